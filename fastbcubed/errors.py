@@ -1,0 +1,94 @@
+"""Every error that the library raises on purpose; all are `ValueError` as well."""
+
+from __future__ import annotations
+
+__all__ = [
+    "AlignmentError",
+    "ColumnError",
+    "DuplicateItemError",
+    "EmptyInputError",
+    "EvaluationWarning",
+    "FastBCubedError",
+    "FileFormatError",
+    "IdTypeError",
+    "MetricError",
+    "NotKeptError",
+    "NullError",
+    "OptionError",
+    "OverlapError",
+    "SliceError",
+    "WeightError",
+    "first_few",
+]
+
+
+class FastBCubedError(ValueError):
+    """Base of all errors below: what was expected, what came, where, and what to do."""
+
+
+class OptionError(FastBCubedError):
+    """An argument has a value that is not among those it can have."""
+
+
+class ColumnError(FastBCubedError):
+    """A column is missing, ambiguous, or of another length than its neighbours."""
+
+
+class IdTypeError(FastBCubedError):
+    """Item ids or cluster labels are of a type that cannot name things, or differ between the sides."""
+
+
+class NullError(FastBCubedError):
+    """An item id or a cluster label is null."""
+
+
+class WeightError(FastBCubedError):
+    """A weight is missing, null, not finite, negative, or zero where it must be positive."""
+
+
+class DuplicateItemError(FastBCubedError):
+    """A clustering has the same row, item and cluster, more than once."""
+
+
+class OverlapError(FastBCubedError):
+    """An item is in more than one cluster of a clustering that should be a partition."""
+
+
+class AlignmentError(FastBCubedError):
+    """The two sides cannot be put side by side: lengths, indexes or unmatched items."""
+
+
+class EmptyInputError(FastBCubedError):
+    """There is nothing to score: no rows, or no item that both sides have."""
+
+
+class FileFormatError(FastBCubedError):
+    """A file is absent, not of a known format, truncated or corrupt."""
+
+
+class MetricError(FastBCubedError):
+    """A score is unknown, or not defined for this input."""
+
+
+class SliceError(FastBCubedError):
+    """A slice or an item that was asked for is not in the evaluation."""
+
+
+class NotKeptError(FastBCubedError):
+    """The evaluation does not hold what was asked for; the message names the argument that keeps it."""
+
+
+def first_few(values: object, limit: int = 3) -> str:
+    """Return the first few of `values` for an error message, such as ``'a', 'b', 'c', …``.
+
+    Examples
+    --------
+    >>> first_few(["d17", "d52", "d90", "d91"])
+    "'d17', 'd52', 'd90', …"
+    """
+    listed = list(values)  # type: ignore[call-overload]
+    return ", ".join(map(repr, listed[:limit])) + (", …" if len(listed) > limit else "")
+
+
+class EvaluationWarning(UserWarning):
+    """Something that a reader of the scores should know; also in `Evaluation.warnings`."""
