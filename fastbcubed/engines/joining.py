@@ -1,0 +1,73 @@
+"""The join of two sides by item, in memory: partitioned so that each lookup stays in the cache."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.engines.memory import MAX_BITS, PART_ROWS, TASKS, offsets
+from fastbcubed.engines.pool import Pool, blocks, split
+from fastbcubed.kernels import partition
+from fastbcubed.kernels.cells import table_size
+from fastbcubed.kernels.join import match_items
+
+__all__ = ["Matches", "match"]
+
+ITEM = np.dtype([("key", "i8"), ("row", "i8")])
+NO_ROWS = np.empty(0, np.int64)
+
+
+class Matches(NamedTuple):
+    """For each row the row of the other side with the same item, or -1; and how many come again."""
+
+    pred_of_true: NDArray[np.int64]
+    true_of_pred: NDArray[np.int64]
+    true_again: int
+    pred_again: int
+
+
+def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
+    """Match the items of two sides by their keys. Shapes: (n_true_rows,), (n_pred_rows,)."""
+    rows = true_keys.size + pred_keys.size
+    bits = min(max(0, (rows - 1) // PART_ROWS).bit_length(), MAX_BITS)
+    true_items, true_bounds = _scatter(true_keys, bits, pool)
+    pred_items, pred_bounds = _scatter(pred_keys, bits, pool)
+    pred_of_true = np.empty(true_keys.size, np.int64)
+    true_of_pred = np.empty(pred_keys.size, np.int64)
+    usual = table_size(min(rows, 2 * PART_ROWS))
+
+    def match_task(first: int, last: int) -> tuple[int, int]:
+        with pool.workspace("match", lambda: np.empty(usual, np.int32)) as slots:
+            return match_items(
+                true_items, true_bounds, pred_items, pred_bounds, first, last, slots,
+                pred_of_true, true_of_pred,
+            )  # fmt: skip
+
+    again = pool.map(match_task, *zip(*split(1 << bits, TASKS), strict=True), stage="match items")
+    true_again, pred_again = (sum(counts) for counts in zip(*again, strict=True))
+    return Matches(pred_of_true, true_of_pred, true_again, pred_again)
+
+
+def _scatter(
+    keys: NDArray[np.int64], bits: int, pool: Pool
+) -> tuple[np.ndarray, NDArray[np.int64]]:
+    """Bring the items of each part together, in row order; return them and where parts begin."""
+    row_blocks = blocks(keys.size, max(1 << 16, -(-keys.size // 64)))
+    starts, stops = zip(*row_blocks, strict=True)
+    counts = np.zeros((len(row_blocks), 1 << bits), np.int64)
+    flags = np.zeros(1 << bits, np.bool_)
+
+    def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
+        partition.count_parts(keys, None, start, stop, bits, NO_ROWS, flags, out)
+
+    pool.map(count, starts, stops, counts, stage="count items by part")
+    bounds, next_row = offsets(counts)
+    items = np.empty(keys.size, ITEM)
+
+    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
+        partition.scatter_items(keys, start, stop, bits, to, items)
+
+    pool.map(scatter, starts, stops, next_row, stage="partition items")
+    return items, bounds

@@ -1,0 +1,1 @@
+"""All Numba code: plain loops over valid, contiguous arrays, which check and convert nothing."""

@@ -1,0 +1,90 @@
+"""Hash partitions: rows with equal keys come to stand in one part, small enough for the cache."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.jit import kernel
+
+__all__ = ["count_parts", "mix", "part_of", "scatter_items", "scatter_pairs"]
+
+
+@kernel
+def mix(key):
+    """Scramble a 64-bit key one to one (the finalizer of splitmix64), so that any bits of it serve."""
+    h = np.uint64(key)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64(h ^ (h >> np.uint64(31)))
+
+
+@kernel
+def part_of(h, bits):
+    """Return the part that a mixed key belongs to: its topmost `bits` bits."""
+    return (h >> (63 - bits)) & ((1 << bits) - 1)
+
+
+@kernel
+def is_in(h, sorted_keys):
+    """Tell whether `h` is among `sorted_keys`, by bisection."""
+    low, high = 0, sorted_keys.size
+    while low < high:
+        middle = (low + high) >> 1
+        if sorted_keys[middle] < h:
+            low = middle + 1
+        else:
+            high = middle
+    return low < sorted_keys.size and sorted_keys[low] == h
+
+
+@kernel
+def part_of_pair(h, other, bits, heavy, has_heavy):
+    """Return the part of a (true, pred) pair: by its true key, or by the other one if that is heavy."""
+    part = part_of(h, bits)
+    if has_heavy[part] and is_in(h, heavy):
+        return (1 << bits) + part_of(mix(other), bits)
+    return part
+
+
+@kernel
+def count_parts(keys, others, start, stop, bits, heavy, has_heavy, counts):
+    """Count the rows of one block by part. `others` is None where no key is set apart."""
+    if others is None:
+        for i in range(start, stop):
+            counts[part_of(mix(keys[i]), bits)] += 1
+    else:
+        for i in range(start, stop):
+            counts[part_of_pair(mix(keys[i]), others[i], bits, heavy, has_heavy)] += 1
+
+
+@kernel
+def scatter_pairs(true, pred, payload, start, stop, bits, heavy, has_heavy, next_row, rows):
+    """Write one block of (true, pred, payload) rows to their parts, keys mixed, in row order.
+
+    `next_row` (n_parts,) is where this block's next row of each part goes; `payload` is None, or
+    goes into the field `x`.
+    """
+    for i in range(start, stop):
+        h = mix(true[i])
+        if heavy.size == 0:
+            part = part_of(h, bits)
+        else:
+            part = part_of_pair(h, pred[i], bits, heavy, has_heavy)
+        j = next_row[part]
+        next_row[part] = j + 1
+        rows[j].true = h
+        rows[j].pred = mix(pred[i])
+        if payload is not None:
+            rows[j].x = payload[i]
+
+
+@kernel
+def scatter_items(keys, start, stop, bits, next_row, rows):
+    """Write one block of (mixed key, row number) to its parts, in row order."""
+    for i in range(start, stop):
+        h = mix(keys[i])
+        part = part_of(h, bits)
+        j = next_row[part]
+        next_row[part] = j + 1
+        rows[j].key = h
+        rows[j].row = i

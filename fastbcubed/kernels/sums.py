@@ -1,0 +1,61 @@
+"""Sums that lose no digits, over blocks and by code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.jit import kernel
+
+__all__ = ["add_by_code", "count_bad_weights", "count_by_code", "find_run"]
+
+
+@kernel
+def count_bad_weights(weights, start, stop, zero_allowed):
+    """Count the weights of one block that are not finite, negative, or zero where that is not allowed."""
+    bad = 0
+    for i in range(start, stop):
+        w = weights[i]
+        good = (w > 0.0 or (zero_allowed and w == 0.0)) and w < np.inf
+        bad += not good
+    return bad
+
+
+@kernel
+def add_by_code(codes, values, factors, cells, totals, errors):
+    """Add `values * factors` into `totals + errors` by code; rows with a negative code are left out.
+
+    Where `cells` is given, `factors` has one entry per cell and `cells` is the cell of each row, -1
+    for a row that is not scored.
+    """
+    for i in range(codes.size):
+        k = codes[i]
+        if k < 0:
+            continue
+        if cells is None:
+            x = values[i] * factors[i]
+        else:
+            c = cells[i]
+            if c < 0:
+                continue
+            x = values[i] * factors[c]
+        totals[k], errors[k] = add_exactly(totals[k], errors[k], x)
+
+
+@kernel
+def count_by_code(codes, counts, out):
+    """Add `counts` into `out` by code; negative codes are left out."""
+    for i in range(codes.size):
+        if codes[i] >= 0:
+            out[codes[i]] += counts[i]
+
+
+@kernel
+def find_run(keys, start, length):
+    """Tell whether any key lies in start .. start + length - 1, counted modulo 2**64."""
+    begin = np.uint64(start)
+    span = np.uint64(length)
+    for i in range(keys.size):
+        if np.uint64(keys[i]) - begin < span:
+            return True
+    return False
