@@ -1,0 +1,290 @@
+"""What is given to evaluate() → two clusterings, and what has to be joined to them by item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastbcubed.clustering import Clustering
+from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightError
+from fastbcubed.sources.arrays import is_pandas
+from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.tables import (
+    ColumnName,
+    Rows,
+    as_rows,
+    choose_columns,
+    read_columns,
+    weight_array,
+)
+
+__all__ = ["Inputs", "read_pair"]
+
+#: A column name for both sides, or a pair of them: the truth's, the prediction's.
+PerSide = ColumnName | tuple[ColumnName, ColumnName]
+
+
+class Inputs(NamedTuple):
+    """Two clusterings over the same rows (`items` is None, or one object), or to be joined by item.
+
+    Attributes
+    ----------
+    truth, prediction : Clustering
+        The two sides; `weight` is set on each side that has the weight column.
+    weight_table : tuple of Column and numpy.ndarray, or None
+        Item and weight, to be joined by item.
+    attribute_table : tuple of Column and Rows, or None
+        Item and attributes, to be joined by item.
+    """
+
+    truth: Clustering
+    prediction: Clustering
+    weight_table: tuple[Column, np.ndarray] | None = None
+    attribute_table: tuple[Column, Rows] | None = None
+
+
+def read_pair(
+    truth: Any,
+    prediction: Any,
+    *,
+    item: PerSide = "item",
+    cluster: PerSide = "cluster",
+    weight: Any = None,
+    table: Any = None,
+    attributes: Any = None,
+    overlapping: bool = False,
+) -> Inputs:
+    """Read the two sides of an evaluation, whatever holds them.
+
+    Parameters
+    ----------
+    truth, prediction : object
+        Each a `Clustering`, a table (path, glob, directory, data frame, Arrow stream exporter),
+        or a dict from item to cluster or set of clusters; or both an array of labels; or both a
+        column name (or a list of names) of `table`.
+    item, cluster : str, list of str, or a tuple of two of these
+        Column names; a list makes a composite id, a tuple has the truth's and the prediction's.
+    weight : str, array-like, table, dict or Series, optional
+        A column name, an array by position, or a weight by item: a table with the columns item and
+        weight, a dict, or a Series with items as its index.
+    table : table, optional
+        The table of the one-table form.
+    attributes : table, optional
+        Further columns to slice by: rows by position for positional input, else joined by item.
+    overlapping : bool, optional
+        Whether a dict may put an item in several clusters.
+
+    Returns
+    -------
+    Inputs
+        The named tuple (truth, prediction, weight_table, attribute_table).
+    """
+    if table is not None:
+        sides = _from_one_table(truth, prediction, table, item, weight)
+    else:
+        sides = _from_two(truth, prediction, item, cluster, weight, overlapping)
+    items = _per_side(item, "item")
+    weight_table = None
+    if isinstance(weight, str):
+        _check_weight(sides, weight)
+    elif weight is not None:
+        sides, weight_table = _given_weight(sides, weight, items[0], table is not None, truth)
+    attribute_table = None
+    if attributes is not None:
+        sides, attribute_table = _given_attributes(sides, attributes, items[0])
+    return Inputs(*sides, weight_table, attribute_table)
+
+
+def _per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
+    if not isinstance(names, tuple):
+        return names, names
+    if len(names) != 2:
+        raise OptionError(
+            f"{argument} is a name, a list of names (a composite id), or a tuple of the truth's "
+            f"and the prediction's, not a tuple of {len(names)}."
+        )
+    return names
+
+
+def _from_one_table(
+    truth: Any, prediction: Any, table: Any, item: PerSide, weight: Any
+) -> tuple[Clustering, Clustering]:
+    rows = as_rows(table, "the table")
+    if rows is None:
+        raise ColumnError(f"table should be a table or a path, not {type(table).__name__}.")
+    groups = []
+    for side, names in (("truth", truth), ("prediction", prediction)):
+        listed = [names] if isinstance(names, str) else names
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise OptionError(
+                f"With table=, {side} is the name of a column of that table (or a list of names), "
+                f"not {type(names).__name__}."
+            )
+        groups.append(listed)
+    named = _per_side(item, "item")[0]
+    if isinstance(item, tuple) and item[0] != item[1]:
+        raise OptionError(f"With table= both sides have one item column, not two: {item!r}.")
+    items = [named] if isinstance(named, str) else list(named)
+    if items != ["item"] or "item" in rows.names:
+        groups.append(items)
+    columns, weights = read_columns(rows, groups, weight if isinstance(weight, str) else None)
+    ids = columns[2] if len(columns) > 2 else None
+    sides = [
+        Clustering(labels, ids, weights, rows, f"{name} ({labels.name!r} of {rows.where})")
+        for labels, name in zip(columns, ("the truth", "the prediction"), strict=False)
+    ]
+    return sides[0], sides[1]
+
+
+def _from_two(
+    truth: Any, prediction: Any, item: PerSide, cluster: PerSide, weight: Any, overlapping: bool
+) -> tuple[Clustering, Clustering]:
+    series = is_pandas(truth, "Series") and is_pandas(prediction, "Series")
+    if series and not truth.index.equals(prediction.index):
+        raise AlignmentError(
+            "The two Series have different indexes. If the index holds the items, pass "
+            "Clustering.from_series(...) of both; if rows correspond by position, pass .to_numpy()."
+        )
+    names = zip(
+        (truth, prediction),
+        ("the truth", "the prediction"),
+        _per_side(item, "item"),
+        _per_side(cluster, "cluster"),
+        strict=True,
+    )
+    sides = [_one_side(*given, weight, overlapping) for given in names]
+    positional = [side.items is None for side in sides]
+    if positional == [True, True] and len(sides[0]) != len(sides[1]):
+        raise AlignmentError(
+            f"Label arrays correspond by position and should be equally long, but the truth has "
+            f"{len(sides[0])} labels and the prediction {len(sides[1])}. To match by item, pass "
+            "tables."
+        )
+    if positional[0] != positional[1]:
+        bare, full = ("truth", "prediction") if positional[0] else ("prediction", "truth")
+        raise AlignmentError(
+            f"The {bare} is an array of labels without item ids, the {full} has item ids; they "
+            f"cannot be matched. Pass the {bare} as a table, or as Clustering.from_labels(labels, "
+            "items=ids)."
+        )
+    return sides[0], sides[1]
+
+
+def _one_side(
+    given: Any, name: str, item: ColumnName, cluster: ColumnName, weight: Any, overlapping: bool
+) -> Clustering:
+    if isinstance(given, Clustering):
+        return given if weight is None else replace(given, weight=_own_weight(given, weight))
+    if isinstance(given, Mapping):
+        return Clustering.from_dict(given, overlapping=overlapping, name=name)
+    rows = as_rows(given, name)
+    if rows is None:
+        return Clustering.from_labels(given, name=name)
+    named = weight if isinstance(weight, str) and weight in rows.names else None
+    items, clusters = choose_columns(rows, item, cluster, named)
+    columns, weights = read_columns(rows, [items, clusters], named)
+    return Clustering(columns[1], columns[0], weights, rows, rows.where)
+
+
+def _own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
+    """Return the column that `weight` names, which replaces the weights that the side came with."""
+    if (
+        side.attributes is None
+        or not isinstance(weight, str)
+        or weight not in side.attributes.names
+    ):
+        return None
+    return weight_array(side.attributes.column(weight), f"column {weight!r} of {side.name}")
+
+
+def _check_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
+    if sides[0].weight is None and sides[1].weight is None:
+        known = [
+            f"{side.name} has {', '.join(side.attributes.names) if side.attributes else 'none'}"
+            for side in sides
+        ]
+        raise ColumnError(f"There is no weight column {weight!r}. Columns: {'; '.join(known)}.")
+
+
+def _given_weight(
+    sides: tuple[Clustering, Clustering], weight: Any, item: ColumnName, one_table: bool, truth: Any
+) -> tuple[tuple[Clustering, Clustering], tuple[Column, np.ndarray] | None]:
+    ids = sides[0].items
+    by_item = ids is not None and not one_table
+    if by_item and is_pandas(weight, "Series"):
+        return sides, (
+            as_column(weight.index, "item", "the items of weight"),
+            weight_array(weight, "weight"),
+        )
+    if isinstance(weight, Mapping) and ids is not None and _is_scalar_dict(weight):
+        items = as_column(list(weight), "item", "the items of weight")
+        return sides, (items, weight_array(list(weight.values()), "weight"))
+    rows = as_rows(weight, "the weight table")
+    if rows is not None:
+        if ids is None:
+            raise WeightError(
+                "weight is a table, but the labels have no item ids to join it by. "
+                "Pass an array with a weight for each label."
+            )
+        names, weights = choose_columns(rows, _item_names(rows, item, ids), "weight")
+        columns, values = read_columns(rows, [names], weights[0])
+        assert values is not None
+        return sides, (columns[0], values)
+    if by_item:
+        raise WeightError(
+            "weight is an array, but the clusterings are matched by item, not by position. Pass "
+            "the name of a column, a table with the columns item and weight, or a dict from item "
+            "to weight."
+        )
+    if is_pandas(weight, "Series") and is_pandas(truth, "Series"):
+        if not weight.index.equals(truth.index):
+            raise WeightError("weight is a Series with another index than the labels have.")
+    values = weight_array(weight, "weight")
+    if len(values) != len(sides[0]):
+        raise WeightError(
+            f"weight has {len(values)} values for {len(sides[0])} rows; give one per row."
+        )
+    return (replace(sides[0], weight=values), sides[1]), None
+
+
+def _given_attributes(
+    sides: tuple[Clustering, Clustering], attributes: Any, item: ColumnName
+) -> tuple[tuple[Clustering, Clustering], tuple[Column, Rows] | None]:
+    rows = as_rows(attributes, "the attributes")
+    if rows is None:
+        raise ColumnError(
+            "attributes should be a table, a path or a dict of columns, not "
+            f"{type(attributes).__name__}."
+        )
+    ids = sides[0].items
+    if ids is None:
+        if len(rows) != len(sides[0]):
+            raise AlignmentError(
+                f"The labels have no item ids, so attributes correspond by position, but there are "
+                f"{len(rows)} rows of attributes and {len(sides[0])} labels."
+            )
+        if sides[0].attributes is not None:
+            raise OptionError(
+                "attributes= needs item ids when the labels come from a table; pass item=."
+            )
+        return (replace(sides[0], attributes=rows), sides[1]), None
+    names = _item_names(rows, item, ids)
+    listed = [names] if isinstance(names, str) else names
+    columns, _ = read_columns(rows, [listed])
+    return sides, (columns[0], rows)
+
+
+def _item_names(rows: Rows, item: ColumnName, ids: Column) -> ColumnName:
+    """Return the item column(s) of a side table: as asked, else named as in the truth."""
+    own = list(ids.names)
+    asked = [item] if isinstance(item, str) else item
+    if not set(asked) <= set(rows.names) and set(own) <= set(rows.names):
+        return own
+    return item
+
+
+def _is_scalar_dict(weight: Mapping[Any, Any]) -> bool:
+    return not any(hasattr(value, "__len__") for value in weight.values())

@@ -1,0 +1,251 @@
+"""128-bit fingerprints of strings, bytes and integers, and the search for colliding first halves.
+
+A fingerprint is two 64-bit words computed side by side: `first` becomes the key, `second` is used
+to prove that equal keys mean equal values. Only `xor` and `fold` (multiply two words, xor the
+halves of the product) are used: several bytes per cycle, and nothing depends on wrap-around.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import config, types
+from numba.extending import intrinsic
+
+from fastbcubed.kernels.jit import kernel
+
+__all__ = [
+    "combine_words",
+    "count_partitions",
+    "find_conflict",
+    "hash_fixed",
+    "hash_integers",
+    "hash_strings",
+    "insert_pairs",
+    "scatter_pairs",
+    "seed_words",
+]
+
+WORD = np.uint64
+ZERO, ONE, FOUR, EIGHT, SIXTEEN = (np.uint64(v) for v in (0, 1, 4, 8, 16))
+_MASK = (1 << 64) - 1
+
+
+def seed_words(seed: int) -> np.ndarray:
+    """Return the six secret words of a seed, from the SplitMix64 sequence. Shape: (6,)."""
+    state, words = 0x243F6A8885A308D3 + seed * 0x9E3779B97F4A7C15 * 7, []
+    for _ in range(6):
+        state = (state + 0x9E3779B97F4A7C15) & _MASK
+        word = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _MASK
+        words.append(word ^ (word >> 31))
+    return np.array(words, dtype=np.uint64)
+
+
+if config.DISABLE_JIT:  # the same three operations in plain Python, for coverage and debugging
+
+    def fold(a: Any, b: Any) -> Any:
+        """Multiply two words to 128 bits and xor the halves."""
+        product = int(a) * int(b)
+        return np.uint64((product ^ (product >> 64)) & _MASK)
+
+    def load_word(data: Any, position: Any) -> Any:
+        """Read the eight bytes at `position` as a little-endian word."""
+        start = int(position)
+        return np.uint64(int.from_bytes(data[start : start + 8].tobytes(), "little"))
+
+    def load_half(data: Any, position: Any) -> Any:
+        """Read the four bytes at `position` as a little-endian word."""
+        start = int(position)
+        return np.uint64(int.from_bytes(data[start : start + 4].tobytes(), "little"))
+
+else:
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def fold(typingctx: Any, a: Any, b: Any) -> Any:
+        """Multiply two words to 128 bits and xor the halves."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            wide = ir.IntType(128)
+            product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+            high = builder.lshr(product, ir.Constant(wide, 64))
+            return builder.trunc(builder.xor(product, high), ir.IntType(64))
+
+        return types.uint64(types.uint64, types.uint64), codegen
+
+    def _load(bits: int) -> Any:
+        def load(typingctx: Any, data: Any, position: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                array = context.make_array(signature.args[0])(context, builder, args[0])
+                pointer = builder.gep(array.data, [args[1]])
+                pointer = builder.bitcast(pointer, ir.IntType(bits).as_pointer())
+                return builder.zext(builder.load(pointer, align=1), ir.IntType(64))
+
+            return types.uint64(data, types.uint64), codegen
+
+        return load
+
+    load_word = intrinsic(_load(64))
+    load_half = intrinsic(_load(32))
+
+
+@kernel
+def hash_bytes(data, start, size, words):  # type: ignore[no-untyped-def]
+    """Fingerprint `size` bytes of `data` from `start`. Shapes: (bytes,), (), (), (6,) -> two words.
+
+    Up to 16 bytes are read as two words that, with the length, determine the string; longer ones
+    are folded 16 bytes at a time. The two lanes use different secrets and opposite roles.
+    """
+    a, b = words[0], words[1]
+    position, end, rest = start, start + size, size
+    while rest > SIXTEEN:
+        low, high = load_word(data, position), load_word(data, position + EIGHT)
+        a = fold(low ^ words[2], high ^ a)
+        b = fold(high ^ words[3], low ^ b)
+        position += SIXTEEN
+        rest -= SIXTEEN
+    if size > SIXTEEN:
+        low, high = load_word(data, end - SIXTEEN), load_word(data, end - EIGHT)
+    elif size >= EIGHT:
+        low, high = load_word(data, position), load_word(data, end - EIGHT)
+    elif size >= FOUR:
+        low, high = load_half(data, position), load_half(data, end - FOUR)
+    elif size > ZERO:
+        middle = WORD(data[position + (size >> ONE)]) << EIGHT
+        low = WORD(data[position]) | middle | (WORD(data[end - ONE]) << SIXTEEN)
+        high = ZERO
+    else:
+        low, high = ZERO, ZERO
+    a = fold(low ^ words[2], high ^ a)
+    b = fold(high ^ words[3], low ^ b)
+    return fold(a ^ words[4], size ^ words[5]), fold(b ^ words[5], size ^ words[4])
+
+
+@kernel
+def hash_strings(offsets, data, words, first, second):  # type: ignore[no-untyped-def]
+    """Fingerprint strings laid end to end. Shapes: (n + 1,), (bytes,), (6,), (n,), (n,)."""
+    start = WORD(offsets[0])
+    for i in range(first.size):
+        end = WORD(offsets[i + 1])
+        first[i], second[i] = hash_bytes(data, start, end - start, words)
+        start = end
+
+
+@kernel
+def hash_fixed(data, width, words, first, second):  # type: ignore[no-untyped-def]
+    """Fingerprint byte strings of one width. Shapes: (n * width,), (), (6,), (n,), (n,)."""
+    size, start = WORD(width), ZERO
+    for i in range(first.size):
+        first[i], second[i] = hash_bytes(data, start, size, words)
+        start += size
+
+
+@kernel
+def hash_integers(values, unsigned, words, first, second):  # type: ignore[no-untyped-def]
+    """Fingerprint integers; `unsigned` tells -1 from 2**64 - 1.
+
+    Shapes: (n,), (), (6,), (n,), (n,).
+    """
+    for i in range(values.size):
+        value = WORD(values[i])
+        tag = ONE if unsigned and values[i] < 0 else ZERO
+        a = fold(value ^ words[2], tag ^ words[0])
+        b = fold(value ^ words[3], tag ^ words[1])
+        first[i] = fold(a ^ words[4], value ^ words[5])
+        second[i] = fold(b ^ words[5], value ^ words[4])
+
+
+@kernel
+def combine_words(first, second, part_first, part_second, words):  # type: ignore[no-untyped-def]
+    """Fold a part of a composite id into the fingerprints so far. Shapes: four times (n,), (6,)."""
+    for i in range(first.size):
+        first[i] = fold(first[i] ^ words[2], part_first[i] ^ words[4])
+        second[i] = fold(second[i] ^ words[3], part_second[i] ^ words[5])
+
+
+@kernel
+def count_partitions(first, shift, counts):  # type: ignore[no-untyped-def]
+    """Count rows by the leading bits of `first`. Shapes: (n,), (), (partitions,)."""
+    for i in range(first.size):
+        counts[first[i] >> shift] += 1
+
+
+@kernel
+def scatter_pairs(first, second, shift, cursor, pairs):  # type: ignore[no-untyped-def]
+    """Write each pair at the cursor of its partition, unless that is -1.
+
+    Shapes: (n,), (n,), (), (partitions,), (rows, 2).
+    """
+    for i in range(first.size):
+        partition = first[i] >> shift
+        place = cursor[partition]
+        if place >= 0:
+            pairs[place, 0] = first[i]
+            pairs[place, 1] = second[i]
+            cursor[partition] = place + 1
+
+
+@kernel
+def find_conflict(pairs, bounds, slots):  # type: ignore[no-untyped-def]
+    """Say whether equal first words have different second words within a partition.
+
+    Shapes: (rows, 2), (partitions + 1,), (at least twice the largest partition,) -> bool.
+    """
+    for p in range(bounds.size - 1):
+        begin, end = bounds[p], bounds[p + 1]
+        capacity = 2
+        while capacity < 2 * (end - begin):
+            capacity *= 2
+        mask = WORD(capacity - 1)
+        slots[:capacity] = -1
+        for i in range(begin, end):
+            key = pairs[i, 0]
+            slot = key & mask
+            while True:
+                other = slots[slot]
+                if other < 0:
+                    slots[slot] = i
+                    break
+                if pairs[other, 0] == key:
+                    if pairs[other, 1] != pairs[i, 1]:
+                        return True
+                    break
+                slot = (slot + ONE) & mask
+    return False
+
+
+@kernel
+def insert_pairs(first, second, shift, chosen, table, used):  # type: ignore[no-untyped-def]
+    """Insert the pairs of the chosen partitions into a table of distinct pairs that grows.
+
+    Used for partitions that a frequent value makes too large to copy: they hold few distinct pairs.
+    A first word of 0 marks an empty slot and is stored as 1.
+    Shapes: (n,), (n,), (), (partitions,), (power of two, 2), () -> (table, used, conflict found).
+    """
+    mask = WORD(table.shape[0] - 1)
+    for i in range(first.size):
+        if not chosen[first[i] >> shift]:
+            continue
+        key = max(first[i], ONE)
+        slot = key & mask
+        while table[slot, 0] != ZERO and table[slot, 0] != key:
+            slot = (slot + ONE) & mask
+        if table[slot, 0] == key:
+            if table[slot, 1] != second[i]:
+                return table, used, True
+            continue
+        table[slot, 0], table[slot, 1] = key, second[i]
+        used += 1
+        if 2 * used > table.shape[0]:
+            larger = np.zeros((2 * table.shape[0], 2), dtype=np.uint64)
+            mask = WORD(larger.shape[0] - 1)
+            for j in range(table.shape[0]):
+                if table[j, 0] != ZERO:
+                    slot = table[j, 0] & mask
+                    while larger[slot, 0] != ZERO:
+                        slot = (slot + ONE) & mask
+                    larger[slot, 0], larger[slot, 1] = table[j, 0], table[j, 1]
+            table = larger
+    return table, used, False

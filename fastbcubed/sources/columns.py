@@ -1,0 +1,215 @@
+"""A column of ids or labels: its values, its nulls, its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.engines.pool import Pool, blocks
+from fastbcubed.errors import ColumnError, IdTypeError
+from fastbcubed.sources.arrays import (
+    id_kind,
+    is_pandas,
+    split_tuples,
+    storage_of,
+    to_arrow,
+)
+from fastbcubed.sources.keys import comparable_keys, key_pair
+from fastbcubed.sources.selection import (
+    as_scalar,
+    combined,
+    equal_mask,
+    null_mask,
+    take_rows,
+    without_views,
+)
+
+__all__ = ["Column", "as_column", "comparable_keys", "key_pair"]
+
+
+class Column:
+    """Ids or labels, one per row, of one part or of several (a composite id).
+
+    Nothing is copied: the Arrow data are kept as they came.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        Name of the column, or of each part.
+    parts : sequence of pyarrow.ChunkedArray
+        One column, or one for each part of a composite id, all of one length.
+    where : str, optional
+        What the column is, for messages; its name when absent.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column; the names of the parts, separated by commas.
+    names : tuple of str
+        Name of each part.
+    kind : str
+        "integer", "string", "binary" or "composite".
+    kinds : tuple of str
+        Kind of each part.
+    parts : tuple of pyarrow.ChunkedArray
+        The data as they came, but not run-end encoded.
+    plain : tuple of pyarrow.ChunkedArray
+        The same data as integers, strings, binary or dictionaries of these.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> column = Column("item", [pa.chunked_array([["b", "a"], ["b"]])])
+    >>> column.find("b").tolist()
+    [0, 2]
+    """
+
+    def __init__(
+        self, names: str | Sequence[str], parts: Sequence[pa.ChunkedArray], where: str = ""
+    ) -> None:
+        self.names = (names,) if isinstance(names, str) else tuple(names)
+        self.name = ", ".join(self.names)
+        self.where = where = where or f"column {self.name!r}"
+        self.parts = tuple(map(_decoded, parts))
+        self.kinds = tuple(id_kind(part.type, where) for part in self.parts)
+        self.kind = self.kinds[0] if len(self.kinds) == 1 else "composite"
+        if len({len(part) for part in self.parts}) != 1:
+            lengths = ", ".join(str(len(part)) for part in self.parts)
+            raise ColumnError(f"The parts of {where} differ in length: {lengths} rows.")
+        self.plain = tuple(storage_of(part) for part in self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __repr__(self) -> str:
+        types = ", ".join(str(part.type) for part in self.parts)
+        return f"Column({self.name!r}, {len(self):,} rows of {types})"
+
+    @property
+    def null_rows(self) -> np.ndarray | None:
+        """Mask of the rows of which a part, or all, is null; None if there is no such row."""
+        masks = [mask for mask in map(null_mask, self.plain) if mask is not None]
+        return np.logical_or.reduce(masks) if masks else None
+
+    def keys(self, pool: Pool | None = None) -> np.ndarray:
+        """Return an int64 per row; two are equal if and only if the values are equal.
+
+        Integers are their own keys, uint64 reinterpreted: 64-bit ones in a contiguous NumPy array
+        or an Arrow array of one chunk are not copied, others are, once. Other values are hashed (8
+        bytes a row stay, 8 more and up to 256 MiB are used meanwhile). Null rows get an arbitrary
+        key.
+        Keys of two columns compare only if they come from one call of `key_pair`.
+
+        Parameters
+        ----------
+        pool : Pool, optional
+            Threads to use; one thread when absent.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_rows,)
+            Read-only.
+        """
+        return comparable_keys([self], pool)[0]
+
+    def take(self, rows: np.ndarray) -> pa.Array:
+        """Return the values of some rows, in their own type; of a composite id as a struct.
+
+        Views (string_view, binary_view) come back as large strings, which Arrow can sort.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray of int
+            Row numbers, in any order.
+        """
+        taken = [combined(part) for part in self.rows_of(rows)]
+        return taken[0] if self.kind != "composite" else self._struct(taken)
+
+    def rows_of(self, rows: np.ndarray) -> list[pa.ChunkedArray]:
+        """Return the values of some rows, part by part.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray of int
+            Row numbers, in any order.
+        """
+        rows = np.asarray(rows, dtype=np.int64)
+        return [pa.chunked_array([take_rows(part, rows)]) for part in self.parts]
+
+    def slice(self, start: int, stop: int) -> pa.ChunkedArray:
+        """Return the values of consecutive rows, as `take` does; copies only composites and views.
+
+        Parameters
+        ----------
+        start, stop : int
+            First row, and the row after the last.
+        """
+        sliced = [without_views(part.slice(start, stop - start)) for part in self.parts]
+        if self.kind != "composite":
+            return sliced[0]
+        return pa.chunked_array([self._struct([combined(part) for part in sliced])])
+
+    def find(self, value: Any) -> np.ndarray:
+        """Return the rows that hold this value, in order; of a composite id the value is a tuple.
+
+        Parameters
+        ----------
+        value : int, str, bytes or tuple
+            Value to look for. One of another type than the column's raises IdTypeError.
+        """
+        values = value if self.kind == "composite" else (value,)
+        if not isinstance(values, (tuple, list)) or len(values) != len(self.parts):
+            raise IdTypeError(
+                f"{self.where} has {len(self.parts)} parts ({self.name}), so an id of it is a "
+                f"tuple of {len(self.parts)} values, not {value!r}."
+            )
+        scalars = [
+            as_scalar(one, part, self.where) for one, part in zip(values, self.plain, strict=True)
+        ]
+        found = []
+        for start, stop in blocks(len(self)):
+            equal = np.ones(stop - start, dtype=bool)
+            for part, scalar in zip(self.plain, scalars, strict=True):
+                equal &= equal_mask(part.slice(start, stop - start), scalar)
+            found.append(np.flatnonzero(equal) + start)
+        return np.concatenate(found)
+
+    def _struct(self, arrays: list[pa.Array]) -> pa.Array:
+        return pa.StructArray.from_arrays(arrays, names=list(self.names))
+
+
+def as_column(values: Any, name: str, where: str = "") -> Column:
+    """Make a column of an array-like; tuples, a MultiIndex and struct columns become composite ids.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Ids or labels; a column stays as it is.
+    name : str
+        Name of the column.
+    where : str, optional
+        What the column is, for messages.
+    """
+    where = where or f"column {name!r}"
+    if isinstance(values, Column):
+        return values
+    parts: Any
+    if is_pandas(values, "MultiIndex"):
+        parts = [values.get_level_values(level) for level in range(values.nlevels)]
+        names = [f"{name}_{i}" if own is None else str(own) for i, own in enumerate(values.names)]
+    else:
+        parts = split_tuples(values)
+        names = [f"{name}_{i}" for i in range(len(parts or ()))]
+    if parts is not None:
+        return Column(names, [to_arrow(part, where) for part in parts], where)
+    if isinstance(values, (pa.Array, pa.ChunkedArray)) and pa.types.is_struct(values.type):
+        data = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+        return Column([field.name for field in data.type], data.flatten(), where)
+    return Column(name, [to_arrow(values, where)], where)
+
+
+def _decoded(part: pa.ChunkedArray) -> pa.ChunkedArray:
+    return storage_of(part) if pa.types.is_run_end_encoded(part.type) else part

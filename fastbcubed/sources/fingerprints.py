@@ -1,0 +1,221 @@
+"""Keys of values that are not plain integers: fingerprints, and the proof that they differ.
+
+The keys of a column are the first words of 128-bit fingerprints. A check over all pairs of words
+shows that equal first words have equal second words; if not, all is hashed again with another seed.
+So keys are equal exactly where values are equal, unless two different values agree in all
+128 bits (for 10**9 values a chance of about 10**-20).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.engines.pool import BLOCK, Pool, blocks
+from fastbcubed.kernels import hashing
+from fastbcubed.sources.arrays import integer_view, storage_of
+
+__all__ = ["Pairs", "Writer", "find_collision", "write_pairs"]
+
+Pairs = tuple[np.ndarray, np.ndarray]
+Writer = Callable[[int, int, np.ndarray, np.ndarray], None]
+
+#: Pairs copied at a time by the collision check: 256 MiB.
+SCRATCH = 1 << 24
+#: A partition with more rows than this holds a frequent value and is checked without a copy.
+HEAVY = 1 << 20
+#: Rows of an average partition, so that its pairs and slots stay in cache.
+PARTITION = 1 << 15
+
+_EMPTY = np.empty(0, dtype=np.uint8)
+
+
+def _bytes_of(buffer: pa.Buffer | None) -> np.ndarray:
+    view = _EMPTY if buffer is None or buffer.size == 0 else np.frombuffer(buffer, dtype=np.uint8)
+    view = view.view()
+    view.flags.writeable = False  # one compiled kernel for all producers
+    return view
+
+
+def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+    """Write the fingerprints of an Arrow array, no dictionary. Shapes: (n,), (6,), (n,), (n,)."""
+    kind = array.type
+    if len(array) == 0:
+        return
+    if pa.types.is_integer(kind):
+        values = integer_view(array).astype(np.int64, copy=False)
+        values.flags.writeable = False
+        unsigned = bool(pa.types.is_uint64(kind))
+        hashing.hash_integers(values, unsigned, words, first, second)
+        return
+    if pa.types.is_fixed_size_binary(kind):
+        width = kind.byte_width
+        data = _bytes_of(array.buffers()[1])[array.offset * width :]
+        hashing.hash_fixed(data, width, words, first, second)
+        return
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        array = array.cast(pa.large_binary())  # copies this block only
+        kind = array.type
+    large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+    width = 8 if large else 4
+    _, offsets_buffer, data_buffer = array.buffers()
+    offsets = np.frombuffer(
+        offsets_buffer,
+        dtype=np.int64 if large else np.int32,
+        count=len(array) + 1,
+        offset=array.offset * width,
+    )
+    offsets.flags.writeable = False
+    hashing.hash_strings(offsets, _bytes_of(data_buffer), words, first, second)
+
+
+def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
+    """Return a function that writes the fingerprints of rows start to stop of a column.
+
+    The values of a dictionary are hashed here, once, and looked up by code later.
+    """
+    starts = list(accumulate((len(chunk) for chunk in data.chunks), initial=0))
+    tables = dictionary_tables(data, words) if pa.types.is_dictionary(data.type) else None
+
+    def write(start: int, stop: int, first: np.ndarray, second: np.ndarray) -> None:
+        at, chunk = start, max(bisect_right(starts, start) - 1, 0)
+        while at < stop:
+            end = min(stop, starts[chunk + 1])
+            rows = data.chunk(chunk).slice(at - starts[chunk], end - at)
+            into = slice(at - start, end - start)
+            if tables is None:
+                hash_array(rows, words, first[into], second[into])
+            else:
+                codes = integer_view(rows.indices)
+                for table, out in zip(tables[chunk], (first, second), strict=True):
+                    np.take(table, codes, out=out[into], mode="clip")
+            at, chunk = end, chunk + 1
+
+    return write
+
+
+def dictionary_tables(data: pa.ChunkedArray, words: np.ndarray) -> list[Pairs]:
+    """Return the fingerprints of the dictionary of each chunk; equal objects are hashed once."""
+    known: dict[Any, Pairs] = {}
+    tables = []
+    for chunk in data.chunks:
+        values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
+        identity = (
+            values.offset,
+            len(values),
+            *(b.address if b else None for b in values.buffers()),
+        )
+        if identity not in known:
+            pair = tuple(np.zeros(max(len(values), 1), dtype=np.uint64) for _ in range(2))
+            hash_array(values, words, *(half[: len(values)] for half in pair))
+            known[identity] = pair  # type: ignore[assignment]
+        tables.append(known[identity])
+    return tables
+
+
+def composite_writer(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Writer:
+    """Return a writer for tuples, one part per column, whose fingerprints are folded in turn."""
+    writers = [part_writer(part, words) for part in parts]
+
+    def write(start: int, stop: int, first: np.ndarray, second: np.ndarray) -> None:
+        first[:], second[:] = words[0], words[1]
+        halves = np.empty((2, stop - start), dtype=np.uint64)
+        for writer in writers:
+            writer(start, stop, halves[0], halves[1])
+            hashing.combine_words(first, second, halves[0], halves[1], words)
+
+    return write
+
+
+def write_pairs(
+    parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool
+) -> tuple[np.ndarray, list[Pairs]]:
+    """Return the keys of a column of one or more parts, and the pairs of words to check.
+
+    For a dictionary these are the pairs of its values, which are few; else one pair per row.
+    """
+    n, words = len(parts[0]), hashing.seed_words(seed)
+    first = np.empty(n, dtype=np.uint64)
+    ranges = blocks(n)
+    starts, stops = zip(*ranges, strict=True)
+    if len(parts) == 1 and pa.types.is_dictionary(parts[0].type):
+        tables = {id(pair): pair for pair in dictionary_tables(parts[0], words)}
+        data = parts[0]
+        pairs = list(tables.values())
+        lookup = part_writer(data, words)
+
+        def gather(start: int, stop: int) -> None:
+            lookup(start, stop, first[start:stop], np.empty(stop - start, dtype=np.uint64))
+
+        pool.map(gather, starts, stops, stage="hash ids")
+        return first.view(np.int64), pairs
+    second = np.empty(n, dtype=np.uint64)
+    writer = part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
+
+    def write(start: int, stop: int) -> None:
+        writer(start, stop, first[start:stop], second[start:stop])
+
+    pool.map(write, starts, stops, stage="hash ids")
+    return first.view(np.int64), [(first, second)]
+
+
+def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
+    """Say whether two pairs have equal first words and different second words.
+
+    Pairs are partitioned by the leading bits of the first word, a few hundred partitions of cache
+    size at a time, so that the scratch memory stays below 256 MiB; cost is linear in the rows.
+    """
+    n = sum(len(first) for first, _ in pairs)
+    if n == 0:
+        return False
+    bits = max(1, (n // PARTITION).bit_length())
+    shift = np.uint64(64 - bits)
+    size = max(BLOCK, n // 128)
+    pieces = [
+        (first[start:stop], second[start:stop])
+        for first, second in pairs
+        for start, stop in blocks(len(first), size)
+    ]
+    firsts, seconds = zip(*pieces, strict=True)
+    counts = np.zeros((len(pieces), 1 << bits), dtype=np.int64)
+    shifts = [shift] * len(pieces)
+    pool.map(hashing.count_partitions, firsts, shifts, counts, stage="check ids")
+    totals = counts.sum(axis=0)
+    heavy = totals > HEAVY
+    if heavy.any():
+        table, used, found = np.zeros((1 << 16, 2), dtype=np.uint64), 0, False
+        for first, second in pieces:
+            table, used, found = hashing.insert_pairs(first, second, shift, heavy, table, used)
+            if found:
+                return True
+        totals[heavy] = 0
+        counts[:, heavy] = 0
+    scratch = np.empty((min(n, SCRATCH), 2), dtype=np.uint64)
+    ends = np.cumsum(totals)
+    begin = 0
+    while begin < len(totals):
+        done = ends[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, done + SCRATCH, side="right")))
+        bounds = np.concatenate(([0], ends[begin:end] - done))
+        cursors = np.full(counts.shape, -1, dtype=np.int64)
+        before = np.cumsum(counts[:, begin:end], axis=0) - counts[:, begin:end]
+        cursors[:, begin:end] = np.where(heavy[begin:end], -1, before + bounds[:-1])
+        scratches = [scratch] * len(pieces)
+        pool.map(
+            hashing.scatter_pairs, firsts, seconds, shifts, cursors, scratches, stage="check ids"
+        )
+        parts = [bounds[at : at + 17] for at in range(0, len(bounds) - 1, 16)]
+        if any(pool.map(lambda part: _conflict(scratch, part, pool), parts, stage="check ids")):
+            return True
+        begin = end
+    return False
+
+
+def _conflict(scratch: np.ndarray, bounds: np.ndarray, pool: Pool) -> bool:
+    with pool.workspace("slots", lambda: np.empty(2 * HEAVY, dtype=np.int32)) as slots:
+        return bool(hashing.find_conflict(scratch, bounds, slots))

@@ -1,0 +1,142 @@
+"""Rows of a column: which are null, which hold a value, and the values of some of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastbcubed.errors import IdTypeError
+from fastbcubed.sources.arrays import id_kind, plain_type, storage_of, wide_type
+
+__all__ = ["as_scalar", "combined", "equal_mask", "null_mask", "take_rows", "without_views"]
+
+
+def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
+    """Return which rows are null, by code or by value; None if none is."""
+    dictionary = pa.types.is_dictionary(part.type)
+    if not part.null_count and not (
+        dictionary and any(c.dictionary.null_count for c in part.chunks)
+    ):
+        return None
+    masks = []
+    for chunk in part.chunks:
+        mask = _to_bool(pc.is_null(chunk))
+        if dictionary and chunk.dictionary.null_count:
+            missing = _to_bool(pc.is_null(chunk.dictionary))
+            codes = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False)
+            mask = mask | missing[codes]
+        masks.append(mask)
+    combined = np.concatenate(masks)
+    return combined if combined.any() else None
+
+
+def _to_bool(array: pa.Array) -> np.ndarray:
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def combined(data: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array; codes of different dictionaries are unified."""
+    if data.num_chunks == 1:
+        return data.chunk(0)
+    if pa.types.is_dictionary(data.type):
+        data = data.unify_dictionaries()
+    array = data.combine_chunks()
+    if isinstance(array, pa.Array):
+        return array
+    wide = wide_type(data.type)  # more than 2 GiB
+    return pa.concat_arrays([chunk.cast(wide) for chunk in data.chunks])
+
+
+def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return string and binary views, also those in dictionaries, as large strings; others as is."""
+    kind = data.type
+    if is_view(kind):
+        return data.cast(wide_type(kind))
+    if not pa.types.is_dictionary(kind) or not is_view(kind.value_type):
+        return data
+    wide = pa.dictionary(kind.index_type, wide_type(kind.value_type), kind.ordered)
+    chunks = [
+        pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(wide.value_type))
+        for chunk in data.chunks
+    ]
+    return pa.chunked_array(chunks, type=wide)
+
+
+def is_view(kind: pa.DataType) -> bool:
+    """Say whether values lie in 16-byte views, which many of Arrow's functions do not know."""
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def take_rows(part: pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
+    """Take rows chunk by chunk, so that no chunk is copied as a whole."""
+    if part.num_chunks == 1:
+        return _take_from(part.chunk(0), rows)
+    if len(rows) == 0:
+        return combined(without_views(part.slice(0, 0)))
+    starts = np.cumsum([0] + [len(chunk) for chunk in part.chunks])
+    if rows.min() < 0 or rows.max() >= starts[-1]:
+        raise IndexError(f"rows should be in 0 to {starts[-1] - 1}")
+    home = np.searchsorted(starts, rows, side="right") - 1
+    order = np.argsort(home, kind="stable")
+    used, first = np.unique(home[order], return_index=True)
+    pieces = [
+        _take_from(part.chunk(int(chunk)), rows[which] - starts[chunk])
+        for chunk, which in zip(used, np.split(order, first[1:]), strict=True)
+    ]
+    taken = combined(pa.chunked_array(pieces))
+    if len(used) == 1:
+        return taken
+    back = np.empty(len(rows), dtype=np.int64)
+    back[order] = np.arange(len(rows))
+    return taken.take(pa.array(back))
+
+
+def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
+    kind = chunk.type
+    if not is_view(kind):
+        (widened,) = without_views(pa.chunked_array([chunk])).chunks
+        return widened.take(pa.array(rows))
+    validity, views, *data = chunk.buffers()  # take the views as 16 bytes each, with their data
+    fixed = pa.Array.from_buffers(
+        pa.binary(16), len(chunk), [validity, views], offset=chunk.offset
+    ).take(pa.array(rows))
+    taken = pa.Array.from_buffers(kind, len(fixed), [*fixed.buffers(), *data], offset=fixed.offset)
+    return taken.cast(wide_type(kind))
+
+
+def as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
+    """Return a value as the column's type; null, which equals nothing, if it cannot hold it."""
+    plain = plain_type(part.type)
+    value = value.item() if isinstance(value, np.generic) else value
+    expected: type = {"integer": int, "string": str, "binary": bytes}[id_kind(plain, where)]
+    value = getattr(value, "bytes", value) if expected is bytes else value  # uuid.UUID
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise IdTypeError(f"{where} is of type {part.type}, so {value!r} cannot be in it.")
+    try:
+        return pa.scalar(value, type=plain)
+    except (pa.ArrowException, OverflowError):
+        return pa.scalar(None, type=plain)  # an integer too wide, bytes of another length
+
+
+def equal_mask(data: pa.ChunkedArray, scalar: pa.Scalar) -> np.ndarray:
+    """Return which rows hold the value. Shape: (n,)."""
+    if not scalar.is_valid or not len(data):
+        return np.zeros(len(data), dtype=bool)
+    masks = []
+    for chunk in data.chunks:
+        values = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+        values = storage_of(pa.chunked_array([values])).chunk(0)
+        if is_view(values.type):
+            wide = wide_type(values.type)
+            values, scalar = values.cast(wide), pa.scalar(scalar.as_py(), wide)
+        mask = _to_bool(pc.fill_null(pc.equal(values, scalar), False))
+        if pa.types.is_dictionary(chunk.type):
+            codes = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False)
+            mask = (mask[codes] if len(mask) else np.zeros(len(codes), dtype=bool)) & ~_to_bool(
+                pc.is_null(chunk)
+            )
+        masks.append(mask)
+    return np.concatenate(masks)

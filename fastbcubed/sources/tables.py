@@ -1,0 +1,311 @@
+"""Any table → rows, read column by column on demand; which column is the item or cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.errors import ColumnError, WeightError
+from fastbcubed.sources.arrays import from_stream, is_pandas, to_arrow
+from fastbcubed.sources.columns import Column, as_column
+
+__all__ = [
+    "ArrowRows",
+    "BaseRows",
+    "ColumnName",
+    "Rows",
+    "as_rows",
+    "choose_columns",
+    "is_path",
+    "read_columns",
+    "weight_array",
+]
+
+#: A column, or the columns of a composite id.
+ColumnName = str | list[str]
+
+
+class Rows(Protocol):
+    """A table whose columns are converted or read when asked for; the attributes of a clustering.
+
+    `where` says what it is, for messages: a path, or "the truth".
+    """
+
+    where: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+
+    def __len__(self) -> int: ...
+
+    def columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Read columns, several at once where that is cheaper; unknown names raise ColumnError."""
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Read one column."""
+
+
+class BaseRows:
+    """What all rows share: looking up names, and refusing unknown or repeated ones."""
+
+    def __init__(self, names: Iterable[Any], where: str) -> None:
+        self._names = tuple(map(str, names))
+        self.where = where
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return self._names
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Read one column."""
+        return self.columns([name])[0]
+
+    def columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Read columns, several at once where that is cheaper; unknown names raise ColumnError."""
+        for name in names:
+            count = self._names.count(name)
+            if count != 1:
+                fault = "has no column" if count == 0 else f"has {count} columns named"
+                raise ColumnError(
+                    f"{self.where} {fault} {name!r}; its columns are {', '.join(self._names)}."
+                )
+        return self._read(names)
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.where}: {', '.join(self._names)})"
+
+
+class ArrowRows(BaseRows):
+    """The rows of an Arrow table; nothing is copied."""
+
+    def __init__(self, table: pa.Table, where: str) -> None:
+        super().__init__(table.column_names, where)
+        self._table = table
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [self._table.column(name) for name in names]
+
+
+class ArrayRows(BaseRows):
+    """A dict of arrays, or a pandas DataFrame: columns are converted one by one, when asked for."""
+
+    def __init__(self, arrays: Mapping[Any, Any], n_rows: int, where: str) -> None:
+        super().__init__(arrays, where)
+        self._arrays = {str(name): values for name, values in arrays.items()}
+        self._n_rows = n_rows
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [to_arrow(self._arrays[name], f"column {name!r} of {self.where}") for name in names]
+
+
+class PandasRows(BaseRows):
+    """The rows of a pandas DataFrame; named index levels count as columns."""
+
+    def __init__(self, frame: Any, where: str) -> None:
+        columns = [str(name) for name in frame.columns]
+        levels = [str(n) for n in frame.index.names if n is not None and str(n) not in columns]
+        super().__init__([*columns, *levels], where)
+        self._frame, self._n_columns = frame, len(columns)
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        read = []
+        for name in names:
+            at = self._names.index(name)
+            if at < self._n_columns:
+                values = self._frame.iloc[:, at]
+            else:
+                levels = [str(level) for level in self._frame.index.names]
+                values = self._frame.index.get_level_values(levels.index(name))
+            read.append(to_arrow(values, f"column {name!r} of {self.where}"))
+        return read
+
+
+def is_path(source: object) -> bool:
+    """Say whether `source` names files."""
+    return isinstance(source, str) or hasattr(source, "__fspath__")
+
+
+def as_rows(source: Any, where: str) -> Rows | None:
+    """Return the rows of a table: a path, a frame, an Arrow exporter, a dict of arrays; else None.
+
+    Parameters
+    ----------
+    source : object
+        What may be a table.
+    where : str
+        What it is, for messages.
+    """
+    if is_path(source):
+        from fastbcubed.sources.files import open_files
+
+        return open_files(source)
+    if isinstance(source, BaseRows):
+        return source  # type: ignore[return-value]
+    if isinstance(source, pa.Table):
+        return ArrowRows(source, where)
+    if is_pandas(source, "DataFrame"):
+        return PandasRows(source, where)
+    if isinstance(source, Mapping):
+        return _mapping_rows(source, where)
+    if isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray)) or is_pandas(
+        source, "Series", "Index"
+    ):
+        return None
+    streamed = from_stream(source)
+    if streamed is None and hasattr(source, "fetch_arrow_table"):  # DuckDB before 1.4
+        return ArrowRows(source.fetch_arrow_table(), where)
+    if streamed is None or not pa.types.is_struct(streamed.type):
+        return None
+    return ArrowRows(pa.Table.from_struct_array(streamed), where)
+
+
+def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
+    lengths = {}
+    for name, values in source.items():
+        if not hasattr(values, "__len__") or isinstance(values, (str, bytes, set, frozenset)):
+            raise ColumnError(
+                f"{where} was given as a dict of columns, but {name!r} is not an array or list."
+            )
+        lengths[str(name)] = len(values)
+    if len(set(lengths.values())) > 1:
+        raise ColumnError(
+            f"The columns of {where} differ in length: "
+            + ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            + "."
+        )
+    return ArrayRows(source, next(iter(lengths.values()), 0), where)
+
+
+def choose_columns(
+    rows: Rows, item: ColumnName, cluster: ColumnName, weight: str | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the names of the item column(s) and of the cluster column(s).
+
+    A default name ("item", "cluster") that the table lacks stands for the only column left
+    when the other one and the weight are taken away.
+
+    Parameters
+    ----------
+    rows : Rows
+        The table.
+    item, cluster : str or list of str
+        Names, or lists of names for composite ids.
+    weight : str, optional
+        Name of the weight column.
+    """
+    asked = {"item": _listed(item), "cluster": _listed(cluster)}
+    missing = [part for part, names in asked.items() if names == [part] and part not in rows.names]
+    if len(missing) == 1:
+        (part,) = missing
+        (other,) = asked.keys() - {part}
+        taken = {*asked[other], weight}
+        left = [name for name in rows.names if name not in taken]
+        if len(left) == 1:
+            asked[part] = left
+            missing = []
+    if missing:
+        wanted = " and no ".join(f"column {part!r}" for part in missing)
+        hint = ", ".join(f"{part}=..." for part in missing)
+        raise ColumnError(
+            f"{rows.where} has no {wanted}; its columns are {', '.join(rows.names)}. "
+            f"Name the right one with {hint}."
+        )
+    if asked["item"] == asked["cluster"]:
+        raise ColumnError(
+            f"Item and cluster are the same column of {rows.where}: {', '.join(asked['item'])}."
+        )
+    return asked["item"], asked["cluster"]
+
+
+def _listed(names: ColumnName) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def read_columns(
+    rows: Rows, groups: Sequence[Sequence[str]], weight: str | None = None
+) -> tuple[list[Column], np.ndarray | None]:
+    """Read columns, composite where a group has several names, and the weights, all in one go.
+
+    Parameters
+    ----------
+    rows : Rows
+        The table.
+    groups : sequence of sequences of str
+        The names that make each column.
+    weight : str, optional
+        Name of the weight column.
+    """
+    needed = [name for group in groups for name in group] + ([weight] if weight else [])
+    names = list(dict.fromkeys(needed))
+    data = dict(zip(names, rows.columns(names), strict=True))
+    columns = []
+    for group in groups:
+        where = f"column {', '.join(map(repr, group))} of {rows.where}"
+        if len(group) == 1:
+            columns.append(as_column(data[group[0]], group[0], where))
+        else:
+            columns.append(Column(group, [data[name] for name in group], where))
+    if weight is None:
+        return columns, None
+    return columns, weight_array(data[weight], f"column {weight!r} of {rows.where}")
+
+
+def weight_array(values: Any, where: str) -> np.ndarray:
+    """Return weights as float64; a float64 array without nulls is not copied. Nulls raise.
+
+    The result is read-only.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Numbers; their sign is not checked here.
+    where : str
+        What they are, for messages.
+    """
+    data = to_arrow(values, where)
+    numeric = pa.types.is_integer(data.type) or pa.types.is_floating(data.type)
+    if not (numeric or pa.types.is_decimal(data.type) or pa.types.is_null(data.type)):
+        raise WeightError(f"{where} should be numbers, but the type is {data.type}.")
+    if data.null_count:
+        rows = ", ".join(str(row) for row in _first_nulls(data))
+        raise WeightError(
+            f"{data.null_count} of {len(data)} values of {where} are null or NaN (first rows: "
+            f"{rows}). Give each item a positive weight, or drop these rows."
+        )
+    if data.type != pa.float64():
+        data = data.cast(pa.float64(), safe=False)
+    weights: np.ndarray
+    if data.num_chunks == 1:
+        weights = data.chunk(0).to_numpy().view()
+    else:
+        weights = np.concatenate([np.empty(0), *(chunk.to_numpy() for chunk in data.chunks)])
+    weights.flags.writeable = False
+    return weights
+
+
+def _first_nulls(data: pa.ChunkedArray, limit: int = 3) -> list[int]:
+    rows: list[int] = []
+    start = 0
+    for chunk in data.chunks:
+        if chunk.null_count and len(rows) < limit:
+            mask = chunk.is_null().to_numpy(zero_copy_only=False)
+            rows += (np.flatnonzero(mask)[: limit - len(rows)] + start).tolist()
+        start += len(chunk)
+    return rows
