@@ -1,0 +1,149 @@
+"""Every score by name, and what a user's choice of scores comes to.
+
+Each family lists its own in its file. `resolve` turns what a user asks for into scores that are
+defined for the input at hand.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from math import inf
+
+from fastbcubed.errors import MetricError
+from fastbcubed.metrics import bcubed, elm, pointwise
+from fastbcubed.metrics.metric import REFERENCES, Formula, Metric
+
+__all__ = ["DEFAULT", "FAMILIES", "METRICS", "REFERENCES", "Metric", "lifted", "resolve"]
+
+_MODULES = (pointwise, bcubed, elm)
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric for module in _MODULES for metric in module.scores()
+}
+
+FAMILIES = tuple(dict.fromkeys(metric.family for metric in METRICS.values()))
+
+DEFAULT = (
+    "precision",
+    "recall",
+    "f1",
+    "mean_f1",
+    "jaccard_distance",
+    "over_merge_rate",
+    "under_merge_rate",
+)
+
+OF_BETA = ("fbeta", "mean_fbeta")  # a beta other than 1 adds them; no family brings them
+
+
+def lifted(formula: Formula, *, outside: bool = False) -> Metric:
+    """Return a score of the user's own, lifted from its formula like any other.
+
+    With `outside` there are no true negatives, and the formula gets None for them.
+    """
+    name = getattr(formula, "__name__", "formula")
+    definition = f"mean over items of {name}(tp, fp, fn, tn)"
+    return Metric(
+        name,
+        family="own",
+        low=-inf,
+        high=inf,
+        best="neither",
+        summary="A formula of the user's own, lifted by the mean over items.",
+        definition=definition,
+        source="the user",
+        formula=formula,
+        uses_tn=not outside,
+    )
+
+
+def resolve(
+    names: str | Metric | Iterable[str | Metric] | None = None,
+    *,
+    weighted: bool = False,
+    weighting: str = "pointwise",
+    outside: bool = False,
+    beta: float = 1.0,
+) -> tuple[list[Metric], list[tuple[str, str]]]:
+    """Return the scores to compute, and those to list as not computed, each with the reason.
+
+    Parameters
+    ----------
+    names : str, Metric, iterable of these, or None
+        Scores, families ("pointwise", "bcubed", "elm") or "all"; None gives `DEFAULT`.
+    weighted : bool
+        Whether the items have weights.
+    weighting : {"pointwise", "outer"}
+        How the weights count.
+    outside : bool
+        Whether predicted clusters hold items outside the truth, under that policy.
+    beta : float
+        Weight of recall in F. Any other than 1 adds fbeta and mean_fbeta.
+
+    Returns
+    -------
+    metrics : list of Metric
+        In the order of `names`, each once. An alias gives way to the score it stands for.
+    not_computed : list of (str, str)
+        Names and reasons of scores that came with a family and are not defined for the input.
+
+    Raises
+    ------
+    MetricError
+        If a name is unknown, or a score that was named is not defined for the input.
+    OptionError
+        If beta is negative or no number.
+
+    Examples
+    --------
+    >>> metrics, not_computed = resolve(["f1", "elm"], beta=2.0)
+    >>> [metric.name for metric in metrics]
+    ['f1', 'elm_precision', 'elm_recall', 'elm_f1', 'elm_mean_f1', 'fbeta', 'mean_fbeta']
+    """
+    pointwise.weight_of_precision(beta)  # raises for a beta that is none
+    if names is None:
+        names = DEFAULT
+    elif isinstance(names, str | Metric) or not isinstance(names, Iterable):
+        names = (names,)
+    extra = OF_BETA if beta != 1 else ()
+    chosen: dict[str, Metric] = {}
+    left: dict[str, str] = {}
+    for name in (*names, *extra):
+        for metric in _expand(name):
+            reason = metric.undefined(weighted=weighted, weighting=weighting, outside=outside)
+            if reason is None:
+                chosen.setdefault(metric.name, metric.at(beta))
+            elif metric.name == name or metric is name:
+                raise MetricError(f"{metric.name} is not defined here: {reason}, or leave it out.")
+            else:
+                left[metric.name] = reason
+    metrics = [metric for metric in chosen.values() if metric.alias_of not in chosen]
+    return metrics, list(left.items())
+
+
+def _expand(name: object) -> list[Metric]:
+    """Return the score or the members of the family that goes by this name."""
+    if isinstance(name, Metric):
+        return [name]
+    if not isinstance(name, str):
+        raise MetricError(
+            f"A score goes by its name, a string, but {name!r} came. Lift a formula of your own"
+            " with fastbcubed.metrics.pointwise_score, or with `metric` of an evaluation."
+        )
+    if name in METRICS:
+        return [METRICS[name]]
+    if name in FAMILIES or name == "all":
+        everything = [metric for metric in METRICS.values() if metric.name not in OF_BETA]
+        return [metric for metric in everything if name in ("all", metric.family)]
+    raise MetricError(f"Unknown score {name!r}. {_suggestion(name)}")
+
+
+def _suggestion(name: str) -> str:
+    known = {metric.item_name: metric.name for metric in METRICS.values() if metric.item_name}
+    known |= {each: each for each in (*METRICS, *FAMILIES)}
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    if near:
+        return f"Did you mean {' or '.join(dict.fromkeys(repr(known[n]) for n in near))}?"
+    families = ", ".join(map(repr, FAMILIES))
+    return f'Pass names of scores, or a family ({families}), or "all".'
