@@ -1,0 +1,24 @@
+"""Score huge clusterings: BCubed, pointwise metrics and ELM, by item, cluster and slice."""
+
+from fastbcubed import errors, metrics
+from fastbcubed._version import __version__
+from fastbcubed.clustering import Clustering
+from fastbcubed.contingency import Contingency
+from fastbcubed.errors import EvaluationWarning, FastBCubedError
+from fastbcubed.evaluation import Evaluation
+from fastbcubed.pipeline import contingency, evaluate
+from fastbcubed.storage import load
+
+__all__ = [
+    "Clustering",
+    "Contingency",
+    "Evaluation",
+    "EvaluationWarning",
+    "FastBCubedError",
+    "__version__",
+    "contingency",
+    "errors",
+    "evaluate",
+    "load",
+    "metrics",
+]

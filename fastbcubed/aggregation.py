@@ -1,0 +1,281 @@
+"""Aggregation: from a score of each cell to its mean over all items, over clusters and over slices.
+
+A score of items is lifted to any set of them by the weighted mean. Sums run over blocks of fixed
+length and then exactly over the blocks, so that they do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.confusion import Confusion, TrueNegatives, confusion
+from fastbcubed.contingency import CELL_BLOCK, Contingency
+from fastbcubed.engines.pool import Pool, blocks
+from fastbcubed.errors import MetricError, WeightError
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import METRICS
+
+__all__ = ["cell_scores", "cluster_means", "group_means", "item_scores", "overall", "with_needs"]
+
+Floats = NDArray[np.float64]
+#: Blocks of cells handled by one call.
+BLOCKS_AT_ONCE = 16
+
+
+def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
+    """Return the scores together with those that they are combined from."""
+    found: dict[str, Metric] = {}
+    for metric in metrics:
+        for name in metric.needs:
+            found.setdefault(name, METRICS[name].at(beta))
+        found.setdefault(metric.name, metric)
+    return list(found.values())
+
+
+def overall(
+    contingency: Contingency,
+    metrics: Iterable[str | Metric],
+    *,
+    beta: float = 1.0,
+    pool: Pool | None = None,
+) -> dict[str, float]:
+    """Return scores over all items, by name and in the order given.
+
+    Parameters
+    ----------
+    contingency : Contingency
+        The cells.
+    metrics : iterable of str or Metric
+        Scores that are defined for this input.
+    beta : float
+        Weight of recall in F.
+    pool : Pool, optional
+        Threads; the calling one alone when absent.
+
+    Returns
+    -------
+    dict of str to float
+    """
+    chosen = [METRICS[m].at(beta) if isinstance(m, str) else m for m in metrics]
+    means = _item_means(contingency, with_needs(chosen, beta), pool or Pool(1))
+    result = {}
+    for metric in chosen:
+        if metric.combine is not None:
+            result[metric.name] = float(metric.combine(means, beta))
+        elif metric.score is not None:
+            result[metric.name] = float(metric.score(contingency))
+        else:
+            result[metric.name] = means[metric.name]
+    return result
+
+
+def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> dict[str, float]:
+    """Return the mean over items of every score that items have."""
+    lifted = [m for m in metrics if m.formula is not None]
+    by_item = [m for m in lifted if differs_within_cells(contingency, m)]
+    by_cell = [m for m in lifted if m not in by_item]
+    weight = contingency.weight
+    negatives = _negatives(contingency, by_cell)
+    of_items = {m.name: cell_scores(contingency, m) for m in by_item}
+
+    def add_up(first: int, last: int) -> list[list[float]]:
+        sums = []
+        for start, stop in blocks(last - first, CELL_BLOCK):
+            a, b = first + start, first + stop
+            w = np.ascontiguousarray(weight[a:b])
+            scores = [of_items[m.name][a:b] for m in by_item]
+            scores += _block_scores(contingency, by_cell, a, b, negatives)
+            sums.append([float(w.sum()), *(float(np.multiply(s, w).sum()) for s in scores)])
+        return sums
+
+    starts, stops = zip(*blocks(contingency.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
+    sums = [row for rows in pool.map(add_up, starts, stops, stage="score cells") for row in rows]
+    total, *weighted = (math.fsum(column) for column in zip(*sums, strict=True))
+    if not 0 < total < math.inf:
+        raise WeightError(
+            f"the weights of the scored items add up to {total}; there is no mean over them"
+        )
+    names = [m.name for m in (*by_item, *by_cell)]
+    return {name: value / total for name, value in zip(names, weighted, strict=True)}
+
+
+def differs_within_cells(contingency: Contingency, metric: Metric) -> bool:
+    """Tell whether items of one cell can differ in this score: if each leaves out its own weight."""
+    return metric.leave_one_out and contingency.weighted and contingency.weighting == "pointwise"
+
+
+def _negatives(contingency: Contingency, metrics: Iterable[Metric]) -> TrueNegatives | None:
+    return TrueNegatives(contingency) if any(m.uses_tn for m in metrics) else None
+
+
+def _block_scores(
+    contingency: Contingency, metrics: list[Metric], start: int, stop: int, tn: TrueNegatives | None
+) -> list[Floats]:
+    """Return the scores of one block of cells, for scores that the items of a cell share."""
+    matrix = confusion(contingency, start, stop, tn=tn)
+    others = matrix._replace(tp=contingency.n[start:stop] - 1.0)
+    return [_apply(m, others if m.leave_one_out else matrix) for m in metrics]
+
+
+def _apply(metric: Metric, matrix: Confusion) -> Floats:
+    """Call the formula of a score, which gives one float per matrix."""
+    assert metric.formula is not None
+    scores = np.asarray(metric.formula(*matrix), np.float64)  # type: ignore[arg-type]
+    if scores.shape != matrix.tp.shape:
+        if scores.ndim:
+            raise MetricError(
+                f"{metric.name} gave shape {scores.shape} for matrices of shape {matrix.tp.shape}; a "
+                "formula (tp, fp, fn, tn) works element by element"
+            )
+        scores = np.full(matrix.tp.shape, scores)
+    return scores
+
+
+def cell_scores(contingency: Contingency, metric: Metric) -> Floats:
+    """Return the mean of a score over the items of each cell. Shape (n_cells,)."""
+    scores = np.empty(contingency.n_cells)
+    if not differs_within_cells(contingency, metric):
+        tn = _negatives(contingency, [metric])
+        for a, b in blocks(contingency.n_cells, CELL_BLOCK):
+            scores[a:b] = _block_scores(contingency, [metric], a, b, tn)[0]
+        return scores
+    from fastbcubed.kernels.sums import add_by_code
+
+    rows = _rows(contingency, metric)
+    totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
+    add_by_code(rows.cell, rows.weight, item_scores(contingency, metric), None, totals, errors)
+    whole = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
+    add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, *whole)
+    return (totals + errors) / (whole[0] + whole[1])
+
+
+def item_scores(contingency: Contingency, metric: Metric) -> Floats:
+    """Return a score of each row, NaN where it is not scored. Shape (n_rows,)."""
+    rows = _rows(contingency, metric)
+    scores = np.full(rows.cell.size, np.nan)
+    if not differs_within_cells(contingency, metric):
+        scored = rows.cell >= 0
+        scores[scored] = cell_scores(contingency, metric)[rows.cell[scored]]
+        return scores
+    matrix = item_matrix(contingency, metric)
+    for a, b in blocks(rows.cell.size, CELL_BLOCK):
+        block = Confusion(*(None if x is None else x[a:b] for x in matrix))  # type: ignore[arg-type]
+        scores[a:b] = _apply(metric, block)
+    scores[rows.cell < 0] = np.nan
+    return scores
+
+
+def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:
+    """Return the confusion matrix of each row without the item itself; the weights differ by item.
+
+    The sum over its cell is kept with twice the digits of a float, so that taking the item out of
+    it leaves the others' weight exactly, however small.
+    """
+    from fastbcubed.kernels.sums import add_by_code
+
+    rows = _rows(contingency, metric)
+    totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
+    add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, totals, errors)
+    cell = np.maximum(rows.cell, 0)
+    tp = (totals[cell] - rows.weight) + errors[cell]
+    tp[contingency.n[cell] == 1] = 0.0
+    tn = TrueNegatives(contingency)()[cell] if metric.uses_tn else None
+    return Confusion(tp, contingency.fp[cell], contingency.fn[cell], tn)
+
+
+def _rows(contingency: Contingency, metric: Metric) -> Any:
+    if contingency.rows is None:
+        raise MetricError(
+            f"{metric.name} with weights needs the items themselves, and this contingency was made from "
+            'cells alone; build it from labels, or with weighting="outer"'
+        )
+    return contingency.rows
+
+
+def cluster_means(contingency: Contingency, side: str, name: str) -> Floats:
+    """Return the mean of a score over the items of each cluster that has any, by code."""
+    metric = METRICS[name]
+    codes, counts = (
+        (contingency.true, contingency.true_n) if side == "true" else (contingency.pred, contingency.pred_n)
+    )
+    means = group_means(contingency, codes, counts.size, [metric], beta=1.0)[name]
+    return np.asarray(means[counts > 0])
+
+
+def group_means(
+    contingency: Contingency,
+    codes: NDArray[np.integer],
+    n_groups: int,
+    metrics: Iterable[Metric],
+    *,
+    beta: float,
+    by_row: bool = False,
+) -> dict[str, NDArray[Any]]:
+    """Return items, weight and mean scores of groups of cells, or of rows.
+
+    Parameters
+    ----------
+    contingency : Contingency
+        The cells.
+    codes : ndarray of int, shape (n_cells,) or (n_rows,)
+        Group of each; negative for none.
+    n_groups : int
+        Number of groups.
+    metrics : iterable of Metric
+        Scores; those that only a whole clustering has are left out.
+    beta : float
+        Weight of recall in F.
+    by_row : bool
+        Whether `codes` are those of rows.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n_groups,)
+        "n_items", "weight", then the scores; NaN for a group without items.
+    """
+    from fastbcubed.kernels.sums import add_by_code, count_by_code
+
+    codes = np.ascontiguousarray(codes)
+    counts = np.zeros(n_groups, np.int64)
+    rows = contingency.rows
+    cells = None
+    weight = contingency.weight
+    if by_row:
+        assert rows is not None
+        cells, weight = rows.cell, rows.weight
+        codes = np.where(cells < 0, -1, codes)
+        count_by_code(codes, np.ones(codes.size, np.int64), counts)
+    else:
+        count_by_code(codes, contingency.n, counts)
+
+    def add(scores: Floats, per_row: bool = False) -> Floats:
+        totals, errors = np.zeros(n_groups), np.zeros(n_groups)
+        add_by_code(codes, weight, scores, None if per_row else cells, totals, errors)
+        return totals + errors
+
+    whole = add(np.ones(contingency.n_cells))
+    wanted = [m for m in metrics if m.score is None and not m.overall_only]
+    means: dict[str, Floats] = {}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for metric in with_needs(wanted, beta):
+            if metric.formula is None:
+                continue
+            if by_row and differs_within_cells(contingency, metric):
+                means[metric.name] = add(item_scores(contingency, metric), per_row=True) / whole
+            else:
+                means[metric.name] = add(cell_scores(contingency, metric)) / whole
+        table: dict[str, NDArray[Any]] = {"n_items": counts, "weight": whole}
+        for metric in wanted:
+            table[metric.name] = _combined(metric, means, beta)
+    return table
+
+
+def _combined(metric: Metric, means: Mapping[str, Floats], beta: float) -> Floats:
+    if metric.combine is None:
+        return means[metric.name]
+    return np.asarray(metric.combine(means, beta), np.float64)

@@ -1,0 +1,1 @@
+def as_text(ev): return str(ev.overall)

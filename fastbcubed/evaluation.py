@@ -1,0 +1,597 @@
+"""Evaluation: one clustering scored against the truth, at every level."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import aggregation
+from fastbcubed._version import __version__
+from fastbcubed.alignment import Coverage, Policies
+from fastbcubed.contingency import CELL_BLOCK, Contingency
+from fastbcubed.engines.pool import blocks
+from fastbcubed.errors import MetricError, NotKeptError, SliceError
+from fastbcubed.items import AttributeTable, Items, RowNumbers
+from fastbcubed.listing import listed
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import lifted, resolve
+from fastbcubed.slicing import SliceKey, slice_codes, subset_mask
+
+__all__ = ["Bounds", "Evaluation", "Scores"]
+
+#: Bounds of precision this far apart are worth a warning.
+BOUNDS_APART = 0.01
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+class Scores(Mapping[str, float]):
+    """Scores by name, also as attributes."""
+
+    def __init__(self, values: Mapping[str, float]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> float:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise MetricError(
+                f"{name!r} was not computed; there are {', '.join(self._values)}. Name it in "
+                "metrics=, or ask for it with .metric(name)"
+            ) from None
+
+    def __getattr__(self, name: str) -> float:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(name)
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Scores({', '.join(f'{name}={value:.6g}' for name, value in self.items())})"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What complete labels could make of the precision, where prediction-only items are dropped.
+
+    Attributes
+    ----------
+    precision_lower, precision_upper : float
+        Precision if every unlabelled mate were wrong, and if every one were right.
+    unlabelled_mates : float
+        Share of the scored weight that has unlabelled mates in its predicted cluster.
+    """
+
+    precision_lower: float
+    precision_upper: float
+    unlabelled_mates: float
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """How good a clustering is: overall, by cluster, by slice, by item.
+
+    Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name
+    says otherwise.
+
+    Attributes
+    ----------
+    contingency : Contingency
+        The cells behind all scores.
+    metrics : list of Metric
+        The scores that tables show.
+    beta : float
+        Weight of recall in F.
+    coverage : Coverage
+        How far the two sides have the same items.
+    policies : Policies
+        What was done with items that are missing somewhere.
+    overall : Scores
+        Scores over all items; each is also an attribute of the evaluation.
+    not_computed : dict of str to str
+        Scores of a family that are not defined for this input, and why.
+    names : dict
+        What the two sides are called.
+    sliced : dict of str to pyarrow.Table
+        Slices that were asked for when evaluating.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
+    >>> round(ev.precision, 6), ev.recall
+    (0.666667, 0.75)
+    >>> ev.clusters("pred", limit=1).to_pylist()[0]["precision"]
+    0.5555555555555556
+    """
+
+    contingency: Contingency
+    metrics: list[Metric]
+    beta: float
+    coverage: Coverage
+    policies: Policies
+    overall: Scores
+    _items: Items | None
+    _labels: Callable[[str, RowNumbers], pa.Array] | None = None
+    attributes: AttributeTable | None = None
+    not_computed: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    sliced: dict[str, pa.Table] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> float:
+        overall = self.__dict__.get("overall", {})
+        if name in overall:
+            return float(overall[name])
+        raise AttributeError(
+            f"an evaluation has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
+        )
+
+    # What was scored
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What the scores mean: average, weighting, policies."""
+        return {
+            "average": "item",
+            "weighted": self.contingency.weighted,
+            "weighting": self.contingency.weighting,
+            "beta": self.beta,
+            "unmatched": {"truth": self.policies.truth, "prediction": self.policies.prediction},
+            "nulls": self.policies.nulls,
+            "duplicates": self.policies.duplicates,
+            "noise": self.policies.noise,
+        }
+
+    @cached_property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
+        table = self.contingency
+        result = {}
+        for side, counts in (("true", table.true_n), ("pred", table.pred_n)):
+            sizes, clusters = _size_histogram(counts)
+            upto = np.cumsum(clusters)
+            result[side] = {
+                "items": table.n_items,
+                "clusters": int(upto[-1]),
+                "singletons": int(clusters[0]) if sizes[0] == 1 else 0,
+                "largest": int(sizes[-1]),
+                "size_quantiles": {
+                    f"{q:g}": int(sizes[np.searchsorted(upto, q * upto[-1])]) for q in QUANTILES
+                },
+                "exact": table.n_exact,
+            }
+        return result
+
+    @cached_property
+    def bounds(self) -> Bounds | None:
+        """Bounds of the precision, where prediction-only items were dropped; else None."""
+        table = self.contingency
+        only = table.only("pred")
+        if self.policies.prediction != "drop" or only is None or not self.coverage.n_prediction_only:
+            return None
+        unlabelled_n, unlabelled = only
+        low, high, mated = [], [], []
+        for a, b in blocks(table.n_cells, CELL_BLOCK):
+            cells = slice(a, b)
+            w, tp, fp, pred = table.weight[cells], table.tp[cells], table.fp[cells], table.pred[cells]
+            u = unlabelled[pred]
+            low.append(w * (tp / (tp + fp + u)))
+            high.append(w * ((tp + u) / (tp + fp + u)))
+            mated.append(w[unlabelled_n[pred] > 0].sum())
+        total = table.total_weight
+        return Bounds(
+            float(np.sum([x.sum() for x in low]) / total),
+            float(np.sum([x.sum() for x in high]) / total),
+            float(np.sum(mated) / total),
+        )
+
+    @cached_property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What a reader of the scores should know: each has a "code", a "message" and figures."""
+        found: list[dict[str, Any]] = []
+        bounds = self.bounds
+        if bounds is not None and not bounds.precision_upper - bounds.precision_lower <= BOUNDS_APART:
+            known = bounds.precision_upper == bounds.precision_upper  # not NaN
+            between = (
+                f"anywhere from {bounds.precision_lower:.3f} to {bounds.precision_upper:.3f}"
+                if known
+                else "very different (the weights of unlabelled items are not known)"
+            )
+            found.append(
+                {
+                    "code": "dropping-flatters",
+                    "message": (
+                        f"{bounds.unlabelled_mates:.1%} of the scored weight has mates that the truth "
+                        f"does not label. They were dropped; with labels, precision could be {between}. "
+                        'If the true clusters are complete, pass unmatched={"prediction": "outside"}.'
+                    ),
+                    **asdict(bounds),
+                }
+            )
+        return found
+
+    # Levels
+
+    def metric(self, which: str | Metric | Callable[..., Any]) -> float:
+        """Return a score over all items, by name or from a formula of your own.
+
+        Parameters
+        ----------
+        which : str or callable
+            A name of the registry, or ``f(tp, fp, fn, tn) -> array``, which is given float64 arrays of
+            one shape and works element by element. Its mean over items is returned.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        MetricError
+            If the name is unknown or the score is not defined for this input.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 1], [0, 1, 1])
+        >>> ev.metric(lambda tp, fp, fn, tn: tp / (tp + fp + fn))
+        0.4444444444444444
+        """
+        (metric,) = self._resolve([which])
+        return aggregation.overall(self.contingency, [metric], beta=self.beta)[metric.name]
+
+    def subset(self, which: Any) -> Scores:
+        """Return scores over some items: a list of ids, or a mask with one bool per item.
+
+        Parameters
+        ----------
+        which : array-like
+            Ids; or a mask in the order of the truth's rows, or of `items`.
+
+        Returns
+        -------
+        Scores
+
+        Raises
+        ------
+        SliceError
+            If an item is not in the evaluation, or none of them is scored.
+        """
+        mask = subset_mask(which, self.kept_items(), self.contingency, "the subset")
+        table = self._group(np.where(mask, 0, -1), 1, by_row=True)
+        return Scores({m.name: float(table[m.name][0]) for m in self.metrics if m.name in table})
+
+    def slices(
+        self,
+        by: SliceKey,
+        *,
+        attributes: Any = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """Return scores by slice.
+
+        Parameters
+        ----------
+        by : str, tuple of str, or mapping
+            An attribute; several crossed; or names of subsets, each a mask or a list of items.
+            "true_size" and "pred_size" are always there. A null is a slice of its own.
+        attributes : table, optional
+            Attributes by item, or row by row, to slice by; those given to `evaluate` by default.
+        order_by : str, optional
+            A score or column to list worst first, or largest first; by slice when absent.
+        limit : int, optional
+            The number of slices to return; all when absent.
+
+        Returns
+        -------
+        pyarrow.Table
+            The slice, n_items, weight, and the scores; slices without a scored item are left out.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such attribute.
+        SliceError
+            If a subset has no scored item, or an attribute cannot be sliced by.
+        """
+        items = self.kept_items()
+        if isinstance(by, Mapping):
+            rows = [
+                self._group(np.where(subset_mask(w, items, self.contingency, repr(n)), 0, -1), 1, by_row=True)
+                for n, w in by.items()
+            ]
+            columns: dict[str, Any] = {"slice": pa.array(list(map(str, by)))}
+            columns |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+        else:
+            extra = self.attributes if attributes is None else AttributeTable.of(attributes, items)
+            cut = slice_codes(by, self.contingency, items, extra)
+            columns = {**cut.values, **self._group(cut.codes, cut.n_slices, by_row=True)}
+        return listed(pa.table(columns), self.metrics, order_by, limit)
+
+    def clusters(
+        self, side: str, *, order_by: str | None = None, limit: int | None = None
+    ) -> pa.Table:
+        """Return scores by cluster, worst first.
+
+        Parameters
+        ----------
+        side : {"true", "pred"}
+            Which clusters.
+        order_by : str, optional
+            A score or column; recall for true clusters and precision for predicted ones when absent.
+            Ties are broken by weight, largest first, then by label.
+        limit : int, optional
+            The number of clusters to return; all when absent.
+
+        Returns
+        -------
+        pyarrow.Table
+            cluster, n_items, weight, n_parts (clusters of the other side that it meets), exact (the
+            same cluster is on the other side), and the scores over its items.
+        """
+        table = self.contingency
+        codes, counts = self._side(side)
+        groups = self._group(codes, counts.size, by_row=False)
+        parts = np.bincount(codes, minlength=counts.size)
+        wrong = np.bincount(codes[(table.fp != 0) | (table.fn != 0)], minlength=counts.size)
+        there = np.flatnonzero(counts)
+        columns = {
+            "code": there,
+            "n_items": counts[there].astype(np.int64),
+            "weight": groups["weight"][there],
+            "n_parts": parts[there],
+            "exact": wrong[there] == 0,
+            **{m.name: groups[m.name][there] for m in self.metrics if m.name in groups},
+        }
+        default = "recall" if side == "true" else "precision"
+        order = order_by or (default if default in columns else self._first_score(columns))
+        named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
+        found = listed(pa.table(columns), self.metrics, order, limit, named_by=named_by)
+        return found.drop_columns(["code"])
+
+    def items(self, *, order_by: str | None = None, limit: int | None = None) -> pa.Table:
+        """Return every scored item: its clusters, weight, confusion matrix and scores.
+
+        Parameters
+        ----------
+        order_by : str, optional
+            A score or column to list worst first, or largest first; in the order of the input when
+            absent. Ties are broken by weight, then by id.
+        limit : int, optional
+            The number of items to return; all when absent.
+
+        Returns
+        -------
+        pyarrow.Table
+            item, true_cluster, pred_cluster, weight, tp, fp, fn, tn (null under "outside"), then the
+            scores; an item's own F is item_f1. With outer weights the matrix holds counts.
+        """
+        items = self.kept_items()
+        table, rows = self.contingency, self._rows()
+        here = np.flatnonzero(rows.cell >= 0)
+        cell = rows.cell[here]
+        columns: dict[str, Any] = {"row": here, "weight": rows.weight[here]}
+        columns |= {"tp": table.tp[cell], "fp": table.fp[cell], "fn": table.fn[cell]}
+        columns["tn"] = (
+            pa.nulls(here.size, pa.float64()) if table.outside else self._true_negatives[cell]
+        )
+        for metric in self.metrics:
+            if metric.item_name and metric.item_name not in columns:
+                columns[metric.item_name] = aggregation.item_scores(table, metric)[here]
+        named_by = ("row", "item", items.ids)
+        found = listed(pa.table(columns), self.metrics, order_by, limit, named_by=named_by)
+        at = found["row"].to_numpy()
+        found = found.add_column(1, "true_cluster", items.labels("true", at))
+        found = found.add_column(2, "pred_cluster", items.labels("pred", at))
+        return found.drop_columns(["row"])
+
+    def item(self, which: Any, *, members: int = 5) -> dict[str, Any]:
+        """Return one item: its confusion matrix, scores, and the first few members of its four sets.
+
+        Parameters
+        ----------
+        which : object
+            Its id; a tuple if composite; its position if items have no ids.
+        members : int
+            Members to list of each set.
+
+        Returns
+        -------
+        dict
+            item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores, and "members": for each
+            of "tp", "fp", "fn", "tn" the number of items and the first few of them.
+        """
+        items, table, rows = self.kept_items(), self.contingency, self._rows()
+        row = int(items.rows_of([which])[0])
+        if row < 0 or rows.cell[row] < 0:
+            raise SliceError(f"item {which!r} is {'not in the evaluation' if row < 0 else 'not scored'}")
+        cell = int(rows.cell[row])
+        own = np.array([row])
+        scored = rows.cell >= 0
+        safe = np.maximum(rows.cell, 0)
+        same_true = scored & (table.true[safe] == table.true[cell])
+        same_pred = scored & (table.pred[safe] == table.pred[cell])
+        sets = {
+            "tp": same_true & same_pred,
+            "fp": same_pred & ~same_true,
+            "fn": same_true & ~same_pred,
+            "tn": scored & ~same_true & ~same_pred,
+        }
+        result: dict[str, Any] = {
+            "item": items.ids(own)[0].as_py(),
+            "true_cluster": items.labels("true", own)[0].as_py(),
+            "pred_cluster": items.labels("pred", own)[0].as_py(),
+            "weight": float(rows.weight[row]),
+            "tp": float(table.tp[cell]),
+            "fp": float(table.fp[cell]),
+            "fn": float(table.fn[cell]),
+            "tn": None if table.outside else float(self._true_negatives[cell]),
+        }
+        for metric in self.metrics:
+            if metric.item_name:
+                result[metric.item_name] = float(aggregation.item_scores(table, metric)[row])
+        result["members"] = {
+            name: {
+                "n_items": int(np.count_nonzero(mask)),
+                "first": items.ids(np.flatnonzero(mask)[:members]).to_pylist(),
+            }
+            for name, mask in sets.items()
+        }
+        return result
+
+    # Output
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
+        return {
+            "fastbcubed": __version__,
+            "truth": self.names.get("truth"),
+            "prediction": self.names.get("prediction"),
+            "definition": self.definition,
+            "overall": dict(self.overall),
+            "coverage": {
+                **asdict(self.coverage),
+                "truth_coverage": self.coverage.truth_coverage,
+                "bounds": None if self.bounds is None else asdict(self.bounds),
+            },
+            "summary": self.summary,
+            "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
+            "warnings": self.warnings,
+            "not_computed": self.not_computed,
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return overall scores, coverage, summary, slices and warnings as JSON; NaN becomes null."""
+        return json.dumps(_plain(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def save(self, directory: Any, *, keep: str = "items") -> None:
+        """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.
+
+        Parameters
+        ----------
+        directory : path
+            Made if need be. Files of an earlier evaluation in it are replaced, each as a whole.
+        keep : {"scores", "cells", "items"}
+            How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
+            ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
+            also ``items.parquet``, from which any later slice can be made.
+        """
+        from fastbcubed.storage import save
+
+        save(self, directory, keep)
+
+    def __repr__(self) -> str:
+        from fastbcubed.display import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from fastbcubed.display import as_html
+
+        return as_html(self)
+
+    # Parts of the above
+
+    def _resolve(self, names: Iterable[Any]) -> list[Metric]:
+        table = self.contingency
+        own = [lifted(n, outside=table.outside) if callable(n) else n for n in names]
+        found, _ = resolve(
+            own, weighted=table.weighted, weighting=table.weighting, outside=table.outside
+        )
+        return [metric.at(self.beta) for metric in found]
+
+    def _group(
+        self, codes: NDArray[np.integer], n: int, *, by_row: bool
+    ) -> dict[str, NDArray[Any]]:
+        return aggregation.group_means(
+            self.contingency, codes, n, self.metrics, beta=self.beta, by_row=by_row
+        )
+
+    def _side(self, side: str) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        table = self.contingency
+        if side == "true":
+            return np.ascontiguousarray(table.true), table.true_n
+        if side == "pred":
+            return table.pred, table.pred_n
+        raise SliceError(f'side is "true" or "pred", not {side!r}')
+
+    def _first_score(self, columns: Mapping[str, Any]) -> str:
+        return next((m.name for m in self.metrics if m.name in columns), "weight")
+
+    def kept_items(self) -> Items:
+        """Return the items, or raise NotKeptError."""
+        if self._items is None or self.contingency.rows is None:
+            raise NotKeptError(
+                'the items were not kept; evaluate or save with keep="items" to slice and to list them'
+            )
+        return self._items
+
+    def _rows(self) -> Any:
+        self.kept_items()
+        return self.contingency.rows
+
+    @cached_property
+    def _true_negatives(self) -> NDArray[np.float64]:
+        from fastbcubed.confusion import TrueNegatives
+
+        return TrueNegatives(self.contingency)()
+
+    @cached_property
+    def _first_rows(self) -> dict[str, RowNumbers]:
+        """A row of each cluster, by side and code."""
+        rows, table = self._rows(), self.contingency
+        scored = np.flatnonzero(rows.cell >= 0)[::-1]
+        found = {}
+        for side, codes, n in (
+            ("true", table.true, table.true_n.size),
+            ("pred", table.pred, table.pred_n.size),
+        ):
+            first = np.full(n, -1)
+            first[codes[rows.cell[scored]]] = scored
+            found[side] = first
+        return found
+
+    def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
+        """Return the labels of clusters by code, null for one that a policy has made."""
+        if self._labels is not None:
+            return self._labels(side, codes)
+        return self.kept_items().labels(side, self._first_rows[side][codes])
+
+
+def _size_histogram(counts: NDArray[np.integer]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the cluster sizes that there are, ascending, and how many clusters have each."""
+    few = counts.max(initial=0) < max(1 << 16, counts.size)
+    if not few:
+        return np.unique(counts[counts > 0], return_counts=True)
+    histogram = np.bincount(counts)
+    histogram[0] = 0
+    sizes = np.flatnonzero(histogram)
+    return sizes, histogram[sizes]
+
+
+def _plain(value: Any) -> Any:
+    """Make a value fit for JSON: NaN and infinities become null, keys and odd types strings."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -1,0 +1,284 @@
+"""The items behind an evaluation: their ids, labels, clusters and attributes, by aligned row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.alignment import Alignment
+from fastbcubed.engines.pool import Pool
+from fastbcubed.errors import AlignmentError, ColumnError, DuplicateItemError, SliceError, first_few
+from fastbcubed.sources import Rows, as_column, as_rows, key_pair
+from fastbcubed.sources.columns import Column
+from fastbcubed.sources.tables import read_columns
+
+__all__ = ["AlignedItems", "AttributeTable", "Items", "TableItems"]
+
+RowNumbers = NDArray[np.int64]
+
+
+class Items(Protocol):
+    """What an evaluation asks of its items; rows are those of the alignment."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        """Names of the item column, or of its parts; empty where items go by position."""
+
+    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        """Return the ids of some rows, or of all."""
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        """Return cluster labels of some rows, null where the side lacks the item."""
+
+    def rows_of(self, ids: Any) -> RowNumbers:
+        """Return the row of each of some items, -1 for one that is not there."""
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """Return a mask of the rows from one of the truth's rows or of these; None: neither fits."""
+
+    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        """Return, for "truth" and "prediction", the names of their attributes."""
+
+    def attribute(self, side: str, name: str) -> pa.ChunkedArray:
+        """Return an attribute of all rows, null where the side lacks the item."""
+
+
+class AlignedItems:
+    """The items of an alignment; they stay in the arrays that were given."""
+
+    def __init__(self, alignment: Alignment) -> None:
+        self._alignment = alignment
+        self._rows = {"true": alignment.true_rows, "pred": alignment.pred_rows}
+        self._sides = {"true": alignment.truth, "pred": alignment.prediction}
+
+    def __len__(self) -> int:
+        return len(self._alignment)
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        items = self._alignment.truth.items
+        return () if items is None else tuple(items.names)
+
+    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        rows = np.arange(len(self)) if rows is None else rows
+        truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
+        if truth is None or prediction is None:
+            return pa.array(rows)
+        if self._rows["true"] is None:
+            return truth.take(rows)
+        return _either(
+            truth, _at(self._rows["true"], rows), prediction, _at(self._rows["pred"], rows)
+        )
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        rows = np.arange(len(self)) if rows is None else rows
+        return take_or_null(self._sides[side].labels, _at(self._rows[side], rows))
+
+    def rows_of(self, ids: Any) -> RowNumbers:
+        truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
+        if truth is None or prediction is None:
+            wanted = np.asarray(ids)
+            if wanted.dtype.kind not in "iu":
+                raise SliceError(
+                    f"items without ids go by their position, an integer, not {first_few(wanted[:4].tolist())}"
+                )
+            return np.where((wanted >= 0) & (wanted < len(self)), wanted, -1)
+        column = as_column(ids, "item", "the items asked for")
+        found = np.full(len(column), -1)
+        for side, items in (("pred", prediction), ("true", truth)):
+            at = _find_all(items, column)
+            rows = self._rows[side]
+            if rows is not None:
+                place = np.full(len(items) + 1, -1)  # the last entry is for items not found
+                here = np.flatnonzero(rows >= 0)
+                place[rows[here]] = here
+                at = place[at]
+            found = np.where(at >= 0, at, found)
+        return found
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        rows = self._rows["true"]
+        if rows is not None and mask.shape == (len(self._alignment.truth),):
+            return mask[rows] & (rows >= 0)
+        return mask if mask.shape == (len(self),) else None
+
+    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        truth, prediction = self._alignment.truth, self._alignment.prediction
+        if truth.attributes is prediction.attributes:  # one table
+            return {"truth": truth.attribute_names, "prediction": ()}
+        return {"truth": truth.attribute_names, "prediction": prediction.attribute_names}
+
+    def attribute(self, side: str, name: str) -> pa.ChunkedArray:
+        clustering = self._sides["true" if side == "truth" else "pred"]
+        rows = self._rows["true" if side == "truth" else "pred"]
+        assert clustering.attributes is not None
+        values = clustering.attributes.column(name)
+        if rows is None:
+            return values
+        return values.take(pa.array(rows, mask=rows < 0))
+
+
+class TableItems:
+    """The items of a saved evaluation, in one table: item, true_cluster, pred_cluster, attributes."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._column = as_column(table["item"], "item")
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        return tuple(self._column.names)
+
+    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        return self._column.take(np.arange(len(self)) if rows is None else rows)
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        labels = self._table[f"{side}_cluster"]
+        return labels if rows is None else labels.take(pa.array(rows))
+
+    def rows_of(self, ids: Any) -> RowNumbers:
+        return _find_all(self._column, as_column(ids, "item", "the items asked for"))
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        return mask if mask.shape == (len(self),) else None
+
+    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        sides: dict[str, tuple[str, ...]] = {"truth": (), "prediction": (), "attributes": ()}
+        for name in self._table.column_names:
+            side, _, rest = name.partition(".")
+            if rest:
+                sides[side] += (rest,)
+        return sides
+
+    def attribute(self, side: str, name: str) -> pa.ChunkedArray:
+        return self._table[f"{side}.{name}"]
+
+
+class AttributeTable:
+    """Attributes in a table of their own, joined by item.
+
+    Parameters
+    ----------
+    column : Column or None
+        Item of each row; None where the rows are those of the evaluation.
+    table : Rows
+        The table.
+    items : Items
+        The items of the evaluation.
+    """
+
+    def __init__(self, column: Column | None, table: Rows, items: Items) -> None:
+        self._column, self._table, self._items = column, table, items
+        own = () if column is None else column.names
+        self.names = tuple(name for name in table.names if name not in own)
+        if column is None and len(table) != len(items):
+            raise AlignmentError(
+                f"the attributes have {len(table)} rows and no item column, and there are "
+                f"{len(items)} items; add an item column, or give one row for each item in their order"
+            )
+
+    @classmethod
+    def of(cls, source: Any, items: Items) -> AttributeTable:
+        """Read attributes from whatever holds them; the item column is called "item" or as in the truth."""
+        table = as_rows(source, "the attributes")
+        if table is None:
+            raise ColumnError(
+                "attributes is a table (path, data frame, Arrow table, dict of columns), not "
+                f"{type(source).__name__}"
+            )
+        for names in (("item",), items.item_names):
+            if names and set(names) <= set(table.names):
+                return cls(read_columns(table, [list(names)])[0][0], table, items)
+        return cls(None, table, items)
+
+    def attribute(self, name: str) -> pa.ChunkedArray:
+        """Return an attribute of all rows, null where the table lacks the item."""
+        values = self._table.column(name)
+        if self._column is None:
+            return values
+        return values.take(pa.array(self._rows, mask=self._rows < 0))
+
+    @cached_property
+    def _rows(self) -> RowNumbers:
+        from fastbcubed.engines.joining import match
+
+        assert self._column is not None
+        ids = as_column(self._items.ids(), "item")
+        with Pool() as pool:
+            matches = match(*key_pair(ids, self._column, pool), pool)
+        if matches.pred_again:
+            raise DuplicateItemError(
+                f"{matches.pred_again} rows of the attributes repeat an item; give each item one row"
+            )
+        return matches.pred_of_true
+
+
+def _find_all(items: Column, wanted: Column) -> RowNumbers:
+    """Return the row of each wanted item, -1 where there is none."""
+    from fastbcubed.engines.joining import match
+
+    with Pool() as pool:
+        matches = match(*key_pair(items, wanted, pool), pool)
+    if matches.pred_again:
+        raise SliceError(
+            f"{matches.pred_again} of the {len(wanted)} items asked for come again; name each once"
+        )
+    return matches.true_of_pred
+
+
+def take_or_null(column: Column, rows: RowNumbers) -> pa.Array:
+    """Return the values of some rows, null for row -1."""
+    missing = rows < 0
+    if not missing.any():
+        return column.take(rows)
+    values = column.take(rows[~missing])
+    at = np.cumsum(~missing) - 1
+    return values.take(pa.array(at, mask=missing))
+
+
+def _at(rows: RowNumbers | None, wanted: RowNumbers) -> RowNumbers:
+    return wanted if rows is None else np.where(wanted < 0, -1, rows[wanted])
+
+
+def _either(a: Column, a_rows: RowNumbers, b: Column, b_rows: RowNumbers) -> pa.Array:
+    """Take from `a` where it has the row, else from `b`; the types may differ in width."""
+    lacking = a_rows < 0
+    if not lacking.any():
+        return a.take(a_rows)
+    first, second = a.take(a_rows[~lacking]), b.take(b_rows[lacking])
+    if pa.types.is_dictionary(first.type) or first.type != second.type:
+        first, second = _common(first, second)
+    at = np.empty(lacking.size, np.int64)
+    at[~lacking] = np.arange(len(first))
+    at[lacking] = len(first) + np.arange(len(second))
+    return pa.concat_arrays([first, second]).take(pa.array(at))
+
+
+def _common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Bring two arrays of ids to one type that holds both."""
+    a, b = (x.dictionary_decode() if pa.types.is_dictionary(x.type) else x for x in (a, b))
+    if a.type == b.type:
+        return a, b
+    for kind in (pa.int64(), pa.uint64(), pa.large_string(), pa.large_binary()):
+        try:
+            return a.cast(kind), b.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return a.cast(pa.large_string()), b.cast(pa.large_string())
+
+
+def named_sides(sides: dict[str, Sequence[str]]) -> str:
+    """List the attributes for a message."""
+    return "; ".join(f"{side}: {', '.join(names) or 'none'}" for side, names in sides.items())
+
+

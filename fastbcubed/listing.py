@@ -1,0 +1,113 @@
+"""Listings: worst first, then by weight, then by id, so that every engine gives the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.metrics.metric import Metric
+
+__all__ = ["listed"]
+
+
+def listed(
+    table: pa.Table,
+    metrics: Iterable[Metric],
+    order_by: str | None,
+    limit: int | None,
+    *,
+    named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None = None,
+) -> pa.Table:
+    """Return the rows of a table in order, the first `limit` of them.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Its column "weight" breaks ties, the largest first.
+    metrics : iterable of Metric
+        They say which direction is worse; other columns are listed largest first.
+    order_by : str or None
+        A column; the order stays as it is when None.
+    limit : int or None
+        How many rows to return; all when None.
+    named_by : (str, str, callable), optional
+        A column of numbers, the name of a column to put before it, and what turns the numbers into its
+        values, which break the ties that remain; called for the rows that are listed alone.
+
+    Returns
+    -------
+    pyarrow.Table
+    """
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise OptionError(f"limit is a number of rows, 0 or more, not {limit!r}")
+    n = table.num_rows if limit is None else min(limit, table.num_rows)
+    if order_by is None:
+        return _with_names(table.slice(0, n), named_by)
+    if order_by not in table.column_names:
+        raise MetricError(
+            f"cannot order by {order_by!r}; there are {', '.join(table.column_names)}. Name a score in "
+            "metrics= to have it in the tables"
+        )
+    rank = _rank(table[order_by], order_by, metrics)
+    lightest_last = -table["weight"].to_numpy()
+    rows = _first_rows(rank, lightest_last, n)
+    found = _with_names(table.take(pa.array(rows)), named_by)
+    keys = {"rank": pa.array(rank[rows]), "weight": pa.array(lightest_last[rows])}
+    if named_by is not None:
+        keys |= _sortable(found[named_by[1]])
+    order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+    return found.take(order[:n])
+
+
+def _rank(
+    column: pa.ChunkedArray, name: str, metrics: Iterable[Metric]
+) -> NDArray[np.float64]:
+    """Return numbers that ascend from worst to best, NaN last."""
+    higher_is_better = {m.name: m.best == "higher" for m in metrics}
+    higher_is_better |= {m.item_name: m.best == "higher" for m in metrics if m.item_name}
+    try:
+        rank = column.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        raise OptionError(f"cannot order by {name!r}, which is not a number") from None
+    rank = rank if higher_is_better.get(name, False) else -rank
+    return np.where(np.isnan(rank), np.inf, rank)
+
+
+def _first_rows(
+    rank: NDArray[np.float64], second: NDArray[np.float64], n: int
+) -> NDArray[np.int64]:
+    """Return rows that are sure to hold the first n, by rank and then `second`: few where n is small."""
+    if n in (0, rank.size):
+        return np.arange(rank.size if n else 0)
+    last = np.partition(rank, n - 1)[n - 1]
+    before, ties = np.flatnonzero(rank < last), np.flatnonzero(rank == last)
+    wanted = n - before.size
+    if wanted < ties.size:
+        among = second[ties]
+        ties = ties[among <= np.partition(among, wanted - 1)[wanted - 1]]
+    return np.concatenate([before, ties])
+
+
+def _with_names(
+    table: pa.Table, named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None
+) -> pa.Table:
+    if named_by is None:
+        return table
+    numbers, name, values = named_by
+    at = table.column_names.index(numbers)
+    return table.add_column(at, name, values(table[numbers].to_numpy()))
+
+
+def _sortable(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
+    """Return plain columns that sort as this one: parts of a struct, values of a dictionary."""
+    if pa.types.is_struct(column.type):
+        parts = [_sortable(part) for part in column.flatten()]
+        return {f"{k} {name}": part for k, each in enumerate(parts) for name, part in each.items()}
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return {"id": column}

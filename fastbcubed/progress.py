@@ -1,0 +1,120 @@
+"""Progress on stderr: stages that take more than a second, on a terminal; and compilation, said once."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastbcubed.engines.pool import Progress
+
+__all__ = ["reporting"]
+
+#: Work shorter than this is not worth a bar.
+QUIET_SECONDS = 1.0
+
+Report = Callable[[Progress], None]
+
+
+@contextmanager
+def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
+    """Yield what a pool reports its progress to, and say so when kernels had to be compiled.
+
+    Parameters
+    ----------
+    progress : bool, callable or None
+        True: a bar on stderr; False: nothing; a callable: that; None: a bar if stderr is a terminal.
+    """
+    if progress is False:
+        yield None
+        return
+    with _announcing_compilation():
+        if callable(progress):
+            yield progress
+        elif progress or sys.stderr.isatty():
+            bar = _Bar()
+            try:
+                yield bar
+            finally:
+                bar.close()
+        else:
+            yield None
+
+
+class _Bar:
+    """A bar per stage, shown once the work has taken a while."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._bar: Any = None
+        self._tasks: dict[str, Any] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        if self._bar is None:
+            if time.perf_counter() - self._started < QUIET_SECONDS:
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress as Bars, TextColumn, TimeElapsedColumn
+
+            columns = (
+                TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"),
+                TimeElapsedColumn(),
+            )  # fmt: skip
+            self._bar = Bars(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+        if progress.stage not in self._tasks:
+            self._tasks[progress.stage] = self._bar.add_task(progress.stage, total=progress.total)
+        self._bar.update(self._tasks[progress.stage], completed=progress.done)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+@contextmanager
+def _announcing_compilation() -> Iterator[None]:
+    """Say on stderr that kernels are compiled when that begins, and how long it took."""
+    if "numba" not in sys.modules:
+        from fastbcubed.kernels import jit
+
+        del jit
+    from numba.core import event
+
+    listener = _make_listener(event)
+    event.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)
+        if listener.seconds:
+            print(
+                f"fastbcubed: compiled in {listener.seconds:.1f} s; kept for the next start",
+                file=sys.stderr,
+            )
+
+
+def _make_listener(event: Any) -> Any:
+    class Listener(event.Listener):  # type: ignore[misc]
+        """Adds up the time of compilations, which nest."""
+
+        def __init__(self) -> None:
+            self.depth = 0
+            self.began = 0.0
+            self.seconds = 0.0
+
+        def on_start(self, happening: Any) -> None:
+            if not self.depth:
+                self.began = time.perf_counter()
+                if not self.seconds:
+                    print("fastbcubed: compiling its kernels, once ...", file=sys.stderr, flush=True)
+            self.depth += 1
+
+        def on_end(self, happening: Any) -> None:
+            self.depth -= 1
+            if not self.depth:
+                self.seconds += time.perf_counter() - self.began
+
+    return Listener()

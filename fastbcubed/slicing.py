@@ -1,0 +1,186 @@
+"""Slices: from attributes, sizes, masks or lists of items to one code per row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fastbcubed.contingency import Contingency
+from fastbcubed.errors import ColumnError, SliceError, first_few
+from fastbcubed.items import AttributeTable, Items, named_sides
+
+__all__ = ["SIZES", "SliceKey", "Sliced", "slice_codes", "slice_name", "subset_mask"]
+
+#: Slices that are always there: by the size of the cluster an item is in, in powers of two.
+SIZES = ("true_size", "pred_size")
+SliceKey = str | tuple[str, ...] | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """One code per row, and the values that each code stands for.
+
+    Attributes
+    ----------
+    codes : ndarray of int64, shape (n_rows,)
+        Slice of each row.
+    values : dict of str to pyarrow.Array, shape (n_slices,)
+        The columns that name the slices, in ascending order, nulls last.
+    """
+
+    codes: NDArray[np.int64]
+    values: dict[str, pa.Array]
+
+    @property
+    def n_slices(self) -> int:
+        return len(next(iter(self.values.values())))
+
+
+def slice_name(key: SliceKey) -> str:
+    """Return the name by which results list a slicing: ``country``, ``country,year``."""
+    if isinstance(key, str):
+        return key
+    return ",".join(key)
+
+
+def slice_codes(
+    key: str | tuple[str, ...],
+    contingency: Contingency,
+    items: Items,
+    attributes: AttributeTable | None,
+) -> Sliced:
+    """Return the slices by one attribute, or by several crossed; those without an item are left out."""
+    names = (key,) if isinstance(key, str) else tuple(key)
+    if not names or len(set(names)) != len(names):
+        raise SliceError(f"a slice is an attribute or a tuple of different ones, not {key!r}")
+    columns = [_column_codes(name, contingency, items, attributes) for name in names]
+    codes = np.zeros(len(items), np.int64)
+    for each in columns:
+        codes *= each.n_slices
+        codes += each.codes
+    n_crossed = int(np.prod([float(each.n_slices) for each in columns]))
+    rows = contingency.rows
+    assert rows is not None
+    if n_crossed <= 4 * len(items) + 1024:
+        used = np.flatnonzero(np.bincount(codes[rows.cell >= 0], minlength=n_crossed))
+        position = np.full(n_crossed, -1)
+        position[used] = np.arange(used.size)
+        codes = position[codes]
+    else:
+        used = np.unique(codes[rows.cell >= 0])
+        at = np.minimum(np.searchsorted(used, codes), used.size - 1)
+        codes = np.where(used[at] == codes, at, -1)
+    values: dict[str, pa.Array] = {}
+    left = used
+    for name, each in reversed(list(zip(names, columns, strict=True))):
+        values[name] = next(iter(each.values.values())).take(pa.array(left % each.n_slices))
+        left = left // each.n_slices
+    return Sliced(codes, dict(reversed(values.items())))
+
+
+def _column_codes(
+    name: str, contingency: Contingency, items: Items, attributes: AttributeTable | None
+) -> Sliced:
+    if name in SIZES:
+        return _size_codes(name, contingency)
+    values = _attribute(name, items, attributes)
+    kind = values.type
+    if pa.types.is_nested(kind):
+        raise SliceError(f"cannot slice by {name!r}, which is of type {kind}; use a plain column")
+    if not pa.types.is_dictionary(kind):
+        values = values.dictionary_encode(null_encoding="encode")
+    values = values.unify_dictionaries().combine_chunks()
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    codes = values.indices
+    dictionary = values.dictionary
+    null_code = len(dictionary)
+    if codes.null_count:
+        codes = codes.fill_null(pa.scalar(null_code, pa.int64()).cast(codes.type))
+        dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
+    order = pc.array_sort_indices(dictionary).to_numpy()  # ascending, nulls last
+    rank = np.empty(order.size, np.int64)
+    rank[order] = np.arange(order.size)
+    plain = rank[codes.to_numpy(zero_copy_only=False)]
+    return Sliced(plain, {name: dictionary.take(pa.array(order))})
+
+
+def _attribute(name: str, items: Items, attributes: AttributeTable | None) -> pa.ChunkedArray:
+    """Find an attribute by name; one that both sides have goes by ``truth.name``."""
+    sides = items.attribute_sides()
+    if attributes is not None and name in attributes.names:
+        return attributes.attribute(name)
+    for side in sides:
+        if name.startswith(f"{side}.") and name[len(side) + 1 :] in sides[side]:
+            return items.attribute(side, name[len(side) + 1 :])
+    found = [side for side in sides if name in sides[side]]
+    if len(found) == 2:
+        raise ColumnError(
+            f"both sides have an attribute {name!r}; write 'truth.{name}' or 'prediction.{name}'"
+        )
+    if found:
+        return items.attribute(found[0], name)
+    extra = () if attributes is None else attributes.names
+    raise ColumnError(
+        f"there is no attribute {name!r} to slice by. There are: "
+        + named_sides({**sides, "attributes": extra, "always": SIZES})
+    )
+
+
+def _size_codes(name: str, contingency: Contingency) -> Sliced:
+    """Slice by cluster size: 1, 2-3, 4-7, and so on."""
+    rows = contingency.rows
+    assert rows is not None
+    if name == "true_size":
+        sizes, codes = contingency.true_n, contingency.true
+    else:
+        sizes, codes = contingency.pred_n, contingency.pred
+        only = contingency.only("pred")
+        if contingency.outside and only is not None:
+            sizes = sizes + only[0]
+    power = np.frexp(np.maximum(sizes, 1).astype(np.float64))[1] - 1
+    by_row = power[codes][np.maximum(rows.cell, 0)].astype(np.int64)
+    n = int(by_row.max()) + 1
+    names = ["1"] + [f"{2**k}-{2 ** (k + 1) - 1}" for k in range(1, n)]
+    return Sliced(by_row, {name: pa.array(names[:n])})
+
+
+def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -> NDArray[np.bool_]:
+    """Return the rows of a subset that are scored, from a mask or a list of items.
+
+    Raises
+    ------
+    SliceError
+        If the mask has another length, an item is not there, or nothing is left.
+    """
+    rows = contingency.rows
+    assert rows is not None
+    scored = rows.cell >= 0
+    array = np.asarray(which) if not hasattr(which, "__arrow_c_array__") else np.asarray(pa.array(which))
+    if array.dtype == np.bool_:
+        mask = items.by_row(array)
+        if mask is None:
+            raise SliceError(
+                f"the mask of {name} has shape {array.shape}; it needs one value for each of the "
+                f"{scored.size} items"
+            )
+    else:
+        listed = which if hasattr(which, "__len__") else list(which)
+        found = items.rows_of(listed)
+        if (missing := np.flatnonzero(found < 0)).size:
+            column = list(listed)
+            raise SliceError(
+                f"{missing.size} of {found.size} items of {name} are not in the evaluation (first: "
+                f"{first_few([column[k] for k in missing[:4]])})"
+            )
+        mask = np.zeros(scored.size, np.bool_)
+        mask[found] = True
+    if not (mask & scored).any():
+        raise SliceError(f"{name} has no scored item, so it has no score")
+    return np.asarray(mask & scored)

@@ -1,0 +1,259 @@
+"""Evaluations on disk: JSON and Parquet files, each written aside and then renamed, and read back."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import aggregation
+from fastbcubed.alignment import Coverage, Policies
+from fastbcubed.contingency import Contingency, Rows
+from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
+from fastbcubed.evaluation import Evaluation, Scores
+from fastbcubed.items import TableItems
+from fastbcubed.metrics.registry import METRICS
+
+__all__ = ["KEEP", "load", "save"]
+
+#: What each level of `keep` writes, on top of the level before.
+KEEP = {
+    "scores": ("slices",),
+    "cells": ("true_clusters", "pred_clusters", "cells"),
+    "items": ("items",),
+}
+#: Version of the layout of the files.
+LAYOUT = 1
+
+
+def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
+    """Write an evaluation; see `Evaluation.save`."""
+    if keep not in KEEP:
+        raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
+    path = Path(directory)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileFormatError(f"cannot make the directory {path}: {error.strerror}") from error
+    tables: dict[str, Callable[[], pa.Table | None]] = {
+        "slices": lambda: _slices(ev),
+        "true_clusters": lambda: _clusters(ev, "true"),
+        "pred_clusters": lambda: _clusters(ev, "pred"),
+        "cells": lambda: _cells(ev),
+        "items": lambda: _items(ev),
+    }
+    levels = list(KEEP)[: list(KEEP).index(keep) + 1]
+    wanted = [name for level in levels for name in KEEP[level]]
+    for name, make in tables.items():
+        file = path / f"{name}.parquet"
+        table = make() if name in wanted else None
+        if table is None:
+            file.unlink(missing_ok=True)  # of an earlier evaluation
+        else:
+            _write_whole(file, _parquet_writer(table))
+    head = {"layout": LAYOUT, "keep": keep, "metrics": [m.name for m in ev.metrics]}
+    text = json.dumps({**head, **json.loads(ev.to_json())}, indent=2, ensure_ascii=False) + "\n"
+    _write_whole(path / "overall.json", lambda to: Path(to).write_text(text, encoding="utf-8"))
+
+
+def _parquet_writer(table: pa.Table) -> Callable[[str], object]:
+    import pyarrow.parquet as pq
+
+    return lambda to: pq.write_table(table, to, compression="zstd", write_page_checksum=True)
+
+
+def _write_whole(file: Path, write: Callable[[str], object]) -> None:
+    """Write a file aside and rename it, so that it is there as a whole or not at all."""
+    try:
+        handle, aside = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+        os.close(handle)
+        try:
+            write(aside)
+            os.chmod(aside, 0o644)
+            os.replace(aside, file)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(aside)
+            raise
+    except OSError as error:
+        raise FileFormatError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+def _slices(ev: Evaluation) -> pa.Table | None:
+    """Return the slices that were asked for in one table: what it is sliced by, the slice, scores."""
+    tables = []
+    for name, table in ev.sliced.items():
+        at = table.column_names.index("n_items")
+        rows = list(zip(*(table.column(k).to_pylist() for k in range(at)), strict=True))
+        slices = [_slice_text(row) for row in rows]
+        scores = table.drop_columns(table.column_names[:at])
+        scores = scores.add_column(0, "by", pa.array([name] * len(rows), pa.string()))
+        tables.append(scores.add_column(1, "slice", pa.array(slices, pa.string())))
+    return pa.concat_tables(tables) if tables else None
+
+
+def _slice_text(values: tuple[Any, ...]) -> str | None:
+    """Return a slice as text: its value, null for null, or a JSON list where several are crossed."""
+    if len(values) > 1:
+        return json.dumps(values, default=str, ensure_ascii=False)
+    return None if values[0] is None else str(values[0])
+
+
+def _clusters(ev: Evaluation, side: str) -> pa.Table:
+    """Return the clusters of one side; the row number is the code that the cells use."""
+    table = ev.contingency
+    codes, counts = (table.true, table.true_n) if side == "true" else (table.pred, table.pred_n)
+    groups = aggregation.group_means(table, codes, counts.size, ev.metrics, beta=ev.beta)
+    columns: dict[str, Any] = {"cluster": ev.cluster_labels(side, np.arange(counts.size))}
+    columns |= groups
+    only = table.only(side)
+    if only is not None:
+        columns |= {"n_items_only_here": only[0], "weight_only_here": only[1]}
+    return pa.table(columns)
+
+
+def _cells(ev: Evaluation) -> pa.Table:
+    table = ev.contingency
+    names = ("true", "pred", "n", "weight", "fp", "fn")
+    return pa.table({name: np.ascontiguousarray(getattr(table, name)) for name in names})
+
+
+def _items(ev: Evaluation) -> pa.Table:
+    """Return the rows of the evaluation: ids, labels, weight, cell (null: not scored), attributes."""
+    items, rows = ev.kept_items(), ev.contingency.rows
+    assert rows is not None
+    columns: dict[str, Any] = {
+        "item": items.ids(),
+        "true_cluster": items.labels("true"),
+        "pred_cluster": items.labels("pred"),
+        "weight": rows.weight,
+        "cell": pa.array(rows.cell, mask=rows.cell < 0),
+    }
+    for side, names in items.attribute_sides().items():
+        columns |= {f"{side}.{name}": items.attribute(side, name) for name in names}
+    if ev.attributes is not None:
+        columns |= {f"attributes.{n}": ev.attributes.attribute(n) for n in ev.attributes.names}
+    return pa.table(columns)
+
+
+def load(directory: Any) -> Evaluation:
+    """Read an evaluation that `Evaluation.save`, or `out=`, has written.
+
+    Parameters
+    ----------
+    directory : path
+        Where it was saved.
+
+    Returns
+    -------
+    Evaluation
+        With all that was kept: saved with keep="items", it can be sliced by any attribute that the
+        tables had, or by those of another table; with "cells", listed by cluster.
+
+    Raises
+    ------
+    FileFormatError
+        If the directory holds no evaluation, or one of its files is damaged.
+    NotKeptError
+        If it was saved with keep="scores", so that there are no cells.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fastbcubed as fb
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     fb.evaluate([0, 0, 1], [0, 1, 1]).save(directory)
+    ...     fb.load(directory).f1
+    0.6666666666666666
+    """
+    path = Path(directory)
+    try:
+        text = (path / "overall.json").read_text(encoding="utf-8")
+        head = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{path} holds no saved evaluation: overall.json: {error}") from error
+    if not isinstance(head, dict) or head.get("layout") != LAYOUT:
+        raise FileFormatError(
+            f"{path / 'overall.json'} is not an evaluation of layout {LAYOUT}, which this version reads"
+        )
+    if head["keep"] == "scores":
+        raise NotKeptError(
+            f'{path} was saved with keep="scores": overall.json and slices.parquet are all there is. Save '
+            'with keep="cells" or "items" to load an evaluation'
+        )
+    cells = _read(path / "cells.parquet")
+    sides = {side: _read(path / f"{side}_clusters.parquet") for side in ("true", "pred")}
+    stored = _read(path / "items.parquet") if head["keep"] == "items" else None
+    definition = head["definition"]
+    policies = Policies(
+        **definition["unmatched"], **{k: definition[k] for k in ("nulls", "duplicates", "noise")}
+    )
+    table = _contingency(cells, sides, stored, definition, policies)
+    known = {field.name for field in fields(Coverage)}
+    figures = {k: np.nan if v is None else v for k, v in head["coverage"].items() if k in known}
+    return Evaluation(
+        table,
+        [METRICS[name].at(definition["beta"]) for name in head["metrics"] if name in METRICS],
+        definition["beta"],
+        Coverage(**figures),
+        policies,
+        Scores({k: np.nan if v is None else v for k, v in head["overall"].items()}),
+        None if stored is None else TableItems(stored),
+        lambda side, codes: sides[side]["cluster"].take(pa.array(codes)),
+        not_computed=head["not_computed"],
+        names={side: head[side] for side in ("truth", "prediction")},
+        sliced={name: pa.Table.from_pylist(rows) for name, rows in head["slices"].items()},
+    )
+
+
+def _read(file: Path) -> pa.Table:
+    from fastbcubed.sources import read_table
+
+    return read_table(file).combine_chunks()
+
+
+def _numpy(table: pa.Table, name: str) -> NDArray[Any]:
+    return np.asarray(table[name].to_numpy())
+
+
+def _contingency(
+    cells: pa.Table,
+    sides: dict[str, pa.Table],
+    stored: pa.Table | None,
+    definition: dict[str, Any],
+    policies: Policies,
+) -> Contingency:
+    from fastbcubed.engines.memory import WIDE_RECORDS, Built, Margin
+
+    records = np.empty(cells.num_rows, WIDE_RECORDS["final"])
+    for name in ("true", "n", "weight", "fp", "fn"):
+        records[name] = _numpy(cells, name)
+    mass = definition["weighted"] and definition["weighting"] == "pointwise"
+    margins = []
+    for clusters in sides.values():
+        only = [None, None]
+        if "n_items_only_here" in clusters.column_names:
+            only = [_numpy(clusters, "n_items_only_here"), _numpy(clusters, "weight_only_here")]
+        weight = _numpy(clusters, "weight") if mass else None
+        margins.append(Margin(_numpy(clusters, "n_items"), weight, *only))
+    rows = None
+    if stored is not None:
+        cell = stored["cell"].fill_null(-1).to_numpy()
+        weight = _numpy(stored, "weight") if definition["weighted"] else None
+        rows = Rows(lambda: cell, weight, cell.size)
+    return Contingency(
+        Built(records, _numpy(cells, "pred"), *margins),
+        weighted=definition["weighted"],
+        weighting=definition["weighting"],
+        outside=policies.prediction == "outside",
+        rows=rows,
+    )
