@@ -1,0 +1,1 @@
+"""Benchmarks of fastbcubed against other ways to do the same work; see README.md."""

@@ -1,0 +1,172 @@
+"""Run the benchmarks and write the tables of README.md: `python -m benchmarks`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import shutil
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks import memory
+from benchmarks.datasets import DEFAULT_DIRECTORY, Dataset
+from benchmarks.harness import ROOT, TOLERANCE, Protocol, measure_all
+from benchmarks.machine import machine_facts, usable_cores
+from benchmarks.report import load_runs, make_tables, rewrite_regions
+from benchmarks.rivals import FORMS, find_forms
+from benchmarks.shapes import IDS, SHAPES
+from benchmarks.startup import measure_startup
+
+SIZES = (5_000, 100_000, 10**6, 10**7, 10**8)
+STRING_SIZE = 10**7
+QUICK_SIZES = (1_000, 20_000)
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure what the arguments ask for, store it, and write the tables."""
+    options = parse(arguments)
+    results = options.results or (options.data_dir / "quick-results" if options.quick else RESULTS)
+    if not options.report_only:
+        agreed = run(options, results)
+    else:
+        agreed = True
+    show(results, options.readme, write=not options.quick)
+    return 0 if agreed else 1
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    rivals = ",".join(dict.fromkeys(form.rival for form in FORMS))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--sizes", type=comma_sizes, help="numbers of items, such as 1e6,1e7")
+    parser.add_argument("--shapes", type=comma_list, help=f"of {','.join(SHAPES)}")
+    parser.add_argument("--ids", type=comma_list, help=f"of {','.join(IDS)}")
+    parser.add_argument(
+        "--rivals", default=rivals, help="rival, rival/form or rival/all; default: all rivals"
+    )
+    parser.add_argument("--repeat", type=int, default=3, help="rounds, each with fresh processes")
+    parser.add_argument("--threads", type=int, default=usable_cores(), help="default: all cores")
+    parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one call")
+    parser.add_argument("--memory", type=float, default=20.0, help="GiB for one process")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--data-dir", type=Path, default=DEFAULT_DIRECTORY, help="(%(default)s)")
+    parser.add_argument("--results", type=Path, help="directory of the result files")
+    parser.add_argument("--readme", type=Path, default=ROOT / "README.md", help="gets the tables")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes; README stays")
+    parser.add_argument("--no-startup", action="store_true", help="leave out the startup")
+    parser.add_argument("--report-only", action="store_true", help="measure nothing")
+    options = parser.parse_args(arguments)
+    for wanted, known in ((options.shapes, tuple(SHAPES)), (options.ids, IDS)):
+        unknown = [name for name in wanted or () if name not in known]
+        if unknown:
+            parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(known)}")
+    try:
+        options.forms = find_forms(comma_list(options.rivals))
+    except ValueError as error:
+        parser.error(str(error))
+    return options
+
+
+def comma_list(text: str) -> list[str]:
+    """Split a list given with commas."""
+    return [part for part in text.split(",") if part]
+
+
+def comma_sizes(text: str) -> list[int]:
+    """Read numbers such as 1e6."""
+    return [int(float(part)) for part in comma_list(text)]
+
+
+def plan(options: argparse.Namespace) -> list[Dataset]:
+    """List the data sets: what was asked for in all combinations, else what README shows."""
+    seed = options.seed
+    if options.sizes or options.shapes or options.ids:
+        return [
+            Dataset(shape, n_items, ids, seed)
+            for ids in options.ids or ["int64"]
+            for shape in options.shapes or ["er"]
+            for n_items in options.sizes or SIZES
+        ]
+    sizes = QUICK_SIZES if options.quick else SIZES
+    string_size = sizes[-1] if options.quick else STRING_SIZE
+    return [
+        *(Dataset("er", n_items, "int64", seed) for n_items in sizes),
+        *(Dataset(shape, sizes[-1], "int64", seed) for shape in SHAPES if shape != "er"),
+        *(Dataset(shape, string_size, "string", seed) for shape in ("er", "heavy")),
+    ]
+
+
+def run(options: argparse.Namespace, results: Path) -> bool:
+    """Measure and store everything; return whether all rivals did the same work."""
+    forms = [form for form in options.forms if form.installed]
+    skipped = [form.key for form in options.forms if not form.installed]
+    if skipped:
+        log(f"not installed, left out: {', '.join(skipped)}")
+    protocol = Protocol(
+        options.data_dir,
+        rounds=1 if options.quick else options.repeat,
+        threads=options.threads,
+        seconds=options.timeout,
+        memory=memory_limit(options.memory),
+    )
+    date = datetime.now(UTC)
+    facts = {"kind": "machine", "date": date.isoformat(timespec="seconds")}
+    facts |= machine_facts(protocol.threads)
+    limits = {"limit_seconds": protocol.seconds, "limit_bytes": protocol.memory}
+    path = results / f"{date:%Y%m%d-%H%M%S}.json"
+    results.mkdir(parents=True, exist_ok=True)
+    agreed = True
+    with path.open("w") as file:
+        write_line(file, facts | limits)
+        if not options.no_startup and importlib.util.find_spec("fastbcubed"):
+            for record in measure_startup(options.data_dir, runs=1 if options.quick else 9):
+                write_line(file, record)
+        for dataset in plan(options):
+            for measurement in measure_all(dataset, forms, protocol):
+                write_line(file, measurement.record())
+                if (measurement.difference or 0.0) > TOLERANCE:
+                    log(f"{measurement.form.key}: scores differ by {measurement.difference:.2e}")
+                    agreed = False
+    return agreed
+
+
+def memory_limit(gibibytes: float) -> int:
+    """Bytes for one process, at most nine tenths of the machine."""
+    wanted = int(gibibytes * 2**30)
+    total = memory.total_memory()
+    return wanted if total is None else min(wanted, total * 9 // 10)
+
+
+def write_line(file: Any, record: dict[str, Any]) -> None:
+    """Write one line of a result file at once, so that a broken run keeps what it has."""
+    file.write(json.dumps(record) + "\n")
+    file.flush()
+
+
+def show(results: Path, readme: Path, *, write: bool) -> None:
+    """Print the tables, and put them between the markers of README."""
+    tables = make_tables(load_runs(results))
+    for name, table in tables.items():
+        print(f"## {name}\n\n{table}\n")
+    if not write or not readme.exists():
+        return
+    text, missing = rewrite_regions(readme.read_text(), tables)
+    if missing:
+        log(f"{readme} has no markers for: {', '.join(missing)}")
+    aside = readme.with_name(f"{readme.name}.part")
+    aside.write_text(text)
+    shutil.copymode(readme, aside)
+    aside.replace(readme)
+
+
+def log(message: str) -> None:
+    """Write to standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""How rivals are timed: each in fresh processes, in turn, under a limit of time and of memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import memory
+from benchmarks.datasets import Dataset
+from benchmarks.forms import Form
+from benchmarks.rivals import REFERENCE
+
+__all__ = ["TOLERANCE", "Measurement", "Protocol", "measure_all"]
+
+ROOT = Path(__file__).parent.parent
+TOLERANCE = 1e-9  # rivals whose scores differ by more have not done the same work
+TOUCHED_PER_ITEM = 160  # bytes of memory per item touched before a process is timed
+SPARE = 512 << 20  # bytes the machine keeps free; a rival that would take them is ended
+WATCH = 0.05  # seconds between two looks at a process
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How to measure: rounds, limits and places."""
+
+    directory: Path
+    rounds: int = 3
+    threads: int = 1
+    seconds: float = 600.0  # of one call
+    memory: int = 20 << 30  # bytes resident
+
+
+@dataclass
+class Measurement:
+    """What came out for one form on one data set, all rounds together."""
+
+    form: Form
+    dataset: Dataset
+    outcome: str = "ok"
+    message: str = ""
+    first_seconds: list[float] = field(default_factory=list)
+    warm_seconds: list[float] = field(default_factory=list)
+    prepare_seconds: list[float] = field(default_factory=list)
+    peak_bytes: int = 0
+    growth_bytes: int = 0
+    scores: dict[str, float] = field(default_factory=dict)
+    check_scores: dict[str, float] = field(default_factory=dict)
+    difference: float | None = None  # largest difference from the reference's scores
+
+    def record(self) -> dict[str, Any]:
+        """Give the line of the result file."""
+        fields = {k: v for k, v in vars(self).items() if k not in ("form", "dataset")}
+        seconds = statistics.median(self.warm_seconds) if self.warm_seconds else None
+        return {
+            "kind": "scores",
+            "rival": self.form.rival,
+            "form": self.form.name,
+            "note": self.form.note,
+            "weighted": self.form.weighted,
+            **self.dataset.fields(),
+            "seconds": seconds,
+            **fields,
+        }
+
+
+def measure_all(dataset: Dataset, forms: Iterable[Form], protocol: Protocol) -> list[Measurement]:
+    """Measure the forms in turn, round by round; those that did not finish are not asked again."""
+    run_task({"task": "write", "dataset": dataset.fields(), "directory": str(protocol.directory)})
+    forms = [form for form in forms if form.max_items >= dataset.n_items]
+    measurements = [Measurement(form, dataset) for form in forms]
+    with tempfile.TemporaryDirectory(dir=protocol.directory, prefix="caches-") as caches:
+        for round_number in range(protocol.rounds):
+            for measurement in measurements:
+                if measurement.outcome == "ok":
+                    touch_memory(dataset, protocol)
+                    measure_once(measurement, protocol, Path(caches), check=round_number == 0)
+                    announce(measurement, round_number)
+    compare_scores(measurements)
+    return measurements
+
+
+def announce(measurement: Measurement, round_number: int) -> None:
+    """Tell on standard error what came out of one process."""
+    dataset = measurement.dataset
+    what = f"{dataset.shape} {dataset.n_items:.0e} {dataset.ids} {measurement.form.key}"
+    if measurement.outcome == "ok":
+        first, warm = measurement.first_seconds[-1], measurement.warm_seconds[-1]
+        peak = measurement.peak_bytes / 2**30
+        result = f"first {first:.3g} s, warm {warm:.3g} s, peak {peak:.2f} GiB"
+    else:
+        result = f"{measurement.outcome}: {measurement.message}"
+    print(f"round {round_number + 1}: {what}: {result}", file=sys.stderr, flush=True)
+
+
+def compare_scores(measurements: list[Measurement]) -> None:
+    """Note how far each form's scores are from those of fastbcubed, or else of the first form."""
+    finished = [m for m in measurements if m.outcome == "ok" and m.form.weighted]
+    finished.sort(key=lambda m: m.form.rival != REFERENCE)
+    if not finished:
+        return
+    reference = finished[0]
+    for measurement in measurements:
+        weighted = measurement.form.weighted
+        expected = reference.scores if weighted else reference.check_scores
+        shared = expected.keys() & measurement.scores.keys()
+        if shared:
+            differences = [abs(expected[name] - measurement.scores[name]) for name in shared]
+            measurement.difference = max(differences)
+
+
+def touch_memory(dataset: Dataset, protocol: Protocol) -> None:
+    """Touch and free the memory that the next process needs, in a process of its own."""
+    available = memory.available_memory()
+    n_bytes = min(dataset.n_items * TOUCHED_PER_ITEM, protocol.memory)
+    if available is not None:
+        n_bytes = min(n_bytes, available - 2 * SPARE)
+    if n_bytes > 0:
+        run_task({"task": "touch", "bytes": n_bytes})
+
+
+def run_task(task: dict[str, Any]) -> None:
+    """Run a task that must not fail."""
+    subprocess.run(worker_command(task), cwd=ROOT, check=True)
+
+
+def worker_command(task: dict[str, Any]) -> list[str]:
+    """Return the command that runs a task in a fresh process."""
+    return [sys.executable, "-m", "benchmarks.worker", json.dumps(task)]
+
+
+def worker_environment(threads: int, cache: Path) -> dict[str, str]:
+    """Give all libraries the same number of threads, and Numba a cache that starts out empty."""
+    names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return os.environ | dict.fromkeys(names, str(threads)) | {"NUMBA_CACHE_DIR": str(cache)}
+
+
+def measure_once(
+    measurement: Measurement, protocol: Protocol, caches: Path, *, check: bool
+) -> None:
+    """Run one process, watch it, and add what it reports."""
+    task = {
+        "task": "measure",
+        "form": measurement.form.key,
+        "path": str(measurement.dataset.path(protocol.directory)),
+        "threads": protocol.threads,
+        "memory": protocol.memory,
+        "directory": str(caches),
+        "check": check,
+    }
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            worker_command(task),
+            cwd=ROOT,
+            env=worker_environment(protocol.threads, caches / "numba"),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        try:
+            ended = watch(process, measurement, protocol)
+        finally:
+            process.kill()
+            status = process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+        if ended:
+            measurement.outcome, measurement.message = ended
+        elif measurement.outcome == "ok" and status == -signal.SIGKILL:
+            measurement.outcome, measurement.message = "memory", "ended by the system"
+        elif measurement.outcome == "ok" and status != 0:
+            errors.seek(0)
+            last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
+            measurement.outcome = "error"
+            measurement.message = f"exit status {status}: {''.join(last)[:500]}"
+
+
+def watch(
+    process: subprocess.Popen[bytes], measurement: Measurement, protocol: Protocol
+) -> tuple[str, str] | None:
+    """Collect events until the process ends; return outcome and message if a limit was passed."""
+    assert process.stdout is not None
+    os.set_blocking(process.stdout.fileno(), False)
+    waiting_since = time.monotonic()
+    received = b""
+    resident = 0
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if selector.select(WATCH):
+                chunk = process.stdout.read()
+                if not chunk:
+                    process.wait()
+                    return None
+                *lines, received = (received + chunk).split(b"\n")
+                for line in lines:
+                    resident = add_event(measurement, json.loads(line), resident)
+                    waiting_since = time.monotonic()
+            if time.monotonic() - waiting_since > protocol.seconds:
+                return "time", f"more than {protocol.seconds:.0f} s"
+            if (memory.resident_memory(process.pid) or 0) > protocol.memory:
+                return "memory", f"more than {protocol.memory / 2**30:.3g} GiB"
+            available = memory.available_memory()
+            if available is not None and available < SPARE:
+                return "memory", "more than the machine had left"
+
+
+def add_event(measurement: Measurement, event: dict[str, Any], resident: int) -> int:
+    """Add one event; return the resident memory before the first call, once it is known."""
+    match event["event"]:
+        case "ready":
+            measurement.prepare_seconds.append(event["prepare_seconds"])
+            return event["resident_bytes"] or 0
+        case "first" | "warm" as call:
+            seconds = measurement.first_seconds if call == "first" else measurement.warm_seconds
+            seconds.append(event["seconds"])
+            measurement.scores = event["scores"]
+            measurement.peak_bytes = max(measurement.peak_bytes, event["peak_bytes"])
+            growth = event["peak_bytes"] - resident
+            measurement.growth_bytes = max(measurement.growth_bytes, growth)
+        case "check":
+            measurement.check_scores = event["scores"]
+            measurement.message = event["message"]
+        case "failed":
+            measurement.outcome = event["outcome"]
+            measurement.message = event["message"]
+    return resident

@@ -1,0 +1,271 @@
+"""From result files to the tables of README.md, which are written here and never by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rivals import REFERENCE
+from benchmarks.shapes import SHAPES
+
+__all__ = ["TABLES", "load_runs", "make_tables", "rewrite_regions"]
+
+Record = dict[str, Any]
+TABLES = ("large", "sweep", "strings", "small", "startup")
+SMALL = ("er-evaluation", "bcubed")  # rivals that are shown in a table of their own
+FIGURES = ("time", "items/s", "ratio", "peak memory", "growth", "first call")
+
+
+def load_runs(directory: Path) -> list[list[Record]]:
+    """Read the result files, newest first; the first line of each describes the machine."""
+    paths = sorted(directory.glob("*.json"), reverse=True)
+    return [[json.loads(line) for line in path.read_text().splitlines()] for path in paths]
+
+
+def newest(runs: list[list[Record]]) -> list[Record]:
+    """Take each data set from the newest run that measured fastbcubed on it, else from the newest.
+
+    Figures of one data set thus always come from one run, and their ratios are fair.
+    """
+    chosen: dict[tuple[Any, ...], list[Record]] = {}
+    has_reference: set[tuple[Any, ...]] = set()
+    for run in runs:
+        machine, *records = run
+        groups: dict[tuple[Any, ...], list[Record]] = {}
+        for record in records:
+            groups.setdefault(workload(record), []).append(record | {"machine": machine})
+        for key, group in groups.items():
+            reference = any(record.get("rival") == REFERENCE for record in group)
+            if key not in chosen or (reference and key not in has_reference):
+                chosen[key] = group
+            if reference:
+                has_reference.add(key)
+    return [record for group in chosen.values() for record in best_forms(group)]
+
+
+def workload(record: Record) -> tuple[Any, ...]:
+    """Say what a record is about, apart from the rival."""
+    if record["kind"] == "startup":
+        return ("startup",)
+    return (record["kind"], record["shape"], record["n_items"], record["ids"], record["seed"])
+
+
+def best_forms(group: list[Record]) -> list[Record]:
+    """Keep the fastest form of each rival."""
+    best: dict[str, Record] = {}
+    for record in group:
+        name = record.get("rival") or record["name"]
+        if name not in best or speed_key(record) < speed_key(best[name]):
+            best[name] = record
+    return list(best.values())
+
+
+def speed_key(record: Record) -> tuple[bool, float]:
+    """Sort finished records by seconds, and before those that did not finish."""
+    finished = record["seconds"] is not None and record.get("outcome", "ok") == "ok"
+    return not finished, record["seconds"] if finished else 0.0
+
+
+def make_tables(runs: list[list[Record]]) -> dict[str, str]:
+    """Make all tables for which there are results, by name."""
+    records = newest(runs)
+    scores = [record for record in records if record["kind"] == "scores"]
+    of_int64 = [record for record in scores if record["ids"] == "int64"]
+    largest = max((record["n_items"] for record in of_int64), default=0)
+    of_er = [record for record in of_int64 if record["shape"] == "er"]
+    small = {workload(record) for record in of_er if record["rival"] in SMALL}
+    chosen = {
+        "large": [r for r in of_int64 if r["n_items"] == largest and r["rival"] not in SMALL],
+        "sweep": [r for r in of_er if r["rival"] not in SMALL],
+        "strings": [r for r in scores if r["ids"] == "string" and r["rival"] not in SMALL],
+        "small": [r for r in of_er if workload(r) in small],
+        "startup": [record for record in records if record["kind"] == "startup"],
+    }
+    makers = {"sweep": sweep_table, "startup": startup_table}
+    tables = {}
+    for name in TABLES:
+        if chosen[name]:
+            table = makers.get(name, long_table)(chosen[name])
+            tables[name] = f"{table}\n\n{footnotes(chosen[name])}"
+    return tables
+
+
+def long_table(records: list[Record]) -> str:
+    """One row for each data set and library."""
+    head = ("shape", "items", "library", *FIGURES)
+    shapes = list(SHAPES)
+    ordered = sorted(records, key=lambda r: (shapes.index(r["shape"]), r["n_items"], speed_key(r)))
+    references = reference_seconds(records)
+    rows = [
+        (record["shape"], count(record["n_items"]), library(record), *figures(record, references))
+        for record in ordered
+    ]
+    return markdown(head, rows, left=3)
+
+
+def figures(record: Record, references: dict[tuple[Any, ...], float]) -> tuple[str, ...]:
+    """Seconds, items per second, ratio, peak, growth and first call of one record."""
+    if record["outcome"] != "ok":
+        return (unfinished(record), "", "", "", "", "")
+    reference = references.get(workload(record))
+    return (
+        seconds(record["seconds"]),
+        count(record["n_items"] / record["seconds"]),
+        ratio(record["seconds"], reference),
+        size(record["peak_bytes"]),
+        size(record["growth_bytes"]),
+        seconds(record["first_seconds"][0]),
+    )
+
+
+def sweep_table(records: list[Record]) -> str:
+    """One row for each number of items, one column for each library."""
+    references = reference_seconds(records)
+    rivals = list(dict.fromkeys(record["rival"] for record in records))
+    rivals.sort(key=lambda rival: rival != REFERENCE)
+    cells: dict[int, dict[str, str]] = {}
+    for record in records:
+        row = cells.setdefault(record["n_items"], {})
+        if record["outcome"] != "ok":
+            row[record["rival"]] = unfinished(record)
+        elif record["rival"] == REFERENCE:
+            speed = count(record["n_items"] / record["seconds"])
+            row[record["rival"]] = f"{seconds(record['seconds'])} ({speed}/s)"
+        else:
+            times = ratio(record["seconds"], references.get(workload(record)))
+            row[record["rival"]] = f"{seconds(record['seconds'])} {times and f'({times})'}".rstrip()
+    rows = [
+        (count(n_items), *(row.get(rival, "") for rival in rivals))
+        for n_items, row in sorted(cells.items())
+    ]
+    return markdown(("items", *rivals), rows, left=0)
+
+
+def startup_table(records: list[Record]) -> str:
+    """One row for each thing that is started."""
+    names = {
+        "interpreter alone": "`python -c pass`",
+        "import": '`python -c "import fastbcubed"`',
+        "command line": "`fastbcubed evaluate` on 10,000 items",
+    }
+    rows = []
+    for record in records:
+        bar = record["bar_seconds"]
+        failed = record["seconds"] is None
+        time = "failed" if failed else seconds(record["seconds"])
+        rows.append((names[record["name"]], time, seconds(bar) if bar else ""))
+    return markdown(("process", "time", "bar"), rows, left=1)
+
+
+def reference_seconds(records: list[Record]) -> dict[tuple[Any, ...], float]:
+    """Seconds of fastbcubed on each data set."""
+    return {
+        workload(record): record["seconds"]
+        for record in records
+        if record["rival"] == REFERENCE and record["outcome"] == "ok"
+    }
+
+
+def markdown(head: Iterable[str], rows: Iterable[Iterable[str]], left: int) -> str:
+    """Lay out a table with padded columns; the first `left` ones are aligned to the left."""
+    table = [list(head), *(list(row) for row in rows)]
+    widths = [max(4, *(len(row[column]) for row in table)) for column in range(len(table[0]))]
+
+    def line(row: list[str]) -> str:
+        cells = [
+            text.ljust(width) if column < left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return f"| {' | '.join(cells)} |"
+
+    rule = [
+        "-" * width if column < left else "-" * (width - 1) + ":"
+        for column, width in enumerate(widths)
+    ]
+    return "\n".join([line(table[0]), line(rule), *map(line, table[1:])])
+
+
+def footnotes(records: list[Record]) -> str:
+    """Say what differs between the rivals, and on which machine and when they ran."""
+    notes = {f"{r['rival']}: {r['note']}." for r in records if r.get("note")}
+    differing = {
+        f"{library(r)} on {r['shape']}: scores differ from fastbcubed by {r['difference']:.1e}."
+        for r in records
+        if (r.get("difference") or 0.0) > 1e-9
+    }
+    used = {"numba", "numpy", "pandas", "pyarrow", *(r.get("rival", REFERENCE) for r in records)}
+    machines = {machine_line(record["machine"], used) for record in records}
+    return " ".join([*sorted(notes), *sorted(differing), *sorted(machines)])
+
+
+def machine_line(machine: Record, packages: set[str]) -> str:
+    """Describe a machine, and the versions of some packages, in one sentence."""
+    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if k in packages)
+    memory = f", {size(machine['memory_bytes'])}" if machine["memory_bytes"] else ""
+    threads = f"{machine['threads']} thread{'s' if machine['threads'] > 1 else ''}"
+    virtual = " (virtual)" if machine["virtual"] else ""
+    return (
+        f"{machine['date'][:10]}, {machine['cpu']}{virtual}, {machine['cores']} cores{memory}, "
+        f"{threads}; {machine['system']}; "
+        f"Python {machine['python']}, {versions}."
+    )
+
+
+def library(record: Record) -> str:
+    """Name of the rival, and of the form of its query where there are several."""
+    if record["rival"] == REFERENCE:
+        return REFERENCE
+    return f"{record['rival']} ({record['form']})"
+
+
+def unfinished(record: Record) -> str:
+    """Say that a rival did not finish, and why."""
+    if record["outcome"] == "error":
+        return "failed"
+    return f"did not finish ({record['outcome']})"
+
+
+def seconds(value: float) -> str:
+    """Write seconds or milliseconds with three digits."""
+    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
+
+
+def ratio(value: float, reference: float | None) -> str:
+    """Write how many times longer than fastbcubed it took."""
+    if reference is None:
+        return ""
+    times = value / reference
+    digits = 2 if times < 10 else 1 if times < 100 else 0
+    return f"{times:,.{digits}f}\u00d7"
+
+
+def size(n_bytes: int) -> str:
+    """Write bytes in GiB or MiB."""
+    if n_bytes >= 2**30:
+        return f"{n_bytes / 2**30:.1f} GiB"
+    return f"{n_bytes / 2**20:.0f} MiB"
+
+
+def count(value: float) -> str:
+    """Write a large number in thousands, millions or billions."""
+    for unit, name in ((1e9, " billion"), (1e6, " M"), (1e3, " k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"
+
+
+def rewrite_regions(text: str, tables: dict[str, str]) -> tuple[str, list[str]]:
+    """Put the tables between their markers; return the text and the names that have no markers."""
+    missing = []
+    for name, table in tables.items():
+        start, end = f"<!-- benchmark:{name} -->", f"<!-- /benchmark:{name} -->"
+        region = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
+        if not region.search(text):
+            missing.append(name)
+            continue
+        body = f"{start}\n\n{table}\n\n{end}"
+        text = region.sub(body.replace("\\", r"\\"), text)
+    return text, missing

@@ -1,0 +1,105 @@
+"""What runs in a process of its own: make a data set, touch memory, or time one form of one rival.
+
+It is started with a JSON object as its only argument, and writes one JSON object per line to
+standard output.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from benchmarks import memory
+from benchmarks.datasets import Dataset, load_rows, write_rows
+from benchmarks.forms import Form, Limits
+from benchmarks.rivals import find_forms
+
+__all__ = ["main"]
+
+SHORT = 1.0  # seconds: warm calls go on up to this total,
+MOST_CALLS = 5  # but not beyond this number
+
+
+def main(argument: str) -> int:
+    """Do the task that the argument describes."""
+    task = json.loads(argument)
+    events = private_output()
+    if task["task"] == "write":
+        write_rows(Dataset(**task["dataset"]), Path(task["directory"]))
+    elif task["task"] == "touch":
+        memory.touch_memory(task["bytes"])
+    else:
+        (form,) = find_forms([task["form"]])
+        limits = Limits(task["threads"], task["memory"], task["directory"])
+        try:
+            measure(form, Path(task["path"]), limits, events, check=task["check"])
+        except MemoryError as error:
+            send(events, event="failed", outcome="memory", message=str(error))
+            return 1
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            outcome = "memory" if "out of memory" in message.lower() else "error"
+            send(events, event="failed", outcome=outcome, message=message[:500])
+            return 1
+    return 0
+
+
+def private_output() -> TextIO:
+    """Keep standard output for events; what libraries print goes to standard error."""
+    events = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    return events
+
+
+def send(events: TextIO, **fields: Any) -> None:
+    """Write one event."""
+    events.write(json.dumps(fields) + "\n")
+    events.flush()
+
+
+def measure(form: Form, path: Path, limits: Limits, events: TextIO, *, check: bool) -> None:
+    """Load the rows, prepare them, and time the first call and some warm ones."""
+    for package in form.packages:
+        importlib.import_module(package)
+    rows = load_rows(path)
+    start = time.perf_counter()
+    prepared = form.prepare(rows, limits)
+    prepare_seconds = time.perf_counter() - start
+    del rows
+    gc.collect()
+    resident = memory.resident_memory()
+    send(events, event="ready", prepare_seconds=prepare_seconds, resident_bytes=resident)
+
+    warm_seconds: list[float] = []
+    timed(form, prepared, events, "first")
+    while not warm_seconds or (sum(warm_seconds) < SHORT and len(warm_seconds) < MOST_CALLS):
+        warm_seconds.append(timed(form, prepared, events, "warm"))
+    if check and form.check is not None:
+        try:
+            scores, message = form.check(prepared), ""
+        except Exception as error:  # the timings stand without it
+            scores, message = {}, f"check failed: {type(error).__name__}: {error}"[:500]
+        send(events, event="check", scores=scores, message=message)
+    send(events, event="done")
+
+
+def timed(form: Form, prepared: Any, events: TextIO, call: str) -> float:
+    """Time one call, and report its seconds, scores and peak memory."""
+    gc.collect()
+    memory.reset_peak()
+    start = time.perf_counter()
+    scores = form.score(prepared)
+    seconds = time.perf_counter() - start
+    peak = memory.peak_memory()
+    send(events, event=call, seconds=seconds, scores=scores, peak_bytes=peak)
+    return seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
