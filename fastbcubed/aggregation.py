@@ -24,7 +24,7 @@ __all__ = ["cell_scores", "cluster_means", "group_means", "item_scores", "overal
 
 Floats = NDArray[np.float64]
 #: Blocks of cells handled by one call.
-BLOCKS_AT_ONCE = 16
+BLOCKS_AT_ONCE = 32
 
 
 def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
@@ -76,32 +76,44 @@ def overall(
 
 def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> dict[str, float]:
     """Return the mean over items of every score that items have."""
+    from fastbcubed.metrics.compiled import COMMON, RUN, sum_common
+
     lifted = [m for m in metrics if m.formula is not None]
+    common = [m for m in lifted if m.name in COMMON and METRICS[m.name] is m]
     by_item = [m for m in lifted if differs_within_cells(contingency, m)]
-    by_cell = [m for m in lifted if m not in by_item]
-    weight = contingency.weight
-    negatives = _negatives(contingency, by_cell)
-    of_items = {m.name: cell_scores(contingency, m) for m in by_item}
+    others = [m for m in lifted if m not in common and m not in by_item]
+    negatives = _negatives(contingency, others)
+    of_items = [cell_scores(contingency, m) for m in by_item]
+    cells, outer = contingency.cells, contingency.weighting == "outer"
+    columns = [0, *(1 + COMMON.index(m.name) for m in common)]
+    wanted = np.array([name in {m.name for m in common} for name in COMMON])
 
     def add_up(first: int, last: int) -> list[list[float]]:
-        sums = []
-        for start, stop in blocks(last - first, CELL_BLOCK):
-            a, b = first + start, first + stop
-            w = np.ascontiguousarray(weight[a:b])
-            scores = [of_items[m.name][a:b] for m in by_item]
-            scores += _block_scores(contingency, by_cell, a, b, negatives)
-            sums.append([float(w.sum()), *(float(np.multiply(s, w).sum()) for s in scores)])
-        return sums
+        runs = np.empty((-(-(last - first) // RUN), 1 + len(COMMON)))
+        sum_common(cells, first, last, outer, wanted, runs)
+        sums = [math.fsum(runs[:, column].tolist()) for column in columns]
+        for scores in [scores[first:last] for scores in of_items]:
+            sums.append(_weighted_sum(contingency, first, last, scores))
+        block_sums = [
+            [_weighted_sum(contingency, first + a, first + b, scores) for scores in found]
+            for a, b in blocks(last - first, CELL_BLOCK) if others
+            for found in [_block_scores(contingency, others, first + a, first + b, negatives)]
+        ]
+        return sums + [math.fsum(column) for column in zip(*block_sums, strict=True)]
 
     starts, stops = zip(*blocks(contingency.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
-    sums = [row for rows in pool.map(add_up, starts, stops, stage="score cells") for row in rows]
+    sums = pool.map(add_up, starts, stops, stage="score cells")
     total, *weighted = (math.fsum(column) for column in zip(*sums, strict=True))
     if not 0 < total < math.inf:
         raise WeightError(
             f"the weights of the scored items add up to {total}; there is no mean over them"
         )
-    names = [m.name for m in (*by_item, *by_cell)]
+    names = [m.name for m in (*common, *by_item, *others)]
     return {name: value / total for name, value in zip(names, weighted, strict=True)}
+
+
+def _weighted_sum(contingency: Contingency, start: int, stop: int, scores: Floats) -> float:
+    return float(np.multiply(scores, contingency.weight[start:stop]).sum())
 
 
 def differs_within_cells(contingency: Contingency, metric: Metric) -> bool:

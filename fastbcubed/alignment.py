@@ -7,7 +7,9 @@ absent key, and an item that is alone by policy has a key of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,7 +226,7 @@ def align(
         true_keys.size, lacks_true, lacks_pred, truth_only, prediction_only, weight, true_side, pred_side
     )
     _enforce(policies, coverage, truth_only, prediction_only, true_side, pred_side, true_rows, pred_rows)
-    if weight is not None:
+    if weight is not None and true_rows is not None:  # by position every row has its weight
         _require_weights(weight, policies, lacks_true, lacks_pred, truth_only, prediction_only)
     if truth_only is not None and policies.truth == "singleton":
         alone_pred, lacks_pred = _or(alone_pred, truth_only), _and_not(lacks_pred, truth_only)
@@ -249,6 +251,7 @@ class _Side:
         self.policies = policies
         self.labels = clustering.labels.keys(pool)
         self.n_duplicates = 0
+        self.total_weight: float | None = None
         nulls = clustering.labels.null_rows
         self.n_null = 0 if nulls is None else int(nulls.sum())
         self.absent: Mask | None = None
@@ -395,7 +398,7 @@ def _weights(
     for side, rows in ((true_side, true_rows), (pred_side, pred_rows)):
         weight = side.clustering.weight
         if table is None and weight is not None:
-            _check_weights(weight, side.clustering.name, outer, pool)
+            side.total_weight = _check_weights(weight, side.clustering.name, outer, pool)
         sides.append((side, rows, weight))
     if table is not None:
         column, values = table
@@ -435,17 +438,23 @@ def _look_up(
     return np.where(found >= 0, values[found], np.nan)
 
 
-def _check_weights(weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> None:
-    from fastbcubed.kernels.sums import count_bad_weights
+def _check_weights(weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
+    """Raise for weights that are none, and return their sum."""
+    from fastbcubed.kernels.sums import check_weights
 
-    starts, stops = zip(*blocks(weight.size), strict=True)
-    bad = sum(
-        pool.map(
-            lambda a, b: count_bad_weights(weight, a, b, outer), starts, stops, stage="check weights"
-        )
-    )
+    def check(start: int, stop: int) -> tuple[int, float]:
+        return check_weights(weight, start, stop, outer)
+
+    found = pool.map(check, *zip(*blocks(weight.size), strict=True), stage="check weights")
+    bad = sum(count for count, _ in found)
     if not bad:
-        return
+        with suppress(OverflowError):
+            total = math.fsum(each for _, each in found)
+            if total < math.inf:
+                return total
+        raise WeightError(
+            f"the weights of {name} add up to more than a float holds; divide them all by some number"
+        )
     wrong = ~((weight > 0) & (weight < np.inf)) & ~((weight == 0) & outer)
     zeros = int(np.count_nonzero(weight == 0))
     hint = ""
@@ -505,7 +514,10 @@ def _coverage(
     truth, prediction = figure(truth_only), figure(prediction_only)
     lacking = _or(lacks_true, lacks_pred)
     if lacking is None:
-        common = (n_rows, float(n_rows) if weight is None else float(weight.sum()))
+        total = true_side.total_weight
+        if weight is not None and (total is None or n_rows != len(true_side.clustering)):
+            total = float(weight.sum())
+        common = (n_rows, float(n_rows) if total is None else total)
     else:
         common = figure(~lacking)
     if not common[0]:

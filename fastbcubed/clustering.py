@@ -134,7 +134,7 @@ class Clustering:
                 f"{name} should be a table with columns of items and clusters, but a "
                 f"{type(table).__name__} was given. For labels alone use Clustering.from_labels."
             )
-        items, clusters = choose_columns(rows, item, cluster, weight)
+        items, clusters = choose_columns(rows, {"item": item, "cluster": cluster}, weight)
         columns, weights = read_columns(rows, [items, clusters], weight)
         return cls(columns[1], columns[0], weights, rows, rows.where)
 
@@ -252,9 +252,7 @@ class Clustering:
         members: list[list[Any]] = []
         for group in groups:
             if isinstance(group, (str, bytes)) or not isinstance(group, Iterable):
-                raise OptionError(
-                    f"{name}: every cluster should be a list of items, but one is {group!r}."
-                )
+                raise OptionError(f"{name}: every cluster should be a list of items, but one is {group!r}.")
             listed = group.tolist() if isinstance(group, np.ndarray) else list(group)
             if isinstance(group, (set, frozenset)):  # the same order in every process
                 listed.sort(key=repr)
@@ -270,9 +268,7 @@ class Clustering:
         return cls.from_labels(labels, items=items, name=name)
 
     @classmethod
-    def from_series(
-        cls, series: Any, *, weight: Any = None, name: str = "the clustering"
-    ) -> Clustering:
+    def from_series(cls, series: Any, *, weight: Any = None, name: str = "the clustering") -> Clustering:
         """Make a clustering of a pandas Series: its index holds the items, its values the clusters.
 
         Parameters
@@ -340,9 +336,7 @@ class Clustering:
         return cls.from_labels(pa.array(labels), items=found, name=name)
 
 
-def _flatten_sets(
-    mapping: Mapping[Any, Any], overlapping: bool, name: str
-) -> tuple[list[Any], list[Any]]:
+def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> tuple[list[Any], list[Any]]:
     sets: Sequence[Any] = [
         value if isinstance(value, (set, frozenset)) else {value} for value in mapping.values()
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fastbcubed.engines.pool import Pool
 from fastbcubed.sources.arrays import join_pieces
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import comparable_keys
@@ -23,7 +24,8 @@ def connect(columns: Sequence[Column]) -> tuple[Column, np.ndarray]:
     """
     from fastbcubed.kernels.components import find_components, number_keys
 
-    keys = np.concatenate(comparable_keys(columns))
+    with Pool() as pool:
+        keys = np.concatenate(comparable_keys(columns, pool))
     table = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, dtype=np.int64)
     codes, rows = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
     count = number_keys(keys, table, codes, rows)

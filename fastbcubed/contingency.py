@@ -7,9 +7,9 @@ Everything after this stage is arithmetic on cells.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,10 +20,24 @@ from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightE
 if TYPE_CHECKING:
     from fastbcubed.engines.memory import Built
 
-__all__ = ["CELL_BLOCK", "Contingency", "Rows"]
+__all__ = ["CELL", "CELL_BLOCK", "Contingency", "OneSided", "Rows", "add_up"]
+
+#: A cell: what its items share. Engines may give counts and codes 32 bits.
+CELL = np.dtype(
+    [("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")]
+)
 
 #: Cells handled at once: the arrays of one block stay in a core's cache; fixed, so sums never change.
-CELL_BLOCK = 1 << 14
+CELL_BLOCK = 1 << 13
+SIDES = ("true", "pred")
+
+
+class OneSided(NamedTuple):
+    """Items that only one side has, by cluster of that side: code, items, weight (items if outer)."""
+
+    codes: NDArray[np.integer]
+    n: NDArray[np.integer]
+    mass: NDArray[np.float64]
 
 
 class Rows:
@@ -68,6 +82,8 @@ class Contingency:
 
     Attributes
     ----------
+    cells : ndarray of records like CELL
+        All there is to know of each cell, side by side, but for the code of its predicted cluster.
     true, pred : ndarray of int
         Codes of the two clusters of each cell.
     n : ndarray of int
@@ -96,23 +112,85 @@ class Contingency:
 
     def __init__(
         self,
+        cells: np.ndarray,
+        pred: Callable[[], NDArray[np.integer]],
+        sizes: tuple[int, int],
+        *,
+        weighted: bool,
+        weighting: str = "pointwise",
+        outside: bool = False,
+        one_sided: Mapping[str, OneSided] | None = None,
+        rows: Rows | None = None,
+    ) -> None:
+        if not cells.size:
+            raise EmptyInputError("there is no item to score: no item is on both sides")
+        self.cells = cells
+        self._make_pred = pred
+        self._sizes = dict(zip(SIDES, sizes, strict=True))
+        self.weighted = weighted
+        self.weighting = weighting
+        self.outside = outside
+        self._one_sided = one_sided or {}
+        self.rows = rows
+
+    @classmethod
+    def from_built(
+        cls,
         built: Built,
         *,
         weighted: bool,
         weighting: str = "pointwise",
         outside: bool = False,
-        rows: Rows | None = None,
-    ) -> None:
-        self._cells = built.cells
-        self.pred = built.pred
-        self._true_margin = built.true_margin
-        self._pred_margin = built.pred_margin
-        self.weighted = weighted
-        self.weighting = weighting
-        self.outside = outside
-        self.rows = rows
-        if not self._cells.size:
-            raise EmptyInputError("there is no item to score: no item is on both sides")
+        locate: Callable[[], NDArray[np.int64]] | None = None,
+        weight: NDArray[np.float64] | None = None,
+        n_rows: int = 0,
+    ) -> Contingency:
+        """Take over what an engine has built; cells with items of one side alone are set aside.
+
+        Parameters
+        ----------
+        built : Built
+            Cells and codes.
+        weighted, weighting, outside
+            As the attributes.
+        locate : callable, optional
+            Returns the cell of each row among those built.
+        weight, n_rows
+            Of the rows.
+        """
+        def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
+            counts = np.diff(built.bounds)
+            pred = built.pred_in_part + np.repeat(built.pred_base[:-1], counts).astype(
+                built.pred_in_part.dtype
+            )
+            pred[built.pred_in_part < 0] = -1
+            return np.asarray(pred[kept])
+
+        cells = built.cells
+        find, one_sided, kept = locate, {}, None
+        if built.has_one_sided:
+            there = {"true": cells["true"] >= 0, "pred": built.pred_in_part >= 0}
+            every = {"true": cells["true"], "pred": codes()}
+            mass = cells["n"].astype(np.float64) if weighting == "outer" else cells["weight"]
+            for side, other in (SIDES, SIDES[::-1]):
+                alone = there[side] & ~there[other]
+                if alone.any():
+                    one_sided[side] = OneSided(every[side][alone], cells["n"][alone], mass[alone])
+            kept = there["true"] & there["pred"]
+            cells = cells[kept]
+            number = np.where(kept, np.cumsum(kept) - 1, -1)
+            if locate is not None:
+                find = lambda: number[locate()]  # noqa: E731
+        return cls(
+            cells,
+            codes if kept is None else lambda: codes(kept),
+            (built.n_true, int(built.pred_base[-1])),
+            weighted=weighted,
+            weighting=weighting,
+            outside=outside,
+            one_sided=one_sided,
+            rows=None if find is None else Rows(find, weight, n_rows),
+        )
 
     @classmethod
     def from_cells(
@@ -164,26 +242,24 @@ class Contingency:
             raise ColumnError(f"cells differ in length: {sorted(sizes)} for true, pred, n, weight")
         if weighting not in ("pointwise", "outer"):
             raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
-        return cls(
-            _from_cells(*codes, mass, outer=weighting == "outer"),
-            weighted=mass is not None,
-            weighting=weighting,
-        )
+        cells, pred_codes, n_codes = _from_cells(*codes, mass, outer=weighting == "outer")
+        weighted = mass is not None
+        return cls(cells, lambda: pred_codes, n_codes, weighted=weighted, weighting=weighting)
 
     @property
     def true(self) -> NDArray[np.integer]:
         """Code of the true cluster of each cell."""
-        return self._cells["true"]
+        return self.cells["true"]
 
     @property
     def n(self) -> NDArray[np.integer]:
         """Items of each cell."""
-        return self._cells["n"]
+        return self.cells["n"]
 
     @property
     def weight(self) -> NDArray[np.float64]:
         """Weight of the items of each cell."""
-        return self._cells["weight"]
+        return self.cells["weight"]
 
     @property
     def tp(self) -> NDArray[np.float64]:
@@ -193,61 +269,74 @@ class Contingency:
     @property
     def fp(self) -> NDArray[np.float64]:
         """Mates on the predicted side alone: their weight, or number."""
-        return self._cells["fp"]
+        return self.cells["fp"]
 
     @property
     def fn(self) -> NDArray[np.float64]:
         """Mates on the true side alone: their weight, or number."""
-        return self._cells["fn"]
+        return self.cells["fn"]
 
-    @property
-    def true_n(self) -> NDArray[np.integer]:
+    @cached_property
+    def pred(self) -> NDArray[np.integer]:
+        """Code of the predicted cluster of each cell."""
+        return self._make_pred()
+
+    @cached_property
+    def true_n(self) -> NDArray[np.int64]:
         """Scored items of each true cluster."""
-        return self._true_margin.n
+        return self._count("true")
 
-    @property
-    def pred_n(self) -> NDArray[np.integer]:
+    @cached_property
+    def pred_n(self) -> NDArray[np.int64]:
         """Scored items of each predicted cluster."""
-        return self._pred_margin.n
+        return self._count("pred")
 
     @cached_property
     def true_weight(self) -> NDArray[np.float64]:
         """Weight of the scored items of each true cluster."""
-        return self._side_weight(self.true, self._true_margin)
+        return self._weigh("true")
 
     @cached_property
     def pred_weight(self) -> NDArray[np.float64]:
         """Weight of the scored items of each predicted cluster."""
-        return self._side_weight(self.pred, self._pred_margin)
+        return self._weigh("pred")
 
-    def _side_weight(self, codes: NDArray[np.integer], margin: Any) -> NDArray[np.float64]:
+    def codes(self, side: str) -> tuple[NDArray[np.integer], int]:
+        """Return the code of each cell on this side, and how many codes there are."""
+        return np.ascontiguousarray(self.true if side == "true" else self.pred), self._sizes[side]
+
+    def _count(self, side: str) -> NDArray[np.int64]:
+        from fastbcubed.kernels.sums import count_by_code
+
+        codes, size = self.codes(side)
+        counts = np.zeros(size, np.int64)
+        count_by_code(codes, np.ascontiguousarray(self.n), counts)
+        return counts
+
+    def _weigh(self, side: str) -> NDArray[np.float64]:
         if not self.weighted:
-            return np.asarray(margin.n, np.float64)
-        if margin.mass is not None:
-            return np.asarray(margin.mass)
-        return self.add_by_cluster(codes, margin.n.size, np.ones(self.n_cells))
+            return self._count(side).astype(np.float64)
+        return self.add_by_cluster(*self.codes(side), np.ones(self.n_cells))
 
     def add_by_cluster(
         self, codes: NDArray[np.integer], n_codes: int, scores: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Add weight * scores of the cells by `codes`. Shape (n_codes,)."""
-        from fastbcubed.kernels.sums import add_by_code
-
-        totals, errors = np.zeros(n_codes), np.zeros(n_codes)
-        add_by_code(codes, self.weight, scores, None, totals, errors)
+        totals, errors = add_up(codes, n_codes, np.ascontiguousarray(self.weight), scores)
         return totals + errors
 
     def only(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """Return, by cluster of this side, the items that the other side lacks: number and mass."""
-        margin = self._true_margin if side == "true" else self._pred_margin
-        if margin.only_n is None or margin.only_mass is None:
+        if side not in self._one_sided:
             return None
-        return margin.only_n, margin.only_mass
+        alone = self._one_sided[side]
+        counts = np.bincount(alone.codes, alone.n, self._sizes[side]).astype(np.int64)
+        return counts, np.bincount(alone.codes, alone.mass, self._sizes[side])
 
     @property
     def n_cells(self) -> int:
         """Non-empty pairs of clusters."""
-        return int(self._cells.size)
+        return int(self.cells.size)
 
     @cached_property
     def n_items(self) -> int:
@@ -307,9 +396,8 @@ def _from_cells(
     weight: NDArray[np.float64] | None,
     *,
     outer: bool,
-) -> Built:
-    from fastbcubed.engines.memory import WIDE_RECORDS, Built, Margin
-
+) -> tuple[np.ndarray, NDArray[np.int64], tuple[int, int]]:
+    """Return cell records, codes of the predicted clusters, and how many codes each side has."""
     if weight is not None:
         bad = ~((weight > 0) & (weight < np.inf)) & (n > 0) & ~((weight == 0) & outer)
         if bad.any():
@@ -320,36 +408,34 @@ def _from_cells(
     keep = n > 0
     true, pred, n = true[keep], pred[keep], n[keep]
     order = np.lexsort((true, pred))
-    new = np.ones(order.size, bool)
-    new[1:] = (np.diff(true[order]) != 0) | (np.diff(pred[order]) != 0)
-    starts = np.flatnonzero(new)
-    cells = np.empty(starts.size, WIDE_RECORDS["final"])
-    cells["true"], pred_codes = true[order][starts], pred[order][starts]
-    cells["n"] = np.add.reduceat(n[order], starts) if starts.size else 0
-    if weight is None:
-        cells["weight"] = cells["n"]
-    else:
-        cells["weight"] = _sums(np.cumsum(new) - 1, weight[keep][order], starts.size)[0]
-    margins = []
-    for codes, others in ((cells["true"], "fn"), (pred_codes, "fp")):
-        codes = np.ascontiguousarray(codes)
-        size = int(codes.max()) + 1 if codes.size else 0
-        counts = np.zeros(size, np.int64)
-        np.add.at(counts, codes, cells["n"])
-        own = cells["weight"] if weight is not None and not outer else cells["n"].astype(float)
-        mass, rest = _sums(codes, np.ascontiguousarray(own), size)
-        cells[others] = (mass[codes] - own) + rest[codes]
-        if weight is None or outer:
-            cells[others] = counts[codes] - cells["n"]
-        margins.append(Margin(counts, mass if weight is not None and not outer else None, None, None))
-    return Built(cells, np.ascontiguousarray(pred_codes), *margins)
+    begins = np.ones(order.size, bool)
+    begins[1:] = (np.diff(true[order]) != 0) | (np.diff(pred[order]) != 0)
+    starts = np.flatnonzero(begins)
+    if not starts.size:
+        return np.empty(0, CELL), pred, (0, 0)
+    cells = np.empty(starts.size, CELL)
+    codes = {"true": true[order][starts], "pred": pred[order][starts]}
+    cells["true"] = codes["true"]
+    cells["n"] = np.add.reduceat(n[order], starts)
+    cells["weight"] = cells["n"]
+    if weight is not None:
+        ones = np.ones(order.size)
+        sums = add_up(np.cumsum(begins) - 1, starts.size, weight[keep][order], ones)
+        cells["weight"] = sums[0] + sums[1]
+    sizes = tuple(int(codes[side].max()) + 1 for side in SIDES)
+    own = cells["n"].astype(np.float64) if outer else np.ascontiguousarray(cells["weight"])
+    for side, mistaken, size in zip(SIDES, ("fn", "fp"), sizes, strict=True):
+        mass, rest = add_up(codes[side], size, own, np.ones(own.size))
+        cells[mistaken] = (mass[codes[side]] - own) + rest[codes[side]]
+    return cells, codes["pred"], (sizes[0], sizes[1])
 
 
-def _sums(
-    codes: NDArray[np.integer], values: NDArray[np.float64], size: int
+def add_up(
+    codes: NDArray[np.integer], size: int, values: NDArray[np.float64], factors: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Add values * factors by code; the sum of both arrays has twice the digits of a float."""
     from fastbcubed.kernels.sums import add_by_code
 
     totals, errors = np.zeros(size), np.zeros(size)
-    add_by_code(codes, values, np.ones(values.size), None, totals, errors)
+    add_by_code(codes, values, factors, None, totals, errors)
     return totals, errors

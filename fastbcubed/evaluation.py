@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed import aggregation
 from fastbcubed._version import __version__
 from fastbcubed.alignment import Coverage, Policies
-from fastbcubed.contingency import CELL_BLOCK, Contingency
+from fastbcubed.contingency import CELL_BLOCK, SIDES, Contingency
 from fastbcubed.engines.pool import blocks
 from fastbcubed.errors import MetricError, NotKeptError, SliceError
 from fastbcubed.items import AttributeTable, Items, RowNumbers
@@ -524,10 +524,8 @@ class Evaluation:
 
     def _side(self, side: str) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
         table = self.contingency
-        if side == "true":
-            return np.ascontiguousarray(table.true), table.true_n
-        if side == "pred":
-            return table.pred, table.pred_n
+        if side in SIDES:
+            return table.codes(side)[0], table.true_n if side == "true" else table.pred_n
         raise SliceError(f'side is "true" or "pred", not {side!r}')
 
     def _first_score(self, columns: Mapping[str, Any]) -> str:

@@ -184,18 +184,12 @@ def _one_side(
     if rows is None:
         return Clustering.from_labels(given, name=name)
     named = weight if isinstance(weight, str) and weight in rows.names else None
-    items, clusters = choose_columns(rows, item, cluster, named)
-    columns, weights = read_columns(rows, [items, clusters], named)
-    return Clustering(columns[1], columns[0], weights, rows, rows.where)
+    return Clustering.from_table(rows, item=item, cluster=cluster, weight=named, name=name)
 
 
 def _own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
     """Return the column that `weight` names, which replaces the weights that the side came with."""
-    if (
-        side.attributes is None
-        or not isinstance(weight, str)
-        or weight not in side.attributes.names
-    ):
+    if side.attributes is None or not isinstance(weight, str) or weight not in side.attributes.names:
         return None
     return weight_array(side.attributes.column(weight), f"column {weight!r} of {side.name}")
 
@@ -229,7 +223,8 @@ def _given_weight(
                 "weight is a table, but the labels have no item ids to join it by. "
                 "Pass an array with a weight for each label."
             )
-        names, weights = choose_columns(rows, _item_names(rows, item, ids), "weight")
+        asked = {"item": _item_names(rows, item, ids), "weight": "weight"}
+        names, weights = choose_columns(rows, asked)
         columns, values = read_columns(rows, [names], weights[0])
         assert values is not None
         return sides, (columns[0], values)
@@ -244,9 +239,7 @@ def _given_weight(
             raise WeightError("weight is a Series with another index than the labels have.")
     values = weight_array(weight, "weight")
     if len(values) != len(sides[0]):
-        raise WeightError(
-            f"weight has {len(values)} values for {len(sides[0])} rows; give one per row."
-        )
+        raise WeightError(f"weight has {len(values)} values for {len(sides[0])} rows; give one per row.")
     return (replace(sides[0], weight=values), sides[1]), None
 
 
@@ -256,8 +249,7 @@ def _given_attributes(
     rows = as_rows(attributes, "the attributes")
     if rows is None:
         raise ColumnError(
-            "attributes should be a table, a path or a dict of columns, not "
-            f"{type(attributes).__name__}."
+            f"attributes should be a table, a path or a dict of columns, not {type(attributes).__name__}."
         )
     ids = sides[0].items
     if ids is None:
@@ -267,9 +259,7 @@ def _given_attributes(
                 f"{len(rows)} rows of attributes and {len(sides[0])} labels."
             )
         if sides[0].attributes is not None:
-            raise OptionError(
-                "attributes= needs item ids when the labels come from a table; pass item=."
-            )
+            raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
         return (replace(sides[0], attributes=rows), sides[1]), None
     names = _item_names(rows, item, ids)
     listed = [names] if isinstance(names, str) else names

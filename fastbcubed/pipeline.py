@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastbcubed import aggregation
 from fastbcubed.alignment import Alignment, Policies, align
-from fastbcubed.contingency import Contingency, Rows
+from fastbcubed.contingency import Contingency
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import EvaluationWarning, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
@@ -234,18 +234,19 @@ def _build(
     plan = memory.plan_parts(true_keys, alignment.absent_true, alignment.absent_pred)
     outside = policies.prediction == "outside"
     built = memory.build(plan, true_keys, pred_keys, weight, pool, outer=outer, outside=outside)
-    kept = built.kept
 
     def locate() -> np.ndarray:
         with Pool(pool.threads) as threads:
-            return memory.locate(plan, true_keys, pred_keys, kept, threads)
+            return memory.locate(plan, true_keys, pred_keys, threads)
 
-    cells = Contingency(
+    cells = Contingency.from_built(
         built,
         weighted=weight is not None,
         weighting=weighting,
         outside=outside,
-        rows=Rows(locate, weight, true_keys.size),
+        locate=locate,
+        weight=weight,
+        n_rows=true_keys.size,
     )
     return alignment, cells
 

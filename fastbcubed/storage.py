@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import aggregation
 from fastbcubed.alignment import Coverage, Policies
-from fastbcubed.contingency import Contingency, Rows
+from fastbcubed.contingency import CELL, Contingency, OneSided, Rows
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.items import TableItems
@@ -232,28 +232,26 @@ def _contingency(
     definition: dict[str, Any],
     policies: Policies,
 ) -> Contingency:
-    from fastbcubed.engines.memory import WIDE_RECORDS, Built, Margin
-
-    records = np.empty(cells.num_rows, WIDE_RECORDS["final"])
+    records = np.empty(cells.num_rows, CELL)
     for name in ("true", "n", "weight", "fp", "fn"):
         records[name] = _numpy(cells, name)
-    mass = definition["weighted"] and definition["weighting"] == "pointwise"
-    margins = []
-    for clusters in sides.values():
-        only = [None, None]
+    one_sided = {}
+    for side, clusters in sides.items():
         if "n_items_only_here" in clusters.column_names:
-            only = [_numpy(clusters, "n_items_only_here"), _numpy(clusters, "weight_only_here")]
-        weight = _numpy(clusters, "weight") if mass else None
-        margins.append(Margin(_numpy(clusters, "n_items"), weight, *only))
+            n, mass = _numpy(clusters, "n_items_only_here"), _numpy(clusters, "weight_only_here")
+            one_sided[side] = OneSided(np.arange(n.size), n, mass)
     rows = None
     if stored is not None:
         cell = stored["cell"].fill_null(-1).to_numpy()
         weight = _numpy(stored, "weight") if definition["weighted"] else None
         rows = Rows(lambda: cell, weight, cell.size)
     return Contingency(
-        Built(records, _numpy(cells, "pred"), *margins),
+        records,
+        lambda: _numpy(cells, "pred"),
+        (sides["true"].num_rows, sides["pred"].num_rows),
         weighted=definition["weighted"],
         weighting=definition["weighting"],
         outside=policies.prediction == "outside",
+        one_sided=one_sided,
         rows=rows,
     )

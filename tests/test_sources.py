@@ -139,9 +139,7 @@ def test_bytes_of_any_length(values: list[bytes]) -> None:
 def test_composites_do_not_run_together(values: list[tuple[str, str]]) -> None:
     parts = [pa.chunked_array([pa.array(part, pa.string())]) for part in zip(*values, strict=True)]
     if parts:
-        column = as_column(
-            pa.StructArray.from_arrays([p.combine_chunks() for p in parts], ["a", "b"]), "id"
-        )
+        column = as_column(pa.StructArray.from_arrays([p.combine_chunks() for p in parts], ["a", "b"]), "id")
         assert groups(column.keys()) == groups(values)
 
 
@@ -213,9 +211,7 @@ def test_null_rows() -> None:
         ([("a", 1), ("b", nothing), nothing], [False, True, True]),
         (pa.DictionaryArray.from_arrays([0, 1, nothing], ["a", nothing]), [False, True, True]),
         (
-            pa.DictionaryArray.from_arrays(
-                pa.array([nothing], pa.int8()), pa.array([], pa.string())
-            ),
+            pa.DictionaryArray.from_arrays(pa.array([nothing], pa.int8()), pa.array([], pa.string())),
             [True],
         ),
         (pa.chunked_array([["a"], [nothing]]), [False, True]),
@@ -319,9 +315,7 @@ def test_collisions_among_many(planted: bool, heavy: bool, monkeypatch: pytest.M
     first = rng.integers(0, 2**64, 5000, dtype=np.uint64)
     if heavy:
         first[rng.random(5000) < 0.5] = first[0]
-        first[1000:3000] = (first[0] >> np.uint64(50) << np.uint64(50)) + first[
-            1000:3000
-        ] % np.uint64(2**40)
+        first[1000:3000] = (first[0] >> np.uint64(50) << np.uint64(50)) + first[1000:3000] % np.uint64(2**40)
     second = first ^ np.uint64(12345)
     if planted:
         first[4321] = first[0]

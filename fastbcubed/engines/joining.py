@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.engines import buffers
 from fastbcubed.engines.memory import MAX_BITS, PART_ROWS, TASKS, offsets
 from fastbcubed.engines.pool import Pool, blocks, split
 from fastbcubed.kernels import partition
@@ -64,7 +65,7 @@ def _scatter(
 
     pool.map(count, starts, stops, counts, stage="count items by part")
     bounds, next_row = offsets(counts)
-    items = np.empty(keys.size, ITEM)
+    items = buffers.empty(keys.size, ITEM)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
         partition.scatter_items(keys, start, stop, bits, to, items)

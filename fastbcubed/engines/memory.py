@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.engines import buffers
 from fastbcubed.engines.pool import Pool, blocks, split
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import partition
 
-__all__ = ["CELL", "Built", "Plan", "build", "locate", "plan_parts"]
+__all__ = ["Built", "Plan", "build", "locate", "offsets", "plan_parts"]
 
 #: Rows of one part on average: its cells and their hash table then stay in a core's cache.
-PART_ROWS = 100_000
+PART_ROWS = 30_000
 MAX_BITS = 10
 #: A true cluster with more than this share of the rows is set apart (see `find_heavy`).
 HEAVY_SHARE = 1 / 256
@@ -49,10 +50,10 @@ def _records(code: str) -> dict[str, np.dtype]:
     }
 
 
+#: Workspace: the sum over a predicted cluster, `mass + rest`, and of its items that the truth lacks.
+CLUSTER = np.dtype([("key", "i8"), ("mass", "f8"), ("rest", "f8"), ("only", "f8")])
 NARROW_RECORDS = _records("i4")
 WIDE_RECORDS = _records("i8")
-#: A finished cell: what its items share. The true positives are `weight`, or `n` with outer weights.
-CELL = NARROW_RECORDS["final"]
 
 
 @dataclass(frozen=True)
@@ -78,30 +79,37 @@ class Plan:
             return regular
         return regular + [(a + (1 << self.bits), b + (1 << self.bits)) for a, b in regular]
 
-    def is_heavy(self, part: int) -> bool:
+    def is_apart(self, part: int) -> bool:
         """Tell whether this part holds rows that were set apart."""
         return part >= 1 << self.bits
 
 
-@dataclass(frozen=True)
-class Margin:
-    """What the clusters of one side add up to, by code."""
-
-    n: NDArray[np.integer]  #: scored items
-    mass: NDArray[np.float64] | None  #: their weight, where that is not `n`
-    only_n: NDArray[np.int64] | None  #: items that the other side lacks
-    only_mass: NDArray[np.float64] | None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Built:
-    """The finished cells and margins, in the order of the parts."""
+    """Cells as the last stage leaves them: in the order of the parts of their pred key.
 
-    cells: np.ndarray  #: records like CELL; the code of the true cluster is in them
-    pred: NDArray[np.integer]  #: code of the predicted cluster of each cell
-    true_margin: Margin
-    pred_margin: Margin
-    kept: NDArray[np.bool_] | None = None  #: which cells `locate` has to skip
+    Attributes
+    ----------
+    cells : ndarray of records like contingency.CELL, shape (n_cells,)
+        One-sided cells are among them: the code of the side that lacks the item is -1.
+    pred_in_part : ndarray of int, shape (n_cells,)
+        Code of the predicted cluster within its part.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    pred_base : ndarray of int64, shape (n_parts + 1,)
+        Code of the first predicted cluster of each part; last, how many there are.
+    n_true : int
+        Codes of true clusters.
+    has_one_sided : bool
+        Whether a side lacks an item.
+    """
+
+    cells: np.ndarray
+    pred_in_part: NDArray[np.integer]
+    bounds: NDArray[np.int64]
+    pred_base: NDArray[np.int64]
+    n_true: int
+    has_one_sided: bool
 
 
 def plan_parts(
@@ -166,7 +174,7 @@ def _scatter_rows(
 
     pool.map(count, starts, stops, counts, stage="count rows by part")
     bounds, next_row = offsets(counts)
-    rows = np.empty(plan.n_rows, dtype)
+    rows = buffers.empty(plan.n_rows, dtype)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
         partition.scatter_pairs(
@@ -188,39 +196,20 @@ def _make_slots(rows: int) -> NDArray[np.int32]:
     return np.empty(cell_kernels.table_size(min(rows, 2 * PART_ROWS)), np.int32)
 
 
-class _Workspace:
-    """What one thread needs for its parts, reused from task to task.
+class _CellSpace:
+    """What one thread needs to find the cells of a part; reused from part to part.
 
-    It is as long as the largest part, but memory is only touched as far as there are cells. `slots`, `counts`, `errors`, `keys` serve one part; the others hold the margins of one task.
+    It is as long as the largest part, but memory is only touched as far as there are cells.
     """
 
-    def __init__(self, rows: int, margins: int, code: str, *, weighted: bool, only: bool) -> None:
-        self.slots = _make_slots(rows)
+    def __init__(self, rows: int, code: str, *, weighted: bool) -> None:
+        self.head_slots = _make_slots(rows)
+        self.other_slots = np.empty(1 << 13, np.int32)
         self.counts = np.empty(rows, code)
+        self.heads = np.empty(rows, np.int32)
+        self.codes = np.empty(rows, np.int32)
+        self.sums = np.empty(rows, np.float64) if weighted else None
         self.errors = np.empty(rows, np.float64) if weighted else None
-        self.keys = np.empty(rows, np.int64)
-        self.n = np.empty(margins, code)
-        self.mass = np.empty(margins, np.float64)
-        self.rest = np.empty(margins, np.float64)
-        self.only_n = np.empty(margins, np.int64) if only else None
-        self.only_mass = np.empty(margins, np.float64) if only else None
-
-    def margins(self, done: int) -> _Margins:
-        """Copy what one task has found."""
-        only = None
-        if self.only_n is not None and self.only_mass is not None:
-            only = (self.only_n[:done].copy(), self.only_mass[:done].copy())
-        return _Margins(self.n[:done].copy(), self.mass[:done].copy(), self.rest[:done].copy(), only)
-
-
-@dataclass(frozen=True)
-class _Margins:
-    """Items and mass of the clusters of one task; the mass is `mass + rest`, both floats."""
-
-    n: NDArray[np.integer]
-    mass: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    only: tuple[NDArray[np.int64], NDArray[np.float64]] | None
 
 
 def build(
@@ -249,173 +238,140 @@ def build(
         Whether margins are counts, so that weights serve the mean alone.
     outside : bool
         Whether items that only the prediction has are false positives of their mates.
-
-    Returns
-    -------
-    Built
-        Cells in the order of the parts of their pred key; margins by code.
     """
-    weighted = weights is not None
-    kind = "weighted " if weighted else ""
+    kind = "" if weights is None else "weighted "
+    weighted = None if weights is None else np.empty(0)
     rows, bounds = _scatter_rows(
         plan, true_keys, pred_keys, weights, plan.records[kind + "row"], pool
     )
     own = rows.view(plan.records[kind + "cell"])
     tasks = plan.tasks()
+    starts, stops = zip(*tasks, strict=True)
+    most_rows = int(np.diff(bounds).max())
     code = plan.records["cell"]["n"].str
     n_cells = np.zeros(plan.n_parts, np.int64)
     n_clusters = np.zeros(plan.n_parts, np.int64)
     histogram = np.zeros((len(tasks), 1 << plan.bits), np.int64)
-    most_rows = int(np.diff(bounds).max()) + plan.heavy.size
-    most_margins = max(int(bounds[last] - bounds[first]) for first, last in tasks)
-    most_margins += plan.heavy.size * max(last - first for first, last in tasks)
 
-    def make_workspace() -> _Workspace:
-        only = bool(plan.absent_pred.size)
-        return _Workspace(most_rows, most_margins, code, weighted=weighted, only=only)
-
-    def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> _Margins:
-        heavy = plan.heavy if plan.is_heavy(first) else NO_KEYS
-        with pool.workspace("build", make_workspace) as w:
-            done = cell_kernels.build_cells(
-                rows, own, bounds, first, last, plan.bits, outer, heavy, plan.absent_pred,
-                w.slots, w.counts, w.errors, w.keys,
-                w.n, w.mass, w.rest, w.only_n, w.only_mass, n_cells, n_clusters, cells_by_part,
+    def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
+        heavy = plan.heavy if plan.is_apart(first) else NO_KEYS
+        with pool.workspace(
+            "build", lambda: _CellSpace(most_rows, code, weighted=weights is not None)
+        ) as w:
+            cell_kernels.build_cells(
+                rows, own, bounds, first, last, plan.bits, heavy, w.head_slots, w.other_slots,
+                w.counts, w.heads, w.codes, w.sums, w.errors, n_cells, n_clusters, cells_by_part,
             )  # fmt: skip
-            return w.margins(done)
 
-    made = pool.map(build_task, *zip(*tasks, strict=True), histogram, stage="build cells")
-    regular = [m for m, (first, _) in zip(made, tasks, strict=True) if not plan.is_heavy(first)]
-    bases = list(np.cumsum([0, *(m.n.size for m in regular)]))
-    true_margins = [*regular]
-    absent = -1
-    if plan.heavy.size:
-        shared = _add_up(made[len(regular) :], plan.heavy.size)
-        true_margins.append(shared)
-        if plan.absent_true.size:
-            absent = int(np.searchsorted(plan.heavy, plan.absent_true[0]))
+    pool.map(build_task, starts, stops, histogram, stage="build cells")
+    regular = 1 << plan.bits
+    base = np.concatenate([[0], np.cumsum(n_clusters[:regular])])
+    n_true = int(base[-1]) + plan.heavy.size
+    base = np.concatenate([base[:-1], np.full(plan.n_parts - regular, base[-1])])
+    apart_sums = _sums_apart(plan, own, bounds, n_cells, weighted, outer, pool)
+    absent = int(np.searchsorted(plan.heavy, plan.absent_true[0])) if plan.absent_true.size else -1
+    most_clusters = int(n_clusters.max())
 
     cell_bounds, next_cell = offsets(histogram)
-    arrived = np.empty(int(cell_bounds[-1]), plan.records["arrived"])
+    arrived = buffers.empty(int(cell_bounds[-1]), plan.records["arrived"])
 
-    def scatter_task(index: int, first: int, last: int, to: NDArray[np.int64]) -> None:
-        apart = plan.is_heavy(first)
-        margins = shared if apart else regular[index]
-        cell_kernels.scatter_cells(
-            own, bounds, first, last, plan.bits, outer, bases[-1 if apart else index],
-            plan.heavy.size if apart else 0, absent if apart else -1, n_cells, n_clusters,
-            margins.mass, margins.rest if weighted else None, to, arrived,
-        )  # fmt: skip
-
-    pool.map(
-        scatter_task, range(len(tasks)), *zip(*tasks, strict=True), next_cell, stage="partition cells"
-    )
-    del rows, own
-    if absent >= 0:  # its items are not in the truth: they have their place on the pred side
-        shared.n[absent] = 0
-        shared.mass[absent] = 0.0
-
-    cells = arrived.view(plan.records["final"])
-    pred = np.empty(arrived.size, code)
-    pred_tasks = split(1 << plan.bits, TASKS)
-    most_cells = int(np.diff(cell_bounds).max())
-    most_margins = max(int(cell_bounds[last] - cell_bounds[first]) for first, last in pred_tasks)
-
-    def make_margins() -> _Workspace:
-        only = bool(plan.absent_true.size)
-        return _Workspace(most_cells, most_margins, code, weighted=False, only=only)
-
-    def close_task(first: int, last: int) -> _Margins:
-        with pool.workspace("close", make_margins) as w:
-            done = cell_kernels.close_cells(
-                arrived, cells, pred, cell_bounds, first, last, outer, outside, w.slots, w.keys,
-                w.n, w.mass, w.rest, w.only_n, w.only_mass,
+    def scatter_task(first: int, last: int, to: NDArray[np.int64]) -> None:
+        apart = plan.is_apart(first)
+        with pool.workspace(
+            "margins", lambda: (np.empty(most_clusters), np.empty(most_clusters))
+        ) as space:
+            cell_kernels.scatter_cells(
+                own, bounds, first, last, plan.bits, weighted, outer, apart, absent,
+                plan.absent_pred, n_cells, n_clusters, base, *(apart_sums if apart else space),
+                to, arrived,
             )  # fmt: skip
-            return w.margins(done)
 
-    pred_margins = pool.map(close_task, *zip(*pred_tasks, strict=True), stage="close cells")
-    base = 0
-    for (first, last), margins in zip(pred_tasks, pred_margins, strict=True):
-        pred[cell_bounds[first] : cell_bounds[last]] += base
-        base += margins.n.size
-    kept = None
-    if absent >= 0:
-        kept = cells["true"] >= 0
-        cells, pred = cells[kept], pred[kept]
-    keep_mass = weighted and not outer
-    return Built(cells, pred, _join(true_margins, keep_mass), _join(pred_margins, keep_mass), kept)
+    pool.map(scatter_task, starts, stops, next_cell, stage="partition cells")
+    del rows, own
+    pred_in_part = buffers.empty(arrived.size, code)
+    n_pred = np.zeros(regular, np.int64)
+    most_cells = int(np.diff(cell_bounds).max())
+    cells = arrived.view(plan.records["final"])
+
+    def make_space() -> tuple[np.ndarray, ...]:
+        return _make_slots(most_cells), np.empty(most_cells, CLUSTER)
+
+    def close_task(first: int, last: int) -> None:
+        with pool.workspace("close", make_space) as space:
+            cell_kernels.close_cells(
+                arrived, cells, pred_in_part, cell_bounds, first, last, outer, outside,
+                plan.absent_pred, *space, n_pred,
+            )  # fmt: skip
+
+    pool.map(close_task, *zip(*split(regular, TASKS), strict=True), stage="close cells")
+    pred_base = np.concatenate([[0], np.cumsum(n_pred)])
+    one_sided = bool(plan.absent_true.size or plan.absent_pred.size)
+    return Built(cells, pred_in_part, cell_bounds, pred_base, n_true, one_sided)
 
 
-def _add_up(made: list[_Margins], n_heavy: int) -> _Margins:
-    """Add the margins of the clusters that were set apart over all parts they were spread to."""
-    n = np.concatenate([m.n for m in made]).reshape(-1, n_heavy)
-    mass = np.concatenate([m.mass for m in made]).reshape(-1, n_heavy)
-    rest = np.concatenate([m.rest for m in made]).reshape(-1, n_heavy)
-    total = np.array([math.fsum(column) for column in np.vstack([mass, rest]).T])
-    left = np.array(
-        [math.fsum([*column, -whole]) for column, whole in zip(np.vstack([mass, rest]).T, total, strict=True)]
-    )
-    only = None
-    if made[0].only is not None:
-        only = (
-            np.concatenate([m.only[0] for m in made if m.only]).reshape(-1, n_heavy).sum(axis=0),
-            np.concatenate([m.only[1] for m in made if m.only]).reshape(-1, n_heavy).sum(axis=0),
+def _sums_apart(
+    plan: Plan,
+    cells: np.ndarray,
+    bounds: NDArray[np.int64],
+    n_cells: NDArray[np.int64],
+    weighted: NDArray[np.float64] | None,
+    outer: bool,
+    pool: Pool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Add up the clusters set apart over all parts that their cells were spread to."""
+    size = plan.heavy.size
+    if not size:
+        return np.empty(0), np.empty(0)
+
+    def add(part: int) -> NDArray[np.float64]:
+        sums = np.zeros((2, size))
+        cell_kernels.add_margins(
+            cells, bounds[part], n_cells[part], weighted, outer, plan.absent_pred, *sums
         )
-    return _Margins(n.sum(axis=0, dtype=n.dtype), total, left, only)
+        return sums
 
-
-def _join(parts: list[_Margins], keep_mass: bool) -> Margin:
-    """Put the margins of all tasks one behind the other; the mass only where it is not `n`."""
-    n = np.concatenate([m.n for m in parts])
-    mass = np.concatenate([m.mass for m in parts]) if keep_mass else None
-    only = [m.only for m in parts if m.only is not None]
-    if not only:
-        return Margin(n, mass, None, None)
-    return Margin(n, mass, *(np.concatenate(columns) for columns in zip(*only, strict=True)))
+    parts = range(1 << plan.bits, plan.n_parts)
+    found = np.concatenate(pool.map(add, parts, stage="add up large clusters"))
+    mass = np.array([math.fsum(column) for column in found.T])
+    rest = np.array(
+        [math.fsum([*column, -total]) for column, total in zip(found.T, mass, strict=True)]
+    )
+    return mass, rest
 
 
 def locate(
-    plan: Plan,
-    true_keys: NDArray[np.int64],
-    pred_keys: NDArray[np.int64],
-    kept: NDArray[np.bool_] | None,
-    pool: Pool,
+    plan: Plan, true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
 ) -> NDArray[np.int64]:
-    """Return the cell of each row, -1 where a side lacks the item; it repeats `build` with row numbers.
+    """Return the cell of each row among `Built.cells`; it repeats `build` with row numbers.
 
-    Parameters are those of `build`, and `Built.kept`. Shape (n_rows,).
+    Parameters are those of `build`. Shape (n_rows,).
     """
     rows, bounds = _scatter_rows(
         plan, true_keys, pred_keys, np.arange(plan.n_rows), plan.records["numbered row"], pool
     )
     tasks = plan.tasks()
+    starts, stops = zip(*tasks, strict=True)
     code = plan.records["cell"]["n"].str
     most_rows = int(np.diff(bounds).max())
     cell_of_row = np.empty(plan.n_rows, np.int64)
     n_cells = np.zeros(plan.n_parts, np.int64)
     histogram = np.zeros((len(tasks), 1 << plan.bits), np.int64)
 
-    def make_workspace() -> tuple[np.ndarray, ...]:
-        empty = (np.empty(most_rows, kind) for kind in (code, np.int32, np.int64))
-        return _make_slots(most_rows), *empty
-
     def locate_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
-        with pool.workspace("locate", make_workspace) as workspace:
+        with pool.workspace("locate", lambda: _CellSpace(most_rows, code, weighted=False)) as w:
             cell_kernels.locate_cells(
-                rows, bounds, first, last, plan.bits, plan.absent_pred, *workspace,
-                cell_of_row, n_cells, cells_by_part,
+                rows, bounds, first, last, plan.bits, w.head_slots, w.other_slots, w.counts,
+                w.heads, w.codes, cell_of_row, n_cells, cells_by_part,
             )  # fmt: skip
 
     def place_task(first: int, last: int, to: NDArray[np.int64]) -> None:
         cell_kernels.place_cells(rows, bounds, first, last, plan.bits, n_cells, to)
 
-    number = np.empty(0, np.int64) if kept is None else np.where(kept, np.cumsum(kept) - 1, -1)
-
     def look_up(start: int, stop: int) -> None:
-        cell_kernels.look_up_cells(rows, start, stop, number, kept is not None, cell_of_row)
+        cell_kernels.look_up_cells(rows, start, stop, cell_of_row)
 
-    pool.map(locate_task, *zip(*tasks, strict=True), histogram, stage="locate cells")
+    pool.map(locate_task, starts, stops, histogram, stage="locate cells")
     _, next_cell = offsets(histogram)
-    pool.map(place_task, *zip(*tasks, strict=True), next_cell, stage="place cells")
+    pool.map(place_task, starts, stops, next_cell, stage="place cells")
     pool.map(look_up, *zip(*blocks(plan.n_rows), strict=True), stage="look up cells")
     return cell_of_row

@@ -1,7 +1,9 @@
 """The heart of the library: rows of a part → its cells → their clusters, in one cache-sized place.
 
 A part is a range of rows that holds every row of its true clusters. Its cells are written over the
-rows they come from, which is safe because a cell never stands behind the row that made it.
+rows they come from, which is safe because a cell never stands behind the row that made it. The first
+cell of a cluster is its head, which the hash table of the part leads to; the few others are in a
+second table.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from fastbcubed.kernels.jit import kernel
 from fastbcubed.kernels.partition import part_of
 
 __all__ = [
+    "add_margins",
     "build_cells",
     "close_cells",
     "locate_cells",
@@ -20,6 +23,9 @@ __all__ = [
     "scatter_cells",
     "table_size",
 ]
+
+#: So many weights of a cell are added up plainly before their sum is added exactly.
+RUN = 64
 
 
 @kernel
@@ -32,105 +38,147 @@ def table_size(n):
 
 
 @kernel
-def slot_of_pair(true, pred, mask):
-    """Return where the search for a pair of mixed keys begins; equal keys do not cancel."""
-    return (true ^ (pred >> 32)) & mask
-
-
-@kernel
-def grow(slots, rows, first, n_cells):
-    """Return a table twice as long, with the part's cells entered anew."""
-    wider = np.full(2 * slots.size, -1, np.int32)
-    mask = wider.size - 1
-    for c in range(n_cells):
-        s = slot_of_pair(rows[first + c].true, rows[first + c].pred, mask)
-        while wider[s] >= 0:
-            s = (s + 1) & mask
-        wider[s] = c
-    return wider
+def bit_length(n):
+    """Return how many bits the numbers below n need."""
+    bits = 0
+    while (n - 1) >> bits:
+        bits += 1
+    return bits
 
 
 @kernel
 def add_exactly(total, error, x):
-    """Add `x` to the sum held as `total + error` (Neumaier's compensated summation)."""
+    """Add `x` to the sum held as `total + error`, without loss (Knuth's two-sum)."""
     y = total + x
     back = y - total
     return y, error + ((total - (y - back)) + (x - back))
 
 
 @kernel
-def find_cells(rows, first, last, slots, counts, errors, cell_of):
-    """Merge the rows first..last of one part into cells, written over the front of the part.
+def slot_of_other(head, pred, mask):
+    """Return where the search for a further cell of a cluster begins."""
+    return ((pred >> 24) + head * 40503) & mask
 
-    Fills `counts` and, for weighted rows, `errors` (what rounding took from the field `x`); where
-    `cell_of` is given it gets the cell of each row instead, and the field `x` stays as it is.
-    Returns the number of cells.
-    """
-    size = min(table_size(last - first), slots.size)
-    table = slots[:size]
+
+@kernel
+def enter_cells(rows, first, n_cells, heads, table, others):
+    """Enter the cells found so far into two empty tables: heads by true key, the others by pair."""
     table[:] = -1
-    mask = size - 1
-    n_cells = 0
-    for i in range(first, last):
+    others[:] = -1
+    for c in range(n_cells):
+        entries = table if heads[c] == c else others
+        mask = entries.size - 1
+        if heads[c] == c:
+            s = rows[first + c].true & mask
+        else:
+            s = slot_of_other(heads[c], rows[first + c].pred, mask)
+        while entries[s] >= 0:
+            s = (s + 1) & mask
+        entries[s] = c
+
+
+@kernel
+def merge_rows(rows, first, i, last, n_cells, n_heads, table, others, counts, heads, sums, errors, cell_of):
+    """Merge rows into cells from row i on, until the last, or until a table is 3/4 full.
+
+    The tables are never exchanged in here: Numba would then count references in the hot loop.
+    Returns the next row, the number of cells and the number of heads.
+    """
+    mask = table.size - 1
+    others_mask = others.size - 1
+    most_heads = 3 * (table.size // 4)
+    most_others = 3 * (others.size // 4)
+    while i < last:
         true = rows[i].true
         pred = rows[i].pred
-        s = slot_of_pair(true, pred, mask)
+        s = true & mask
         c = table[s]
-        while c >= 0 and (rows[first + c].true != true or rows[first + c].pred != pred):
+        while c >= 0 and rows[first + c].true != true:
             s = (s + 1) & mask
             c = table[s]
-        if errors is not None:
-            x = rows[i].x
+        head = c
         if c < 0:
-            c = n_cells
-            table[s] = c
-            n_cells += 1
-            rows[first + c].true = true
-            rows[first + c].pred = pred
-            counts[c] = 1
-            if errors is not None:
-                rows[first + c].x = x
-                errors[c] = 0.0
-            if 4 * n_cells > 3 * size:
-                table = grow(table, rows, first, n_cells)
-                size = table.size
-                mask = size - 1
-        else:
-            counts[c] += 1
-            if errors is not None:
-                total, error = add_exactly(rows[first + c].x, errors[c], x)
-                rows[first + c].x = total
-                errors[c] = error
+            head = n_cells
+            table[s] = n_cells
+            n_heads += 1
+        elif rows[first + c].pred != pred:
+            s = slot_of_other(head, pred, others_mask)
+            c = others[s]
+            while c >= 0 and (rows[first + c].true != true or rows[first + c].pred != pred):
+                s = (s + 1) & others_mask
+                c = others[s]
+            if c < 0:
+                others[s] = n_cells
         if cell_of is not None:
-            cell_of[i - first] = c
+            cell_of[i - first] = n_cells if c < 0 else c
+        if c < 0:
+            counts[n_cells] = 1
+            heads[n_cells] = head
+            rows[first + n_cells].true = true
+            rows[first + n_cells].pred = pred
+            if sums is not None:
+                rows[first + n_cells].x = rows[i].x
+            n_cells += 1
+            i += 1
+            if n_heads >= most_heads or n_cells - n_heads >= most_others:
+                break
+        else:
+            count = counts[c] + 1
+            counts[c] = count
+            if sums is not None:
+                x = rows[first + c].x + rows[i].x
+                if count & (RUN - 1) == 0:
+                    if count == RUN:
+                        sums[c] = 0.0
+                        errors[c] = 0.0
+                    sums[c], errors[c] = add_exactly(sums[c], errors[c], x)
+                    x = 0.0
+                rows[first + c].x = x
+            i += 1
+    return i, n_cells, n_heads
+
+
+@kernel
+def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, errors, cell_of):
+    """Merge the rows first..last of one part into cells, written over the front of the part.
+
+    Fills `counts` (items) and `heads` (the first cell of the cluster); for weighted rows `sums` and
+    `errors` take what the field `x` leaves over. Where `cell_of` is given it gets the cell of each
+    row instead, and the field `x` stays as it is. Returns the number of cells.
+    """
+    size = min(table_size(last - first), head_slots.size)
+    others_size = other_slots.size
+    i, n_cells, n_heads = merge_rows(
+        rows, first, first, last, 0, 0, empty(head_slots[:size]), empty(other_slots),
+        counts, heads, sums, errors, cell_of,
+    )  # fmt: skip
+    while i < last:
+        if 4 * n_heads >= 3 * size:
+            size *= 2
+        if 4 * (n_cells - n_heads) >= 3 * others_size:
+            others_size *= 4
+        table, others = np.empty(size, np.int32), np.empty(others_size, np.int32)
+        enter_cells(rows, first, n_cells, heads, table, others)
+        i, n_cells, n_heads = merge_rows(
+            rows, first, i, last, n_cells, n_heads, table, others,
+            counts, heads, sums, errors, cell_of,
+        )  # fmt: skip
     return n_cells
 
 
 @kernel
+def empty(slots):
+    """Return the table with all its slots free."""
+    slots[:] = -1
+    return slots
+
+
+@kernel
 def build_cells(
-    rows,
-    cells,
-    bounds,
-    part_from,
-    part_to,
-    bits,
-    outer,
-    heavy,
-    absent,
-    slots,
-    counts,
-    errors,
-    keys,
-    n,
-    mass,
-    rest,
-    only_n,
-    only_mass,
-    n_cells,
-    n_clusters,
-    histogram,
+    rows, cells, bounds, part_from, part_to, bits, heavy,
+    head_slots, other_slots, counts, heads, codes, sums, errors, n_cells, n_clusters, histogram
 ):
-    """Turn the rows of several parts into cells, and number and add up their true clusters.
+    """Turn the rows of several parts into cells, and number the true clusters of each part.
 
     Parameters
     ----------
@@ -138,222 +186,196 @@ def build_cells(
         Rows (true, pred[, x]) on entry; cells (cluster, n, pred[, x]) at the front of each part after.
     bounds : int64 (n_parts + 1,)
         Where each part begins.
-    outer : bool
-        Whether margins count items (weights serve the mean alone) or add weights.
     heavy : int64 (n_heavy,)
-        Empty, or the keys set apart: they are then clusters 0, 1, ... of every part here.
-    absent : int64 (0,) or (1,)
-        The mixed pred key that stands for "the prediction lacks this item".
-    slots, counts, errors, keys : workspace
-        For a hash table, and one entry per cell or cluster of a part.
-    n, mass, rest : outputs, one entry per true cluster of these parts
-        Items; and mass + rest, the weight or count with twice the digits of a float.
-    only_n, only_mass : outputs likewise, or None
-        Items that only the truth has.
-    n_cells : int64 (n_parts,) output
-    n_clusters : int64 (n_parts,) output
+        Empty, or the sorted keys set apart: they are then clusters 0, 1, ... of every part here.
+    head_slots, other_slots : int32 workspace
+        For hash tables.
+    counts, heads, codes : workspace, one entry per cell of a part
+    sums, errors : float64 workspace likewise, or None for rows without weights
+    n_cells, n_clusters : int64 (n_parts,) outputs
     histogram : int64 (2**bits,) output
         Cells by the part that their pred key sends them to.
-    """
-    done = 0
+    """  # fmt: skip
     for part in range(part_from, part_to):
         first = bounds[part]
-        last = bounds[part + 1]
-        found = find_cells(rows, first, last, slots, counts, errors, None)
-
-        size = min(table_size(found + heavy.size), slots.size)
-        if size < table_size(found + heavy.size):
-            table = np.empty(table_size(found + heavy.size), np.int32)
-        else:
-            table = slots[:size]
-        table[:] = -1
-        mask = table.size - 1
+        found = find_cells(
+            rows, first, bounds[part + 1], head_slots, other_slots, counts, heads, sums, errors, None
+        )
         clusters = 0
-        for k in range(heavy.size):
-            s = heavy[k] & mask
-            while table[s] >= 0:
-                s = (s + 1) & mask
-            table[s] = k
-            keys[k] = heavy[k]
-            n[done + k] = 0
-            mass[done + k] = 0.0
-            rest[done + k] = 0.0
-            if only_n is not None:
-                only_n[done + k] = 0
-                only_mass[done + k] = 0.0
-            clusters += 1
-        kept = 0
         for c in range(found):
-            true = rows[first + c].true
-            pred = rows[first + c].pred
-            if errors is not None:
-                x = rows[first + c].x + errors[c]
-            count = counts[c]
-            s = true & mask
-            k = table[s]
-            while k >= 0 and keys[k] != true:
-                s = (s + 1) & mask
-                k = table[s]
-            if k < 0:
-                k = clusters
+            head = heads[c]
+            if head == c:
+                if heavy.size:
+                    codes[c] = np.searchsorted(heavy, rows[first + c].true)
+                else:
+                    codes[c] = clusters
                 clusters += 1
-                table[s] = k
-                keys[k] = true
-                n[done + k] = 0
-                mass[done + k] = 0.0
-                rest[done + k] = 0.0
-                if only_n is not None:
-                    only_n[done + k] = 0
-                    only_mass[done + k] = 0.0
-            added = np.float64(count)
-            if errors is not None and not outer:
-                added = x
-            if absent.size and pred == absent[0]:
-                if only_n is not None:
-                    only_n[done + k] += count
-                    only_mass[done + k] += added
-                continue
-            n[done + k] += count
-            total, error = add_exactly(mass[done + k], rest[done + k], added)
-            mass[done + k] = total
-            rest[done + k] = error
-            j = first + kept
-            kept += 1
-            cells[j].cluster = k
-            cells[j].n = count
-            cells[j].pred = pred
-            if errors is not None:
-                cells[j].x = x
+            pred = rows[first + c].pred
+            if sums is not None:
+                x = rows[first + c].x
+                if counts[c] >= RUN:
+                    x += sums[c] + errors[c]
+                cells[first + c].x = x
+            cells[first + c].pred = pred
+            cells[first + c].cluster = codes[head]
+            cells[first + c].n = counts[c]
             histogram[part_of(pred, bits)] += 1
-        n_cells[part] = kept
-        n_clusters[part] = clusters
-        done += clusters
-    return done
+        n_cells[part] = found
+        n_clusters[part] = heavy.size if heavy.size else clusters
+
+
+@kernel
+def own_mass(cell, weighted, outer):
+    """Return what a cell adds to its clusters: its weight, or its items where weights are outer."""
+    if weighted is not None and not outer:
+        return cell.x
+    return np.float64(cell.n)
+
+
+@kernel
+def add_margins(cells, first, n_cells, weighted, outer, absent_pred, mass, rest):
+    """Add up the cells of one part by true cluster into `mass + rest`, exactly.
+
+    Items that the prediction lacks do not count.
+    """
+    for j in range(first, first + n_cells):
+        if absent_pred.size and cells[j].pred == absent_pred[0]:
+            continue
+        k = cells[j].cluster
+        mass[k], rest[k] = add_exactly(mass[k], rest[k], own_mass(cells[j], weighted, outer))
 
 
 @kernel
 def scatter_cells(
-    cells, bounds, part_from, part_to, bits, outer, base, n_heavy, absent_true, n_cells, n_clusters,
-    mass, rest, next_cell, out
+    cells, bounds, part_from, part_to, bits, weighted, outer, apart, absent_true, absent_pred,
+    n_cells, n_clusters, base, mass, rest, next_cell, out
 ):
-    """Send the cells of several parts to the part of their pred key, with what the truth adds to them.
+    """Send the cells of several parts to the part of their pred key, with their false negatives.
 
-    `base` is the code of the first true cluster here, and `mass`, `rest` begin there. Where
-    `n_heavy` > 0 every part has the same clusters; `absent_true` is the one among them that stands
-    for "the truth lacks this item", or -1.
+    Parameters
+    ----------
+    weighted : float64 (0,) or None
+        None for cells without weights.
+    apart : bool
+        Whether these parts hold the clusters set apart: their sums are then in `mass` and `rest`,
+        which are workspace otherwise.
+    absent_true : int
+        The cluster that stands for "the truth lacks this item", or -1.
+    base : int64 (n_parts,)
+        The code of the first true cluster of each part.
+    out : record array
+        Cells (pred, weight, fn, true, n); their code `true` is -1 if the truth lacks the item.
     """  # fmt: skip
-    start = 0
     for part in range(part_from, part_to):
-        for j in range(bounds[part], bounds[part] + n_cells[part]):
-            k = start + cells[j].cluster
+        first = bounds[part]
+        if not apart:
+            mass[: n_clusters[part]] = 0.0
+            rest[: n_clusters[part]] = 0.0
+            add_margins(cells, first, n_cells[part], weighted, outer, absent_pred, mass, rest)
+        for j in range(first, first + n_cells[part]):
+            k = cells[j].cluster
             pred = cells[j].pred
             target = part_of(pred, bits)
             to = next_cell[target]
             next_cell[target] = to + 1
+            if weighted is not None:
+                out[to].weight = cells[j].x
+            else:
+                out[to].weight = np.float64(cells[j].n)
+            out[to].fn = (mass[k] - own_mass(cells[j], weighted, outer)) + rest[k]
             out[to].pred = pred
             out[to].n = cells[j].n
-            weight = np.float64(cells[j].n)
-            if rest is None:  # counts alone: exact as they are
-                out[to].weight = weight
-                out[to].fn = mass[k] - weight
-            else:
-                weight = cells[j].x
-                own = np.float64(cells[j].n) if outer else weight
-                out[to].weight = weight
-                out[to].fn = (mass[k] - own) + rest[k]
-            out[to].true = -1 if cells[j].cluster == absent_true else base + k
-        if n_heavy == 0:
-            start += n_clusters[part]
+            out[to].true = -1 if apart and k == absent_true else base[part] + k
 
 
 @kernel
 def close_cells(
-    arrived, cells, pred_codes, bounds, part_from, part_to, outer, outside, slots, keys,
-    n, mass, rest, only_n, only_mass
+    arrived, cells, pred_codes, bounds, part_from, part_to, outer, outside, absent_pred,
+    slots, clusters, n_clusters
 ):
-    """Number and add up the predicted clusters of several parts, and give their cells `fp`.
+    """Number the predicted clusters of several parts, and give their cells the false positives.
 
     `arrived` and `cells` are the same memory: the first reads the pred key where the second has fp.
-    Cells that the truth lacks (code -1) are added up apart; with `outside` they count as false
-    positives. Returns the number of predicted clusters.
+    Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
+    lacks do not count, unless `outside`. `clusters` is workspace: records (key, mass, rest, only).
     """  # fmt: skip
-    done = 0
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
         size = table_size(last - first)
         table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
         table[:] = -1
-        mask = table.size - 1
-        clusters = 0
+        mask = size - 1
+        room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
+        found = 0
         for j in range(first, last):
             pred = arrived[j].pred
+            if absent_pred.size and pred == absent_pred[0]:
+                pred_codes[j] = -1
+                continue
             s = pred & mask
-            k = table[s]
-            while k >= 0 and keys[k] != pred:
+            tag = ((pred >> 20) & 0x7FFFFFFF) >> room  # tells most entries apart
+            k = -1
+            entry = table[s]
+            while entry >= 0:
+                if entry >> room == tag:
+                    k = entry & ((1 << room) - 1)
+                    if clusters[k].key == pred:
+                        break
+                    k = -1
                 s = (s + 1) & mask
-                k = table[s]
+                entry = table[s]
+            own = np.float64(arrived[j].n) if outer else arrived[j].weight
+            stranger = arrived[j].true < 0
             if k < 0:
-                k = clusters
-                clusters += 1
-                table[s] = k
-                keys[k] = pred
-                n[done + k] = 0
-                mass[done + k] = 0.0
-                rest[done + k] = 0.0
-                if only_n is not None:
-                    only_n[done + k] = 0
-                    only_mass[done + k] = 0.0
-            pred_codes[j] = done + k
-            count = arrived[j].n
-            added = np.float64(count) if outer else arrived[j].weight
-            if arrived[j].true < 0:
-                if only_n is not None:
-                    only_n[done + k] += count
-                    only_mass[done + k] += added
+                k = found
+                found += 1
+                table[s] = (tag << room) | k
+                clusters[k].key = pred
+                clusters[k].mass = 0.0 if stranger else own
+                clusters[k].rest = 0.0
+                clusters[k].only = own if stranger else 0.0
+            elif stranger:
+                clusters[k].only += own
             else:
-                n[done + k] += count
-                total, error = add_exactly(mass[done + k], rest[done + k], added)
-                mass[done + k] = total
-                rest[done + k] = error
+                mass, rest = add_exactly(clusters[k].mass, clusters[k].rest, own)
+                clusters[k].mass = mass
+                clusters[k].rest = rest
+            pred_codes[j] = k
         for j in range(first, last):
             k = pred_codes[j]
+            if k < 0:
+                cells[j].fp = 0.0
+                continue
             own = np.float64(arrived[j].n) if outer else arrived[j].weight
-            others = (mass[k] - own) + rest[k]
-            if outside and only_mass is not None:
-                others += only_mass[k]
+            others = (clusters[k].mass - own) + clusters[k].rest
+            if outside:
+                others += clusters[k].only
             cells[j].fp = others
-        done += clusters
-    return done
+        n_clusters[part] = found
 
 
 @kernel
 def locate_cells(
-    rows, bounds, part_from, part_to, bits, absent, slots, counts, local, number, slot_of_row,
-    n_cells, histogram
+    rows, bounds, part_from, part_to, bits, head_slots, other_slots, counts, heads, local,
+    slot_of_row, n_cells, histogram
 ):
     """Find the cells again as `build_cells` does, and write for each row where its cell stands.
 
-    The field `x` is the row number here; `slot_of_row` gets a position in `rows`, or -1 for a row
-    that the prediction lacks. The pred keys of the cells stand at the front of each part after.
+    The field `x` is the row number here; `slot_of_row` gets a position in `rows`. The pred keys of
+    the cells stand at the front of each part after.
     """  # fmt: skip
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
-        found = find_cells(rows, first, last, slots, counts, None, local)
-        kept = first
+        found = find_cells(
+            rows, first, last, head_slots, other_slots, counts, heads, None, None, local
+        )
         for c in range(found):
-            pred = rows[first + c].pred
-            if absent.size and pred == absent[0]:
-                number[c] = -1
-            else:
-                number[c] = kept
-                rows[kept].pred = pred
-                kept += 1
-                histogram[part_of(pred, bits)] += 1
-        n_cells[part] = kept - first
+            histogram[part_of(rows[first + c].pred, bits)] += 1
+        n_cells[part] = found
         for i in range(first, last):
-            slot_of_row[rows[i].x] = number[local[i - first]]
+            slot_of_row[rows[i].x] = first + local[i - first]
 
 
 @kernel
@@ -367,9 +389,7 @@ def place_cells(rows, bounds, part_from, part_to, bits, n_cells, next_cell):
 
 
 @kernel
-def look_up_cells(rows, start, stop, cell_of_slot, has_map, cells):
+def look_up_cells(rows, start, stop, cells):
     """Turn the positions in `cells` (one block of rows) into numbers of finished cells."""
     for i in range(start, stop):
-        if cells[i] >= 0:
-            c = rows[cells[i]].true
-            cells[i] = cell_of_slot[c] if has_map else c
+        cells[i] = rows[cells[i]].true

@@ -13,7 +13,7 @@ SECRET, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
 @kernel
-def number_keys(keys, table, codes, rows):  # type: ignore[no-untyped-def]
+def number_keys(keys, table, codes, rows):
     """Give distinct keys numbers in order of first appearance.
 
     Shapes: (n,), (power of two >= 2 n, all -1), (n,), (n,) -> number of distinct keys; `codes` gets
@@ -34,7 +34,7 @@ def number_keys(keys, table, codes, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_components(left, right, parents):  # type: ignore[no-untyped-def]
+def find_components(left, right, parents):
     """Join the nodes of each pair; then number the components in order of their first node.
 
     The smaller node is always the root, so the numbering needs one pass. Paths are halved.

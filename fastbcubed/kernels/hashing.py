@@ -44,7 +44,8 @@ def seed_words(seed: int) -> np.ndarray:
     return np.array(words, dtype=np.uint64)
 
 
-if config.DISABLE_JIT:  # the same three operations in plain Python, for coverage and debugging
+_numba_config: Any = config
+if _numba_config.DISABLE_JIT:  # the same three operations in plain Python, for coverage and debugging
 
     def fold(a: Any, b: Any) -> Any:
         """Multiply two words to 128 bits and xor the halves."""
@@ -63,7 +64,7 @@ if config.DISABLE_JIT:  # the same three operations in plain Python, for coverag
 
 else:
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def fold(typingctx: Any, a: Any, b: Any) -> Any:
         """Multiply two words to 128 bits and xor the halves."""
 
@@ -91,19 +92,18 @@ else:
     load_half = intrinsic(_load(32))
 
 
-@kernel
-def hash_bytes(data, start, size, words):  # type: ignore[no-untyped-def]
-    """Fingerprint `size` bytes of `data` from `start`. Shapes: (bytes,), (), (), (6,) -> two words.
+@kernel(inline="always")  # 2.5 times as fast: LLVM alone does not inline it
+def hash_bytes(data, start, size, a, b, s2, s3, s4, s5):
+    """Fingerprint `size` bytes of `data` from `start`. Shapes: (bytes,), eight words -> two words.
 
     Up to 16 bytes are read as two words that, with the length, determine the string; longer ones
     are folded 16 bytes at a time. The two lanes use different secrets and opposite roles.
     """
-    a, b = words[0], words[1]
     position, end, rest = start, start + size, size
     while rest > SIXTEEN:
         low, high = load_word(data, position), load_word(data, position + EIGHT)
-        a = fold(low ^ words[2], high ^ a)
-        b = fold(high ^ words[3], low ^ b)
+        a = fold(low ^ s2, high ^ a)
+        b = fold(high ^ s3, low ^ b)
         position += SIXTEEN
         rest -= SIXTEEN
     if size > SIXTEEN:
@@ -118,32 +118,34 @@ def hash_bytes(data, start, size, words):  # type: ignore[no-untyped-def]
         high = ZERO
     else:
         low, high = ZERO, ZERO
-    a = fold(low ^ words[2], high ^ a)
-    b = fold(high ^ words[3], low ^ b)
-    return fold(a ^ words[4], size ^ words[5]), fold(b ^ words[5], size ^ words[4])
+    a = fold(low ^ s2, high ^ a)
+    b = fold(high ^ s3, low ^ b)
+    return fold(a ^ s4, size ^ s5), fold(b ^ s5, size ^ s4)
 
 
 @kernel
-def hash_strings(offsets, data, words, first, second):  # type: ignore[no-untyped-def]
+def hash_strings(offsets, data, words, first, second):
     """Fingerprint strings laid end to end. Shapes: (n + 1,), (bytes,), (6,), (n,), (n,)."""
+    a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
     start = WORD(offsets[0])
     for i in range(first.size):
         end = WORD(offsets[i + 1])
-        first[i], second[i] = hash_bytes(data, start, end - start, words)
+        first[i], second[i] = hash_bytes(data, start, end - start, a, b, s2, s3, s4, s5)
         start = end
 
 
 @kernel
-def hash_fixed(data, width, words, first, second):  # type: ignore[no-untyped-def]
+def hash_fixed(data, width, words, first, second):
     """Fingerprint byte strings of one width. Shapes: (n * width,), (), (6,), (n,), (n,)."""
+    a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
     size, start = WORD(width), ZERO
     for i in range(first.size):
-        first[i], second[i] = hash_bytes(data, start, size, words)
+        first[i], second[i] = hash_bytes(data, start, size, a, b, s2, s3, s4, s5)
         start += size
 
 
 @kernel
-def hash_integers(values, unsigned, words, first, second):  # type: ignore[no-untyped-def]
+def hash_integers(values, unsigned, words, first, second):
     """Fingerprint integers; `unsigned` tells -1 from 2**64 - 1.
 
     Shapes: (n,), (), (6,), (n,), (n,).
@@ -158,7 +160,7 @@ def hash_integers(values, unsigned, words, first, second):  # type: ignore[no-un
 
 
 @kernel
-def combine_words(first, second, part_first, part_second, words):  # type: ignore[no-untyped-def]
+def combine_words(first, second, part_first, part_second, words):
     """Fold a part of a composite id into the fingerprints so far. Shapes: four times (n,), (6,)."""
     for i in range(first.size):
         first[i] = fold(first[i] ^ words[2], part_first[i] ^ words[4])
@@ -166,14 +168,14 @@ def combine_words(first, second, part_first, part_second, words):  # type: ignor
 
 
 @kernel
-def count_partitions(first, shift, counts):  # type: ignore[no-untyped-def]
+def count_partitions(first, shift, counts):
     """Count rows by the leading bits of `first`. Shapes: (n,), (), (partitions,)."""
     for i in range(first.size):
         counts[first[i] >> shift] += 1
 
 
 @kernel
-def scatter_pairs(first, second, shift, cursor, pairs):  # type: ignore[no-untyped-def]
+def scatter_pairs(first, second, shift, cursor, pairs):
     """Write each pair at the cursor of its partition, unless that is -1.
 
     Shapes: (n,), (n,), (), (partitions,), (rows, 2).
@@ -188,7 +190,7 @@ def scatter_pairs(first, second, shift, cursor, pairs):  # type: ignore[no-untyp
 
 
 @kernel
-def find_conflict(pairs, bounds, slots):  # type: ignore[no-untyped-def]
+def find_conflict(pairs, bounds, slots):
     """Say whether equal first words have different second words within a partition.
 
     Shapes: (rows, 2), (partitions + 1,), (at least twice the largest partition,) -> bool.
@@ -217,7 +219,7 @@ def find_conflict(pairs, bounds, slots):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def insert_pairs(first, second, shift, chosen, table, used):  # type: ignore[no-untyped-def]
+def insert_pairs(first, second, shift, chosen, table, used):
     """Insert the pairs of the chosen partitions into a table of distinct pairs that grows.
 
     Used for partitions that a frequent value makes too large to copy: they hold few distinct pairs.

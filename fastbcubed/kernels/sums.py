@@ -7,18 +7,23 @@ import numpy as np
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["add_by_code", "count_bad_weights", "count_by_code", "find_run"]
+__all__ = ["add_by_code", "check_weights", "count_by_code", "find_run"]
 
 
 @kernel
-def count_bad_weights(weights, start, stop, zero_allowed):
-    """Count the weights of one block that are not finite, negative, or zero where that is not allowed."""
+def check_weights(weights, start, stop, zero_allowed):
+    """Count the weights of one block that are not finite, negative, or zero where that is not allowed.
+
+    Also returns their sum.
+    """
     bad = 0
-    for i in range(start, stop):
-        w = weights[i]
-        good = (w > 0.0 or (zero_allowed and w == 0.0)) and w < np.inf
-        bad += not good
-    return bad
+    totals = np.zeros(8)  # eight sums at once: one alone waits for each addition
+    for begin in range(start, stop, 8):
+        for lane in range(min(8, stop - begin)):
+            w = weights[begin + lane]
+            bad += not (((w > 0.0) | (zero_allowed & (w == 0.0))) & (w < np.inf))
+            totals[lane] += w
+    return bad, totals.sum()
 
 
 @kernel

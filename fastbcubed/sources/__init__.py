@@ -11,7 +11,15 @@ from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.keys import comparable_keys, key_pair
 from fastbcubed.sources.tables import Rows, as_rows
 
-__all__ = ["Column", "Rows", "as_column", "comparable_keys", "key_pair", "read_table"]
+__all__ = [
+    "Column",
+    "Rows",
+    "as_column",
+    "as_rows",
+    "comparable_keys",
+    "key_pair",
+    "read_table",
+]
 
 
 def read_table(source: Any, columns: list[str] | None = None) -> pa.Table:

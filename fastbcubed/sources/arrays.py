@@ -79,13 +79,11 @@ def _to_arrow(values: Any, where: str) -> pa.ChunkedArray:
     if hasattr(values, "collect"):
         raise ColumnError(f"{where} is a lazy frame or query: call .collect() first.")
     if isinstance(values, (str, bytes, set, frozenset)) or not isinstance(values, Iterable):
-        raise ColumnError(
-            f"{where} should be a one-dimensional array or list, not {type(values).__name__}."
-        )
+        raise ColumnError(f"{where} should be a one-dimensional array or list, not {type(values).__name__}.")
     series: Any = values
     if is_pandas(series, "Index"):
         series = series.to_series()
-    if is_pandas(series, "Series", "Categorical"):
+    if is_pandas(series, "Series", "Categorical") or hasattr(series, "__arrow_array__"):
         return _chunked(pa.array(series, from_pandas=True))
     if isinstance(values, pa.Array):
         return pa.chunked_array([values])
@@ -136,8 +134,7 @@ def split_tuples(values: Any) -> list[list[Any]] | None:
     rows = [missing if value is None else value for value in values]
     if any(not isinstance(row, tuple) or len(row) != len(example) for row in rows):
         raise IdTypeError(
-            f"Composite ids should all be tuples of {len(example)} values, as the first is; "
-            "some are not."
+            f"Composite ids should all be tuples of {len(example)} values, as the first is; some are not."
         )
     return [list(part) for part in zip(*rows, strict=True)]
 
@@ -183,9 +180,7 @@ def id_kind(kind: pa.DataType, where: str) -> str:
         hint = 'An id of several parts is given as several columns: ["source", "id"].'
     else:
         hint = "Cast to string or int64."
-    raise IdTypeError(
-        f"{where} should be integers, strings or binary, but the type is {kind}. {hint}"
-    )
+    raise IdTypeError(f"{where} should be integers, strings or binary, but the type is {kind}. {hint}")
 
 
 def storage_of(part: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -242,8 +237,6 @@ def integer_view(array: pa.Array) -> np.ndarray:
     buffer = array.buffers()[1]
     if len(array) == 0 or buffer is None:
         return np.zeros(len(array), dtype=dtype)
-    view = np.frombuffer(
-        buffer, dtype=dtype, count=len(array), offset=array.offset * dtype.itemsize
-    )
+    view = np.frombuffer(buffer, dtype=dtype, count=len(array), offset=array.offset * dtype.itemsize)
     view.flags.writeable = False
     return view

@@ -67,9 +67,7 @@ class Column:
     [0, 2]
     """
 
-    def __init__(
-        self, names: str | Sequence[str], parts: Sequence[pa.ChunkedArray], where: str = ""
-    ) -> None:
+    def __init__(self, names: str | Sequence[str], parts: Sequence[pa.ChunkedArray], where: str = "") -> None:
         self.names = (names,) if isinstance(names, str) else tuple(names)
         self.name = ", ".join(self.names)
         self.where = where = where or f"column {self.name!r}"
@@ -166,9 +164,7 @@ class Column:
                 f"{self.where} has {len(self.parts)} parts ({self.name}), so an id of it is a "
                 f"tuple of {len(self.parts)} values, not {value!r}."
             )
-        scalars = [
-            as_scalar(one, part, self.where) for one, part in zip(values, self.plain, strict=True)
-        ]
+        scalars = [as_scalar(one, part, self.where) for one, part in zip(values, self.plain, strict=True)]
         found = []
         for start, stop in blocks(len(self)):
             equal = np.ones(stop - start, dtype=bool)

@@ -56,11 +56,7 @@ def open_files(source: Any) -> Rows:
         raise FileFormatError(f"{text} mixes formats ({found}). Read one format at a time.")
     form = formats[paths[0]]
     files: list[ParquetFile | IpcFile | CsvFile] = [
-        ParquetFile(path)
-        if form == "Parquet"
-        else CsvFile(path)
-        if form == "CSV"
-        else IpcFile(path)
+        ParquetFile(path) if form == "Parquet" else CsvFile(path) if form == "CSV" else IpcFile(path)
         for path in paths
     ]
     root = text
@@ -213,9 +209,7 @@ class IpcFile:
     def _open(self, fields: list[int] | None = None) -> Iterator[Any]:
         import pyarrow.ipc
 
-        options = pyarrow.ipc.IpcReadOptions(
-            included_fields=fields or [], ensure_native_endian=True
-        )
+        options = pyarrow.ipc.IpcReadOptions(included_fields=fields or [], ensure_native_endian=True)
         with _reading(self.path, self.form), pa.OSFile(self.path) as file:
             stream = sniff(self.path) == "Arrow IPC stream"
             opener = pyarrow.ipc.open_stream if stream else pyarrow.ipc.open_file
@@ -276,9 +270,7 @@ class FileRows(BaseRows):
         The files, in the order of the rows.
     """
 
-    def __init__(
-        self, files: Sequence[ParquetFile | IpcFile | CsvFile], where: str, root: str
-    ) -> None:
+    def __init__(self, files: Sequence[ParquetFile | IpcFile | CsvFile], where: str, root: str) -> None:
         self._files = list(files)
         self.paths = [file.path for file in files]
         self._folders = [_folder_values(file.path, root) for file in files]
@@ -311,9 +303,7 @@ class FileRows(BaseRows):
                 file.n_rows = len(data)
                 pieces[name].append(data)
             for name in pieces.keys() - set(own):
-                n_rows = (
-                    file.n_rows if file.n_rows is not None else len(file.read(file.names[:1])[0])
-                )
+                n_rows = file.n_rows if file.n_rows is not None else len(file.read(file.names[:1])[0])
                 pieces[name].append(_constant(folders[name], n_rows))
         return [self._join(name, pieces[name]) for name in names]
 
@@ -326,10 +316,7 @@ class FileRows(BaseRows):
 def _folder_values(path: str, root: str) -> dict[str, str | None]:
     parts = Path(os.path.relpath(path, root or ".")).parts[:-1]
     pairs = [part.split("=", 1) for part in parts if "=" in part]
-    return {
-        key: None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)
-        for key, value in pairs
-    }
+    return {key: None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, value in pairs}
 
 
 def _constant(value: str | None, n_rows: int) -> pa.ChunkedArray:

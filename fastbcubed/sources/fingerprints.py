@@ -30,7 +30,7 @@ SCRATCH = 1 << 24
 #: A partition with more rows than this holds a frequent value and is checked without a copy.
 HEAVY = 1 << 20
 #: Rows of an average partition, so that its pairs and slots stay in cache.
-PARTITION = 1 << 15
+PARTITION = 1 << 14
 
 _EMPTY = np.empty(0, dtype=np.uint8)
 
@@ -132,9 +132,7 @@ def composite_writer(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Wri
     return write
 
 
-def write_pairs(
-    parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool
-) -> tuple[np.ndarray, list[Pairs]]:
+def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, list[Pairs]]:
     """Return the keys of a column of one or more parts, and the pairs of words to check.
 
     For a dictionary these are the pairs of its values, which are few; else one pair per row.
@@ -173,7 +171,7 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
     n = sum(len(first) for first, _ in pairs)
     if n == 0:
         return False
-    bits = max(1, (n // PARTITION).bit_length())
+    bits = min(max(1, (n // PARTITION).bit_length()), 14)
     shift = np.uint64(64 - bits)
     size = max(BLOCK, n // 128)
     pieces = [
@@ -206,9 +204,7 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
         before = np.cumsum(counts[:, begin:end], axis=0) - counts[:, begin:end]
         cursors[:, begin:end] = np.where(heavy[begin:end], -1, before + bounds[:-1])
         scratches = [scratch] * len(pieces)
-        pool.map(
-            hashing.scatter_pairs, firsts, seconds, shifts, cursors, scratches, stage="check ids"
-        )
+        pool.map(hashing.scatter_pairs, firsts, seconds, shifts, cursors, scratches, stage="check ids")
         parts = [bounds[at : at + 17] for at in range(0, len(bounds) - 1, 16)]
         if any(pool.map(lambda part: _conflict(scratch, part, pool), parts, stage="check ids")):
             return True

@@ -101,9 +101,7 @@ def _signs_clash(columns: Sequence[Column]) -> bool:
     if len(unsigned) in (0, len(parts)):
         return False
     signed = [part for part in parts if not pa.types.is_uint64(plain_type(part.type))]
-    return any(_reaches(part, True) for part in unsigned) and any(
-        _reaches(part, False) for part in signed
-    )
+    return any(_reaches(part, True) for part in unsigned) and any(_reaches(part, False) for part in signed)
 
 
 def _reaches(part: pa.ChunkedArray, unsigned: bool) -> bool:

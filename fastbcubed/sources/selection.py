@@ -17,9 +17,7 @@ __all__ = ["as_scalar", "combined", "equal_mask", "null_mask", "take_rows", "wit
 def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
     """Return which rows are null, by code or by value; None if none is."""
     dictionary = pa.types.is_dictionary(part.type)
-    if not part.null_count and not (
-        dictionary and any(c.dictionary.null_count for c in part.chunks)
-    ):
+    if not part.null_count and not (dictionary and any(c.dictionary.null_count for c in part.chunks)):
         return None
     masks = []
     for chunk in part.chunks:
@@ -51,7 +49,7 @@ def combined(data: pa.ChunkedArray) -> pa.Array:
 
 
 def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return string and binary views, also those in dictionaries, as large strings; others as is."""
+    """Return views, also those in dictionaries, as large strings or binary; all else as it is."""
     kind = data.type
     if is_view(kind):
         return data.cast(wide_type(kind))
@@ -100,9 +98,9 @@ def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
         (widened,) = without_views(pa.chunked_array([chunk])).chunks
         return widened.take(pa.array(rows))
     validity, views, *data = chunk.buffers()  # take the views as 16 bytes each, with their data
-    fixed = pa.Array.from_buffers(
-        pa.binary(16), len(chunk), [validity, views], offset=chunk.offset
-    ).take(pa.array(rows))
+    fixed = pa.Array.from_buffers(pa.binary(16), len(chunk), [validity, views], offset=chunk.offset).take(
+        pa.array(rows)
+    )
     taken = pa.Array.from_buffers(kind, len(fixed), [*fixed.buffers(), *data], offset=fixed.offset)
     return taken.cast(wide_type(kind))
 

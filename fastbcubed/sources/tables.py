@@ -71,9 +71,7 @@ class BaseRows:
             count = self._names.count(name)
             if count != 1:
                 fault = "has no column" if count == 0 else f"has {count} columns named"
-                raise ColumnError(
-                    f"{self.where} {fault} {name!r}; its columns are {', '.join(self._names)}."
-                )
+                raise ColumnError(f"{self.where} {fault} {name!r}; its columns are {', '.join(self._names)}.")
         return self._read(names)
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
@@ -193,33 +191,28 @@ def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
     return ArrayRows(source, next(iter(lengths.values()), 0), where)
 
 
-def choose_columns(
-    rows: Rows, item: ColumnName, cluster: ColumnName, weight: str | None = None
-) -> tuple[list[str], list[str]]:
-    """Return the names of the item column(s) and of the cluster column(s).
+def choose_columns(rows: Rows, asked: Mapping[str, ColumnName], taken: str | None = None) -> list[list[str]]:
+    """Return the columns for an item and a cluster, or for an item and a weight.
 
-    A default name ("item", "cluster") that the table lacks stands for the only column left
-    when the other one and the weight are taken away.
+    A default name ("item" for the item, and so on) that the table lacks stands for the only column
+    that is left when the others are taken away.
 
     Parameters
     ----------
     rows : Rows
         The table.
-    item, cluster : str or list of str
-        Names, or lists of names for composite ids.
-    weight : str, optional
-        Name of the weight column.
+    asked : dict from str to str or list of str
+        What is looked for, under its default name: a column, or the columns of a composite id.
+    taken : str, optional
+        A further column that has another use.
     """
-    asked = {"item": _listed(item), "cluster": _listed(cluster)}
-    missing = [part for part, names in asked.items() if names == [part] and part not in rows.names]
+    chosen = {part: [names] if isinstance(names, str) else names for part, names in asked.items()}
+    missing = [part for part, names in chosen.items() if names == [part] and part not in rows.names]
     if len(missing) == 1:
-        (part,) = missing
-        (other,) = asked.keys() - {part}
-        taken = {*asked[other], weight}
-        left = [name for name in rows.names if name not in taken]
+        used = {taken, *(name for names in chosen.values() for name in names)}
+        left = [name for name in rows.names if name not in used]
         if len(left) == 1:
-            asked[part] = left
-            missing = []
+            chosen[missing.pop()] = left
     if missing:
         wanted = " and no ".join(f"column {part!r}" for part in missing)
         hint = ", ".join(f"{part}=..." for part in missing)
@@ -227,15 +220,12 @@ def choose_columns(
             f"{rows.where} has no {wanted}; its columns are {', '.join(rows.names)}. "
             f"Name the right one with {hint}."
         )
-    if asked["item"] == asked["cluster"]:
+    listed = list(chosen.values())
+    if listed[0] == listed[1]:
         raise ColumnError(
-            f"Item and cluster are the same column of {rows.where}: {', '.join(asked['item'])}."
+            f"{' and '.join(chosen)} are the same column of {rows.where}: {', '.join(listed[0])}."
         )
-    return asked["item"], asked["cluster"]
-
-
-def _listed(names: ColumnName) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+    return listed
 
 
 def read_columns(

@@ -1,0 +1,6 @@
+"""Run the command line: ``python -m fastbcubed``."""
+
+from fastbcubed.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

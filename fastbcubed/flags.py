@@ -1,0 +1,237 @@
+"""Flags of ``fastbcubed evaluate`` → arguments of `fastbcubed.evaluate`, and the way back for messages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import Any
+
+from fastbcubed.errors import OptionError
+
+__all__ = ["NOTES", "add_evaluate_flags", "evaluate_arguments", "in_flags"]
+
+NOTES = """\
+Names of columns
+  a,b             the truth's and the prediction's          --item id,rec_id
+  a+b             several columns that are one id           --item source+number
+  both            each side may have several                --item source+number,src+no
+  A comma or plus in a name is written \\, or \\+.
+  A default name that a table lacks stands for the only column left.
+
+Examples
+  fastbcubed evaluate truth.parquet pred.parquet --weight w --slice country --slice country,year
+  fastbcubed evaluate true_label pred_label --table items.parquet --metric all
+  fastbcubed evaluate truth.parquet 'run7/*.parquet' --json | jq .overall.f1
+  fastbcubed evaluate truth.csv pred.csv --fail-under f1=0.9 --fail-under precision=0.95
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  fastbcubed      version                    truth, prediction   what was compared
+  definition      average, weighted, weighting, beta, unmatched {truth, prediction}, nulls, duplicates, noise
+  overall         score -> number, null where it is not defined
+  coverage        n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise,
+                  n_duplicates, truth_coverage, bounds {precision_lower, precision_upper, unlabelled_mates}
+  summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact
+  slices          slicing -> list of {its attributes, n_items, weight, scores}
+  warnings        list of {code, message, figures}
+  not_computed    score of a family -> reason
+"""
+
+
+def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags, one for each argument of `fastbcubed.evaluate` and some of the command line's own."""
+    add = parser.add_argument
+    files = "file, glob or directory (Parquet, Arrow IPC, CSV); with --table a column"
+    add("truth", metavar="TRUTH", help=files)
+    add("prediction", metavar="PREDICTION", help=files)
+
+    add = parser.add_argument_group("input").add_argument
+    add("--table", metavar="PATH", help="one table that has both labels of each item")
+    add("--item", default="item", metavar="NAME", help="column of item ids (default: item); see below")
+    add("--cluster", default="cluster", metavar="NAME", help="column of clusters (default: cluster)")
+    add(
+        "--weight",
+        metavar="NAME",
+        help="column of weights, or a file of item and weight: a name that ends like one (.parquet, "
+        ".csv, ...), or a path with a slash",
+    )
+    add("--attributes", metavar="PATH", help="table of further columns to slice by, joined by item")
+    add(
+        "--unmatched",
+        default="drop",
+        metavar="POLICY",
+        help="items that one side lacks: drop (default), raise, singleton, outside (for the "
+        "prediction's: wrong company for their mates); or truth=POLICY,prediction=POLICY",
+    )
+    add("--nulls", default="raise", choices=("raise", "singleton", "drop"), help="items with a null cluster")
+    add("--duplicates", default="raise", choices=("raise", "drop"), help="rows that repeat an earlier one")
+    add("--noise", metavar="LABEL", help="a label, such as -1, whose items are each alone")
+
+    add = parser.add_argument_group("scores").add_argument
+    add(
+        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
+        help="scores, families, or all (see: fastbcubed metrics); repeatable",
+    )  # fmt: skip
+    add("--beta", type=float, default=1.0, help="weight of recall in F; other than 1 adds fbeta, mean_fbeta")
+    add(
+        "--weighting", default="pointwise", choices=("pointwise", "outer"),
+        help="weights count in each confusion matrix and in the mean, or in the mean alone",
+    )  # fmt: skip
+    add(
+        "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
+        help="score by an attribute, or by several crossed: country,year; repeatable. true_size and "
+        "pred_size (of the cluster, in powers of two) are always there",
+    )  # fmt: skip
+
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add(
+        "--worst", type=_number, default=5, metavar="N",
+        help="how many of the worst clusters of each side, and slices, to list (default: 5)",
+    )  # fmt: skip
+    add("--out", metavar="DIR", help="write the result there, as JSON and Parquet files")
+    add(
+        "--keep", default="cells", choices=("scores", "cells", "items"),
+        help="how much of it to write to --out (default: cells); items allows later slices",
+    )  # fmt: skip
+    add(
+        "--fail-under", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
+        help="exit with 1 if a score is less than a value; repeatable",
+    )  # fmt: skip
+    add(
+        "--fail-over", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
+        help="exit with 1 if a score is more, for losses such as jaccard_distance; repeatable",
+    )  # fmt: skip
+
+    add = parser.add_argument_group("work").add_argument
+    add("--threads", type=int, metavar="N", help="all cores when absent; scores do not depend on it")
+    add(
+        "--progress", action=argparse.BooleanOptionalAction,
+        help="show progress on stderr (default: on a terminal)",
+    )  # fmt: skip
+
+
+def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `fastbcubed.evaluate` that the flags stand for.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        The flags of ``fastbcubed evaluate``.
+    """
+    given = dict(vars(options))
+    for name in ("run", "json", "worst", "fail_under", "fail_over"):
+        del given[name]
+    given["item"] = _columns(options.item, "item")
+    given["cluster"] = _columns(options.cluster, "cluster")
+    if options.table is not None:
+        given["truth"], given["prediction"] = (_names(options.truth), _names(options.prediction))
+    given["weight"] = _weight(options.weight)
+    given["slices"] = [_slice(text) for text in options.slices]
+    if options.metrics is not None:
+        given["metrics"] = [name for text in options.metrics for name in _split(text, ",")]
+    given["unmatched"] = _policy(options.unmatched)
+    given["noise"] = _label(options.noise)
+    return given
+
+
+def _split(text: str, mark: str) -> list[str]:
+    r"""Split at a mark, unless a backslash is before it.
+
+    Examples
+    --------
+    >>> _split(r"a,b\,c,d", ",")
+    ['a', 'b\\,c', 'd']
+    """
+    return [part.strip() for part in re.split(rf"(?<!\\){re.escape(mark)}", text)]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\([,+\\])", r"\1", text)
+
+
+def _names(text: str) -> str | list[str]:
+    names = [_plain(name) for name in _split(text, "+")]
+    return names[0] if len(names) == 1 else names
+
+
+def _columns(text: str, flag: str) -> Any:
+    sides = [_names(side) for side in _split(text, ",")]
+    if len(sides) > 2 or "" in sides or any("" in side for side in sides if isinstance(side, list)):
+        raise OptionError(
+            f"--{flag} is a column, a pair of columns (truth's,prediction's), or columns joined by + that "
+            f"are one id, not {text!r}"
+        )
+    return sides[0] if len(sides) == 1 else tuple(sides)
+
+
+def _slice(text: str) -> str | tuple[str, ...]:
+    names = [_plain(name) for name in _split(text, ",")]
+    return names[0] if len(names) == 1 else tuple(names)
+
+
+def _weight(text: str | None) -> Any:
+    """Return the name of a column as it is, and a file as a path."""
+    if text is None:
+        return None
+    from pathlib import Path
+
+    from fastbcubed.sources.files import SUFFIXES
+
+    endings = tuple(ending for several in SUFFIXES.values() for ending in several)
+    apart = os.sep in text or (os.altsep is not None and os.altsep in text)
+    is_file = text.lower().endswith(endings) or (apart and os.path.exists(text))
+    return Path(text) if is_file else text
+
+
+def _policy(text: str) -> str | dict[str, str]:
+    if "=" not in text:
+        return text
+    pairs = [part.partition("=") for part in _split(text, ",")]
+    return {side.strip(): policy.strip() for side, _, policy in pairs}
+
+
+def _label(text: str | None) -> int | str | None:
+    """Return an integer where the text is one; `_call_evaluate` finds out whether labels are strings."""
+    if text is None or re.fullmatch(r"[+-]?\d+", text) is None:
+        return text
+    return int(text)
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number, 0 or more")
+    return int(text)
+
+
+def _bound(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form SCORE=VALUE, such as f1=0.9") from None
+
+
+_FLAGS = {"slices": "slice", "metrics": "metric"}
+_KEYWORD = re.compile(
+    r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
+    r'out|keep|threads|progress)=(?:"([^"]*)"|\{([^}]*)\}|(?=[\s.,;)]|$))'
+)
+
+
+def in_flags(message: str) -> str:
+    """Return a message of the library with keyword arguments written as flags.
+
+    Examples
+    --------
+    >>> in_flags('Pass unmatched="drop" or unmatched={"prediction": "outside"}.')
+    'Pass --unmatched drop or --unmatched prediction=outside.'
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        name, value, several = found.groups()
+        if several is not None:
+            value = re.sub(r'"(\w+)": "(\w+)"', r"\1=\2", several).replace(", ", ",")
+        return f"--{_FLAGS.get(name, name)}{f' {value}' if value else ''}"
+
+    return re.sub(r'(?<=--)(\w+ \w+) or "(\w+)"', r"\1 or \2", _KEYWORD.sub(flag, message))

@@ -1,0 +1,232 @@
+"""Damaged, empty, foreign and absent files: the right scores, or an error that names the file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hostile import PREDICTION, SCORES, TRUTH, refused, scores
+
+import fastbcubed as fb
+from fastbcubed import evaluate
+from fastbcubed.errors import (
+    ColumnError,
+    EmptyInputError,
+    FileFormatError,
+    IdTypeError,
+    NullError,
+    WeightError,
+)
+
+
+def write(path: Path, kind: str, table: pa.Table) -> Path:
+    if kind == "arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    elif kind == "arrows":
+        with pa.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table)
+    elif kind == "csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pq.write_table(table, path, write_page_checksum=True)
+    return path
+
+
+def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "hollow").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "readme.txt").touch()
+    for path, said in {
+        tmp_path / "absent.parquet": "There is no file",
+        tmp_path / "nowhere" / "a.parquet": "no folder",
+        tmp_path / "*.pq": "No file matches",
+        tmp_path / "hollow": "no files",
+        tmp_path / "notes": "only readme.txt",
+        tmp_path / "a\0b.parquet": "There is no file",
+        "https://example.org/a.parquet": "only local files",
+        "true_cluster": "table=",  # the name of a column where a path is expected
+    }.items():
+        for given in (path, str(path)):
+            with refused(FileFormatError, said):
+                evaluate(given, PREDICTION)
+            with refused(FileFormatError, said):
+                evaluate(TRUTH, given)
+    with refused(FileFormatError, "absent.parquet"):
+        evaluate("x", "y", table=tmp_path / "absent.parquet")
+    with refused(FileFormatError, "absent.parquet"):
+        evaluate(TRUTH, PREDICTION, weight=tmp_path / "absent.parquet")
+    with refused(FileFormatError, "absent.parquet"):
+        evaluate(TRUTH, PREDICTION, attributes=tmp_path / "absent.parquet")
+    with refused(FileFormatError, "holds no saved evaluation"):
+        fb.load(tmp_path / "hollow")
+
+
+FOREIGN = {
+    "nothing.parquet": (b"", "empty"),
+    "nothing.csv": (b"", "empty"),
+    "text.parquet": (b"item,cluster\na,1\n", "not Parquet"),
+    "zeros.parquet": (b"\0" * 1000, "not Parquet"),
+    "magic.parquet": (b"PAR1" * 3, "cannot be read as Parquet"),
+    "footer.parquet": (b"PAR1" + b"\xff" * 100 + b"PAR1", "cannot be read as Parquet"),
+    "begun.parquet": (b"PAR1" + b"\0" * 100, "truncated"),
+    "begun.arrow": (b"ARROW1" + b"\0" * 100, "truncated"),
+    "old.feather": (b"FEA1" + b"\0" * 100 + b"FEA1", "not Parquet"),
+    "sheet.xlsx": (b"PK\3\4" + b"\0" * 100, "not Parquet"),
+    "latin1.csv": (b"item,cluster\n\xe9,1\n", "UTF8"),
+    "utf16.csv": ("item,cluster\na,1\n".encode("utf-16"), "cannot be read as CSV"),
+    "ragged.csv": (b"item,cluster\na,1\nb\n", "Expected 2 columns, got 1"),
+    "open quote.csv": (b'item,cluster\n"a,1\nb,1\nc,2\n', "cannot be read as CSV"),
+    "not zipped.csv.gz": (b"item,cluster\na,1\n", "cannot be read as CSV"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_foreign_files(name: str, tmp_path: Path) -> None:
+    content, said = FOREIGN[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    with refused(FileFormatError, name, said):
+        evaluate(path, PREDICTION)
+    with refused(FileFormatError, name, said):
+        evaluate(TRUTH, str(path))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows", "csv"])
+def test_files_without_rows(kind: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"none.{kind}", kind, TRUTH.slice(0, 0))
+    with refused(EmptyInputError, f"none.{kind}", "no rows"):
+        evaluate(path, PREDICTION)
+    with refused(EmptyInputError, f"none.{kind}", "no rows"):
+        evaluate(TRUTH, path)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_every_truncation_is_noticed(kind: str, tmp_path: Path) -> None:
+    whole = write(tmp_path / "whole", kind, TRUTH).read_bytes()
+    short = tmp_path / f"short.{kind}"
+    for length in range(0, len(whole), 13):
+        short.write_bytes(whole[:length])
+        with refused(FileFormatError, short.name):
+            evaluate(short, PREDICTION)
+
+
+CSV = {
+    "with a byte order mark": (b"\xef\xbb\xbfitem,cluster\na,1\nb,1\nc,2\n", SCORES),
+    "with Windows line ends": (b"item,cluster\r\na,1\r\nb,1\r\nc,2\r\n", SCORES),
+    "with blank lines": (b"item,cluster\n\na,1\n\nb,1\nc,2\n\n", SCORES),
+    "with quotes": (b'item,cluster\n"a","1"\nb,1\nc,"2"\n', SCORES),
+    "names that look like nulls": (b"item,cluster\na,NA\nb,NA\nc,null\n", SCORES),
+    "leading zeros": (b"item,cluster\na,01\nb,1\nc,1\n", (1.0, 1.0)),
+    "an empty text": (b'item,cluster\na,""\nb,""\nc,x\n', SCORES),
+    "no cluster": (b"item,cluster\na,\nb,1\nc,2\n", (NullError, "1 of 3 items", "'a'", 'nulls="drop"')),
+    "no item": (b"item,cluster\n,1\nb,1\nc,2\n", (NullError, "1 of 3", "rows: 0")),
+    "semicolons": (b"item;cluster\na;1\n", (ColumnError, "item;cluster", "item=")),
+    "no header": (b"a,1\nb,1\n", (ColumnError, "a, 1", "item=")),
+    "the same header twice": (b"item,item,cluster\na,b,1\n", (ColumnError, "2 columns named 'item'")),
+    "decimal points": (b"item,cluster\na,1.0\nb,1.0\nc,2.5\n", (IdTypeError, "'cluster'", "double")),
+    "numbers for names": (b"item,cluster\n1,1\n2,1\n", (IdTypeError, "int64", "string", "never match")),
+}
+
+
+@pytest.mark.parametrize("content", CSV.values(), ids=CSV)
+def test_csv(content: tuple[bytes, Any], tmp_path: Path) -> None:
+    path, expected = tmp_path / "rows.csv", content[1]
+    path.write_bytes(content[0])
+    if isinstance(expected[0], float):
+        assert scores(path, PREDICTION) == pytest.approx(expected, abs=1e-15)
+    else:
+        with refused(expected[0], "rows.csv" if expected[0] is not NullError else "", *expected[1:]):
+            evaluate(path, PREDICTION)
+
+
+def test_csv_weights(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    for values, said in {
+        (1, "x", 2): "should be numbers",
+        (1, "", 2): "1 of 3",
+        (1, "inf", 2): "(inf in rows 1)",
+        (1, "nan", 2): "(nan in rows 1)",
+        (1, 0, 2): "(0.0 in rows 1)",
+        (1, -1e-5, 2): "(-1e-05 in rows 1)",
+    }.items():
+        a, b, c = values
+        path.write_text(f"item,cluster,w\na,1,{a}\nb,1,{b}\nc,2,{c}\n")
+        with refused(WeightError, said, "rows.csv"):
+            evaluate(path, PREDICTION, weight="w")
+    path.write_text("item,cluster,w\na,1,0.5\nb,1,1\nc,2,1e3\n")
+    assert evaluate(path, PREDICTION, weight="w").contingency.total_weight == 1001.5
+
+
+DAMAGE = """
+import sys, warnings
+import fastbcubed as fb
+path, kind, checksums = sys.argv[1], sys.argv[2], sys.argv[3] == "True"
+warnings.simplefilter("ignore")
+with open(path, "rb") as file:
+    whole = file.read()
+right = fb.evaluate(path, path, weight="w").to_dict()["overall"]
+faults = scored = 0
+for at in range(0, len(whole), max(1, len(whole) // 110)):
+    for flip in (1 << at % 8, 0xFF):
+        content = bytearray(whole)
+        content[at] ^= flip
+        damaged = path.replace("whole", "damaged")
+        with open(damaged, "wb") as file:
+            file.write(content)
+        try:
+            ev = fb.evaluate(damaged, fb.Clustering.from_table(path), weight="w")
+            ev.clusters("true")
+        except fb.FastBCubedError as error:
+            assert "damaged" in str(error) or "whole" in str(error), error
+            assert len(str(error)) < 2000
+            faults += 1
+        else:
+            scored += 1
+            if checksums:
+                assert dict(ev.overall) == right, (at, flip)
+print(faults, scored)
+"""
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows"])
+def test_flipped_bytes(kind: str, tmp_path: Path) -> None:
+    """Never a crash or a foreign error; with checksums, never another score. In a process of its own."""
+    rows = {"item": np.arange(90) ** 2, "cluster": np.arange(90) // 4, "w": 1.0 + np.arange(90) % 7}
+    path = write(tmp_path / f"whole.{kind}", kind, pa.table(rows))
+    command = [sys.executable, "-c", DAMAGE, str(path), kind, str(kind == "parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    faults, scored = map(int, done.stdout.split())
+    assert faults > 20
+    assert scored > 0
+
+
+@pytest.mark.parametrize("name", ["overall.json", "cells.parquet", "true_clusters.parquet", "items.parquet"])
+def test_a_damaged_result_is_not_loaded(name: str, tmp_path: Path) -> None:
+    evaluate(TRUTH, PREDICTION).save(tmp_path / "result")
+    file = tmp_path / "result" / name
+    whole = file.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], b"\0" * len(whole)):
+        file.write_bytes(content)
+        with refused(FileFormatError, name):
+            fb.load(tmp_path / "result")
+    file.unlink()
+    with refused(FileFormatError, name):
+        fb.load(tmp_path / "result")
+
+
+def test_a_result_is_not_written_over_a_file(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    with refused(FileFormatError, "taken"):
+        evaluate(TRUTH, PREDICTION).save(tmp_path / "taken")
+    with refused(FileFormatError, "taken"):
+        evaluate(TRUTH, PREDICTION, out=tmp_path / "taken")
+    assert (tmp_path / "taken").read_text() == "mine"
