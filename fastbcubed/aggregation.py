@@ -76,7 +76,7 @@ def overall(
 
 def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> dict[str, float]:
     """Return the mean over items of every score that items have."""
-    from fastbcubed.metrics.compiled import COMMON, RUN, sum_common
+    from fastbcubed.metrics.compiled import COMMON, RUN, sum_common, sum_products
 
     lifted = [m for m in metrics if m.formula is not None]
     common = [m for m in lifted if m.name in COMMON and METRICS[m.name] is m]
@@ -88,32 +88,39 @@ def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> 
     columns = [0, *(1 + COMMON.index(m.name) for m in common)]
     wanted = np.array([name in {m.name for m in common} for name in COMMON])
 
-    def add_up(first: int, last: int) -> list[list[float]]:
+    def add_up(first: int, last: int) -> list[float]:
         runs = np.empty((-(-(last - first) // RUN), 1 + len(COMMON)))
         sum_common(cells, first, last, outer, wanted, runs)
         sums = [math.fsum(runs[:, column].tolist()) for column in columns]
-        for scores in [scores[first:last] for scores in of_items]:
-            sums.append(_weighted_sum(contingency, first, last, scores))
-        block_sums = [
-            [_weighted_sum(contingency, first + a, first + b, scores) for scores in found]
-            for a, b in blocks(last - first, CELL_BLOCK) if others
-            for found in [_block_scores(contingency, others, first + a, first + b, negatives)]
-        ]
-        return sums + [math.fsum(column) for column in zip(*block_sums, strict=True)]
+        if others or of_items:
+            scores = [each[first:last] for each in of_items]
+            scores += _scores_of(contingency, others, first, last, negatives)
+            weight = np.ascontiguousarray(contingency.weight[first:last])
+            products = np.empty(len(runs))
+            for each in scores:
+                sum_products(weight, each, products)
+                sums.append(math.fsum(products.tolist()))
+        return sums
 
     starts, stops = zip(*blocks(contingency.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
     sums = pool.map(add_up, starts, stops, stage="score cells")
     total, *weighted = (math.fsum(column) for column in zip(*sums, strict=True))
     if not 0 < total < math.inf:
-        raise WeightError(
-            f"the weights of the scored items add up to {total}; there is no mean over them"
-        )
+        raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")
     names = [m.name for m in (*common, *by_item, *others)]
     return {name: value / total for name, value in zip(names, weighted, strict=True)}
 
 
-def _weighted_sum(contingency: Contingency, start: int, stop: int, scores: Floats) -> float:
-    return float(np.multiply(scores, contingency.weight[start:stop]).sum())
+def _scores_of(
+    contingency: Contingency, metrics: list[Metric], start: int, stop: int, tn: TrueNegatives | None
+) -> list[Floats]:
+    """Return scores of a range of cells, worked out block by block."""
+    found = [np.empty(stop - start) for _ in metrics]
+    for a, b in blocks(stop - start, CELL_BLOCK) if metrics else ():
+        block = _block_scores(contingency, metrics, start + a, start + b, tn)
+        for scores, values in zip(found, block, strict=True):
+            scores[a:b] = values
+    return found
 
 
 def differs_within_cells(contingency: Contingency, metric: Metric) -> bool:
@@ -130,32 +137,37 @@ def _block_scores(
 ) -> list[Floats]:
     """Return the scores of one block of cells, for scores that the items of a cell share."""
     matrix = confusion(contingency, start, stop, tn=tn)
-    others = matrix._replace(tp=contingency.n[start:stop] - 1.0)
+    others = matrix._replace(tp=contingency.n[start:stop].astype(np.float64) - 1.0)
     return [_apply(m, others if m.leave_one_out else matrix) for m in metrics]
 
 
 def _apply(metric: Metric, matrix: Confusion) -> Floats:
-    """Call the formula of a score, which gives one float per matrix."""
+    """Call the formula of a score, which gives one float per matrix and leaves the matrix as it is."""
     assert metric.formula is not None
-    scores = np.asarray(metric.formula(*matrix), np.float64)  # type: ignore[arg-type]
-    if scores.shape != matrix.tp.shape:
-        if scores.ndim:
-            raise MetricError(
-                f"{metric.name} gave shape {scores.shape} for matrices of shape {matrix.tp.shape}; a "
-                "formula (tp, fp, fn, tn) works element by element"
-            )
-        scores = np.full(matrix.tp.shape, scores)
-    return scores
+    for part in matrix:
+        if part is not None:
+            part.flags.writeable = False
+    try:
+        scores = np.asarray(metric.formula(*matrix))  # type: ignore[arg-type]
+    except MetricError:
+        raise
+    except Exception as error:
+        raise MetricError(f"the formula {metric.name} failed: {type(error).__name__}: {error}") from error
+    if scores.dtype.kind not in "biuf" or scores.shape not in (matrix.tp.shape, ()):
+        raise MetricError(
+            f"the formula {metric.name} gave {scores.dtype} of shape {scores.shape} for matrices of shape "
+            f"{matrix.tp.shape}; a formula (tp, fp, fn, tn) gives one real number for each"
+        )
+    if not scores.ndim:
+        return np.full(matrix.tp.shape, float(scores))
+    return np.asarray(scores, np.float64)
 
 
 def cell_scores(contingency: Contingency, metric: Metric) -> Floats:
     """Return the mean of a score over the items of each cell. Shape (n_cells,)."""
-    scores = np.empty(contingency.n_cells)
     if not differs_within_cells(contingency, metric):
         tn = _negatives(contingency, [metric])
-        for a, b in blocks(contingency.n_cells, CELL_BLOCK):
-            scores[a:b] = _block_scores(contingency, [metric], a, b, tn)[0]
-        return scores
+        return _scores_of(contingency, [metric], 0, contingency.n_cells, tn)[0]
     from fastbcubed.kernels.sums import add_by_code
 
     rows = _rows(contingency, metric)
@@ -210,13 +222,13 @@ def _rows(contingency: Contingency, metric: Metric) -> Any:
 
 
 def cluster_means(contingency: Contingency, side: str, name: str) -> Floats:
-    """Return the mean of a score over the items of each cluster that has any, by code."""
-    metric = METRICS[name]
-    codes, counts = (
-        (contingency.true, contingency.true_n) if side == "true" else (contingency.pred, contingency.pred_n)
-    )
-    means = group_means(contingency, codes, counts.size, [metric], beta=1.0)[name]
-    return np.asarray(means[counts > 0])
+    """Return the mean of a score over the items of each cluster, by code.
+
+    Clusters without scored items are left out, and those whose items all have weight 0: they have no mean.
+    """
+    codes, size = contingency.codes(side)
+    groups = group_means(contingency, codes, size, [METRICS[name]], beta=1.0)
+    return np.asarray(groups[name][groups["weight"] > 0])
 
 
 def group_means(

@@ -7,130 +7,20 @@ absent key, and an item that is alone by policy has a key of its own.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.clustering import Clustering
 from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.errors import (
-    AlignmentError,
-    DuplicateItemError,
-    EmptyInputError,
-    NullError,
-    OptionError,
-    OverlapError,
-    WeightError,
-    first_few,
-)
-from fastbcubed.sources.columns import Column, key_pair
+from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
+from fastbcubed.policies import Coverage, Policies
+from fastbcubed.side import Mask, Rows, Side, either, only, require_known_type
+from fastbcubed.sources.keys import key_pair
+from fastbcubed.weights import WeightTable, require_weights, row_weights
 
-__all__ = ["Alignment", "Coverage", "Policies", "align"]
-
-Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Policies:
-    """What happens to items that are missing somewhere; every result states them.
-
-    Attributes
-    ----------
-    truth, prediction : str
-        For items that only this side has: "drop", "raise" or "singleton", for the prediction also
-        "outside".
-    nulls : {"raise", "singleton", "drop"}
-        For items whose cluster is null.
-    duplicates : {"raise", "drop"}
-        For rows that are the same as an earlier one.
-    noise : object
-        The label, if any, whose items are alone.
-    """
-
-    truth: str = "drop"
-    prediction: str = "drop"
-    nulls: str = "raise"
-    duplicates: str = "raise"
-    noise: Any = None
-
-    @classmethod
-    def of(
-        cls, unmatched: str | Mapping[str, str], nulls: str, duplicates: str, noise: Any
-    ) -> Policies:
-        """Check the arguments of `evaluate` and fill in what they leave open."""
-        sides = {"truth": "drop", "prediction": "drop"}
-        if isinstance(unmatched, str):
-            sides = dict.fromkeys(sides, unmatched)
-            if unmatched == "outside":
-                sides["truth"] = "singleton"
-        elif isinstance(unmatched, Mapping):
-            if strange := set(unmatched) - set(sides):
-                raise OptionError(
-                    f"unmatched has the keys {first_few(sorted(map(str, strange)))}; "
-                    'it takes "truth" and "prediction"'
-                )
-            sides |= unmatched
-            if sides["prediction"] == "outside" and "truth" not in unmatched:
-                sides["truth"] = "singleton"
-        else:
-            raise OptionError(f"unmatched is a policy or a dict of two, not {unmatched!r}")
-        known = ("drop", "raise", "singleton")
-        _check("unmatched['truth']", sides["truth"], known)
-        _check("unmatched['prediction']", sides["prediction"], (*known, "outside"))
-        _check("nulls", nulls, ("raise", "singleton", "drop"))
-        _check("duplicates", duplicates, ("raise", "drop"))
-        return cls(sides["truth"], sides["prediction"], nulls, duplicates, noise)
-
-
-def _check(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {value!r}")
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How far the two sides have the same items, before any policy; weights are NaN if not known.
-
-    Attributes
-    ----------
-    n_common, n_truth_only, n_prediction_only : int
-        Items on both sides, and on one of them.
-    weight_common, weight_truth_only, weight_prediction_only : float
-        Their weight; their number where there are no weights.
-    n_null : int
-        Rows, of both sides, whose cluster is null.
-    n_noise : int
-        Rows, of both sides, with the noise label.
-    n_duplicates : int
-        Rows, of both sides, dropped since they repeat an earlier one.
-    """
-
-    n_common: int
-    n_truth_only: int
-    n_prediction_only: int
-    weight_common: float
-    weight_truth_only: float
-    weight_prediction_only: float
-    n_null: int = 0
-    n_noise: int = 0
-    n_duplicates: int = 0
-
-    @property
-    def truth_coverage(self) -> float:
-        """Share of the weight of the truth whose items the prediction has."""
-        known = self.weight_common + self.weight_truth_only
-        return self.weight_common / known if known else 1.0
-
-    @property
-    def complete(self) -> bool:
-        """Whether both sides have the same items."""
-        return not (self.n_truth_only or self.n_prediction_only)
+__all__ = ["Alignment", "align"]
 
 
 @dataclass(frozen=True)
@@ -179,7 +69,7 @@ def align(
     policies: Policies,
     pool: Pool,
     *,
-    weight_table: tuple[Column, NDArray[np.float64]] | None = None,
+    weight_table: WeightTable | None = None,
     outer: bool = False,
     null_is_absent: bool = False,
 ) -> Alignment:
@@ -205,8 +95,10 @@ def align(
     AlignmentError, DuplicateItemError, OverlapError, NullError, WeightError, EmptyInputError
         As the policies say.
     """
-    true_side = _Side(truth, policies, pool, null_is_absent)
-    pred_side = _Side(prediction, policies, pool, null_is_absent)
+    if policies.noise is not None:
+        require_known_type(policies.noise, truth.labels, prediction.labels)
+    true_side = Side(truth, policies, pool, null_is_absent)
+    pred_side = Side(prediction, policies, pool, null_is_absent)
     for side in (true_side, pred_side):
         if not len(side.clustering):
             raise EmptyInputError(f"{side.clustering.name} has no rows")
@@ -218,20 +110,23 @@ def align(
 
     true_keys, lacks_true, alone_true = true_side.aligned(true_rows)
     pred_keys, lacks_pred, alone_pred = pred_side.aligned(pred_rows)
-    weight = _weights(true_side, pred_side, true_rows, pred_rows, weight_table, outer, pool)
-
-    truth_only = _and_not(lacks_pred, lacks_true)
-    prediction_only = _and_not(lacks_true, lacks_pred)
-    coverage = _coverage(
-        true_keys.size, lacks_true, lacks_pred, truth_only, prediction_only, weight, true_side, pred_side
+    weight, total_weight = row_weights(
+        ((truth, true_rows), (prediction, pred_rows)), weight_table, outer=outer, pool=pool
     )
+
+    truth_only = only(lacks_pred, lacks_true)
+    prediction_only = only(lacks_true, lacks_pred)
+    coverage = _coverage(
+        true_keys.size, either(lacks_true, lacks_pred), truth_only, prediction_only, weight, total_weight,
+        true_side, pred_side,
+    )  # fmt: skip
     _enforce(policies, coverage, truth_only, prediction_only, true_side, pred_side, true_rows, pred_rows)
-    if weight is not None and true_rows is not None:  # by position every row has its weight
-        _require_weights(weight, policies, lacks_true, lacks_pred, truth_only, prediction_only)
+    if weight is not None and (true_rows is not None or weight_table is not None):
+        require_weights(weight, policies, lacks_true, lacks_pred, truth_only, prediction_only)
     if truth_only is not None and policies.truth == "singleton":
-        alone_pred, lacks_pred = _or(alone_pred, truth_only), _and_not(lacks_pred, truth_only)
+        alone_pred, lacks_pred = either(alone_pred, truth_only), only(lacks_pred, truth_only)
     if prediction_only is not None and policies.prediction == "singleton":
-        alone_true, lacks_true = _or(alone_true, prediction_only), _and_not(lacks_true, prediction_only)
+        alone_true, lacks_true = either(alone_true, prediction_only), only(lacks_true, prediction_only)
 
     true_keys, absent_true = _special_keys(true_keys, lacks_true, alone_true)
     pred_keys, absent_pred = _special_keys(pred_keys, lacks_pred, alone_pred)
@@ -239,102 +134,6 @@ def align(
         truth, prediction, true_keys, pred_keys, absent_true, absent_pred, true_rows, pred_rows,
         weight, coverage, policies,
     )  # fmt: skip
-
-
-class _Side:
-    """One clustering while it is aligned: keys of its labels, and which rows are special."""
-
-    def __init__(
-        self, clustering: Clustering, policies: Policies, pool: Pool, null_is_absent: bool
-    ) -> None:
-        self.clustering = clustering
-        self.policies = policies
-        self.labels = clustering.labels.keys(pool)
-        self.n_duplicates = 0
-        self.total_weight: float | None = None
-        nulls = clustering.labels.null_rows
-        self.n_null = 0 if nulls is None else int(nulls.sum())
-        self.absent: Mask | None = None
-        self.alone: Mask | None = None
-        if nulls is not None and self.n_null:
-            if null_is_absent or policies.nulls == "drop":
-                self.absent = nulls
-            elif policies.nulls == "singleton":
-                self.alone = nulls
-            else:
-                where = clustering.items
-                rows = np.flatnonzero(nulls)[:4]
-                named = rows.tolist() if where is None else where.take(rows).to_pylist()
-                raise NullError(
-                    f"{self.n_null} of {len(clustering)} items of {clustering.name} have a null in "
-                    f"{clustering.labels.name!r} ({'rows' if where is None else 'items'} "
-                    f'{first_few(named)}). Pass nulls="singleton" to take each as a cluster of its '
-                    'own, or nulls="drop" to leave them out.'
-                )
-        self.n_noise = 0
-        if policies.noise is not None:
-            rows = clustering.labels.find(policies.noise)
-            self.n_noise = int(rows.size)
-            if rows.size:
-                noise = np.zeros(len(clustering), np.bool_)
-                noise[rows] = True
-                self.alone = _or(self.alone, noise)
-
-    def aligned(
-        self, rows: Rows | None
-    ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
-        """Return keys, lacking and alone by aligned row."""
-        if rows is None:
-            return self.labels, self.absent, self.alone
-        missing = rows < 0
-        keys = self.labels[rows]
-        alone = None if self.alone is None else self.alone[rows] & ~missing
-        lacks: Mask | None = missing if missing.any() else None
-        if self.absent is not None:
-            lacks = missing | self.absent[rows]
-        return keys, lacks, alone
-
-    def take_items(self, rows: Rows) -> list[Any]:
-        """Return the ids of a few rows, for a message."""
-        items = self.clustering.items
-        return rows.tolist() if items is None else items.take(rows).to_pylist()
-
-    def without_repeats(self, keys: NDArray[np.int64]) -> Rows:
-        """Return the rows that remain when those that repeat an earlier one are dropped, or raise."""
-        order = np.argsort(keys, kind="stable")
-        again = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
-        begins = np.ones(keys.size, np.bool_)
-        begins[again] = False
-        first = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
-        rows, firsts = order[again], first[again]
-        differ = self.labels[rows] != self.labels[firsts]
-        for mask in (self.absent, self.alone):
-            if mask is not None:
-                differ |= mask[rows] != mask[firsts]
-        name = self.clustering.name
-        if differ.any():
-            shown = dict.fromkeys(self.take_items(np.sort(rows[differ])[:16]))
-            raise OverlapError(
-                f"{np.unique(firsts[differ]).size} items of {name} are in more than one cluster "
-                f"({first_few(shown)}). A partition has every item in one cluster: choose one for "
-                "each, or check that the item column is the right one."
-            )
-        weight = self.clustering.weight
-        if weight is not None and (weight[rows] != weight[firsts]).any():
-            raise DuplicateItemError(
-                f"{name} has rows that repeat an item and its cluster with another weight "
-                f"({first_few(dict.fromkeys(self.take_items(np.sort(rows)[:16])))}); give each item one weight"
-            )
-        if self.policies.duplicates == "raise":
-            raise DuplicateItemError(
-                f"{rows.size} of {keys.size} rows of {name} repeat an earlier row "
-                f"({first_few(dict.fromkeys(self.take_items(np.sort(rows)[:16])))}). "
-                'Pass duplicates="drop" to count each item once.'
-            )
-        self.n_duplicates = int(rows.size)
-        keep = np.ones(keys.size, np.bool_)
-        keep[rows] = False
-        return np.flatnonzero(keep)
 
 
 def _require_equal_length(truth: Clustering, prediction: Clustering) -> None:
@@ -346,7 +145,7 @@ def _require_equal_length(truth: Clustering, prediction: Clustering) -> None:
         )
 
 
-def _join(true_side: _Side, pred_side: _Side, pool: Pool) -> tuple[Rows | None, Rows | None]:
+def _join(true_side: Side, pred_side: Side, pool: Pool) -> tuple[Rows | None, Rows | None]:
     """Match the rows of the two sides by item; None, None where they correspond one to one."""
     from fastbcubed.engines.joining import match
 
@@ -384,126 +183,15 @@ def _equal(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
     return a is b or all(np.array_equal(a[i:j], b[i:j]) for i, j in blocks(a.size))
 
 
-def _weights(
-    true_side: _Side,
-    pred_side: _Side,
-    true_rows: Rows | None,
-    pred_rows: Rows | None,
-    table: tuple[Column, NDArray[np.float64]] | None,
-    outer: bool,
-    pool: Pool,
-) -> NDArray[np.float64] | None:
-    """Return the weight of each aligned row, NaN where none is known; the truth's comes first."""
-    sides = []
-    for side, rows in ((true_side, true_rows), (pred_side, pred_rows)):
-        weight = side.clustering.weight
-        if table is None and weight is not None:
-            side.total_weight = _check_weights(weight, side.clustering.name, outer, pool)
-        sides.append((side, rows, weight))
-    if table is not None:
-        column, values = table
-        _check_weights(values, "the weight table", outer, pool)
-        sides = [(side, rows, _look_up(side, column, values, pool)) for side, rows, _ in sides]
-    result: NDArray[np.float64] | None = None
-    for _, rows, weight in sides:
-        if weight is None:
-            continue
-        values = weight if rows is None else np.where(rows < 0, np.nan, weight[rows])
-        if result is None:
-            result = values
-        elif rows is not None or table is not None:
-            result = np.where(np.isnan(result), values, result)
-    return result
-
-
-def _look_up(
-    side: _Side, column: Column, values: NDArray[np.float64], pool: Pool
-) -> NDArray[np.float64]:
-    from fastbcubed.engines.joining import match
-
-    items = side.clustering.items
-    if items is None:
-        raise AlignmentError("a table of weights needs items with ids; pass an array of weights instead")
-    matches = match(*key_pair(items, column, pool), pool)
-    if matches.pred_again:
-        raise DuplicateItemError(
-            f"{matches.pred_again} rows of the weight table repeat an item of an earlier row; give "
-            "each item one weight"
-        )
-    if matches.true_again:  # the side repeats items: each row looks up its own
-        order = {key: row for row, key in enumerate(column.take(np.arange(len(column))).to_pylist())}
-        found = np.array([order.get(item, -1) for item in side.take_items(np.arange(len(items)))])
-    else:
-        found = matches.pred_of_true
-    return np.where(found >= 0, values[found], np.nan)
-
-
-def _check_weights(weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
-    """Raise for weights that are none, and return their sum."""
-    from fastbcubed.kernels.sums import check_weights
-
-    def check(start: int, stop: int) -> tuple[int, float]:
-        return check_weights(weight, start, stop, outer)
-
-    found = pool.map(check, *zip(*blocks(weight.size), strict=True), stage="check weights")
-    bad = sum(count for count, _ in found)
-    if not bad:
-        with suppress(OverflowError):
-            total = math.fsum(each for _, each in found)
-            if total < math.inf:
-                return total
-        raise WeightError(
-            f"the weights of {name} add up to more than a float holds; divide them all by some number"
-        )
-    wrong = ~((weight > 0) & (weight < np.inf)) & ~((weight == 0) & outer)
-    zeros = int(np.count_nonzero(weight == 0))
-    hint = ""
-    if zeros and not outer:
-        hint = f' {zeros} of them are zero, which weighting="outer" allows.'
-    rows = np.flatnonzero(wrong)[:4]
-    raise WeightError(
-        f"{bad} of {weight.size} weights of {name} are not positive and finite "
-        f"({first_few(weight[rows].tolist())} in rows {first_few(rows.tolist())}).{hint} "
-        "Drop these items or give them a weight."
-    )
-
-
-def _require_weights(
-    weight: NDArray[np.float64],
-    policies: Policies,
-    lacks_true: Mask | None,
-    lacks_pred: Mask | None,
-    truth_only: Mask | None,
-    prediction_only: Mask | None,
-) -> None:
-    """Raise if an item that is scored or counted has no weight."""
-    needed = np.isnan(weight)
-    if not needed.any():
-        return
-    if lacks_true is not None and policies.prediction == "drop":
-        needed &= ~lacks_true
-    if lacks_pred is not None and policies.truth == "drop":
-        needed &= ~lacks_pred
-    both = _and(lacks_true, lacks_pred)
-    if both is not None:
-        needed &= ~both
-    if n := int(needed.sum()):
-        raise WeightError(
-            f"{n} of {weight.size} items that are scored or counted have no weight (first rows: "
-            f"{first_few(np.flatnonzero(needed)[:4].tolist())}). Give every item a weight, or leave "
-            'unmatched items out with unmatched="drop".'
-        )
-
-
 def _coverage(
     n_rows: int,
-    lacks_true: Mask | None,
-    lacks_pred: Mask | None,
+    lacking: Mask | None,
     truth_only: Mask | None,
     prediction_only: Mask | None,
     weight: NDArray[np.float64] | None,
-    true_side: _Side,
-    pred_side: _Side,
+    total_weight: float,
+    true_side: Side,
+    pred_side: Side,
 ) -> Coverage:
     def figure(mask: Mask | None) -> tuple[int, float]:
         if mask is None:
@@ -512,14 +200,16 @@ def _coverage(
         return n, float(n) if weight is None else float(weight[mask].sum())
 
     truth, prediction = figure(truth_only), figure(prediction_only)
-    lacking = _or(lacks_true, lacks_pred)
     if lacking is None:
-        total = true_side.total_weight
-        if weight is not None and (total is None or n_rows != len(true_side.clustering)):
-            total = float(weight.sum())
-        common = (n_rows, float(n_rows) if total is None else total)
+        known = total_weight if weight is not None else float(n_rows)
+        common = (n_rows, known if known == known or weight is None else float(weight.sum()))
     else:
         common = figure(~lacking)
+    for side in (true_side, pred_side):
+        if side.absent is not None and side.n_null == len(side.clustering):
+            raise EmptyInputError(
+                f"all {side.n_null} clusters of {side.clustering.name} are null, so there is nothing to score"
+            )
     if not common[0]:
         raise EmptyInputError(
             f"no item of {true_side.clustering.name} is in {pred_side.clustering.name}: "
@@ -535,7 +225,7 @@ def _coverage(
     )  # fmt: skip
 
 
-def _example(side: _Side) -> str:
+def _example(side: Side) -> str:
     return first_few(side.take_items(np.arange(min(3, len(side.clustering)))))
 
 
@@ -544,8 +234,8 @@ def _enforce(
     coverage: Coverage,
     truth_only: Mask | None,
     prediction_only: Mask | None,
-    true_side: _Side,
-    pred_side: _Side,
+    true_side: Side,
+    pred_side: Side,
     true_rows: Rows | None,
     pred_rows: Rows | None,
 ) -> None:
@@ -590,18 +280,3 @@ def _special_keys(
         return keys, None
     keys[lacks] = absent.view(np.int64)[0]
     return keys, int(absent.view(np.int64)[0])
-
-
-def _or(a: Mask | None, b: Mask | None) -> Mask | None:
-    if a is None or b is None:
-        return b if a is None else a
-    return a | b
-
-
-def _and(a: Mask | None, b: Mask | None) -> Mask | None:
-    return None if a is None or b is None else a & b
-
-
-def _and_not(a: Mask | None, b: Mask | None) -> Mask | None:
-    """Rows in `a` and not in `b`."""
-    return a if a is None or b is None else a & ~b

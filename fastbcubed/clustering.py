@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, NullError, OptionError, OverlapError, first_few
+from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.tables import (
@@ -61,13 +60,8 @@ class Clustering:
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{count} {what}" for what, count in lengths.items())
             raise ColumnError(f"{self.name} should have one of each per row, but has {listed}.")
-        nulls = self.items.null_rows if self.items is not None else None
-        if nulls is not None:
-            raise NullError(
-                f"{np.count_nonzero(nulls)} of {len(nulls)} item ids of {self.name} are null "
-                f"(first rows: {first_few(np.flatnonzero(nulls)[:4].tolist())}). "
-                "Drop these rows, or give each item an id."
-            )
+        if self.items is not None:
+            self.items.refuse_nulls()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -133,6 +127,11 @@ class Clustering:
             raise ColumnError(
                 f"{name} should be a table with columns of items and clusters, but a "
                 f"{type(table).__name__} was given. For labels alone use Clustering.from_labels."
+            )
+        if weight is not None and not isinstance(weight, str):
+            raise OptionError(
+                f"weight is the name of a column of {name}, not {type(weight).__name__}. "
+                "Arrays of labels and weights go to Clustering.from_labels."
             )
         items, clusters = choose_columns(rows, {"item": item, "cluster": cluster}, weight)
         columns, weights = read_columns(rows, [items, clusters], weight)
@@ -215,6 +214,10 @@ class Clustering:
         >>> len(Clustering.from_dict({"a": 1, "b": 1, "c": 2}))
         3
         """
+        if not isinstance(mapping, Mapping):
+            raise OptionError(
+                f"{name}: from_dict takes a dict from item to cluster, not {type(mapping).__name__}."
+            )
         items, labels = list(mapping), list(mapping.values())
         if any(isinstance(value, (set, frozenset)) for value in labels):
             items, labels = _flatten_sets(mapping, overlapping, name)
@@ -247,12 +250,19 @@ class Clustering:
         >>> len(Clustering.from_clusters([["a", "b"], ["c"]]))
         3
         """
+        if isinstance(clusters, (str, bytes)) or not isinstance(clusters, Iterable):
+            raise OptionError(
+                f"{name}: from_clusters takes a list of clusters, each a list of items, not "
+                f"{type(clusters).__name__}."
+            )
         named = isinstance(clusters, Mapping)
         groups: Iterable[Any] = clusters.values() if isinstance(clusters, Mapping) else clusters
         members: list[list[Any]] = []
         for group in groups:
             if isinstance(group, (str, bytes)) or not isinstance(group, Iterable):
-                raise OptionError(f"{name}: every cluster should be a list of items, but one is {group!r}.")
+                raise OptionError(
+                    f"{name}: every cluster should be a list of items, but one is {first_few([group])}."
+                )
             listed = group.tolist() if isinstance(group, np.ndarray) else list(group)
             if isinstance(group, (set, frozenset)):  # the same order in every process
                 listed.sort(key=repr)
@@ -323,7 +333,7 @@ class Clustering:
         columns = [
             as_column(values, "item", f"the {what} of {name}")
             for what, values in (("items", items), ("left items", left), ("right items", right))
-            if values is not None
+            if values is not None or what != "items"
         ]
         if len(columns[-1]) != len(columns[-2]):
             raise ColumnError(
@@ -331,9 +341,9 @@ class Clustering:
                 f"{len(columns[-1])} right ones."
             )
         for column in columns:
-            cls(column, column, None, None, column.where)  # no nulls
+            column.refuse_nulls()
         found, labels = connect(columns)
-        return cls.from_labels(pa.array(labels), items=found, name=name)
+        return cls.from_labels(labels, items=found, name=name)
 
 
 def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> tuple[list[Any], list[Any]]:
@@ -344,7 +354,8 @@ def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> t
     if several and not overlapping:
         raise OverlapError(
             f"{len(several)} of {len(sets)} items of {name} are in more than one cluster "
-            f"(first: {first_few(several[:4])}). Pass overlapping=True to allow that."
+            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: choose one "
+            "for each."
         )
     items, labels = [], []
     for item, value in zip(mapping, sets, strict=True):

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["CELL", "CELL_BLOCK", "Contingency", "OneSided", "Rows", "add_up"]
 
 #: A cell: what its items share. Engines may give counts and codes 32 bits.
-CELL = np.dtype(
-    [("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")]
-)
+CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])
 
 #: Cells handled at once: the arrays of one block stay in a core's cache; fixed, so sums never change.
 CELL_BLOCK = 1 << 13
@@ -158,6 +156,7 @@ class Contingency:
         weight, n_rows
             Of the rows.
         """
+
         def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
             counts = np.diff(built.bounds)
             pred = built.pred_in_part + np.repeat(built.pred_base[:-1], counts).astype(
@@ -233,8 +232,8 @@ class Contingency:
         >>> Contingency.from_cells([0, 0, 1], [0, 1, 1], [2, 1, 3]).n_items
         6
         """
-        codes = [_codes(values, name) for values, name in ((true, "true"), (pred, "pred"), (n, "n"))]
-        sizes = {array.size for array in codes}
+        table = _codes(true, "true"), _codes(pred, "pred"), _codes(n, "n")
+        sizes = {array.size for array in table}
         mass = None if weight is None else np.asarray(weight, np.float64)
         if mass is not None:
             sizes.add(mass.size)
@@ -242,7 +241,7 @@ class Contingency:
             raise ColumnError(f"cells differ in length: {sorted(sizes)} for true, pred, n, weight")
         if weighting not in ("pointwise", "outer"):
             raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
-        cells, pred_codes, n_codes = _from_cells(*codes, mass, outer=weighting == "outer")
+        cells, pred_codes, n_codes = _from_cells(*table, mass, outer=weighting == "outer")
         weighted = mass is not None
         return cls(cells, lambda: pred_codes, n_codes, weighted=weighted, weighting=weighting)
 
@@ -330,8 +329,9 @@ class Contingency:
         if side not in self._one_sided:
             return None
         alone = self._one_sided[side]
-        counts = np.bincount(alone.codes, alone.n, self._sizes[side]).astype(np.int64)
-        return counts, np.bincount(alone.codes, alone.mass, self._sizes[side])
+        size = self._sizes[side]
+        counts = np.bincount(alone.codes, alone.n, size).astype(np.int64)
+        return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
 
     @property
     def n_cells(self) -> int:
@@ -385,7 +385,13 @@ def _codes(values: ArrayLike, name: str) -> NDArray[np.int64]:
         raise ColumnError(f"{name} has to be a one-dimensional array of integers, not {array.dtype}")
     if array.size and array.min() < 0:
         wrong = array[array < 0]
-        raise ColumnError(f"{wrong.size} of {array.size} values of {name} are negative ({first_few(wrong.tolist())})")
+        raise ColumnError(
+            f"{wrong.size} of {array.size} values of {name} are negative ({first_few(wrong.tolist())})"
+        )
+    if name != "n" and array.size and array.max() > 16 * array.size + (1 << 20):
+        raise ColumnError(
+            f"the codes of {name} go up to {array.max()} for {array.size} cells; number the clusters from 0 up"
+        )
     return array.astype(np.int64)
 
 

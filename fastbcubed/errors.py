@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
+from collections.abc import Iterable
+
 __all__ = [
     "AlignmentError",
     "ColumnError",
@@ -78,16 +81,24 @@ class NotKeptError(FastBCubedError):
     """The evaluation does not hold what was asked for; the message names the argument that keeps it."""
 
 
-def first_few(values: object, limit: int = 3) -> str:
+def first_few(values: Iterable[object], limit: int = 3) -> str:
     """Return the first few of `values` for an error message, such as ``'a', 'b', 'c', …``.
+
+    Long ones are cut, and composite ids are shown as tuples.
 
     Examples
     --------
     >>> first_few(["d17", "d52", "d90", "d91"])
     "'d17', 'd52', 'd90', …"
+    >>> first_few([{"source": "a", "id": 1}])
+    "('a', 1)"
     """
-    listed = list(values)  # type: ignore[call-overload]
-    return ", ".join(map(repr, listed[:limit])) + (", …" if len(listed) > limit else "")
+    listed = [tuple(v.values()) if isinstance(v, dict) else v for v in values]
+    return ", ".join(map(_SHORT.repr, listed[:limit])) + (", …" if len(listed) > limit else "")
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 class EvaluationWarning(UserWarning):

@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 
 from fastbcubed import aggregation
 from fastbcubed._version import __version__
-from fastbcubed.alignment import Coverage, Policies
 from fastbcubed.contingency import CELL_BLOCK, SIDES, Contingency
 from fastbcubed.engines.pool import blocks
-from fastbcubed.errors import MetricError, NotKeptError, SliceError
+from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, RowNumbers
 from fastbcubed.listing import listed
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
-from fastbcubed.slicing import SliceKey, slice_codes, subset_mask
+from fastbcubed.policies import Coverage, Policies
+from fastbcubed.slicing import SliceKey, check_key, slice_codes, subset_mask
+from fastbcubed.sources.arrays import table_of
 
 __all__ = ["Bounds", "Evaluation", "Scores"]
 
@@ -215,7 +216,7 @@ class Evaluation:
                 {
                     "code": "dropping-flatters",
                     "message": (
-                        f"{bounds.unlabelled_mates:.1%} of the scored weight has mates that the truth "
+                        f"{100 * bounds.unlabelled_mates:.1f} % of the scored weight has mates that the truth "
                         f"does not label. They were dropped; with labels, precision could be {between}. "
                         'If the true clusters are complete, pass unmatched={"prediction": "outside"}.'
                     ),
@@ -251,7 +252,10 @@ class Evaluation:
         >>> ev.metric(lambda tp, fp, fn, tn: tp / (tp + fp + fn))
         0.4444444444444444
         """
-        (metric,) = self._resolve([which])
+        found = self._resolve([which])
+        if len(found) != 1:
+            raise MetricError(f"{which!r} is a family of {len(found)} scores; name one of them")
+        metric = found[0]
         return aggregation.overall(self.contingency, [metric], beta=self.beta)[metric.name]
 
     def subset(self, which: Any) -> Scores:
@@ -309,23 +313,21 @@ class Evaluation:
         SliceError
             If a subset has no scored item, or an attribute cannot be sliced by.
         """
-        items = self.kept_items()
+        items, by = self.kept_items(), check_key(by)
         if isinstance(by, Mapping):
             rows = [
                 self._group(np.where(subset_mask(w, items, self.contingency, repr(n)), 0, -1), 1, by_row=True)
                 for n, w in by.items()
             ]
-            columns: dict[str, Any] = {"slice": pa.array(list(map(str, by)))}
+            columns: dict[str, Any] = {"slice": pa.array(list(map(str, by)), pa.string())}
             columns |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
         else:
             extra = self.attributes if attributes is None else AttributeTable.of(attributes, items)
             cut = slice_codes(by, self.contingency, items, extra)
             columns = {**cut.values, **self._group(cut.codes, cut.n_slices, by_row=True)}
-        return listed(pa.table(columns), self.metrics, order_by, limit)
+        return listed(table_of(columns), self.metrics, order_by, limit)
 
-    def clusters(
-        self, side: str, *, order_by: str | None = None, limit: int | None = None
-    ) -> pa.Table:
+    def clusters(self, side: str, *, order_by: str | None = None, limit: int | None = None) -> pa.Table:
         """Return scores by cluster, worst first.
 
         Parameters
@@ -359,9 +361,10 @@ class Evaluation:
             **{m.name: groups[m.name][there] for m in self.metrics if m.name in groups},
         }
         default = "recall" if side == "true" else "precision"
-        order = order_by or (default if default in columns else self._first_score(columns))
+        if order_by is None:
+            order_by = default if default in columns else self._first_score(columns)
         named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
-        found = listed(pa.table(columns), self.metrics, order, limit, named_by=named_by)
+        found = listed(table_of(columns), self.metrics, order_by, limit, named_by=named_by)
         return found.drop_columns(["code"])
 
     def items(self, *, order_by: str | None = None, limit: int | None = None) -> pa.Table:
@@ -387,14 +390,12 @@ class Evaluation:
         cell = rows.cell[here]
         columns: dict[str, Any] = {"row": here, "weight": rows.weight[here]}
         columns |= {"tp": table.tp[cell], "fp": table.fp[cell], "fn": table.fn[cell]}
-        columns["tn"] = (
-            pa.nulls(here.size, pa.float64()) if table.outside else self._true_negatives[cell]
-        )
+        columns["tn"] = pa.nulls(here.size, pa.float64()) if table.outside else self._true_negatives[cell]
         for metric in self.metrics:
             if metric.item_name and metric.item_name not in columns:
                 columns[metric.item_name] = aggregation.item_scores(table, metric)[here]
         named_by = ("row", "item", items.ids)
-        found = listed(pa.table(columns), self.metrics, order_by, limit, named_by=named_by)
+        found = listed(table_of(columns), self.metrics, order_by, limit, named_by=named_by)
         at = found["row"].to_numpy()
         found = found.add_column(1, "true_cluster", items.labels("true", at))
         found = found.add_column(2, "pred_cluster", items.labels("pred", at))
@@ -416,22 +417,27 @@ class Evaluation:
             item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores, and "members": for each
             of "tp", "fp", "fn", "tn" the number of items and the first few of them.
         """
+        if isinstance(members, bool) or not isinstance(members, int) or members < 0:
+            raise OptionError(f"members is a number, 0 or more, not {members!r}")
         items, table, rows = self.kept_items(), self.contingency, self._rows()
         row = int(items.rows_of([which])[0])
         if row < 0 or rows.cell[row] < 0:
-            raise SliceError(f"item {which!r} is {'not in the evaluation' if row < 0 else 'not scored'}")
+            fault = "not in the evaluation" if row < 0 else "not scored"
+            raise SliceError(f"item {first_few([which])} is {fault}")
         cell = int(rows.cell[row])
         own = np.array([row])
         scored = rows.cell >= 0
-        safe = np.maximum(rows.cell, 0)
-        same_true = scored & (table.true[safe] == table.true[cell])
-        same_pred = scored & (table.pred[safe] == table.pred[cell])
+        same_true = scored & items.same_label("true", row)
+        same_pred = items.same_label("pred", row)
+        if not table.outside:
+            same_pred &= scored
         sets = {
             "tp": same_true & same_pred,
             "fp": same_pred & ~same_true,
             "fn": same_true & ~same_pred,
-            "tn": scored & ~same_true & ~same_pred,
         }
+        if not table.outside:
+            sets["tn"] = scored & ~same_true & ~same_pred
         result: dict[str, Any] = {
             "item": items.ids(own)[0].as_py(),
             "true_cluster": items.labels("true", own)[0].as_py(),
@@ -510,14 +516,10 @@ class Evaluation:
     def _resolve(self, names: Iterable[Any]) -> list[Metric]:
         table = self.contingency
         own = [lifted(n, outside=table.outside) if callable(n) else n for n in names]
-        found, _ = resolve(
-            own, weighted=table.weighted, weighting=table.weighting, outside=table.outside
-        )
+        found, _ = resolve(own, weighted=table.weighted, weighting=table.weighting, outside=table.outside)
         return [metric.at(self.beta) for metric in found]
 
-    def _group(
-        self, codes: NDArray[np.integer], n: int, *, by_row: bool
-    ) -> dict[str, NDArray[Any]]:
+    def _group(self, codes: NDArray[np.integer], n: int, *, by_row: bool) -> dict[str, NDArray[Any]]:
         return aggregation.group_means(
             self.contingency, codes, n, self.metrics, beta=self.beta, by_row=by_row
         )

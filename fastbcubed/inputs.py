@@ -17,6 +17,8 @@ from fastbcubed.sources.tables import (
     Rows,
     as_rows,
     choose_columns,
+    column_names,
+    is_array,
     read_columns,
     weight_array,
 )
@@ -83,6 +85,11 @@ def read_pair(
         The named tuple (truth, prediction, weight_table, attribute_table).
     """
     if table is not None:
+        if cluster != "cluster":
+            raise OptionError(
+                f"With table=, the columns of clusters are given in place of the truth and the prediction, "
+                f"so cluster={cluster!r} has no use."
+            )
         sides = _from_one_table(truth, prediction, table, item, weight)
     else:
         sides = _from_two(truth, prediction, item, cluster, weight, overlapping)
@@ -95,7 +102,22 @@ def read_pair(
     attribute_table = None
     if attributes is not None:
         sides, attribute_table = _given_attributes(sides, attributes, items[0])
+    for joined in (weight_table, attribute_table):
+        if joined is not None:
+            joined[0].refuse_nulls()
+    if table is None and not any(map(_was_read, sides, (truth, prediction))):
+        joins = weight_table is not None or attribute_table is not None
+        for name, names in (("item", item), ("cluster", cluster)):
+            if names != name and not (name == "item" and joins):
+                raise OptionError(
+                    f"{name}={names!r} names a column, but no table was given that could have it."
+                )
     return Inputs(*sides, weight_table, attribute_table)
+
+
+def _was_read(side: Clustering, given: Any) -> bool:
+    """Say whether a side was read from a table that was given."""
+    return side.attributes is not None and not isinstance(given, Clustering)
 
 
 def _per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
@@ -106,7 +128,7 @@ def _per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
             f"{argument} is a name, a list of names (a composite id), or a tuple of the truth's "
             f"and the prediction's, not a tuple of {len(names)}."
         )
-    return names
+    return names[0], names[1]
 
 
 def _from_one_table(
@@ -117,17 +139,11 @@ def _from_one_table(
         raise ColumnError(f"table should be a table or a path, not {type(table).__name__}.")
     groups = []
     for side, names in (("truth", truth), ("prediction", prediction)):
-        listed = [names] if isinstance(names, str) else names
-        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-            raise OptionError(
-                f"With table=, {side} is the name of a column of that table (or a list of names), "
-                f"not {type(names).__name__}."
-            )
-        groups.append(listed)
+        groups.append(column_names(names, f"With table=, the {side}"))
     named = _per_side(item, "item")[0]
     if isinstance(item, tuple) and item[0] != item[1]:
         raise OptionError(f"With table= both sides have one item column, not two: {item!r}.")
-    items = [named] if isinstance(named, str) else list(named)
+    items = column_names(named, "item")
     if items != ["item"] or "item" in rows.names:
         groups.append(items)
     columns, weights = read_columns(rows, groups, weight if isinstance(weight, str) else None)
@@ -191,7 +207,7 @@ def _own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
     """Return the column that `weight` names, which replaces the weights that the side came with."""
     if side.attributes is None or not isinstance(weight, str) or weight not in side.attributes.names:
         return None
-    return weight_array(side.attributes.column(weight), f"column {weight!r} of {side.name}")
+    return read_columns(side.attributes, [], weight)[1]
 
 
 def _check_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
@@ -213,16 +229,18 @@ def _given_weight(
             as_column(weight.index, "item", "the items of weight"),
             weight_array(weight, "weight"),
         )
-    if isinstance(weight, Mapping) and ids is not None and _is_scalar_dict(weight):
+    by_key = isinstance(weight, Mapping) and not (weight and all(map(is_array, weight.values())))
+    rows = None if by_key else as_rows(weight, "the weight table")
+    if ids is None and (by_key or rows is not None):
+        raise WeightError(
+            f"weight is a {'dict' if by_key else 'table'} with a weight for each item, but the labels have "
+            "no item ids to join it by. Pass an array with a weight for each label."
+        )
+    if by_key:
         items = as_column(list(weight), "item", "the items of weight")
         return sides, (items, weight_array(list(weight.values()), "weight"))
-    rows = as_rows(weight, "the weight table")
     if rows is not None:
-        if ids is None:
-            raise WeightError(
-                "weight is a table, but the labels have no item ids to join it by. "
-                "Pass an array with a weight for each label."
-            )
+        assert ids is not None
         asked = {"item": _item_names(rows, item, ids), "weight": "weight"}
         names, weights = choose_columns(rows, asked)
         columns, values = read_columns(rows, [names], weights[0])
@@ -230,9 +248,9 @@ def _given_weight(
         return sides, (columns[0], values)
     if by_item:
         raise WeightError(
-            "weight is an array, but the clusterings are matched by item, not by position. Pass "
-            "the name of a column, a table with the columns item and weight, or a dict from item "
-            "to weight."
+            "The clusterings are matched by item, not by position, so weight is the name of a column, "
+            "a table with the columns item and weight, or a dict from item to weight, not "
+            f"{type(weight).__name__}."
         )
     if is_pandas(weight, "Series") and is_pandas(truth, "Series"):
         if not weight.index.equals(truth.index):
@@ -262,19 +280,13 @@ def _given_attributes(
             raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
         return (replace(sides[0], attributes=rows), sides[1]), None
     names = _item_names(rows, item, ids)
-    listed = [names] if isinstance(names, str) else names
-    columns, _ = read_columns(rows, [listed])
+    columns, _ = read_columns(rows, [column_names(names, "item")])
     return sides, (columns[0], rows)
 
 
 def _item_names(rows: Rows, item: ColumnName, ids: Column) -> ColumnName:
     """Return the item column(s) of a side table: as asked, else named as in the truth."""
-    own = list(ids.names)
-    asked = [item] if isinstance(item, str) else item
+    own, asked = list(ids.names), column_names(item, "item")
     if not set(asked) <= set(rows.names) and set(own) <= set(rows.names):
         return own
     return item
-
-
-def _is_scalar_dict(weight: Mapping[Any, Any]) -> bool:
-    return not any(hasattr(value, "__len__") for value in weight.values())

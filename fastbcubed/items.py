@@ -14,6 +14,7 @@ from fastbcubed.alignment import Alignment
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import AlignmentError, ColumnError, DuplicateItemError, SliceError, first_few
 from fastbcubed.sources import Rows, as_column, as_rows, key_pair
+from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.tables import read_columns
 
@@ -39,6 +40,9 @@ class Items(Protocol):
 
     def rows_of(self, ids: Any) -> RowNumbers:
         """Return the row of each of some items, -1 for one that is not there."""
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        """Return which rows are in the same cluster of this side as this row."""
 
     def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """Return a mask of the rows from one of the truth's rows or of these; None: neither fits."""
@@ -70,12 +74,10 @@ class AlignedItems:
         rows = np.arange(len(self)) if rows is None else rows
         truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
         if truth is None or prediction is None:
-            return pa.array(rows)
+            return from_numpy(rows)
         if self._rows["true"] is None:
             return truth.take(rows)
-        return _either(
-            truth, _at(self._rows["true"], rows), prediction, _at(self._rows["pred"], rows)
-        )
+        return _either(truth, _at(self._rows["true"], rows), prediction, _at(self._rows["pred"], rows))
 
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
         rows = np.arange(len(self)) if rows is None else rows
@@ -84,12 +86,7 @@ class AlignedItems:
     def rows_of(self, ids: Any) -> RowNumbers:
         truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
         if truth is None or prediction is None:
-            wanted = np.asarray(ids)
-            if wanted.dtype.kind not in "iu":
-                raise SliceError(
-                    f"items without ids go by their position, an integer, not {first_few(wanted[:4].tolist())}"
-                )
-            return np.where((wanted >= 0) & (wanted < len(self)), wanted, -1)
+            return self._positions(ids)
         column = as_column(ids, "item", "the items asked for")
         found = np.full(len(column), -1)
         for side, items in (("pred", prediction), ("true", truth)):
@@ -102,6 +99,21 @@ class AlignedItems:
                 at = place[at]
             found = np.where(at >= 0, at, found)
         return found
+
+    def _positions(self, ids: Any) -> RowNumbers:
+        wanted = list(ids)
+        strange = [i for i in wanted if isinstance(i, bool) or not isinstance(i, int | np.integer)]
+        if strange:
+            raise SliceError(
+                f"items without ids go by their position, an integer, not {first_few(strange[:4])}"
+            )
+        if len(set(map(int, wanted))) < len(wanted):
+            raise SliceError("an item asked for comes again; name each once")
+        return np.array([int(i) if 0 <= int(i) < len(self) else -1 for i in wanted], np.int64)
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        keys = self._alignment.true_keys if side == "true" else self._alignment.pred_keys
+        return np.asarray(keys == keys[row])
 
     def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         rows = self._rows["true"]
@@ -122,7 +134,7 @@ class AlignedItems:
         values = clustering.attributes.column(name)
         if rows is None:
             return values
-        return values.take(pa.array(rows, mask=rows < 0))
+        return values.take(from_numpy(rows, rows < 0))
 
 
 class TableItems:
@@ -144,10 +156,19 @@ class TableItems:
 
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
         labels = self._table[f"{side}_cluster"]
-        return labels if rows is None else labels.take(pa.array(rows))
+        return labels if rows is None else labels.take(from_numpy(rows))
 
     def rows_of(self, ids: Any) -> RowNumbers:
         return _find_all(self._column, as_column(ids, "item", "the items asked for"))
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        labels = as_column(self._table[f"{side}_cluster"], f"{side}_cluster")
+        keys, nulls = labels.keys(), labels.null_rows
+        same = np.asarray(keys == keys[row])
+        if nulls is not None:
+            same &= ~nulls
+            same[row] = True
+        return same
 
     def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         return mask if mask.shape == (len(self),) else None
@@ -206,7 +227,7 @@ class AttributeTable:
         values = self._table.column(name)
         if self._column is None:
             return values
-        return values.take(pa.array(self._rows, mask=self._rows < 0))
+        return values.take(from_numpy(self._rows, self._rows < 0))
 
     @cached_property
     def _rows(self) -> RowNumbers:
@@ -243,7 +264,7 @@ def take_or_null(column: Column, rows: RowNumbers) -> pa.Array:
         return column.take(rows)
     values = column.take(rows[~missing])
     at = np.cumsum(~missing) - 1
-    return values.take(pa.array(at, mask=missing))
+    return values.take(from_numpy(at, missing))
 
 
 def _at(rows: RowNumbers | None, wanted: RowNumbers) -> RowNumbers:
@@ -261,7 +282,7 @@ def _either(a: Column, a_rows: RowNumbers, b: Column, b_rows: RowNumbers) -> pa.
     at = np.empty(lacking.size, np.int64)
     at[~lacking] = np.arange(len(first))
     at[lacking] = len(first) + np.arange(len(second))
-    return pa.concat_arrays([first, second]).take(pa.array(at))
+    return pa.concat_arrays([first, second]).take(from_numpy(at))
 
 
 def _common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -280,5 +301,3 @@ def _common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
 def named_sides(sides: dict[str, Sequence[str]]) -> str:
     """List the attributes for a message."""
     return "; ".join(f"{side}: {', '.join(names) or 'none'}" for side, names in sides.items())
-
-

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.sources.arrays import from_numpy
 
 __all__ = ["listed"]
 
@@ -48,25 +49,24 @@ def listed(
     n = table.num_rows if limit is None else min(limit, table.num_rows)
     if order_by is None:
         return _with_names(table.slice(0, n), named_by)
-    if order_by not in table.column_names:
+    known = [name for name in table.column_names if named_by is None or name != named_by[0]]
+    if order_by not in known:
         raise MetricError(
-            f"cannot order by {order_by!r}; there are {', '.join(table.column_names)}. Name a score in "
+            f"cannot order by {order_by!r}; there are {', '.join(known)}. Name a score in "
             "metrics= to have it in the tables"
         )
     rank = _rank(table[order_by], order_by, metrics)
     lightest_last = -table["weight"].to_numpy()
     rows = _first_rows(rank, lightest_last, n)
-    found = _with_names(table.take(pa.array(rows)), named_by)
-    keys = {"rank": pa.array(rank[rows]), "weight": pa.array(lightest_last[rows])}
+    found = _with_names(table.take(from_numpy(rows)), named_by)
+    keys = {"rank": from_numpy(rank[rows]), "weight": from_numpy(lightest_last[rows])}
     if named_by is not None:
         keys |= _sortable(found[named_by[1]])
     order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return found.take(order[:n])
 
 
-def _rank(
-    column: pa.ChunkedArray, name: str, metrics: Iterable[Metric]
-) -> NDArray[np.float64]:
+def _rank(column: pa.ChunkedArray, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
     """Return numbers that ascend from worst to best, NaN last."""
     higher_is_better = {m.name: m.best == "higher" for m in metrics}
     higher_is_better |= {m.item_name: m.best == "higher" for m in metrics if m.item_name}
@@ -78,9 +78,7 @@ def _rank(
     return np.where(np.isnan(rank), np.inf, rank)
 
 
-def _first_rows(
-    rank: NDArray[np.float64], second: NDArray[np.float64], n: int
-) -> NDArray[np.int64]:
+def _first_rows(rank: NDArray[np.float64], second: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     """Return rows that are sure to hold the first n, by rank and then `second`: few where n is small."""
     if n in (0, rank.size):
         return np.arange(rank.size if n else 0)

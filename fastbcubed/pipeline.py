@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastbcubed import aggregation
-from fastbcubed.alignment import Alignment, Policies, align
+from fastbcubed import aggregation, storage
+from fastbcubed.alignment import Alignment, align
 from fastbcubed.contingency import Contingency
 from fastbcubed.engines.pool import Pool
-from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.inputs import Inputs, PerSide, read_pair
 from fastbcubed.items import AlignedItems, AttributeTable
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.registry import lifted, resolve
+from fastbcubed.metrics.registry import METRICS, lifted, resolve
+from fastbcubed.policies import Policies
 from fastbcubed.progress import reporting
-from fastbcubed.slicing import SliceKey, slice_name
+from fastbcubed.slicing import SliceKey, check_key, slice_name
 
 __all__ = ["contingency", "evaluate"]
 
@@ -127,14 +128,16 @@ def evaluate(
     """
     if keep not in ("scores", "cells", "items"):
         raise OptionError(f'keep is "scores", "cells" or "items", not {keep!r}')
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise OptionError(f"threads is a number of threads, 1 or more, not {threads!r}")
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise OptionError(f"progress is True, False or a function, not {progress!r}")
+    if out is not None:
+        out = storage.as_path(out)
     policies = Policies.of(unmatched, nulls, duplicates, noise)
     outside = policies.prediction == "outside"
     chosen = _metrics(metrics, outside)
     resolve(chosen, weighting=weighting, outside=outside, beta=beta)  # a wrong name is said before the work
     wanted = _slices(slices)
-    with reporting(progress) as report, Pool(threads, report) as pool:
+    with reporting(progress) as report, Pool(_threads(threads), report) as pool:
         inputs = read_pair(
             truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes
         )
@@ -200,7 +203,7 @@ def contingency(
     Contingency(3 items, 2 true and 2 predicted clusters, 2 cells)
     """
     policies = Policies.of(unmatched, nulls, duplicates, noise)
-    with Pool(threads) as pool:
+    with Pool(_threads(threads)) as pool:
         inputs = read_pair(truth, prediction, item=item, cluster=cluster, weight=weight, table=table)
         return _build(inputs, policies, weighting, pool, one_table=table is not None)[1]
 
@@ -255,12 +258,31 @@ def _metrics(metrics: Any, outside: bool) -> list[str | Metric] | None:
     """Return the scores asked for, formulas lifted."""
     if metrics is None:
         return None
-    several = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
-    return [lifted(each, outside=outside) if callable(each) else each for each in several]
+    one = isinstance(metrics, str) or callable(metrics)
+    if not one and not isinstance(metrics, Iterable):
+        raise MetricError(f"metrics names scores, or has formulas; {metrics!r} is neither")
+    chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
+    if not chosen:
+        raise MetricError("metrics is empty; leave it out for the usual scores")
+    names = [m.name for m in chosen if isinstance(m, Metric)]
+    for name in names:
+        if names.count(name) > 1 or name in METRICS:
+            raise MetricError(
+                f"two scores would be called {name!r}; give each formula a name of its own (its __name__)"
+            )
+    return chosen
 
 
 def _slices(slices: Any) -> list[SliceKey]:
     """Return the slices asked for; one alone need not be in a list, and a tuple crosses its names."""
     if isinstance(slices, str | Mapping):
         return [slices]
-    return list(slices)
+    if not isinstance(slices, Iterable):
+        raise SliceError(f"slices is an attribute, several of them, or a mapping, not {slices!r}")
+    return [check_key(key) for key in slices]
+
+
+def _threads(threads: int | None) -> int | None:
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise OptionError(f"threads is a number of threads, 1 or more, not {threads!r}")
+    return threads

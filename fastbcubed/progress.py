@@ -56,7 +56,8 @@ class _Bar:
             if time.perf_counter() - self._started < QUIET_SECONDS:
                 return
             from rich.console import Console
-            from rich.progress import BarColumn, Progress as Bars, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bars
 
             columns = (
                 TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"),
@@ -84,11 +85,11 @@ def _announcing_compilation() -> Iterator[None]:
     from numba.core import event
 
     listener = _make_listener(event)
-    event.register("numba:compile", listener)
+    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        event.unregister("numba:compile", listener)
+        event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
         if listener.seconds:
             print(
                 f"fastbcubed: compiled in {listener.seconds:.1f} s; kept for the next start",

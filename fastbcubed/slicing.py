@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.contingency import Contingency
-from fastbcubed.errors import ColumnError, SliceError, first_few
+from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, named_sides
+from fastbcubed.sources.arrays import from_numpy, is_pandas, to_arrow
+from fastbcubed.sources.selection import without_views
 
-__all__ = ["SIZES", "SliceKey", "Sliced", "slice_codes", "slice_name", "subset_mask"]
+__all__ = ["SIZES", "SliceKey", "Sliced", "check_key", "slice_codes", "slice_name", "subset_mask"]
 
 #: Slices that are always there: by the size of the cluster an item is in, in powers of two.
 SIZES = ("true_size", "pred_size")
@@ -39,6 +41,7 @@ class Sliced:
 
     @property
     def n_slices(self) -> int:
+        """The number of slices."""
         return len(next(iter(self.values.values())))
 
 
@@ -49,6 +52,21 @@ def slice_name(key: SliceKey) -> str:
     return ",".join(key)
 
 
+def check_key(key: Any) -> SliceKey:
+    """Return the key if it names slices: an attribute, a tuple of different ones, or subsets by name."""
+    if isinstance(key, str) and key:
+        return key
+    if isinstance(key, Mapping) and key:
+        return key
+    if isinstance(key, tuple) and key and all(isinstance(name, str) for name in key):
+        if len(set(key)) == len(key):
+            return key
+    raise SliceError(
+        "slices are by an attribute, by a tuple of different ones (crossed), or a mapping from names to masks "
+        f"or lists of items, not {key!r}"
+    )
+
+
 def slice_codes(
     key: str | tuple[str, ...],
     contingency: Contingency,
@@ -57,8 +75,6 @@ def slice_codes(
 ) -> Sliced:
     """Return the slices by one attribute, or by several crossed; those without an item are left out."""
     names = (key,) if isinstance(key, str) else tuple(key)
-    if not names or len(set(names)) != len(names):
-        raise SliceError(f"a slice is an attribute or a tuple of different ones, not {key!r}")
     columns = [_column_codes(name, contingency, items, attributes) for name in names]
     codes = np.zeros(len(items), np.int64)
     for each in columns:
@@ -79,7 +95,7 @@ def slice_codes(
     values: dict[str, pa.Array] = {}
     left = used
     for name, each in reversed(list(zip(names, columns, strict=True))):
-        values[name] = next(iter(each.values.values())).take(pa.array(left % each.n_slices))
+        values[name] = next(iter(each.values.values())).take(from_numpy(left % each.n_slices))
         left = left // each.n_slices
     return Sliced(codes, dict(reversed(values.items())))
 
@@ -91,13 +107,14 @@ def _column_codes(
         return _size_codes(name, contingency)
     values = _attribute(name, items, attributes)
     kind = values.type
+    values = without_views(values)
     if pa.types.is_nested(kind):
         raise SliceError(f"cannot slice by {name!r}, which is of type {kind}; use a plain column")
     if not pa.types.is_dictionary(kind):
         values = values.dictionary_encode(null_encoding="encode")
     values = values.unify_dictionaries().combine_chunks()
     if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
     codes = values.indices
     dictionary = values.dictionary
     null_code = len(dictionary)
@@ -108,7 +125,7 @@ def _column_codes(
     rank = np.empty(order.size, np.int64)
     rank[order] = np.arange(order.size)
     plain = rank[codes.to_numpy(zero_copy_only=False)]
-    return Sliced(plain, {name: dictionary.take(pa.array(order))})
+    return Sliced(plain, {name: dictionary.take(from_numpy(order))})
 
 
 def _attribute(name: str, items: Items, attributes: AttributeTable | None) -> pa.ChunkedArray:
@@ -148,7 +165,7 @@ def _size_codes(name: str, contingency: Contingency) -> Sliced:
     by_row = power[codes][np.maximum(rows.cell, 0)].astype(np.int64)
     n = int(by_row.max()) + 1
     names = ["1"] + [f"{2**k}-{2 ** (k + 1) - 1}" for k in range(1, n)]
-    return Sliced(by_row, {name: pa.array(names[:n])})
+    return Sliced(by_row, {name: pa.array(names[:n], pa.string())})
 
 
 def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -> NDArray[np.bool_]:
@@ -162,19 +179,26 @@ def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -
     rows = contingency.rows
     assert rows is not None
     scored = rows.cell >= 0
-    array = np.asarray(which) if not hasattr(which, "__arrow_c_array__") else np.asarray(pa.array(which))
-    if array.dtype == np.bool_:
-        mask = items.by_row(array)
+    if isinstance(which, str | Mapping) or not hasattr(which, "__len__"):
+        raise SliceError(f"{name} is a list of items or a mask, not {which!r}")
+    if not len(which):
+        raise SliceError(f"{name} has no scored item, so it has no score")
+    mask = _as_mask(which, name)
+    if mask is not None:
+        if is_pandas(which, "Series") and list(which.index[:2]) != list(range(len(which)))[:2]:
+            raise SliceError(
+                f"the mask of {name} is a Series with an index of its own, but masks go by position; pass "
+                "mask.to_numpy(), or a list of items"
+            )
+        given, mask = mask, items.by_row(mask)
         if mask is None:
             raise SliceError(
-                f"the mask of {name} has shape {array.shape}; it needs one value for each of the "
-                f"{scored.size} items"
+                f"the mask of {name} has {given.size} values; it needs one for each of the {scored.size} items"
             )
     else:
-        listed = which if hasattr(which, "__len__") else list(which)
-        found = items.rows_of(listed)
+        found = items.rows_of(which)
         if (missing := np.flatnonzero(found < 0)).size:
-            column = list(listed)
+            column = list(which)
             raise SliceError(
                 f"{missing.size} of {found.size} items of {name} are not in the evaluation (first: "
                 f"{first_few([column[k] for k in missing[:4]])})"
@@ -183,4 +207,24 @@ def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -
         mask[found] = True
     if not (mask & scored).any():
         raise SliceError(f"{name} has no scored item, so it has no score")
+    if not rows.weight[mask & scored].any():
+        raise SliceError(f"all items of {name} have weight 0, so it has no score")
     return np.asarray(mask & scored)
+
+
+def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:
+    """Return a mask if that is what was given; None for a list of items."""
+    if isinstance(which, np.ndarray) and which.dtype == np.bool_:
+        return which
+    first = which[0] if isinstance(which, list | tuple) else None
+    if first is not None and not isinstance(first, bool | np.bool_):
+        return None
+    try:
+        values = to_arrow(which, name)
+    except FastBCubedError:
+        return None
+    if not pa.types.is_boolean(values.type):
+        return None
+    if values.null_count:
+        raise SliceError(f"{values.null_count} of {len(values)} values of the mask of {name} are null")
+    return np.asarray(values.to_numpy())

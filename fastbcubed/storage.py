@@ -16,14 +16,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import aggregation
-from fastbcubed.alignment import Coverage, Policies
 from fastbcubed.contingency import CELL, Contingency, OneSided, Rows
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.items import TableItems
 from fastbcubed.metrics.registry import METRICS
+from fastbcubed.policies import Coverage, Policies
+from fastbcubed.sources.arrays import from_numpy, table_of
 
-__all__ = ["KEEP", "load", "save"]
+__all__ = ["KEEP", "as_path", "load", "save"]
 
 #: What each level of `keep` writes, on top of the level before.
 KEEP = {
@@ -39,7 +40,7 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     """Write an evaluation; see `Evaluation.save`."""
     if keep not in KEEP:
         raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
-    path = Path(directory)
+    path = as_path(directory)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -63,6 +64,13 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     head = {"layout": LAYOUT, "keep": keep, "metrics": [m.name for m in ev.metrics]}
     text = json.dumps({**head, **json.loads(ev.to_json())}, indent=2, ensure_ascii=False) + "\n"
     _write_whole(path / "overall.json", lambda to: Path(to).write_text(text, encoding="utf-8"))
+
+
+def as_path(directory: Any) -> Path:
+    """Return a path, or raise OptionError for what is none."""
+    if not isinstance(directory, str | os.PathLike) or not str(directory) or "\0" in str(directory):
+        raise OptionError(f"a directory is named by a path, not {directory!r}")
+    return Path(directory)
 
 
 def _parquet_writer(table: pa.Table) -> Callable[[str], object]:
@@ -118,13 +126,13 @@ def _clusters(ev: Evaluation, side: str) -> pa.Table:
     only = table.only(side)
     if only is not None:
         columns |= {"n_items_only_here": only[0], "weight_only_here": only[1]}
-    return pa.table(columns)
+    return table_of(columns)
 
 
 def _cells(ev: Evaluation) -> pa.Table:
     table = ev.contingency
     names = ("true", "pred", "n", "weight", "fp", "fn")
-    return pa.table({name: np.ascontiguousarray(getattr(table, name)) for name in names})
+    return table_of({name: np.ascontiguousarray(getattr(table, name)) for name in names})
 
 
 def _items(ev: Evaluation) -> pa.Table:
@@ -136,13 +144,13 @@ def _items(ev: Evaluation) -> pa.Table:
         "true_cluster": items.labels("true"),
         "pred_cluster": items.labels("pred"),
         "weight": rows.weight,
-        "cell": pa.array(rows.cell, mask=rows.cell < 0),
+        "cell": from_numpy(rows.cell, rows.cell < 0),
     }
     for side, names in items.attribute_sides().items():
         columns |= {f"{side}.{name}": items.attribute(side, name) for name in names}
     if ev.attributes is not None:
         columns |= {f"attributes.{n}": ev.attributes.attribute(n) for n in ev.attributes.names}
-    return pa.table(columns)
+    return table_of(columns)
 
 
 def load(directory: Any) -> Evaluation:
@@ -175,7 +183,7 @@ def load(directory: Any) -> Evaluation:
     ...     fb.load(directory).f1
     0.6666666666666666
     """
-    path = Path(directory)
+    path = as_path(directory)
     try:
         text = (path / "overall.json").read_text(encoding="utf-8")
         head = json.loads(text)
@@ -199,7 +207,9 @@ def load(directory: Any) -> Evaluation:
     )
     table = _contingency(cells, sides, stored, definition, policies)
     known = {field.name for field in fields(Coverage)}
-    figures = {k: np.nan if v is None else v for k, v in head["coverage"].items() if k in known}
+    figures: dict[str, Any] = {
+        k: np.nan if v is None else v for k, v in head["coverage"].items() if k in known
+    }
     return Evaluation(
         table,
         [METRICS[name].at(definition["beta"]) for name in head["metrics"] if name in METRICS],
@@ -208,7 +218,7 @@ def load(directory: Any) -> Evaluation:
         policies,
         Scores({k: np.nan if v is None else v for k, v in head["overall"].items()}),
         None if stored is None else TableItems(stored),
-        lambda side, codes: sides[side]["cluster"].take(pa.array(codes)),
+        lambda side, codes: sides[side]["cluster"].take(from_numpy(codes)),
         not_computed=head["not_computed"],
         names={side: head[side] for side in ("truth", "prediction")},
         sliced={name: pa.Table.from_pylist(rows) for name, rows in head["slices"].items()},

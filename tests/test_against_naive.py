@@ -362,7 +362,7 @@ def test_bounds(case):
 
 def test_the_warning_is_also_a_python_warning():
     truth, prediction = {1: 0, 2: 0}, {1: 0, 2: 0, 3: 0}
-    with pytest.warns(EvaluationWarning, match=r"100\.0% of the scored weight.* 0\.667 to 1\.000"):
+    with pytest.warns(EvaluationWarning, match=r"100\.0 ?% of the scored weight.* 0\.667 to 1\.000"):
         ev = fb.evaluate(truth, prediction)
     assert [warning["code"] for warning in ev.warnings] == ["dropping-flatters"]
 
@@ -442,7 +442,7 @@ def test_items_without_a_weight(pair, data):
     try:
         twin = naive.evaluate(*pair, weight, unmatched=unmatched)
     except ValueError:
-        with warnings.catch_warnings(), pytest.raises(WeightError, match="have no weight"):
+        with warnings.catch_warnings(), pytest.raises(WeightError, match="weight"):
             warnings.simplefilter("ignore", EvaluationWarning)
             fb.evaluate(*pair, weight=weight, **options)
         return

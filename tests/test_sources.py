@@ -27,7 +27,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.kernels import hashing
 from fastbcubed.sources import as_column, comparable_keys, fingerprints, key_pair, keys, read_table
-from fastbcubed.sources.files import open_files, read_text_types
+from fastbcubed.sources.files import open_files, read_integers
 from fastbcubed.sources.tables import weight_array
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 0]
@@ -428,7 +428,7 @@ def test_only_what_is_needed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_csv_types() -> None:
     def types(*values: str | None) -> str:
-        return str(read_text_types(pa.chunked_array([pa.array(values, pa.string())])).type)
+        return str(read_integers(pa.chunked_array([pa.array(values, pa.string())])).type)
 
     assert types("1", "-2", None) == "int64"
     assert types("007", "8") == "string"

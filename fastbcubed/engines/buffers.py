@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import threading
+from collections import deque
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -23,8 +24,8 @@ SMALLEST = 32 << 20
 IDLE_BUFFERS = 4
 _HUGE_PAGE = 2 << 20
 
-_idle: list[mmap.mmap] = []
-_lock = threading.Lock()
+#: Appending and popping are atomic: no lock, which a fork or the garbage collector might find held.
+_idle: deque[mmap.mmap] = deque(maxlen=IDLE_BUFFERS)
 
 
 class _Lease:
@@ -65,33 +66,32 @@ def empty(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
 
 def idle_bytes() -> int:
     """Return how much memory waits to be used again, or to be taken by the system."""
-    with _lock:
-        return sum(map(len, _idle))
+    return sum(map(len, tuple(_idle)))
 
 
 def release() -> None:
     """Return all idle buffers to the system now."""
-    with _lock:
-        _idle.clear()
+    _idle.clear()
 
 
 def _take(size: int) -> mmap.mmap:
-    with _lock:
-        fitting = [memory for memory in _idle if size <= len(memory) <= 2 * size]
-        if fitting:
-            memory = min(fitting, key=len)
-            _idle.remove(memory)
+    for _ in range(len(_idle)):
+        try:
+            memory = _idle.popleft()
+        except IndexError:  # another thread was faster
+            break
+        if size <= len(memory) <= 2 * size:
             return memory
+        _idle.append(memory)
     whole = -(-size // _HUGE_PAGE) * _HUGE_PAGE
     memory = mmap.mmap(-1, whole, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
+        with suppress(OSError):  # a kernel without huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
 
 def _give_back(memory: mmap.mmap) -> None:
-    memory.madvise(mmap.MADV_FREE)
-    with _lock:
+    with suppress(OSError):
+        memory.madvise(mmap.MADV_FREE)
         _idle.append(memory)
-        if len(_idle) > IDLE_BUFFERS:
-            _idle.pop(0)

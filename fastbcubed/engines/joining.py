@@ -51,9 +51,7 @@ def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
     return Matches(pred_of_true, true_of_pred, true_again, pred_again)
 
 
-def _scatter(
-    keys: NDArray[np.int64], bits: int, pool: Pool
-) -> tuple[np.ndarray, NDArray[np.int64]]:
+def _scatter(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Bring the items of each part together, in row order; return them and where parts begin."""
     row_blocks = blocks(keys.size, max(1 << 16, -(-keys.size // 64)))
     starts, stops = zip(*row_blocks, strict=True)

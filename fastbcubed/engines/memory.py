@@ -68,6 +68,11 @@ class Plan:
     records: dict[str, np.dtype] = field(repr=False)
 
     @property
+    def code(self) -> str:
+        """The type of counts and codes."""
+        return str(self.records["cell"]["n"].str)
+
+    @property
     def n_parts(self) -> int:
         """Parts in all: by true key, and by pred key for the rows set apart."""
         return (1 << self.bits) * (2 if self.heavy.size else 1)
@@ -127,9 +132,7 @@ def plan_parts(
     lacking = _mixed(absent_true)
     heavy = np.union1d(_mix_all(heavy), lacking)
     wide = n >= WIDE if wide is None else wide
-    return Plan(
-        n, bits, heavy, lacking, _mixed(absent_pred), WIDE_RECORDS if wide else NARROW_RECORDS
-    )
+    return Plan(n, bits, heavy, lacking, _mixed(absent_pred), WIDE_RECORDS if wide else NARROW_RECORDS)
 
 
 def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -239,25 +242,40 @@ def build(
     outside : bool
         Whether items that only the prediction has are false positives of their mates.
     """
-    kind = "" if weights is None else "weighted "
-    weighted = None if weights is None else np.empty(0)
-    rows, bounds = _scatter_rows(
-        plan, true_keys, pred_keys, weights, plan.records[kind + "row"], pool
+    kind = "row" if weights is None else "weighted row"
+    rows, bounds = _scatter_rows(plan, true_keys, pred_keys, weights, plan.records[kind], pool)
+    arrived, cell_bounds, n_true = _build_by_true(
+        plan, rows, bounds, pool, weighted=weights is not None, outer=outer
     )
-    own = rows.view(plan.records[kind + "cell"])
+    del rows
+    return _close_by_pred(plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside)
+
+
+def _build_by_true(
+    plan: Plan,
+    rows: np.ndarray,
+    bounds: NDArray[np.int64],
+    pool: Pool,
+    *,
+    weighted: bool,
+    outer: bool,
+) -> tuple[np.ndarray, NDArray[np.int64], int]:
+    """Turn the rows into cells where they stand, and send these to the parts of their pred key.
+
+    Returns the cells, where each part of them begins, and the number of true codes.
+    """
+    own = rows.view(plan.records["weighted cell" if weighted else "cell"])
+    flag = np.empty(0) if weighted else None  # kernels are compiled for one of the two
     tasks = plan.tasks()
     starts, stops = zip(*tasks, strict=True)
     most_rows = int(np.diff(bounds).max())
-    code = plan.records["cell"]["n"].str
     n_cells = np.zeros(plan.n_parts, np.int64)
     n_clusters = np.zeros(plan.n_parts, np.int64)
     histogram = np.zeros((len(tasks), 1 << plan.bits), np.int64)
 
     def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
         heavy = plan.heavy if plan.is_apart(first) else NO_KEYS
-        with pool.workspace(
-            "build", lambda: _CellSpace(most_rows, code, weighted=weights is not None)
-        ) as w:
+        with pool.workspace("build", lambda: _CellSpace(most_rows, plan.code, weighted=weighted)) as w:
             cell_kernels.build_cells(
                 rows, own, bounds, first, last, plan.bits, heavy, w.head_slots, w.other_slots,
                 w.counts, w.heads, w.codes, w.sums, w.errors, n_cells, n_clusters, cells_by_part,
@@ -268,45 +286,52 @@ def build(
     base = np.concatenate([[0], np.cumsum(n_clusters[:regular])])
     n_true = int(base[-1]) + plan.heavy.size
     base = np.concatenate([base[:-1], np.full(plan.n_parts - regular, base[-1])])
-    apart_sums = _sums_apart(plan, own, bounds, n_cells, weighted, outer, pool)
+    sums_apart = _sums_apart(plan, own, bounds, n_cells, flag, outer, pool)
     absent = int(np.searchsorted(plan.heavy, plan.absent_true[0])) if plan.absent_true.size else -1
-    most_clusters = int(n_clusters.max())
+    most = int(n_clusters.max())
 
     cell_bounds, next_cell = offsets(histogram)
     arrived = buffers.empty(int(cell_bounds[-1]), plan.records["arrived"])
 
     def scatter_task(first: int, last: int, to: NDArray[np.int64]) -> None:
         apart = plan.is_apart(first)
-        with pool.workspace(
-            "margins", lambda: (np.empty(most_clusters), np.empty(most_clusters))
-        ) as space:
+        with pool.workspace("margins", lambda: (np.empty(most), np.empty(most))) as space:
             cell_kernels.scatter_cells(
-                own, bounds, first, last, plan.bits, weighted, outer, apart, absent,
-                plan.absent_pred, n_cells, n_clusters, base, *(apart_sums if apart else space),
-                to, arrived,
+                own, bounds, first, last, plan.bits, flag, outer, apart, absent, plan.absent_pred,
+                n_cells, n_clusters, base, *(sums_apart if apart else space), to, arrived,
             )  # fmt: skip
 
     pool.map(scatter_task, starts, stops, next_cell, stage="partition cells")
-    del rows, own
-    pred_in_part = buffers.empty(arrived.size, code)
-    n_pred = np.zeros(regular, np.int64)
-    most_cells = int(np.diff(cell_bounds).max())
-    cells = arrived.view(plan.records["final"])
+    return arrived, cell_bounds, n_true
 
-    def make_space() -> tuple[np.ndarray, ...]:
-        return _make_slots(most_cells), np.empty(most_cells, CLUSTER)
+
+def _close_by_pred(
+    plan: Plan,
+    arrived: np.ndarray,
+    bounds: NDArray[np.int64],
+    n_true: int,
+    pool: Pool,
+    *,
+    outer: bool,
+    outside: bool,
+) -> Built:
+    """Give the predicted clusters numbers, and give the cells their false positives, where they stand."""
+    cells = arrived.view(plan.records["final"])
+    pred_in_part = buffers.empty(arrived.size, plan.code)
+    n_pred = np.zeros(1 << plan.bits, np.int64)
+    most = int(np.diff(bounds).max())
 
     def close_task(first: int, last: int) -> None:
-        with pool.workspace("close", make_space) as space:
+        with pool.workspace("close", lambda: (_make_slots(most), np.empty(most, CLUSTER))) as space:
             cell_kernels.close_cells(
-                arrived, cells, pred_in_part, cell_bounds, first, last, outer, outside,
+                arrived, cells, pred_in_part, bounds, first, last, outer, outside,
                 plan.absent_pred, *space, n_pred,
             )  # fmt: skip
 
-    pool.map(close_task, *zip(*split(regular, TASKS), strict=True), stage="close cells")
-    pred_base = np.concatenate([[0], np.cumsum(n_pred)])
+    pool.map(close_task, *zip(*split(1 << plan.bits, TASKS), strict=True), stage="close cells")
     one_sided = bool(plan.absent_true.size or plan.absent_pred.size)
-    return Built(cells, pred_in_part, cell_bounds, pred_base, n_true, one_sided)
+    base = np.concatenate([[0], np.cumsum(n_pred)])
+    return Built(cells, pred_in_part, bounds, base, n_true, one_sided)
 
 
 def _sums_apart(
@@ -325,17 +350,13 @@ def _sums_apart(
 
     def add(part: int) -> NDArray[np.float64]:
         sums = np.zeros((2, size))
-        cell_kernels.add_margins(
-            cells, bounds[part], n_cells[part], weighted, outer, plan.absent_pred, *sums
-        )
+        cell_kernels.add_margins(cells, bounds[part], n_cells[part], weighted, outer, plan.absent_pred, *sums)
         return sums
 
     parts = range(1 << plan.bits, plan.n_parts)
     found = np.concatenate(pool.map(add, parts, stage="add up large clusters"))
     mass = np.array([math.fsum(column) for column in found.T])
-    rest = np.array(
-        [math.fsum([*column, -total]) for column, total in zip(found.T, mass, strict=True)]
-    )
+    rest = np.array([math.fsum([*column, -total]) for column, total in zip(found.T, mass, strict=True)])
     return mass, rest
 
 
@@ -351,14 +372,13 @@ def locate(
     )
     tasks = plan.tasks()
     starts, stops = zip(*tasks, strict=True)
-    code = plan.records["cell"]["n"].str
     most_rows = int(np.diff(bounds).max())
     cell_of_row = np.empty(plan.n_rows, np.int64)
     n_cells = np.zeros(plan.n_parts, np.int64)
     histogram = np.zeros((len(tasks), 1 << plan.bits), np.int64)
 
     def locate_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
-        with pool.workspace("locate", lambda: _CellSpace(most_rows, code, weighted=False)) as w:
+        with pool.workspace("locate", lambda: _CellSpace(most_rows, plan.code, weighted=False)) as w:
             cell_kernels.locate_cells(
                 rows, bounds, first, last, plan.bits, w.head_slots, w.other_slots, w.counts,
                 w.heads, w.codes, cell_of_row, n_cells, cells_by_part,

@@ -41,7 +41,7 @@ def table_size(n):
 def bit_length(n):
     """Return how many bits the numbers below n need."""
     bits = 0
-    while (n - 1) >> bits:
+    while n > 1 << bits:
         bits += 1
     return bits
 
@@ -175,8 +175,23 @@ def empty(slots):
 
 @kernel
 def build_cells(
-    rows, cells, bounds, part_from, part_to, bits, heavy,
-    head_slots, other_slots, counts, heads, codes, sums, errors, n_cells, n_clusters, histogram
+    rows,
+    cells,
+    bounds,
+    part_from,
+    part_to,
+    bits,
+    heavy,
+    head_slots,
+    other_slots,
+    counts,
+    heads,
+    codes,
+    sums,
+    errors,
+    n_cells,
+    n_clusters,
+    histogram,
 ):
     """Turn the rows of several parts into cells, and number the true clusters of each part.
 
@@ -225,14 +240,6 @@ def build_cells(
 
 
 @kernel
-def own_mass(cell, weighted, outer):
-    """Return what a cell adds to its clusters: its weight, or its items where weights are outer."""
-    if weighted is not None and not outer:
-        return cell.x
-    return np.float64(cell.n)
-
-
-@kernel
 def add_margins(cells, first, n_cells, weighted, outer, absent_pred, mass, rest):
     """Add up the cells of one part by true cluster into `mass + rest`, exactly.
 
@@ -242,13 +249,31 @@ def add_margins(cells, first, n_cells, weighted, outer, absent_pred, mass, rest)
         if absent_pred.size and cells[j].pred == absent_pred[0]:
             continue
         k = cells[j].cluster
-        mass[k], rest[k] = add_exactly(mass[k], rest[k], own_mass(cells[j], weighted, outer))
+        own = np.float64(cells[j].n)
+        if weighted is not None:
+            own = own if outer else cells[j].x
+        mass[k], rest[k] = add_exactly(mass[k], rest[k], own)
 
 
 @kernel
 def scatter_cells(
-    cells, bounds, part_from, part_to, bits, weighted, outer, apart, absent_true, absent_pred,
-    n_cells, n_clusters, base, mass, rest, next_cell, out
+    cells,
+    bounds,
+    part_from,
+    part_to,
+    bits,
+    weighted,
+    outer,
+    apart,
+    absent_true,
+    absent_pred,
+    n_cells,
+    n_clusters,
+    base,
+    mass,
+    rest,
+    next_cell,
+    out,
 ):
     """Send the cells of several parts to the part of their pred key, with their false negatives.
 
@@ -278,11 +303,13 @@ def scatter_cells(
             target = part_of(pred, bits)
             to = next_cell[target]
             next_cell[target] = to + 1
+            weight = np.float64(cells[j].n)
+            own = weight
             if weighted is not None:
-                out[to].weight = cells[j].x
-            else:
-                out[to].weight = np.float64(cells[j].n)
-            out[to].fn = (mass[k] - own_mass(cells[j], weighted, outer)) + rest[k]
+                weight = cells[j].x
+                own = own if outer else weight
+            out[to].weight = weight
+            out[to].fn = (mass[k] - own) + rest[k]
             out[to].pred = pred
             out[to].n = cells[j].n
             out[to].true = -1 if apart and k == absent_true else base[part] + k
@@ -290,10 +317,20 @@ def scatter_cells(
 
 @kernel
 def close_cells(
-    arrived, cells, pred_codes, bounds, part_from, part_to, outer, outside, absent_pred,
-    slots, clusters, n_clusters
+    arrived,
+    cells,
+    pred_codes,
+    bounds,
+    part_from,
+    part_to,
+    outer,
+    outside,
+    absent_pred,
+    slots,
+    clusters,
+    n_clusters,
 ):
-    """Number the predicted clusters of several parts, and give their cells the false positives.
+    """Give the predicted clusters of several parts numbers, and their cells the false positives.
 
     `arrived` and `cells` are the same memory: the first reads the pred key where the second has fp.
     Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
@@ -357,8 +394,19 @@ def close_cells(
 
 @kernel
 def locate_cells(
-    rows, bounds, part_from, part_to, bits, head_slots, other_slots, counts, heads, local,
-    slot_of_row, n_cells, histogram
+    rows,
+    bounds,
+    part_from,
+    part_to,
+    bits,
+    head_slots,
+    other_slots,
+    counts,
+    heads,
+    local,
+    slot_of_row,
+    n_cells,
+    histogram,
 ):
     """Find the cells again as `build_cells` does, and write for each row where its cell stands.
 
@@ -368,9 +416,7 @@ def locate_cells(
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
-        found = find_cells(
-            rows, first, last, head_slots, other_slots, counts, heads, None, None, local
-        )
+        found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local)
         for c in range(found):
             histogram[part_of(rows[first + c].pred, bits)] += 1
         n_cells[part] = found

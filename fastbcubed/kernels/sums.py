@@ -7,21 +7,21 @@ import numpy as np
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["add_by_code", "check_weights", "count_by_code", "find_run"]
+__all__ = ["LEAST", "MOST", "add_by_code", "check_weights", "count_by_code", "find_run"]
+
+#: Weights in this range can be added, squared and divided without overflow or loss of digits.
+LEAST, MOST = 1e-120, 1e120
 
 
 @kernel
 def check_weights(weights, start, stop, zero_allowed):
-    """Count the weights of one block that are not finite, negative, or zero where that is not allowed.
-
-    Also returns their sum.
-    """
+    """Count the weights of one block that are out of range, and return that and the sum of all."""
     bad = 0
     totals = np.zeros(8)  # eight sums at once: one alone waits for each addition
     for begin in range(start, stop, 8):
         for lane in range(min(8, stop - begin)):
             w = weights[begin + lane]
-            bad += not (((w > 0.0) | (zero_allowed & (w == 0.0))) & (w < np.inf))
+            bad += not (((w >= LEAST) & (w <= MOST)) | (zero_allowed & (w == 0.0)))
             totals[lane] += w
     return bad, totals.sum()
 

@@ -136,8 +136,7 @@ def _three_scores(f_score: str, example: str) -> ScoreOfBeta[PrecisionRecallFsco
     together = replace(
         METRICS[f_score],
         summary=METRICS[f_score].summary.replace("F1 of", "Precision, recall and F:"),
-        definition=f"P = {p}, R = {r}, F = 1 / (alpha / P + (1 - alpha) / R),"
-        " with alpha = 1 / (1 + beta^2)",
+        definition=f"P = {p}, R = {r}, F = 1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
     )
     returns = "PrecisionRecallFscore\n    Named tuple (precision, recall, f1); f1 is F for `beta`."
     name = f_score.removesuffix("f1") + "precision_recall_fscore"
@@ -208,9 +207,7 @@ def pointwise_score(
     0.533333333333
     """
     if not callable(formula):
-        raise OptionError(
-            f"formula has to be a function of (tp, fp, fn, tn), but {formula!r} came."
-        )
+        raise OptionError(f"formula has to be a function of (tp, fp, fn, tn), but {formula!r} came.")
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
     return compute(table, [lifted(formula, outside=table.outside)])[0]
 

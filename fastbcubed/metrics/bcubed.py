@@ -110,19 +110,15 @@ def scores() -> Iterator[Metric]:
         p, r = f"bcubed_precision_{end}", f"bcubed_recall_{end}"
         yield higher(
             f"bcubed_f1_{end}",
-            summary=f"F1 of BCubed precision and recall, where every {adjective} cluster counts"
-            " equally.",
+            summary=f"F1 of BCubed precision and recall, where every {adjective} cluster counts equally.",
             definition=f"2 P R / (P + R), with P = {p} and R = {r}",
             source="er-evaluation",
             score=partial(f1_of_clusters, side),
         )
-    adapted = partial(
-        higher, source="Moreno and Dias 2015", unweighted_only=True, experimental=True
-    )
+    adapted = partial(higher, source="Moreno and Dias 2015", unweighted_only=True, experimental=True)
     yield adapted(
         "adapted_bcubed_precision",
-        summary="BCubed precision for unbalanced data: two members of the predicted cluster must"
-        " belong.",
+        summary="BCubed precision for unbalanced data: two members of the predicted cluster must belong.",
         definition="mean over items of (tp / (tp + fp))^2",
         formula=adapted_precision,
     )

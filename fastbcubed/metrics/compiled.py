@@ -10,7 +10,7 @@ import numpy as np
 from fastbcubed.kernels.jit import kernel
 from fastbcubed.metrics import pointwise
 
-__all__ = ["COMMON", "RUN", "sum_common"]
+__all__ = ["COMMON", "RUN", "sum_common", "sum_products"]
 
 #: The scores, in the order in which `sum_common` sums them, after the weight.
 COMMON = (
@@ -44,6 +44,20 @@ def sum_run(values):
         for lane in range(8):
             a[lane] += values[i + lane]
     return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]))
+
+
+@kernel
+def sum_products(weight, scores, sums):
+    """Sum weight * scores by runs, as `sum_common` does; `sums` has one entry per run."""
+    values = np.zeros(RUN)
+    run = 0
+    for begin in range(0, weight.size, RUN):
+        length = min(RUN, weight.size - begin)
+        for i in range(length):
+            values[i] = weight[begin + i] * scores[begin + i]
+        values[length:] = 0.0
+        sums[run] = sum_run(values)
+        run += 1
 
 
 @kernel

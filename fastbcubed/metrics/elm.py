@@ -30,23 +30,18 @@ def elm_item_f1(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 def scores() -> Iterator[Metric]:
     """Yield the scores of the family "elm"."""
-    higher = partial(
-        Metric, family="elm", low=0.0, high=1.0, best="higher", source="van Heusden et al. 2022"
-    )
+    higher = partial(Metric, family="elm", low=0.0, high=1.0, best="higher", source="van Heusden et al. 2022")
     among_others = partial(higher, leave_one_out=True)
     without = "each without the item itself"
     yield among_others(
         "elm_precision",
-        summary="Mean over items of the share of the others in its predicted cluster that belong"
-        " with it.",
-        definition=f"mean over items of tp / (tp + fp), {without}; 1 if alone in its predicted"
-        " cluster",
+        summary="Mean over items of the share of the others in its predicted cluster that belong with it.",
+        definition=f"mean over items of tp / (tp + fp), {without}; 1 if alone in its predicted cluster",
         formula=elm_precision,
     )
     yield among_others(
         "elm_recall",
-        summary="Mean over items of the share of the others in its true cluster that were found"
-        " with it.",
+        summary="Mean over items of the share of the others in its true cluster that were found with it.",
         definition=f"mean over items of tp / (tp + fn), {without}; 1 if alone in its true cluster",
         formula=elm_recall,
     )
@@ -60,7 +55,6 @@ def scores() -> Iterator[Metric]:
     yield among_others(
         "elm_mean_f1",
         summary="Mean over items of the F1 of an item's own ELM precision and recall.",
-        definition=f"mean over items of tp / (tp + (fp + fn) / 2), {without}; 1 if alone in both"
-        " clusters",
+        definition=f"mean over items of tp / (tp + (fp + fn) / 2), {without}; 1 if alone in both clusters",
         formula=elm_item_f1,
     )

@@ -73,8 +73,7 @@ class Metric:
 
 
 REFERENCES = {
-    "van Staden 2024": "S. van Staden, Pointwise Metrics for Clustering Evaluation,"
-    " arXiv:2405.10421, 2024.",
+    "van Staden 2024": "S. van Staden, Pointwise Metrics for Clustering Evaluation, arXiv:2405.10421, 2024.",
     "Bagga and Baldwin 1998": "A. Bagga and B. Baldwin, Algorithms for Scoring Coreference Chains,"
     " LREC Workshop on Linguistic Coreference, 1998.",
     "Amigó et al. 2009": "E. Amigó, J. Gonzalo, J. Artiles and F. Verdejo, A comparison of"

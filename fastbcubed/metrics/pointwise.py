@@ -148,12 +148,13 @@ def weight_of_precision(beta: float) -> float:
     """
     if not (isinstance(beta, Real) and beta >= 0):  # nor NaN
         raise OptionError(f"beta must be a number from 0 (precision alone) up, not {beta!r}.")
-    return 1.0 / (1.0 + beta * beta)
+    try:
+        return 1.0 / (1.0 + float(beta) * float(beta))
+    except OverflowError:  # an integer that no float holds
+        return 0.0
 
 
-def f_measure(
-    precision: Floats | float, recall: Floats | float, alpha: float = 0.5
-) -> Floats | float:
+def f_measure(precision: Floats | float, recall: Floats | float, alpha: float = 0.5) -> Floats | float:
     """Return 1 / (alpha / precision + (1 - alpha) / recall), element by element.
 
     It is 0 where precision or recall is 0, except that alpha = 1 gives precision and alpha = 0
@@ -196,9 +197,7 @@ def fbeta_of(precision: str, recall: str, means: Mapping[str, Any], beta: float)
 
 def scores() -> Iterator[Metric]:
     """Yield the scores of the family "pointwise"."""
-    higher = partial(
-        Metric, family="pointwise", low=0.0, high=1.0, best="higher", source="van Staden 2024"
-    )
+    higher = partial(Metric, family="pointwise", low=0.0, high=1.0, best="higher", source="van Staden 2024")
     lower = partial(higher, best="lower")
     yield higher(
         "precision",
@@ -238,16 +237,14 @@ def scores() -> Iterator[Metric]:
     yield higher(
         "mean_fbeta",
         summary="Mean over items of an item's own F; beta above 1 leans to recall.",
-        definition="mean over items of tp / (tp + alpha fp + (1 - alpha) fn),"
-        " with alpha = 1 / (1 + beta^2)",
+        definition="mean over items of tp / (tp + alpha fp + (1 - alpha) fn), with alpha = 1 / (1 + beta^2)",
         source="van Heusden et al. 2022",
         formula=item_f1,
         formula_of_beta=item_fbeta,
     )
     yield higher(
         "jaccard_index",
-        summary="Mean over items of the overlap of an item's two clusters, relative to their"
-        " union.",
+        summary="Mean over items of the overlap of an item's two clusters, relative to their union.",
         definition="mean over items of tp / (tp + fp + fn)",
         formula=jaccard_index,
     )
@@ -259,15 +256,13 @@ def scores() -> Iterator[Metric]:
     )
     yield lower(
         "over_merge_rate",
-        summary="Mean over items of the share of an item's predicted cluster that does not belong"
-        " with it.",
+        summary="Mean over items of the share of an item's predicted cluster that does not belong with it.",
         definition="mean over items of fp / (tp + fp)",
         formula=over_merge_rate,
     )
     yield lower(
         "under_merge_rate",
-        summary="Mean over items of the share of an item's true cluster that was not found with"
-        " it.",
+        summary="Mean over items of the share of an item's true cluster that was not found with it.",
         definition="mean over items of fn / (tp + fn)",
         formula=under_merge_rate,
     )
@@ -287,16 +282,14 @@ def scores() -> Iterator[Metric]:
     )
     yield higher(
         "specificity",
-        summary="Mean over items of the share of what is truly apart from an item that was kept"
-        " apart.",
+        summary="Mean over items of the share of what is truly apart from an item that was kept apart.",
         definition="mean over items of tn / (tn + fp), 1 where nothing is truly apart",
         formula=specificity,
         uses_tn=True,
     )
     yield higher(
         "npv",
-        summary="Mean over items of the share of what was put apart from an item that is truly"
-        " apart.",
+        summary="Mean over items of the share of what was put apart from an item that is truly apart.",
         definition="mean over items of tn / (tn + fn), 1 where nothing was put apart",
         formula=npv,
         uses_tn=True,
@@ -305,8 +298,7 @@ def scores() -> Iterator[Metric]:
         "informedness",
         low=-1.0,
         summary="Mean over items of recall + specificity - 1, Youden's J.",
-        definition="mean over items of tp / (tp + fn) + tn / (tn + fp) - 1;"
-        " a rate of an empty set is 1",
+        definition="mean over items of tp / (tp + fn) + tn / (tn + fp) - 1; a rate of an empty set is 1",
         formula=informedness,
         uses_tn=True,
     )
@@ -314,8 +306,7 @@ def scores() -> Iterator[Metric]:
         "markedness",
         low=-1.0,
         summary="Mean over items of precision + negative predictive value - 1.",
-        definition="mean over items of tp / (tp + fp) + tn / (tn + fn) - 1;"
-        " a rate of an empty set is 1",
+        definition="mean over items of tp / (tp + fp) + tn / (tn + fn) - 1; a rate of an empty set is 1",
         formula=markedness,
         uses_tn=True,
     )

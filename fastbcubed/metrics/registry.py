@@ -18,9 +18,7 @@ __all__ = ["DEFAULT", "FAMILIES", "METRICS", "REFERENCES", "Metric", "lifted", "
 
 _MODULES = (pointwise, bcubed, elm)
 
-METRICS: dict[str, Metric] = {
-    metric.name: metric for module in _MODULES for metric in module.scores()
-}
+METRICS: dict[str, Metric] = {metric.name: metric for module in _MODULES for metric in module.scores()}
 
 FAMILIES = tuple(dict.fromkeys(metric.family for metric in METRICS.values()))
 

@@ -10,22 +10,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastbcubed.errors import ColumnError, IdTypeError
+from fastbcubed.errors import ColumnError, IdTypeError, first_few
 
 __all__ = [
+    "CONVERSION",
+    "codes_of",
+    "convert",
+    "from_numpy",
     "from_stream",
     "id_kind",
-    "integer_view",
+    "is_null",
     "is_pandas",
     "join_pieces",
     "plain_type",
     "split_tuples",
     "storage_of",
+    "table_of",
     "to_arrow",
+    "to_numpy",
     "wide_type",
 ]
 
-_CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError, UnicodeError)
+#: What a conversion to Arrow may raise.
+CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
 def is_pandas(values: object, *names: str) -> bool:
@@ -48,7 +55,7 @@ def from_stream(values: Any) -> pa.ChunkedArray | None:
 
 
 def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
-    """Convert a one-dimensional array of any library to Arrow.
+    """Convert a one-dimensional array of any library to Arrow; what cannot be converted is an IdTypeError.
 
     NumPy integers and Arrow data are not copied; NaN in objects and in pandas is null.
 
@@ -60,17 +67,30 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
         What the values are, for messages.
     """
     try:
-        return _to_arrow(values, where)
+        return convert(values, where)
     except (ColumnError, IdTypeError):
         raise
-    except _CONVERSION as error:
+    except OverflowError as error:
         raise IdTypeError(
-            f"{where} cannot be read as one column of integers or strings: {error}. "
+            f"{where} has integers that one 64-bit type, int64 or uint64, cannot hold. Cast them to str."
+        ) from error
+    except CONVERSION as error:
+        raise IdTypeError(
+            f"{where} cannot be read as one column: {str(error)[:200]}. "
             "Give all values one type, for example str."
         ) from error
 
 
-def _to_arrow(values: Any, where: str) -> pa.ChunkedArray:
+def convert(values: Any, where: str) -> pa.ChunkedArray:
+    """Convert as `to_arrow` does, but let the errors of the conversion (`CONVERSION`) pass.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Array, Series, Index, list or Arrow exporter; never a table.
+    where : str
+        What the values are, for messages.
+    """
     if is_pandas(values, "DataFrame") or isinstance(values, (Mapping, pa.Table, pa.RecordBatch)):
         raise ColumnError(
             f"{where} should be one column, but a table of type {type(values).__name__} was given. "
@@ -84,7 +104,7 @@ def _to_arrow(values: Any, where: str) -> pa.ChunkedArray:
     if is_pandas(series, "Index"):
         series = series.to_series()
     if is_pandas(series, "Series", "Categorical") or hasattr(series, "__arrow_array__"):
-        return _chunked(pa.array(series, from_pandas=True))
+        return _from_objects(series, where)
     if isinstance(values, pa.Array):
         return pa.chunked_array([values])
     if isinstance(values, np.ndarray):
@@ -93,11 +113,7 @@ def _to_arrow(values: Any, where: str) -> pa.ChunkedArray:
         if pa.types.is_struct(streamed.type):
             raise ColumnError(f"{where} should be one column, but a table was given.")
         return streamed
-    listed = values if isinstance(values, list) else list(values)
-    try:
-        return _chunked(pa.array(listed, from_pandas=True))
-    except OverflowError:
-        return _chunked(pa.array(listed, type=pa.uint64(), from_pandas=True))
+    return _from_objects(values if isinstance(values, list) else list(values), where)
 
 
 def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
@@ -106,22 +122,46 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
             f"{where} should be one-dimensional, but has shape {values.shape}. Pass one column."
         )
     if values.dtype.kind == "O":
-        return _to_arrow(values.tolist(), where)
+        return _from_objects(values.tolist(), where)
+    if values.dtype.kind in "biuf":
+        mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+        return _chunked(from_numpy(np.ma.getdata(values), mask))
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
-    if values.dtype.kind == "f":  # refused as an id, fine as a weight: no search for NaN
-        return _chunked(pa.array(values))
     return _chunked(pa.array(values, from_pandas=True))
+
+
+def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
+    """Convert Python objects in a list or in pandas; Arrow would make one value of "a" and b"a"."""
+    try:
+        data = _chunked(pa.array(values, from_pandas=True))
+    except OverflowError:
+        data = _chunked(pa.array(values, type=pa.uint64(), from_pandas=True))
+    kind = plain_type(data.type)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        if text := [value for value in values if isinstance(value, str)]:
+            raise IdTypeError(
+                f"{where} mixes bytes and text: {len(text)} of {len(data)} values are text (first: "
+                f"{first_few(text)}). Give all values one type, for example str."
+            )
+    return data
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
-def split_tuples(values: Any) -> list[list[Any]] | None:
+def split_tuples(values: Any, where: str) -> list[list[Any]] | None:
     """Return the parts of a list of tuples, position by position; None if it is no such list.
 
     A missing tuple (None) gives a missing value in every part.
+
+    Parameters
+    ----------
+    values : object
+        What may be a list of tuples.
+    where : str
+        What it is, for messages.
     """
     if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
         values = values.tolist()
@@ -132,9 +172,11 @@ def split_tuples(values: Any) -> list[list[Any]] | None:
         return None
     missing = (None,) * len(example)
     rows = [missing if value is None else value for value in values]
-    if any(not isinstance(row, tuple) or len(row) != len(example) for row in rows):
+    others = [row for row in rows if not isinstance(row, tuple) or len(row) != len(example)]
+    if others:
         raise IdTypeError(
-            f"Composite ids should all be tuples of {len(example)} values, as the first is; some are not."
+            f"{where}: composite ids should all be tuples of {len(example)} values, as the first is, but "
+            f"{len(others)} of {len(rows)} are not (first: {first_few(others)})."
         )
     return [list(part) for part in zip(*rows, strict=True)]
 
@@ -231,12 +273,97 @@ def wide_type(kind: pa.DataType) -> pa.DataType:
     return pa.large_binary() if pa.types.is_fixed_size_binary(kind) else kind
 
 
-def integer_view(array: pa.Array) -> np.ndarray:
-    """Return an Arrow integer array as NumPy, of its own width, not copied; nulls are garbage."""
-    dtype = np.dtype(array.type.to_pandas_dtype())
-    buffer = array.buffers()[1]
+def table_of(columns: Mapping[str, Any]) -> pa.Table:
+    """Return a table of Arrow or NumPy columns, made without pandas.
+
+    Examples
+    --------
+    >>> table_of({"n": np.arange(2)}).column_names
+    ['n']
+    """
+    return pa.table({name: from_numpy(c) if isinstance(c, np.ndarray) else c for name, c in columns.items()})
+
+
+def from_numpy(values: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
+    """Return numbers or booleans as Arrow, of their own width; contiguous numbers are not copied.
+
+    Unlike `pyarrow.array` this does not import pandas.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of shape (n,)
+        Integers, floats or booleans.
+    mask : numpy.ndarray of bool, shape (n,), optional
+        Which are null.
+
+    Examples
+    --------
+    >>> from_numpy(np.arange(3), np.array([False, True, False])).to_pylist()
+    [0, None, 2]
+    """
+    native = values.astype(values.dtype.newbyteorder("="), copy=False)
+    data = np.require(native, requirements=["C", "A"])
+    kind = pa.from_numpy_dtype(data.dtype)
+    if data.dtype == np.bool_:
+        data = np.packbits(data, bitorder="little")
+    valid = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(data)])
+
+
+def to_numpy(array: pa.Array) -> np.ndarray:
+    """Return Arrow numbers or booleans as NumPy, of their own width; what stands for nulls is arbitrary.
+
+    Numbers are not copied, and the result is read-only. Unlike Arrow's own this does not import pandas.
+
+    Parameters
+    ----------
+    array : pyarrow.Array of shape (n,)
+        Integers, floats or booleans.
+    """
+    dtype, buffer = np.dtype(array.type.to_pandas_dtype()), array.buffers()[1]
     if len(array) == 0 or buffer is None:
-        return np.zeros(len(array), dtype=dtype)
-    view = np.frombuffer(buffer, dtype=dtype, count=len(array), offset=array.offset * dtype.itemsize)
+        view = np.zeros(len(array), dtype=dtype)
+    elif dtype == np.bool_:
+        view = _bits(buffer, array.offset, len(array))
+    else:
+        view = np.frombuffer(buffer, dtype=dtype, count=len(array), offset=array.offset * dtype.itemsize)
     view.flags.writeable = False
     return view
+
+
+def codes_of(array: pa.DictionaryArray) -> np.ndarray:
+    """Return the codes of a dictionary array, which are arbitrary where they are null.
+
+    Codes beyond the dictionary, which Arrow does not look for, raise pyarrow.ArrowInvalid.
+
+    Parameters
+    ----------
+    array : pyarrow.DictionaryArray of shape (n,)
+        Or a slice of one.
+    """
+    bounds = pc.min_max(array.indices).as_py()
+    if bounds["max"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(array.dictionary):
+        raise pa.ArrowInvalid("a code is not in the dictionary")
+    codes = to_numpy(array.indices)
+    return codes.view(np.int64) if codes.dtype == np.uint64 else codes
+
+
+def is_null(array: pa.Array) -> np.ndarray:
+    """Return which values of an array with a validity bitmap, or without nulls, are null.
+
+    Parameters
+    ----------
+    array : pyarrow.Array of shape (n,)
+        Of any type that marks nulls by bits; codes alone count for a dictionary.
+    """
+    buffer = array.buffers()[0]
+    if array.null_count == 0 or buffer is None:
+        return np.full(len(array), pa.types.is_null(array.type))
+    return ~_bits(buffer, array.offset, len(array))
+
+
+def _bits(buffer: pa.Buffer, offset: int, n: int) -> np.ndarray:
+    first = offset // 8
+    data = np.frombuffer(buffer, dtype=np.uint8, count=-(-(offset + n) // 8) - first, offset=first)
+    skipped = offset % 8
+    return np.unpackbits(data, count=skipped + n, bitorder="little")[skipped:].view(np.bool_)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.errors import ColumnError, IdTypeError
+from fastbcubed.errors import ColumnError, IdTypeError, NullError, first_few
 from fastbcubed.sources.arrays import (
     id_kind,
     is_pandas,
@@ -74,7 +74,9 @@ class Column:
         self.parts = tuple(map(_decoded, parts))
         self.kinds = tuple(id_kind(part.type, where) for part in self.parts)
         self.kind = self.kinds[0] if len(self.kinds) == 1 else "composite"
-        if len({len(part) for part in self.parts}) != 1:
+        if not self.parts:
+            raise ColumnError(f"An id needs a part, but there is none in {where}.")
+        if len({len(part) for part in self.parts}) > 1:
             lengths = ", ".join(str(len(part)) for part in self.parts)
             raise ColumnError(f"The parts of {where} differ in length: {lengths} rows.")
         self.plain = tuple(storage_of(part) for part in self.parts)
@@ -91,6 +93,15 @@ class Column:
         """Mask of the rows of which a part, or all, is null; None if there is no such row."""
         masks = [mask for mask in map(null_mask, self.plain) if mask is not None]
         return np.logical_or.reduce(masks) if masks else None
+
+    def refuse_nulls(self) -> None:
+        """Raise NullError if the column, which holds item ids, has a null."""
+        nulls = self.null_rows
+        if nulls is not None:
+            raise NullError(
+                f"{np.count_nonzero(nulls)} of {len(nulls)} item ids are null in {self.where} (first rows: "
+                f"{first_few(np.flatnonzero(nulls)[:4].tolist())}). Drop these rows, or give each item an id."
+            )
 
     def keys(self, pool: Pool | None = None) -> np.ndarray:
         """Return an int64 per row; two are equal if and only if the values are equal.
@@ -162,7 +173,7 @@ class Column:
         if not isinstance(values, (tuple, list)) or len(values) != len(self.parts):
             raise IdTypeError(
                 f"{self.where} has {len(self.parts)} parts ({self.name}), so an id of it is a "
-                f"tuple of {len(self.parts)} values, not {value!r}."
+                f"tuple of {len(self.parts)} values, not {first_few([value])}."
             )
         scalars = [as_scalar(one, part, self.where) for one, part in zip(values, self.plain, strict=True)]
         found = []
@@ -197,7 +208,7 @@ def as_column(values: Any, name: str, where: str = "") -> Column:
         parts = [values.get_level_values(level) for level in range(values.nlevels)]
         names = [f"{name}_{i}" if own is None else str(own) for i, own in enumerate(values.names)]
     else:
-        parts = split_tuples(values)
+        parts = split_tuples(values, where)
         names = [f"{name}_{i}" for i in range(len(parts or ()))]
     if parts is not None:
         return Column(names, [to_arrow(part, where) for part in parts], where)
@@ -207,5 +218,14 @@ def as_column(values: Any, name: str, where: str = "") -> Column:
     return Column(name, [to_arrow(values, where)], where)
 
 
+def _is_id(kind: pa.DataType) -> bool:
+    try:
+        return bool(id_kind(kind, ""))
+    except IdTypeError:
+        return False
+
+
 def _decoded(part: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not len(part) and not _is_id(part.type):  # what NumPy and pandas take for the type of nothing
+        return pa.chunked_array([], pa.int64())
     return storage_of(part) if pa.types.is_run_end_encoded(part.type) else part

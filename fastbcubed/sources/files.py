@@ -12,10 +12,9 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.errors import ColumnError, FastBCubedError, FileFormatError
-from fastbcubed.sources.arrays import join_pieces
+from fastbcubed.sources.arrays import from_numpy, join_pieces
 from fastbcubed.sources.tables import BaseRows, Rows
 
 __all__ = ["FileRows", "find_files", "open_files"]
@@ -224,7 +223,7 @@ class IpcFile:
 
 
 class CsvFile:
-    """One CSV file with a header, read as text at once; `read_text_types` finds the types."""
+    """One CSV file with a header, read as text at once."""
 
     form = "CSV"
 
@@ -276,6 +275,8 @@ class FileRows(BaseRows):
         self._folders = [_folder_values(file.path, root) for file in files]
         own = files[0].names
         super().__init__([*own, *(key for key in self._folders[0] if key not in own)], where)
+        typed = () if isinstance(files[0], CsvFile) else own
+        self.untyped = frozenset(self._names).difference(typed)
 
     def __len__(self) -> int:
         for file in self._files:
@@ -309,8 +310,7 @@ class FileRows(BaseRows):
 
     def _join(self, name: str, pieces: list[pa.ChunkedArray]) -> pa.ChunkedArray:
         joined = join_pieces(pieces, f"Column {name!r} in the files of {self.where}")
-        text = isinstance(self._files[0], CsvFile) or name in self._folders[0]
-        return read_text_types(joined) if text else joined
+        return read_integers(joined) if name in self.untyped else joined
 
 
 def _folder_values(path: str, root: str) -> dict[str, str | None]:
@@ -320,12 +320,15 @@ def _folder_values(path: str, root: str) -> dict[str, str | None]:
 
 
 def _constant(value: str | None, n_rows: int) -> pa.ChunkedArray:
-    codes = pa.array(np.zeros(n_rows, dtype=np.int8))
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, pa.array([value], pa.string()))])
+    text = b"" if value is None else value.encode(errors="surrogateescape")
+    offsets, valid = np.array([0, len(text)], dtype=np.int32), np.array([value is not None], dtype=np.uint8)
+    name = pa.StringArray.from_buffers(1, *map(pa.py_buffer, (offsets, text, valid)))
+    codes = from_numpy(np.zeros(n_rows, dtype=np.int8))
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, name)])
 
 
-def read_text_types(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text as int64 if all are whole numbers in usual form, else as float64, else as is.
+def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text as int64 if all are whole numbers in usual form, else as it is.
 
     "007" keeps the column text, so that no two different texts become one id.
 
@@ -335,7 +338,7 @@ def read_text_types(data: pa.ChunkedArray) -> pa.ChunkedArray:
         Column of a CSV file, or of folder names.
     """
     if pa.types.is_dictionary(data.type):
-        values = [read_text_types(pa.chunked_array([chunk.dictionary])) for chunk in data.chunks]
+        values = [read_integers(pa.chunked_array([chunk.dictionary])) for chunk in data.chunks]
         if not values or any(v.type != pa.int64() for v in values):
             return data
         return pa.chunked_array(
@@ -349,12 +352,5 @@ def read_text_types(data: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         numbers = data.cast(pa.int64())
     except pa.ArrowException:
-        pass
-    else:
-        return numbers if numbers.cast(data.type).equals(data) else data
-    if not pc.any(pc.match_substring_regex(data, "[^0-9+-]")).as_py():
-        return data  # digits that int64 cannot hold
-    try:
-        return data.cast(pa.float64())
-    except pa.ArrowException:
         return data
+    return numbers if numbers.cast(data.type).equals(data) else data

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fastbcubed.engines.pool import BLOCK, Pool, blocks
 from fastbcubed.kernels import hashing
-from fastbcubed.sources.arrays import integer_view, storage_of
+from fastbcubed.sources.arrays import codes_of, storage_of, to_numpy
 
 __all__ = ["Pairs", "Writer", "find_collision", "write_pairs"]
 
@@ -43,12 +43,15 @@ def _bytes_of(buffer: pa.Buffer | None) -> np.ndarray:
 
 
 def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
-    """Write the fingerprints of an Arrow array, no dictionary. Shapes: (n,), (6,), (n,), (n,)."""
+    """Write the fingerprints of an Arrow array, no dictionary. Shapes: (n,), (6,), (n,), (n,).
+
+    Text that is not UTF-8, which files and other libraries may bring, raises pyarrow.ArrowInvalid.
+    """
     kind = array.type
     if len(array) == 0:
         return
     if pa.types.is_integer(kind):
-        values = integer_view(array).astype(np.int64, copy=False)
+        values = to_numpy(array).astype(np.int64, copy=False)
         values.flags.writeable = False
         unsigned = bool(pa.types.is_uint64(kind))
         hashing.hash_integers(values, unsigned, words, first, second)
@@ -58,6 +61,8 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
         data = _bytes_of(array.buffers()[1])[array.offset * width :]
         hashing.hash_fixed(data, width, words, first, second)
         return
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        array.validate(full=True)
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         array = array.cast(pa.large_binary())  # copies this block only
         kind = array.type
@@ -91,7 +96,7 @@ def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
             if tables is None:
                 hash_array(rows, words, first[into], second[into])
             else:
-                codes = integer_view(rows.indices)
+                codes = codes_of(rows)
                 for table, out in zip(tables[chunk], (first, second), strict=True):
                     np.take(table, codes, out=out[into], mode="clip")
             at, chunk = end, chunk + 1

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import IdTypeError
-from fastbcubed.sources.arrays import integer_view, plain_type, storage_of
+from fastbcubed.sources.arrays import codes_of, plain_type, storage_of, to_numpy
+from fastbcubed.sources.validity import require_valid
 
 if TYPE_CHECKING:
     from fastbcubed.sources.columns import Column
@@ -25,21 +26,25 @@ ATTEMPTS = 8
 
 
 def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the keys of two columns, comparable with each other.
+    """Return the keys of two columns of item ids, comparable with each other; a null id raises.
 
     Parameters
     ----------
     a, b : Column
-        Ids of the two sides; both integer, both string, and so on.
+        Ids to be matched; both integer, both string, and so on.
     pool : Pool, optional
         Threads to use; one thread when absent.
     """
+    for column in (a, b):
+        column.refuse_nulls()
     keys = comparable_keys([a, b], pool)
     return keys[0], keys[1]
 
 
 def comparable_keys(columns: Sequence[Column], pool: Pool | None = None) -> list[np.ndarray]:
     """Return the keys of columns, equal across them exactly where the values are equal.
+
+    Text that is not UTF-8, and a code that is not in its dictionary, raise IdTypeError.
 
     Parameters
     ----------
@@ -49,16 +54,26 @@ def comparable_keys(columns: Sequence[Column], pool: Pool | None = None) -> list
         Threads to use; one thread when absent.
     """
     _check_kinds(columns)
-    with _some(pool) as threads:
-        plain = all(column.kind == "integer" for column in columns)
-        if plain and not _signs_clash(columns):
-            return [_read_only(_integer_keys(column.plain[0], threads)) for column in columns]
-        from fastbcubed.sources.fingerprints import find_collision, write_pairs  # imports numba
+    try:
+        with _some(pool) as threads:
+            return _keys(columns, threads)
+    except pa.ArrowInvalid:
+        for column in columns:
+            for part in column.plain:
+                require_valid(part, column.where)
+        raise
 
-        for seed in range(ATTEMPTS):
-            written = [write_pairs(column.plain, seed, threads) for column in columns]
-            if not find_collision([pair for _, pairs in written for pair in pairs], threads):
-                return [_read_only(keys) for keys, _ in written]
+
+def _keys(columns: Sequence[Column], threads: Pool) -> list[np.ndarray]:
+    plain = all(column.kind == "integer" for column in columns)
+    if plain and not _signs_clash(columns):
+        return [_read_only(_integer_keys(column.plain[0], threads)) for column in columns]
+    from fastbcubed.sources.fingerprints import find_collision, write_pairs  # imports numba
+
+    for seed in range(ATTEMPTS):
+        written = [write_pairs(column.plain, seed, threads) for column in columns]
+        if not find_collision([pair for _, pairs in written for pair in pairs], threads):
+            return [_read_only(keys) for keys, _ in written]
     raise IdTypeError(  # cannot happen by chance
         f"{columns[0].where}: values collide under all {ATTEMPTS} hash functions. Use integer ids."
     )
@@ -83,10 +98,12 @@ def _check_kinds(columns: Sequence[Column]) -> None:
     known = [c for c in columns if len(c) and not all(_all_null(part) for part in c.plain)]
     for column in known[1:]:
         if column.kinds != known[0].kinds:
-            types = [" and ".join(str(p.type) for p in c.parts) for c in (known[0], column)]
+            found = [
+                f"{' and '.join(str(part.type) for part in c.parts)} in {c.where}" for c in (known[0], column)
+            ]
             raise IdTypeError(
-                f"{known[0].where} is of type {types[0]}, but {column.where} of type {types[1]}. "
-                "Ids of different kinds never match: cast one side to the type of the other."
+                f"Ids of different types never match: {', but '.join(found)}. "
+                "To match them, cast one side to the type of the other."
             )
 
 
@@ -119,7 +136,7 @@ def _integer_keys(part: pa.ChunkedArray, pool: Pool) -> np.ndarray:
     chunks = part.chunks
     dictionary = pa.types.is_dictionary(part.type)
     if len(chunks) == 1 and not dictionary:
-        view = integer_view(chunks[0])
+        view = to_numpy(chunks[0])
         if view.dtype.itemsize == 8:
             return view.view(np.int64)
     keys = np.empty(len(part), dtype=np.int64)
@@ -129,8 +146,8 @@ def _integer_keys(part: pa.ChunkedArray, pool: Pool) -> np.ndarray:
         table = None
         if dictionary:
             values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
-            table = integer_view(values).astype(np.int64) if len(values) else np.zeros(1, np.int64)
-        view = integer_view(chunk.indices if dictionary else chunk)
+            table = to_numpy(values).astype(np.int64) if len(values) else np.zeros(1, np.int64)
+        view = codes_of(chunk) if dictionary else to_numpy(chunk)
         tasks += [
             (view[start:stop], table, keys[offset + start : offset + stop])
             for start, stop in blocks(len(view))

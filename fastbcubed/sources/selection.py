@@ -8,8 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastbcubed.errors import IdTypeError
-from fastbcubed.sources.arrays import id_kind, plain_type, storage_of, wide_type
+from fastbcubed.errors import IdTypeError, first_few
+from fastbcubed.sources.arrays import (
+    from_numpy,
+    id_kind,
+    is_null,
+    plain_type,
+    storage_of,
+    to_numpy,
+    wide_type,
+)
 
 __all__ = ["as_scalar", "combined", "equal_mask", "null_mask", "take_rows", "without_views"]
 
@@ -21,18 +29,21 @@ def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
         return None
     masks = []
     for chunk in part.chunks:
-        mask = _to_bool(pc.is_null(chunk))
+        mask = is_null(chunk)
         if dictionary and chunk.dictionary.null_count:
-            missing = _to_bool(pc.is_null(chunk.dictionary))
-            codes = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False)
-            mask = mask | missing[codes]
+            mask |= by_code(is_null(chunk.dictionary), chunk)
         masks.append(mask)
     combined = np.concatenate(masks)
     return combined if combined.any() else None
 
 
-def _to_bool(array: pa.Array) -> np.ndarray:
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=bool)
+def by_code(mask: np.ndarray, chunk: pa.DictionaryArray) -> np.ndarray:
+    """Return for each row what a mask of the dictionary's values says of its code; False if that is null."""
+    if not len(mask):
+        return np.zeros(len(chunk), dtype=bool)
+    codes = to_numpy(chunk.indices)
+    found = np.take(mask, codes.astype(np.int64, copy=False), mode="clip")  # codes of nulls are arbitrary
+    return found & ~is_null(chunk)
 
 
 def combined(data: pa.ChunkedArray) -> pa.Array:
@@ -89,18 +100,17 @@ def take_rows(part: pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
         return taken
     back = np.empty(len(rows), dtype=np.int64)
     back[order] = np.arange(len(rows))
-    return taken.take(pa.array(back))
+    return taken.take(from_numpy(back))
 
 
 def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
     kind = chunk.type
     if not is_view(kind):
         (widened,) = without_views(pa.chunked_array([chunk])).chunks
-        return widened.take(pa.array(rows))
+        return widened.take(from_numpy(rows))
     validity, views, *data = chunk.buffers()  # take the views as 16 bytes each, with their data
-    fixed = pa.Array.from_buffers(pa.binary(16), len(chunk), [validity, views], offset=chunk.offset).take(
-        pa.array(rows)
-    )
+    fixed = pa.Array.from_buffers(pa.binary(16), len(chunk), [validity, views], offset=chunk.offset)
+    fixed = fixed.take(from_numpy(rows))
     taken = pa.Array.from_buffers(kind, len(fixed), [*fixed.buffers(), *data], offset=fixed.offset)
     return taken.cast(wide_type(kind))
 
@@ -112,9 +122,11 @@ def as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
     expected: type = {"integer": int, "string": str, "binary": bytes}[id_kind(plain, where)]
     value = getattr(value, "bytes", value) if expected is bytes else value  # uuid.UUID
     if not isinstance(value, expected) or isinstance(value, bool):
-        raise IdTypeError(f"{where} is of type {part.type}, so {value!r} cannot be in it.")
+        raise IdTypeError(f"{first_few([value])} cannot be in {where}, of type {part.type}.")
     try:
         return pa.scalar(value, type=plain)
+    except UnicodeEncodeError as error:
+        raise IdTypeError(f"{first_few([value])} is not in {where}: it is no valid text.") from error
     except (pa.ArrowException, OverflowError):
         return pa.scalar(None, type=plain)  # an integer too wide, bytes of another length
 
@@ -130,11 +142,7 @@ def equal_mask(data: pa.ChunkedArray, scalar: pa.Scalar) -> np.ndarray:
         if is_view(values.type):
             wide = wide_type(values.type)
             values, scalar = values.cast(wide), pa.scalar(scalar.as_py(), wide)
-        mask = _to_bool(pc.fill_null(pc.equal(values, scalar), False))
-        if pa.types.is_dictionary(chunk.type):
-            codes = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False)
-            mask = (mask[codes] if len(mask) else np.zeros(len(codes), dtype=bool)) & ~_to_bool(
-                pc.is_null(chunk)
-            )
-        masks.append(mask)
+        equal = pc.equal(values, scalar)
+        mask = to_numpy(equal) & ~is_null(equal)
+        masks.append(by_code(mask, chunk) if pa.types.is_dictionary(chunk.type) else mask)
     return np.concatenate(masks)

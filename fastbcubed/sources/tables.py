@@ -7,10 +7,20 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from fastbcubed.errors import ColumnError, WeightError
-from fastbcubed.sources.arrays import from_stream, is_pandas, to_arrow
+from fastbcubed.errors import ColumnError, OptionError, WeightError, first_few
+from fastbcubed.sources.arrays import (
+    CONVERSION,
+    convert,
+    from_stream,
+    is_null,
+    is_pandas,
+    to_arrow,
+    to_numpy,
+)
 from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.validity import require_valid
 
 __all__ = [
     "ArrowRows",
@@ -19,6 +29,8 @@ __all__ = [
     "Rows",
     "as_rows",
     "choose_columns",
+    "column_names",
+    "is_array",
     "is_path",
     "read_columns",
     "weight_array",
@@ -27,14 +39,19 @@ __all__ = [
 #: A column, or the columns of a composite id.
 ColumnName = str | list[str]
 
+#: Text that Arrow reads as a number.
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])$"
+
 
 class Rows(Protocol):
     """A table whose columns are converted or read when asked for; the attributes of a clustering.
 
-    `where` says what it is, for messages: a path, or "the truth".
+    `where` says what it is, for messages: a path, or "the truth"; `untyped` names the columns that are
+    text for want of a type (CSV, names of folders), in which numbers may be written in any way.
     """
 
     where: str
+    untyped: frozenset[str]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,6 +69,8 @@ class Rows(Protocol):
 class BaseRows:
     """What all rows share: looking up names, and refusing unknown or repeated ones."""
 
+    untyped: frozenset[str] = frozenset()
+
     def __init__(self, names: Iterable[Any], where: str) -> None:
         self._names = tuple(map(str, names))
         self.where = where
@@ -62,16 +81,18 @@ class BaseRows:
         return self._names
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Read one column."""
-        return self.columns([name])[0]
+        """Read one column; text that is not UTF-8 raises IdTypeError."""
+        data = self.columns([name])[0]
+        require_valid(data, f"column {name!r} of {self.where}")
+        return data
 
     def columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Read columns, several at once where that is cheaper; unknown names raise ColumnError."""
         for name in names:
             count = self._names.count(name)
             if count != 1:
-                fault = "has no column" if count == 0 else f"has {count} columns named"
-                raise ColumnError(f"{self.where} {fault} {name!r}; its columns are {', '.join(self._names)}.")
+                fault = "is no column" if count == 0 else f"are {count} columns named"
+                raise ColumnError(f"There {fault} {name!r} in {self.where} ({_listed(self._names)}).")
         return self._read(names)
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
@@ -135,6 +156,16 @@ class PandasRows(BaseRows):
         return read
 
 
+def _listed(names: Sequence[str]) -> str:
+    return f"columns: {', '.join(names)}" if names else "which has none"
+
+
+def is_array(values: object) -> bool:
+    """Say whether `values` may be a column in a dict of columns: it has a length, and is no text or set."""
+    sized = hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0
+    return sized and not isinstance(values, (str, bytes, set, frozenset, Mapping))
+
+
 def is_path(source: object) -> bool:
     """Say whether `source` names files."""
     return isinstance(source, str) or hasattr(source, "__fspath__")
@@ -177,7 +208,7 @@ def as_rows(source: Any, where: str) -> Rows | None:
 def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
     lengths = {}
     for name, values in source.items():
-        if not hasattr(values, "__len__") or isinstance(values, (str, bytes, set, frozenset)):
+        if not is_array(values):
             raise ColumnError(
                 f"{where} was given as a dict of columns, but {name!r} is not an array or list."
             )
@@ -189,6 +220,27 @@ def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
             + "."
         )
     return ArrayRows(source, next(iter(lengths.values()), 0), where)
+
+
+def column_names(names: Any, argument: str) -> list[str]:
+    """Return the column, or the columns of a composite id, that an argument names.
+
+    Parameters
+    ----------
+    names : object
+        What was given; anything but a name or a list of different names raises OptionError.
+    argument : str
+        The name of the argument.
+    """
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
+        raise OptionError(
+            f"{argument} is the name of a column, or a list of names that make a composite id, not "
+            f"{type(names).__name__} ({first_few([names])})."
+        )
+    if len(set(listed)) < len(listed):
+        raise OptionError(f"{argument} names the same column twice: {first_few(listed)}.")
+    return listed
 
 
 def choose_columns(rows: Rows, asked: Mapping[str, ColumnName], taken: str | None = None) -> list[list[str]]:
@@ -206,7 +258,7 @@ def choose_columns(rows: Rows, asked: Mapping[str, ColumnName], taken: str | Non
     taken : str, optional
         A further column that has another use.
     """
-    chosen = {part: [names] if isinstance(names, str) else names for part, names in asked.items()}
+    chosen = {part: column_names(names, part) for part, names in asked.items()}
     missing = [part for part, names in chosen.items() if names == [part] and part not in rows.names]
     if len(missing) == 1:
         used = {taken, *(name for names in chosen.values() for name in names)}
@@ -217,15 +269,14 @@ def choose_columns(rows: Rows, asked: Mapping[str, ColumnName], taken: str | Non
         wanted = " and no ".join(f"column {part!r}" for part in missing)
         hint = ", ".join(f"{part}=..." for part in missing)
         raise ColumnError(
-            f"{rows.where} has no {wanted}; its columns are {', '.join(rows.names)}. "
-            f"Name the right one with {hint}."
+            f"There is no {wanted} in {rows.where} ({_listed(rows.names)}). Name the right one with {hint}."
         )
-    listed = list(chosen.values())
-    if listed[0] == listed[1]:
+    first, second = chosen.values()
+    if common := [name for name in first if name in second]:
         raise ColumnError(
-            f"{' and '.join(chosen)} are the same column of {rows.where}: {', '.join(listed[0])}."
+            f"{' and '.join(chosen)} are the same column of {rows.where}: {', '.join(common)}. Name two."
         )
-    return listed
+    return [first, second]
 
 
 def read_columns(
@@ -254,7 +305,9 @@ def read_columns(
             columns.append(Column(group, [data[name] for name in group], where))
     if weight is None:
         return columns, None
-    return columns, weight_array(data[weight], f"column {weight!r} of {rows.where}")
+    where = f"column {weight!r} of {rows.where}"
+    values = data[weight]
+    return columns, weight_array(_numbers(values, where) if weight in rows.untyped else values, where)
 
 
 def weight_array(values: Any, where: str) -> np.ndarray:
@@ -269,7 +322,14 @@ def weight_array(values: Any, where: str) -> np.ndarray:
     where : str
         What they are, for messages.
     """
-    data = to_arrow(values, where)
+    try:
+        data = convert(values, where)
+    except ColumnError as error:
+        raise WeightError(str(error)) from error
+    except CONVERSION as error:
+        raise WeightError(
+            f"{where} should be numbers, but cannot be read as such: {str(error)[:200]}."
+        ) from error
     numeric = pa.types.is_integer(data.type) or pa.types.is_floating(data.type)
     if not (numeric or pa.types.is_decimal(data.type) or pa.types.is_null(data.type)):
         raise WeightError(f"{where} should be numbers, but the type is {data.type}.")
@@ -283,11 +343,27 @@ def weight_array(values: Any, where: str) -> np.ndarray:
         data = data.cast(pa.float64(), safe=False)
     weights: np.ndarray
     if data.num_chunks == 1:
-        weights = data.chunk(0).to_numpy().view()
+        weights = to_numpy(data.chunk(0))
     else:
-        weights = np.concatenate([np.empty(0), *(chunk.to_numpy() for chunk in data.chunks)])
+        weights = np.concatenate([np.empty(0), *map(to_numpy, data.chunks)])
     weights.flags.writeable = False
     return weights
+
+
+def _numbers(text: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    """Read numbers from text, in whichever way they are written there."""
+    if not pa.types.is_string(text.type):
+        return text
+    try:
+        return text.cast(pa.float64())
+    except pa.ArrowInvalid as error:
+        matches = pc.match_substring_regex(text, NUMBER).to_pylist()
+        rows = np.flatnonzero([match is False for match in matches])
+        shown = [text[row].as_py() for row in rows[:4].tolist()]
+        raise WeightError(
+            f"{where} should be numbers, but {rows.size} of {len(text)} values are not (first: "
+            f"{first_few(shown)} in rows {first_few(rows[:4].tolist())})."
+        ) from error
 
 
 def _first_nulls(data: pa.ChunkedArray, limit: int = 3) -> list[int]:
@@ -295,7 +371,6 @@ def _first_nulls(data: pa.ChunkedArray, limit: int = 3) -> list[int]:
     start = 0
     for chunk in data.chunks:
         if chunk.null_count and len(rows) < limit:
-            mask = chunk.is_null().to_numpy(zero_copy_only=False)
-            rows += (np.flatnonzero(mask)[: limit - len(rows)] + start).tolist()
+            rows += (np.flatnonzero(is_null(chunk))[: limit - len(rows)] + start).tolist()
         start += len(chunk)
     return rows

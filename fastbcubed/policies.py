@@ -1,0 +1,106 @@
+"""Policies: what happens to items that are missing somewhere; and coverage, how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastbcubed.errors import OptionError, first_few
+
+__all__ = ["Coverage", "Policies"]
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What happens to items that are missing somewhere; every result states them.
+
+    Attributes
+    ----------
+    truth, prediction : str
+        For items that only this side has: "drop", "raise" or "singleton", for the prediction also
+        "outside".
+    nulls : {"raise", "singleton", "drop"}
+        For items whose cluster is null.
+    duplicates : {"raise", "drop"}
+        For rows that are the same as an earlier one.
+    noise : object
+        The label, if any, whose items are alone.
+    """
+
+    truth: str = "drop"
+    prediction: str = "drop"
+    nulls: str = "raise"
+    duplicates: str = "raise"
+    noise: Any = None
+
+    @classmethod
+    def of(cls, unmatched: str | Mapping[str, str], nulls: str, duplicates: str, noise: Any) -> Policies:
+        """Check the arguments of `evaluate` and fill in what they leave open."""
+        sides = {"truth": "drop", "prediction": "drop"}
+        if isinstance(unmatched, str):
+            sides = dict.fromkeys(sides, unmatched)
+            if unmatched == "outside":
+                sides["truth"] = "singleton"
+        elif isinstance(unmatched, Mapping):
+            if strange := set(unmatched) - set(sides):
+                raise OptionError(
+                    f"unmatched has the keys {first_few(sorted(map(str, strange)))}; "
+                    'it takes "truth" and "prediction"'
+                )
+            sides |= unmatched
+            if sides["prediction"] == "outside" and "truth" not in unmatched:
+                sides["truth"] = "singleton"
+        else:
+            raise OptionError(f"unmatched is a policy or a dict of two, not {unmatched!r}")
+        known = ("drop", "raise", "singleton")
+        _check("unmatched['truth']", sides["truth"], known)
+        _check("unmatched['prediction']", sides["prediction"], (*known, "outside"))
+        _check("nulls", nulls, ("raise", "singleton", "drop"))
+        _check("duplicates", duplicates, ("raise", "drop"))
+        return cls(sides["truth"], sides["prediction"], nulls, duplicates, noise)
+
+
+def _check(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How far the two sides have the same items, before any policy; weights are NaN if not known.
+
+    Attributes
+    ----------
+    n_common, n_truth_only, n_prediction_only : int
+        Items on both sides, and on one of them.
+    weight_common, weight_truth_only, weight_prediction_only : float
+        Their weight; their number where there are no weights.
+    n_null : int
+        Rows, of both sides, whose cluster is null.
+    n_noise : int
+        Rows, of both sides, with the noise label.
+    n_duplicates : int
+        Rows, of both sides, dropped since they repeat an earlier one.
+    """
+
+    n_common: int
+    n_truth_only: int
+    n_prediction_only: int
+    weight_common: float
+    weight_truth_only: float
+    weight_prediction_only: float
+    n_null: int = 0
+    n_noise: int = 0
+    n_duplicates: int = 0
+
+    @property
+    def truth_coverage(self) -> float:
+        """Share of the weight of the truth whose items the prediction has."""
+        known = self.weight_common + self.weight_truth_only
+        return self.weight_common / known if known else 1.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether both sides have the same items."""
+        return not (self.n_truth_only or self.n_prediction_only)

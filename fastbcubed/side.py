@@ -1,0 +1,146 @@
+"""One side while it is aligned: keys of its labels, which rows are special, which repeat others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.clustering import Clustering
+from fastbcubed.engines.pool import Pool
+from fastbcubed.errors import DuplicateItemError, IdTypeError, NullError, OverlapError, first_few
+from fastbcubed.policies import Policies
+from fastbcubed.sources.columns import Column
+
+__all__ = ["Mask", "Rows", "Side", "either", "only", "require_known_type"]
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Side:
+    """One clustering while it is aligned: keys of its labels, and which rows are special."""
+
+    def __init__(self, clustering: Clustering, policies: Policies, pool: Pool, null_is_absent: bool) -> None:
+        self.clustering = clustering
+        self.policies = policies
+        self.labels = clustering.labels.keys(pool)
+        self.n_duplicates = 0
+        nulls = clustering.labels.null_rows
+        self.n_null = 0 if nulls is None else int(nulls.sum())
+        self.absent: Mask | None = None
+        self.alone: Mask | None = None
+        if nulls is not None and self.n_null:
+            if null_is_absent or policies.nulls == "drop":
+                self.absent = nulls
+            elif policies.nulls == "singleton":
+                self.alone = nulls
+            else:
+                where = clustering.items
+                rows = np.flatnonzero(nulls)[:4]
+                named = rows.tolist() if where is None else where.take(rows).to_pylist()
+                raise NullError(
+                    f"{self.n_null} of {len(clustering)} items of {clustering.name} have a null in "
+                    f"{clustering.labels.name!r} ({'rows' if where is None else 'items'} "
+                    f'{first_few(named)}). Pass nulls="singleton" to take each as a cluster of its '
+                    'own, or nulls="drop" to leave them out.'
+                )
+        self.n_noise = 0
+        if policies.noise is not None:
+            rows = _rows_of_noise(clustering.labels, policies.noise)
+            self.n_noise = int(rows.size)
+            if rows.size:
+                noise = np.zeros(len(clustering), np.bool_)
+                noise[rows] = True
+                self.alone = either(self.alone, noise)
+
+    def aligned(self, rows: Rows | None) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
+        """Return keys, lacking and alone by aligned row."""
+        if rows is None:
+            return self.labels, self.absent, self.alone
+        missing = rows < 0
+        keys = self.labels[rows]
+        alone = None if self.alone is None else self.alone[rows] & ~missing
+        lacks: Mask | None = missing if missing.any() else None
+        if self.absent is not None:
+            lacks = missing | self.absent[rows]
+        return keys, lacks, alone
+
+    def take_items(self, rows: Rows) -> list[Any]:
+        """Return the ids of a few rows, for a message."""
+        items = self.clustering.items
+        return rows.tolist() if items is None else items.take(rows).to_pylist()
+
+    def _some(self, rows: Rows) -> str:
+        """Return the items of the first few of these rows, for a message."""
+        items = self.take_items(np.sort(rows)[:16])
+        return first_few({repr(item): item for item in items}.values())
+
+    def without_repeats(self, keys: NDArray[np.int64]) -> Rows:
+        """Return the rows that remain when those that repeat an earlier one are dropped, or raise."""
+        order = np.argsort(keys, kind="stable")
+        again = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
+        begins = np.ones(keys.size, np.bool_)
+        begins[again] = False
+        first = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
+        rows, firsts = order[again], first[again]
+        differ = self.labels[rows] != self.labels[firsts]
+        for mask in (self.absent, self.alone):
+            if mask is not None:
+                differ |= mask[rows] != mask[firsts]
+        name = self.clustering.name
+        if differ.any():
+            items = np.unique(firsts[differ])
+            raise OverlapError(
+                f"{items.size} of {np.count_nonzero(begins)} items of {name} are in more than one cluster "
+                f"({self._some(items)}). A partition has every item in one cluster: choose one for each, or "
+                "check that the item column is the right one."
+            )
+        weight = self.clustering.weight
+        if weight is not None and (other := weight[rows] != weight[firsts]).any():
+            raise DuplicateItemError(
+                f"{np.count_nonzero(other)} of {keys.size} rows of {name} repeat an earlier row with another "
+                f"weight ({self._some(rows[other])}). Give each item one weight."
+            )
+        if self.policies.duplicates == "raise":
+            raise DuplicateItemError(
+                f"{rows.size} of {keys.size} rows of {name} repeat an earlier row ({self._some(rows)}). "
+                'Pass duplicates="drop" to count each item once.'
+            )
+        self.n_duplicates = int(rows.size)
+        keep = np.ones(keys.size, np.bool_)
+        keep[rows] = False
+        return np.flatnonzero(keep)
+
+
+def require_known_type(noise: Any, *columns: Column) -> None:
+    """Raise if the noise label is of a type that neither side can hold."""
+    faults = []
+    for labels in columns:
+        try:
+            labels.find(noise)
+        except IdTypeError as error:
+            faults.append(error)
+    if len(faults) == len(columns):
+        raise faults[0]
+
+
+def _rows_of_noise(labels: Column, noise: Any) -> Rows:
+    """Return the rows with the noise label; a label of another type is on the other side alone."""
+    try:
+        return labels.find(noise)
+    except IdTypeError:
+        return np.empty(0, np.int64)
+
+
+def either(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Return the rows in `a` or in `b`; None is an empty mask."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a | b
+
+
+def only(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Return the rows in `a` and not in `b`."""
+    return a if a is None or b is None else a & ~b
