@@ -277,6 +277,8 @@ class Evaluation:
         """
         mask = subset_mask(which, self.kept_items(), self.contingency, "the subset")
         table = self._group(np.where(mask, 0, -1), 1, by_row=True)
+        if not table["weight"][0]:
+            raise SliceError("all items of the subset have weight 0, so it has no score")
         return Scores({m.name: float(table[m.name][0]) for m in self.metrics if m.name in table})
 
     def slices(

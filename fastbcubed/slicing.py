@@ -207,8 +207,6 @@ def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -
         mask[found] = True
     if not (mask & scored).any():
         raise SliceError(f"{name} has no scored item, so it has no score")
-    if not rows.weight[mask & scored].any():
-        raise SliceError(f"all items of {name} have weight 0, so it has no score")
     return np.asarray(mask & scored)
 
 

@@ -84,12 +84,24 @@ def test_columns_are_found() -> None:
     assert names(table("entity", "id", "w"), cluster="entity", weight="w") == ("id", "entity")
     assert names(row, item=["id", "item"], cluster="entity") == ("id, item", "entity")
     for ambiguous in (("id", "entity"), ("item", "id", "entity"), ("item",), ("cluster",)):
-        with pytest.raises(ColumnError, match=f"its columns are {', '.join(ambiguous)}"):
+        with pytest.raises(ColumnError, match=f"columns: {', '.join(ambiguous)}"):
             names(table(*ambiguous))
     with pytest.raises(ColumnError, match="no column 'name'"):
         names(row, item="name")
-    with pytest.raises(ColumnError, match="the same column"):
-        names(row, item="id", cluster="id")
+    for item in ("id", ["id", "item"], ["item", "id"]):
+        with pytest.raises(ColumnError, match="item and cluster are the same column of the table: id"):
+            names(row, item=item, cluster="id")
+    with pytest.raises(OptionError, match="item names the same column twice: 'id', 'id'"):
+        names(row, item=["id", "id"])
+    for wrong in (5, None, [], ("id", "item"), [1], {"id"}):
+        with pytest.raises(OptionError, match="item is the name of a column, or a list of names"):
+            names(row, item=wrong)
+        with pytest.raises(OptionError, match="cluster is the name"):
+            names(row, cluster=wrong)
+    with pytest.raises(ColumnError, match=r"in the table \(which has none\)"):
+        names(pd.DataFrame())
+    with pytest.raises(OptionError, match="weight is the name of a column of the table, not list"):
+        names(row, weight=[1.0])
 
 
 def test_composite_ids() -> None:
@@ -137,6 +149,11 @@ def test_from_dict() -> None:
     for wrong in ({"item": ["a"], "cluster": [1]}, {"a": {"b": 1}}):
         with pytest.raises(OptionError, match="use sets"):
             Clustering.from_dict(wrong)
+    for other in ([1], None, "a"):
+        with pytest.raises(OptionError, match="a dict from item to cluster, not"):
+            Clustering.from_dict(other)  # type: ignore[arg-type]
+    with pytest.raises(IdTypeError, match="the items of the clustering mixes bytes and text"):
+        Clustering.from_dict({"a": 1, b"a": 2})
 
 
 def test_from_clusters() -> None:
@@ -152,7 +169,10 @@ def test_from_clusters() -> None:
     assert named.labels.take(np.array([0, 2])).to_pylist() == ["x", "y"]
     assert len(Clustering.from_clusters([])) == 0
     with pytest.raises(OptionError, match="one is 5"):
-        Clustering.from_clusters([5])
+        Clustering.from_clusters([5])  # type: ignore[list-item]
+    for wrong in (5, None, "ab"):
+        with pytest.raises(OptionError, match="takes a list of clusters"):
+            Clustering.from_clusters(wrong)  # type: ignore[arg-type]
 
 
 def test_from_series() -> None:
@@ -216,6 +236,8 @@ def test_pairs_that_are_refused() -> None:
         Clustering.from_pairs(["a", None], ["b", "c"])
     with pytest.raises(IdTypeError, match="never match"):
         Clustering.from_pairs(["a"], [1])
+    with pytest.raises(ColumnError, match="the left items of the clustering should be"):
+        Clustering.from_pairs(None, None)
 
 
 def test_null_items_raise() -> None:
@@ -284,7 +306,7 @@ def test_series_of_different_index() -> None:
 
 def test_frames_are_not_labels() -> None:
     frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "c": [1, 2]})
-    with pytest.raises(ColumnError, match="its columns are a, b, c"):
+    with pytest.raises(ColumnError, match="columns: a, b, c"):
         read_pair(frame, [1, 2])
     with pytest.raises(ColumnError, match="collect"):
         read_pair(pl.LazyFrame({"item": [1], "cluster": [1]}), [1])
@@ -328,6 +350,20 @@ def test_one_table() -> None:
         read_pair("t", "p", table=rows, item=("a", "b"))
     with pytest.raises(FileFormatError, match="table="):
         read_pair("t", "p")
+    with pytest.raises(OptionError, match="cluster='t' has no use"):
+        read_pair("t", "p", table=rows, cluster="t")
+
+
+def test_names_of_columns_need_a_table() -> None:
+    labels, made = [1, 2], Clustering.from_table({"id": [1], "cluster": [1]}, item="id")
+    for sides in ((labels, labels), ({"a": 1}, {"a": 1}), (made, made)):
+        with pytest.raises(OptionError, match="cluster='k' names a column, but no table"):
+            read_pair(*sides, cluster="k")
+        with pytest.raises(OptionError, match="item='id' names a column, but no table"):
+            read_pair(*sides, item="id")
+    read_pair(made, table(id=[1], k=[1]), item="id", cluster="k")
+    for option in ({"weight": table(id=[1], w=[1.0])}, {"attributes": table(id=[1], w=[1.0])}):
+        read_pair(made, made, item="id", **option)  # there the name has a use
 
 
 def test_weights_by_name() -> None:
@@ -368,8 +404,22 @@ def test_weights_by_item() -> None:
         assert values.tolist() == [2.0, 1.0]
     with pytest.raises(WeightError, match="matched by item"):
         read_pair(truth, truth, weight=[1.0, 2.0])
-    with pytest.raises(WeightError, match="no item ids"):
+    with pytest.raises(WeightError, match=r"matched by item.* not int"):
+        read_pair(truth, truth, weight=5)
+    with pytest.raises(WeightError, match=r"a table .*no item ids"):
         read_pair([1], [1], weight=table(item=[1], weight=[1.0]))
+    with pytest.raises(WeightError, match=r"a dict .*no item ids"):
+        read_pair([1], [1], weight={0: 1.0})
+    for wrong in ({"a": 1.0, "b": "x"}, {"a": {1}, "b": {2}}):
+        with pytest.raises(WeightError, match="weight should be numbers"):
+            read_pair(truth, truth, weight=wrong)
+    for nulls in (
+        {"a": 1.0, None: 1.0},
+        table(item=["a", None], weight=[1.0, 1.0]),
+        pd.Series([1.0, 1.0], index=["a", None]),
+    ):
+        with pytest.raises(NullError, match=r"1 of 2 item ids are null in .*weight.*first rows: 1"):
+            read_pair(truth, truth, weight=nulls)
     with pytest.raises(WeightError, match="null"):
         read_pair(truth, truth, weight={"a": None, "b": 1.0})
 
@@ -381,8 +431,10 @@ def test_attributes() -> None:
     items, rows = pair.attribute_table
     assert items.take(np.array([0])).to_pylist() == ["b"]
     assert rows.column("country").to_pylist() == ["DE"]
-    with pytest.raises(ColumnError, match="no column 'id'"):
+    with pytest.raises(ColumnError, match="no column 'id' in the attributes"):
         read_pair(truth, truth, item="id", attributes=table(item=["b"]))
+    with pytest.raises(NullError, match="1 of 2 item ids are null in column 'id' of the attributes"):
+        read_pair(truth, truth, item="id", attributes=table(id=["b", None], country=["DE", "FR"]))
     pair = read_pair([1, 2], [1, 2], attributes={"country": ["DE", "FR"]})
     assert pair.truth.attributes is not None
     assert pair.truth.attributes.column("country").to_pylist() == ["DE", "FR"]
@@ -394,7 +446,7 @@ def test_attributes() -> None:
 
 def test_overlapping_dicts() -> None:
     several = {"a": {1, 2}, "b": {1}}
-    with pytest.raises(OverlapError, match="the truth"):
+    with pytest.raises(OverlapError, match=r"the truth .*choose one for each"):
         read_pair(several, several)
     assert len(read_pair(several, several, overlapping=True).truth) == 3
 

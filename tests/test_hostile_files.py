@@ -131,7 +131,8 @@ CSV = {
     "semicolons": (b"item;cluster\na;1\n", (ColumnError, "item;cluster", "item=")),
     "no header": (b"a,1\nb,1\n", (ColumnError, "a, 1", "item=")),
     "the same header twice": (b"item,item,cluster\na,b,1\n", (ColumnError, "2 columns named 'item'")),
-    "decimal points": (b"item,cluster\na,1.0\nb,1.0\nc,2.5\n", (IdTypeError, "'cluster'", "double")),
+    "decimal points": (b"item,cluster\na,1.0\nb,1.0\nc,2.5\n", SCORES),
+    "texts that look like floats": (b"item,cluster\na,12e4\nb,120000\nc,120000.0\n", (2 / 3, 1.0)),
     "numbers for names": (b"item,cluster\n1,1\n2,1\n", (IdTypeError, "int64", "string", "never match")),
 }
 

@@ -57,9 +57,15 @@ BAD_TYPES = {
     "int and bool": ([1, True, 2], "one type"),
     "category of both": (pd.Categorical(["a", 1, "a"]), "one type"),
     "object": ([object()] * 3, "one type"),
-    "beyond 64 bits": ([2**64, 1, 1], ""),
-    "int64 and uint64 at once": ([-1, 2**63, 1], ""),
+    "beyond 64 bits": ([2**64, 1, 1], "Cast them to str"),
+    "int64 and uint64 at once": ([-1, 2**63, 1], "Cast them to str"),
     "lone surrogate": (["\ud800", "a", "b"], ""),
+    "str and bytes": (["a", b"a", "b"], "mixes bytes and text: 2 of 3"),
+    "no UTF-8": (pa.array([b"\xff", b"\xfe", b"c"]).view(pa.string()), "2 of 3"),
+    "codes beyond the dictionary": (
+        pa.DictionaryArray.from_arrays(pa.array([0, 5, 1]), ["a", "b"], safe=False),
+        "1 of 3 codes",
+    ),
     "tuples of two lengths": ([("a", 1), ("a",), ("b", 1)], "tuples of 2"),
     "records": (np.array([(1, 2)] * 3, dtype=[("a", int), ("b", int)]), "one type"),
 }
@@ -261,6 +267,16 @@ def test_missing_and_ambiguous_columns() -> None:
         evaluate(TRUTH, PREDICTION, item=["item", "nope"])
     with refused(OptionError, "item", "tuple of 3"):
         evaluate(TRUTH, PREDICTION, item=("item", "item", "item"))
+    for names in (5, None, []):
+        with refused(OptionError, "item", "name of a column", repr(names)):
+            evaluate(TRUTH, PREDICTION, item=names)
+    with refused(OptionError, "item", "twice"):
+        evaluate(TRUTH, PREDICTION, item=["item", "item"])
+    with refused(ColumnError, "same column", "the truth", "cluster"):
+        evaluate(TRUTH, PREDICTION, item=["item", "cluster"])
+    for option in ({"item": "id"}, {"cluster": "label"}):
+        with refused(OptionError, "no table", *option.values()):
+            evaluate(LABELS, OTHER, **option)
     with refused(ColumnError, "same column", "the truth"):
         evaluate(TRUTH, PREDICTION, cluster="item")
     for twice in (
@@ -302,6 +318,28 @@ def test_what_is_no_clustering(given: Any) -> None:
         fb.metrics.f1([1, 1], given)
     with refused(ColumnError, "NoneType"):
         evaluate(None, [1, 1])
+
+
+def test_makers_of_clusterings() -> None:
+    for wrong in ([1], None, 5):
+        with refused(OptionError, "from_dict", "dict", type(wrong).__name__):
+            Clustering.from_dict(wrong)
+        with refused(OptionError, "from_series", "pandas Series", type(wrong).__name__):
+            Clustering.from_series(wrong)
+    for wrong in (5, None):
+        with refused(OptionError, "from_clusters", "list of clusters", type(wrong).__name__):
+            Clustering.from_clusters(wrong)
+        with refused(ColumnError, "left items", type(wrong).__name__):
+            Clustering.from_pairs(wrong, wrong)
+        with refused(ColumnError, "table", type(wrong).__name__, "from_labels"):
+            Clustering.from_table(wrong)
+        with refused(OptionError, "path", type(wrong).__name__):
+            Clustering.from_parquet(wrong)
+    for wrong in (["ab"], [None], [1]):
+        with refused(OptionError, "list of items", repr(wrong[0])):
+            Clustering.from_clusters(wrong)
+    with refused(ColumnError, "part"):
+        Clustering.from_dict({(): 1})
 
 
 def test_tables_and_labels_are_never_joined() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import uuid
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ from fastbcubed.errors import (
     ColumnError,
     FileFormatError,
     IdTypeError,
+    NullError,
     WeightError,
 )
 from fastbcubed.kernels import hashing
 from fastbcubed.sources import as_column, comparable_keys, fingerprints, key_pair, keys, read_table
+from fastbcubed.sources.arrays import from_numpy, is_null, to_numpy
 from fastbcubed.sources.files import open_files, read_integers
-from fastbcubed.sources.tables import weight_array
+from fastbcubed.sources.tables import as_rows, read_columns, weight_array
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 0]
 
@@ -193,8 +196,78 @@ def test_wide_unsigned_does_not_meet_negative(coded: bool) -> None:
 
 def test_python_integers_beyond_int64() -> None:
     assert as_column([2**63, 2**63 + 1], "item").keys().tolist() == [-(2**63), -(2**63) + 1]
-    with pytest.raises(IdTypeError, match="one type"):
-        as_column([-1, 2**63], "item")
+    for values in ([-1, 2**63], [2**64], [10**400], pd.Series([2**64], dtype=object)):
+        with pytest.raises(IdTypeError, match="int64 or uint64, cannot hold"):
+            as_column(values, "item")
+
+
+# --- numbers to Arrow and back ---
+
+
+@pytest.mark.parametrize("kind", "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 ? >i4 >f8".split())
+def test_numbers_to_arrow_and_back(kind: str) -> None:
+    numbers = np.arange(20).astype(kind)
+    for values in (numbers, numbers[::2], numbers[3:], numbers[:0]):
+        mask = np.arange(len(values)) % 3 == 0
+        plain, masked = from_numpy(values), from_numpy(values, mask)
+        plain.validate(full=True)
+        masked.validate(full=True)
+        assert plain.to_pylist() == values.tolist()
+        assert masked.to_pylist() == [None if m else v for m, v in zip(mask, values.tolist(), strict=True)]
+        for start in range(len(values) + 1):
+            assert to_numpy(plain[start:]).tolist() == values[start:].tolist()
+            assert is_null(masked[start:]).tolist() == mask[start:].tolist()
+            assert not is_null(plain[start:]).any()
+
+
+def test_numbers_are_not_copied_to_arrow() -> None:
+    values = np.arange(9)
+    values.flags.writeable = False
+    assert np.shares_memory(to_numpy(from_numpy(values)), values)
+    odd = np.frombuffer(b"-" + values.tobytes(), dtype=np.int64, offset=1)  # not aligned
+    assert from_numpy(odd).to_pylist() == values.tolist()
+    assert is_null(pa.nulls(2)).all()
+
+
+WITHOUT_PANDAS = """
+import sys
+import numpy as np
+import pyarrow.parquet as pq
+from fastbcubed.engines.pool import Pool
+from fastbcubed.inputs import read_pair
+from fastbcubed.sources import key_pair
+folder = sys.argv[1]
+labels = np.arange(4)
+pair = read_pair(labels, labels, weight=labels + 0.5)
+pair.truth.labels.keys()
+for path in (f"{folder}/rows.parquet", f"{folder}/hive", f"{folder}/rows.arrow"):
+    pair = read_pair(path, path, weight="w")
+    with Pool(1) as pool:
+        key_pair(pair.truth.items, pair.prediction.items, pool)
+        pair.truth.labels.keys(pool)
+    pair.truth.labels.null_rows, pair.truth.labels.take(labels), pair.truth.attributes.column("g")
+assert "pandas" not in sys.modules
+"""
+
+
+def test_pandas_is_not_imported(tmp_path: Path) -> None:
+    """It takes longer to import than the rest."""
+    rows = pa.table(
+        {
+            "item": text(range(4)),
+            "cluster": pa.array([1, None, 1, 2]),
+            "w": [1.0, 2.0, 3.0, 4.0],
+            "g": pa.array(["x", "y", None, "y"]).dictionary_encode(),
+        }
+    )
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    (tmp_path / "hive" / "part=1").mkdir(parents=True)
+    pq.write_table(rows, tmp_path / "hive" / "part=1" / "a.parquet", row_group_size=2)
+    with pa.ipc.new_file(tmp_path / "rows.arrow", rows.schema) as file:
+        file.write_table(rows)
+    command = [sys.executable, "-c", WITHOUT_PANDAS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 # --- nulls ---
@@ -223,6 +296,16 @@ def test_null_rows() -> None:
         assert len(column.keys()) == len(expected)
 
 
+def test_null_ids_are_refused_where_ids_are_matched() -> None:
+    for values in ([1, None], pd.Series([1, None], dtype="Int64"), pa.array(["", None]), [(1, 2), (3, None)]):
+        column = as_column(values, "item", "the items asked for")
+        column.keys()  # fine for labels
+        sound = as_column(column.slice(0, 1), "item")
+        for pair in ((column, sound), (sound, column)):
+            with pytest.raises(NullError, match=r"1 of 2 item ids are null in the items .*first rows: 1"):
+                key_pair(*pair)
+
+
 # --- types ---
 
 
@@ -239,12 +322,37 @@ def test_null_rows() -> None:
         (pa.array([[1], [2]]), "several columns"),
         ([1, "a"], "one type"),
         ([1, True], "one type"),
-        ([("a", 1), ("a",)], "tuples of 2"),
+        (["a", b"a"], "1 of 2 values are text"),
+        (pd.Series([b"a", "a", "b"], dtype=object), "2 of 3 values are text"),
+        (pd.Categorical(["a", b"a"]), "mixes bytes and text"),
+        (np.array([b"a", "a"], dtype=object), "mixes bytes and text"),
+        (pd.Index(["a", b"a"]), "mixes bytes and text"),
+        ([("a", 1), (b"a", 1)], "mixes bytes and text"),
+        (["\ud800"], "one type"),
+        (["x" * 10**6, 1], "one type"),
+        ([("a", 1), ("a",)], r"column 'item': .*tuples of 2 values.* 1 of 2 are not"),
         (np.array([1, "a"], dtype=object), "one type"),
     ],
 )
 def test_types_that_name_nothing(values: Any, hint: str) -> None:
-    with pytest.raises(IdTypeError, match=hint):
+    with pytest.raises(IdTypeError, match=hint) as caught:
+        as_column(values, "item")
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.array([]), np.array([], dtype=bool), pd.Series([], dtype=float), pd.Series([], dtype=object), []],
+)
+def test_nothing_is_of_any_type(values: Any) -> None:
+    column = as_column(values, "item")
+    assert len(column) == len(column.keys()) == len(column.take(np.array([], dtype=np.int64))) == 0
+    key_pair(column, as_column(["a"], "item"))
+
+
+@pytest.mark.parametrize("values", [[()], pa.array([{}], pa.struct([]))])
+def test_ids_without_parts(values: Any) -> None:
+    with pytest.raises(ColumnError, match="needs a part"):
         as_column(values, "item")
 
 
@@ -278,14 +386,63 @@ def test_kinds_that_never_match(a: Any, b: Any) -> None:
 
 
 def test_find_rejects_other_types() -> None:
-    with pytest.raises(IdTypeError, match="cannot be in it"):
+    with pytest.raises(IdTypeError, match="'1' cannot be in column 'item', of type int64"):
         as_column([1, 2], "item").find("1")
+    with pytest.raises(IdTypeError, match="no valid text"):
+        as_column(["a"], "item").find("\ud800")
     with pytest.raises(IdTypeError, match="tuple of 2"):
         as_column([(1, 2)], "item").find(1)
     assert as_column([1, 2], "item").find(2**70).tolist() == []
     assert as_column([1, None], "item").find(np.int32(1)).tolist() == [0]
     name = uuid.uuid4()
     assert as_column(pa.array([name.bytes], pa.uuid()), "item").find(name).tolist() == [0]
+
+
+# --- data that are not valid ---
+
+
+def mislabelled(values: list[bytes | None], kind: pa.DataType) -> pa.Array:
+    """Return bytes that claim to be text."""
+    width = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}.get(kind, pa.binary_view())
+    return pa.Array.from_buffers(kind, len(values), pa.array(values, width).buffers())
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_text_that_is_not_utf8(kind: pa.DataType, tmp_path: Path) -> None:
+    bad = mislabelled([b"a", b"\xff", None, "ü".encode(), b"b" * 20 + b"\xe9", b"\xff"], kind)
+    said = r"3 of 6 texts in .* are not UTF-8 \(first: b'.xff', b'b{20}.xe9', b'.xff' in rows 1, 4, 5\)"
+    coded = pa.DictionaryArray.from_arrays(pa.array(range(6)), bad)
+    for values in (bad, pa.chunked_array([bad[:2], bad[2:]]), coded, bad[:].dictionary_encode()):
+        with pytest.raises(IdTypeError, match=said):
+            as_column(values, "item").keys()
+        with pytest.raises(IdTypeError, match=said):
+            as_rows(pa.table({"g": values}), "the attributes").column("g")  # type: ignore[union-attr]
+    with pytest.raises(IdTypeError, match=r"1 of 1 texts in the ids"):
+        as_column(pa.StructArray.from_arrays([bad[1:2], pa.array([1])], ["a", "b"]), "id", "the ids").keys()
+    as_column(bad[2:4], "item").keys()
+    pq.write_table(pa.table({"item": bad}), tmp_path / "a.parquet")
+    with pytest.raises(IdTypeError, match=r"texts in column 'item' of .*a\.parquet"):
+        open_files(tmp_path / "a.parquet").column("item")
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [7, 8]])
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint64()], ids=str)
+def test_codes_that_are_not_in_the_dictionary(values: list[Any], kind: pa.DataType) -> None:
+    def coded(codes: list[Any]) -> pa.DictionaryArray:
+        return pa.DictionaryArray.from_arrays(pa.array(codes, kind), pa.array(values), safe=False)
+
+    with pytest.raises(IdTypeError, match=r"2 of 4 codes in column 'item' .*first rows: 1, 3"):
+        as_column(pa.chunked_array([coded([0, 5]), coded([1, 2])]), "item").keys()
+    with pytest.raises(IdTypeError, match="1 of 1 codes"):
+        as_column(coded([0, 2])[1:], "item").keys()
+    assert groups(as_column(coded([0, 5, 1, 0])[2:], "item").keys()) == [0, 1]
+    hidden = from_numpy(np.array([0, 9, 1], kind.to_pandas_dtype()), np.array([False, True, False]))
+    column = as_column(pa.DictionaryArray.from_arrays(hidden, pa.array(values), safe=False), "item")
+    assert groups(column.keys()[[0, 2]]) == [0, 1]
+    assert column.find(values[1]).tolist() == [2]
+    if kind == pa.int8():
+        with pytest.raises(IdTypeError, match="1 of 2 codes"):
+            as_column(coded([0, -1]), "item").keys()
 
 
 # --- the proof ---
@@ -380,10 +537,12 @@ def test_dict_of_columns() -> None:
 
 
 def test_unknown_and_repeated_columns() -> None:
-    with pytest.raises(ColumnError, match="no column 'c'; its columns are a, b"):
+    with pytest.raises(ColumnError, match=r"no column 'c' in the table \(columns: a, b\)"):
         read_table(pa.table({"a": [1], "b": [2]}), ["c"])
-    with pytest.raises(ColumnError, match="2 columns named 'a'"):
+    with pytest.raises(ColumnError, match="are 2 columns named 'a'"):
         read_table(pa.table([[1], [2]], names=["a", "a"]), ["a"])
+    with pytest.raises(ColumnError, match=r"no column 'a' in the table \(which has none\)"):
+        read_table(pd.DataFrame(), ["a"])
 
 
 def test_folders_are_columns(tmp_path: Path) -> None:
@@ -432,7 +591,7 @@ def test_csv_types() -> None:
 
     assert types("1", "-2", None) == "int64"
     assert types("007", "8") == "string"
-    assert types("1.0", "2") == "double"
+    assert types("1.0", "2") == types("12e4", "13e5") == types("+1", "2") == "string"
     assert types("12345678901234567890", "1") == "string"
     assert types("a", "1") == "string"
     assert types(None, None) == "string"
@@ -549,14 +708,48 @@ def test_weights() -> None:
     assert weight_array(pa.chunked_array([[1], [2]]), "weight").tolist() == [1.0, 2.0]
     assert weight_array([1, 2], "weight").dtype == np.float64
     assert weight_array([], "weight").tolist() == []
+    assert weight_array(pa.array([1, 2, 3])[1:], "weight").tolist() == [2.0, 3.0]
+    assert weight_array(np.ma.masked_array([1.0, 2.0], mask=[False, False]), "weight").tolist() == [1.0, 2.0]
     for bad, found in (
         (["a"], "numbers"),
         ([True], "numbers"),
         (pd.Series([1.0, np.nan]), "1 of 2 .*first rows: 1"),
         ([1.0, None], "null"),
+        (np.ma.masked_array([1.0, 2.0], mask=[False, True]), "1 of 2"),
+        ([1, 2, "x"], "should be numbers"),
+        (["1", "2"], "should be numbers, but the type is string"),
+        ([1 + 2j], "should be numbers"),
+        ([10**400, 1], "should be numbers"),
+        ([Fraction(1, 2)], "should be numbers"),
+        (np.array([1, 2], dtype=np.longdouble), "should be numbers"),
+        (2.0, "one-dimensional array or list, not float"),
+        ({1, 2}, "one-dimensional array or list, not set"),
+        (np.ones((2, 1)), r"shape \(2, 1\)"),
     ):
         with pytest.raises(WeightError, match=found):
             weight_array(bad, "weight")
+
+
+def test_weights_of_a_csv(tmp_path: Path) -> None:
+    """Whatever reads as a number is one; ids of the same form stay text."""
+    path = tmp_path / "a.csv"
+
+    def weights(*written: str) -> list[float]:
+        path.write_text("".join(f"{one}\n" for one in ("w", *written)))
+        _, values = read_columns(open_files(path), [], "w")
+        assert values is not None
+        return values.tolist()
+
+    assert weights("01", "+5", "1e3", ".5", "5.", "-2E-1") == [1.0, 5.0, 1000.0, 0.5, 5.0, -0.2]
+    assert weights("99999999999999999999", "1") == [1e20, 1.0]
+    assert weights("1", "2") == [1.0, 2.0]
+    with pytest.raises(
+        WeightError, match=r"'w' of .*a.csv .* 3 of 5 .*first: 'x', '1,5', '0x10' in rows 1, 3, 4"
+    ):
+        weights("01", "x", "inf", '"1,5"', "0x10")
+    path.write_text("a,w\n1,01\n2,\n")
+    with pytest.raises(WeightError, match=r"1 of 2 values .*null"):
+        read_columns(open_files(path), [], "w")
 
 
 def test_inputs_are_not_changed() -> None:

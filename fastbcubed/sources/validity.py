@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import IdTypeError, first_few
 from fastbcubed.sources.arrays import is_null, storage_of, to_numpy
+from fastbcubed.sources.selection import without_views
 
 __all__ = ["require_valid"]
 
@@ -24,7 +25,7 @@ def require_valid(data: pa.ChunkedArray, where: str) -> None:
     try:
         data.validate(full=True)
     except pa.ArrowInvalid as error:
-        data = storage_of(data)
+        data = without_views(storage_of(data))
         rows = np.flatnonzero(np.concatenate([_beyond(chunk) for chunk in data.chunks]))
         if rows.size:
             raise IdTypeError(
@@ -54,8 +55,7 @@ def _as_bytes(chunk: pa.Array) -> list[bytes | None]:
     """Return text as bytes; nothing of other types."""
     if pa.types.is_dictionary(chunk.type):
         chunk = chunk.dictionary_decode()
-    kind = chunk.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+    if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
         return []
     listed: list[bytes | None] = chunk.cast(pa.large_binary()).to_pylist()
     return listed

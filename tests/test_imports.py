@@ -1,0 +1,147 @@
+"""What is imported when, and by whom: a light start, and imports that point down the data flow."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fastbcubed as fb
+
+PACKAGE = Path(fb.__file__).parent
+#: Each module by its name within the package; "" is the package itself.
+MODULES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").rstrip("."): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+LONGEST = 450
+
+#: The layers, from the ground up. A folder stands for all its modules. A module imports from its own
+#: layer and from those listed before it.
+LAYERS = (
+    {"_version", "errors"},
+    {"kernels"},
+    {"engines", "progress"},
+    {"sources"},
+    {"components"},
+    {"clustering"},
+    {"inputs"},
+    {"alignment"},
+    {"contingency"},
+    {"confusion"},
+    {"metrics"},
+    {"aggregation"},
+    {"items", "listing", "slicing"},
+    {"evaluation"},
+    {"display", "storage"},
+    {"pipeline"},
+    {""},
+    {"glossary", "terminal"},
+    {"demo", "flags"},
+    {"cli"},
+    {"__main__"},
+)
+
+#: Imports up the flow: each is in a function of a public object, which hands its work on.
+HANDED_ON = {
+    ("evaluation", "display"): "the text of an evaluation",
+    ("evaluation", "storage"): "Evaluation.save",
+    ("metrics.bcubed", "aggregation"): "scores that are means over clusters",
+    ("metrics.labelings", "aggregation"): "scores of two labelings, as functions",
+    ("metrics.labelings", "pipeline"): "the cells of two labelings",
+}
+
+
+def test_import_is_light() -> None:
+    heavy = ("numba", "pandas", "rich", "matplotlib", "scipy")
+    code = f"import sys, fastbcubed; print([name for name in {heavy} if name in sys.modules])"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_every_module_has_one_layer() -> None:
+    known = [name for layer in LAYERS for name in layer]
+    assert len(known) == len(set(known))
+    assert {_room(name) for name in MODULES} == set(known)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_down_the_data_flow(name: str) -> None:
+    for imported, where in _imports(name):
+        if imported not in MODULES or where == "for types":
+            continue
+        allowed = where == "in a function" and (name, imported) in HANDED_ON
+        assert allowed or _layer(imported) <= _layer(name), (
+            f"{name or 'fastbcubed'} imports {imported or 'fastbcubed'} ({where}), which comes after it"
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("kernels")])
+def test_kernels_know_numpy_and_numba_only(name: str) -> None:
+    for imported, _ in _imports(name):
+        top = imported.split(".")[0]
+        known = top in ("numpy", "numba", "kernels") or top in sys.stdlib_module_names
+        assert known, f"{name} imports {imported}"
+
+
+def test_exceptions_are_still_needed() -> None:
+    found = {(name, imported) for name in MODULES for imported, _ in _imports(name)}
+    assert set(HANDED_ON) <= found
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_module_has_a_second_subject(name: str) -> None:
+    lines = len(MODULES[name].read_text(encoding="utf-8").splitlines())
+    assert lines <= LONGEST, f"{MODULES[name].relative_to(PACKAGE.parent)} has {lines} lines"
+
+
+def _room(name: str) -> str:
+    """Return what stands for a module in LAYERS: its folder, or itself."""
+    return name.split(".")[0]
+
+
+def _layer(name: str) -> int:
+    return next(at for at, layer in enumerate(LAYERS) if _room(name) in layer)
+
+
+def _imports(name: str) -> Iterator[tuple[str, str]]:
+    """Yield what a module imports, and where; a module of the package by its name within it."""
+
+    def visit(node: ast.AST, where: str) -> Iterator[tuple[str, str]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                yield from ((_within(alias.name), where) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0 and child.module, "imports are absolute"
+                for alias in child.names:
+                    whole = f"{child.module}.{alias.name}"
+                    is_module = whole.startswith("fastbcubed.") and _within(whole) in MODULES
+                    yield _within(whole if is_module else child.module), where
+            else:
+                yield from visit(child, _where(child, where))
+
+    yield from visit(ast.parse(MODULES[name].read_text(encoding="utf-8")), "at the top")
+
+
+def _where(node: ast.AST, outer: str) -> str:
+    """Return when the imports in a node run."""
+    if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        return "for types"
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and outer == "at the top":
+        return "in a function"
+    return outer
+
+
+def _within(imported: str) -> str:
+    return imported.removeprefix("fastbcubed").lstrip(".") if _is_ours(imported) else imported
+
+
+def _is_ours(imported: str) -> bool:
+    return imported == "fastbcubed" or imported.startswith("fastbcubed.")
