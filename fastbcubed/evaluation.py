@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import aggregation
 from fastbcubed._version import __version__
-from fastbcubed.contingency import CELL_BLOCK, SIDES, Contingency
-from fastbcubed.engines.pool import blocks
+from fastbcubed.contingency import SIDES, Contingency
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, RowNumbers
 from fastbcubed.listing import listed
@@ -24,12 +23,9 @@ from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.slicing import SliceKey, check_key, slice_codes, subset_mask
 from fastbcubed.sources.arrays import table_of
+from fastbcubed.summary import Bounds, plain, precision_bounds, summarize
 
-__all__ = ["Bounds", "Evaluation", "Scores"]
-
-#: Bounds of precision this far apart are worth a warning.
-BOUNDS_APART = 0.01
-QUANTILES = (0.5, 0.9, 0.99)
+__all__ = ["Evaluation", "Scores"]
 
 
 class Scores(Mapping[str, float]):
@@ -63,23 +59,6 @@ class Scores(Mapping[str, float]):
 
     def __repr__(self) -> str:
         return f"Scores({', '.join(f'{name}={value:.6g}' for name, value in self.items())})"
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What complete labels could make of the precision, where prediction-only items are dropped.
-
-    Attributes
-    ----------
-    precision_lower, precision_upper : float
-        Precision if every unlabelled mate were wrong, and if every one were right.
-    unlabelled_mates : float
-        Share of the scored weight that has unlabelled mates in its predicted cluster.
-    """
-
-    precision_lower: float
-    precision_upper: float
-    unlabelled_mates: float
 
 
 @dataclass(eq=False)
@@ -160,70 +139,19 @@ class Evaluation:
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
         """Items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
-        table = self.contingency
-        result = {}
-        for side, counts in (("true", table.true_n), ("pred", table.pred_n)):
-            sizes, clusters = _size_histogram(counts)
-            upto = np.cumsum(clusters)
-            result[side] = {
-                "items": table.n_items,
-                "clusters": int(upto[-1]),
-                "singletons": int(clusters[0]) if sizes[0] == 1 else 0,
-                "largest": int(sizes[-1]),
-                "size_quantiles": {
-                    f"{q:g}": int(sizes[np.searchsorted(upto, q * upto[-1])]) for q in QUANTILES
-                },
-                "exact": table.n_exact,
-            }
-        return result
+        return summarize(self.contingency)
 
     @cached_property
     def bounds(self) -> Bounds | None:
         """Bounds of the precision, where prediction-only items were dropped; else None."""
-        table = self.contingency
-        only = table.only("pred")
-        if self.policies.prediction != "drop" or only is None or not self.coverage.n_prediction_only:
+        if self.policies.prediction != "drop" or not self.coverage.n_prediction_only:
             return None
-        unlabelled_n, unlabelled = only
-        low, high, mated = [], [], []
-        for a, b in blocks(table.n_cells, CELL_BLOCK):
-            cells = slice(a, b)
-            w, tp, fp, pred = table.weight[cells], table.tp[cells], table.fp[cells], table.pred[cells]
-            u = unlabelled[pred]
-            low.append(w * (tp / (tp + fp + u)))
-            high.append(w * ((tp + u) / (tp + fp + u)))
-            mated.append(w[unlabelled_n[pred] > 0].sum())
-        total = table.total_weight
-        return Bounds(
-            float(np.sum([x.sum() for x in low]) / total),
-            float(np.sum([x.sum() for x in high]) / total),
-            float(np.sum(mated) / total),
-        )
+        return precision_bounds(self.contingency)
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
         """What a reader of the scores should know: each has a "code", a "message" and figures."""
-        found: list[dict[str, Any]] = []
-        bounds = self.bounds
-        if bounds is not None and not bounds.precision_upper - bounds.precision_lower <= BOUNDS_APART:
-            known = bounds.precision_upper == bounds.precision_upper  # not NaN
-            between = (
-                f"anywhere from {bounds.precision_lower:.3f} to {bounds.precision_upper:.3f}"
-                if known
-                else "very different (the weights of unlabelled items are not known)"
-            )
-            found.append(
-                {
-                    "code": "dropping-flatters",
-                    "message": (
-                        f"{100 * bounds.unlabelled_mates:.1f} % of the scored weight has mates that the truth "
-                        f"does not label. They were dropped; with labels, precision could be {between}. "
-                        'If the true clusters are complete, pass unmatched={"prediction": "outside"}.'
-                    ),
-                    **asdict(bounds),
-                }
-            )
-        return found
+        return [] if self.bounds is None else self.bounds.warnings()
 
     # Levels
 
@@ -485,7 +413,7 @@ class Evaluation:
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return overall scores, coverage, summary, slices and warnings as JSON; NaN becomes null."""
-        return json.dumps(_plain(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+        return json.dumps(plain(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def save(self, directory: Any, *, keep: str = "items") -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.
@@ -573,27 +501,3 @@ class Evaluation:
         if self._labels is not None:
             return self._labels(side, codes)
         return self.kept_items().labels(side, self._first_rows[side][codes])
-
-
-def _size_histogram(counts: NDArray[np.integer]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the cluster sizes that there are, ascending, and how many clusters have each."""
-    few = counts.max(initial=0) < max(1 << 16, counts.size)
-    if not few:
-        return np.unique(counts[counts > 0], return_counts=True)
-    histogram = np.bincount(counts)
-    histogram[0] = 0
-    sizes = np.flatnonzero(histogram)
-    return sizes, histogram[sizes]
-
-
-def _plain(value: Any) -> Any:
-    """Make a value fit for JSON: NaN and infinities become null, keys and odd types strings."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
