@@ -61,9 +61,7 @@ class Form:
         return all(importlib.util.find_spec(top) is not None for top in tops)
 
 
-def with_f1(
-    precision: float, recall: float, jaccard_index: float | None = None
-) -> dict[str, float]:
+def with_f1(precision: float, recall: float, jaccard_index: float | None = None) -> dict[str, float]:
     """Name the scores and add the F1 of the two means."""
     scores = {
         "precision": float(precision),

@@ -145,9 +145,7 @@ def worker_environment(threads: int, cache: Path) -> dict[str, str]:
     return os.environ | dict.fromkeys(names, str(threads)) | {"NUMBA_CACHE_DIR": str(cache)}
 
 
-def measure_once(
-    measurement: Measurement, protocol: Protocol, caches: Path, *, check: bool
-) -> None:
+def measure_once(measurement: Measurement, protocol: Protocol, caches: Path, *, check: bool) -> None:
     """Run one process, watch it, and add what it reports."""
     task = {
         "task": "measure",

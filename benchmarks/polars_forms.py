@@ -74,9 +74,7 @@ def polars_rows(frame: Any) -> Any:
     import polars as pl
 
     w = pl.col("w")
-    columns = frame.lazy().select(
-        "w", n=w.sum().over("t", "p"), a=w.sum().over("t"), b=w.sum().over("p")
-    )
+    columns = frame.lazy().select("w", n=w.sum().over("t", "p"), a=w.sum().over("t"), b=w.sum().over("p"))
     n, a, b = pl.col("n"), pl.col("a"), pl.col("b")
     return columns.select(
         precision=(w * n / b).sum() / w.sum(),

@@ -138,8 +138,7 @@ def sweep_table(records: list[Record]) -> str:
             times = ratio(record["seconds"], references.get(workload(record)))
             row[record["rival"]] = f"{seconds(record['seconds'])} {times and f'({times})'}".rstrip()
     rows = [
-        (count(n_items), *(row.get(rival, "") for rival in rivals))
-        for n_items, row in sorted(cells.items())
+        (count(n_items), *(row.get(rival, "") for rival in rivals)) for n_items, row in sorted(cells.items())
     ]
     return markdown(("items", *rivals), rows, left=0)
 
@@ -181,10 +180,7 @@ def markdown(head: Iterable[str], rows: Iterable[Iterable[str]], left: int) -> s
         ]
         return f"| {' | '.join(cells)} |"
 
-    rule = [
-        "-" * width if column < left else "-" * (width - 1) + ":"
-        for column, width in enumerate(widths)
-    ]
+    rule = ["-" * width if column < left else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
     return "\n".join([line(table[0]), line(rule), *map(line, table[1:])])
 
 

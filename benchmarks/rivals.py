@@ -42,9 +42,7 @@ def check_fastbcubed(prepared: tuple[Rows, int]) -> dict[str, float]:
 
     (labels_true, labels_pred, _), threads = prepared
     names = [*SCORES, "bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster"]
-    evaluation = fb.evaluate(
-        labels_true, labels_pred, metrics=names, threads=threads, progress=False
-    )
+    evaluation = fb.evaluate(labels_true, labels_pred, metrics=names, threads=threads, progress=False)
     return {name: float(evaluation.overall[name]) for name in names}
 
 

@@ -20,7 +20,15 @@ from fastbcubed.errors import MetricError, WeightError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
 
-__all__ = ["cell_scores", "cluster_means", "group_means", "item_scores", "overall", "with_needs"]
+__all__ = [
+    "cell_scores",
+    "cluster_means",
+    "group_means",
+    "item_score",
+    "item_scores",
+    "overall",
+    "with_needs",
+]
 
 Floats = NDArray[np.float64]
 #: Blocks of cells handled by one call.
@@ -192,6 +200,14 @@ def item_scores(contingency: Contingency, metric: Metric) -> Floats:
         scores[a:b] = _apply(metric, block)
     scores[rows.cell < 0] = np.nan
     return scores
+
+
+def item_score(contingency: Contingency, metric: Metric, row: int) -> float:
+    """Return a score of one scored row, without working out the others where items of a cell share it."""
+    if differs_within_cells(contingency, metric):
+        return float(item_scores(contingency, metric)[row])
+    cell = int(_rows(contingency, metric).cell[row])
+    return float(_scores_of(contingency, [metric], cell, cell + 1, _negatives(contingency, [metric]))[0][0])
 
 
 def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:

@@ -43,6 +43,13 @@ class Clustering:
         All columns of the table the clustering came from, read when asked for.
     name : str
         What the clustering is, for messages: "the truth", "the prediction", or a path.
+
+    Examples
+    --------
+    >>> Clustering.from_labels([0, 0, 1], items=["a", "b", "c"])
+    Clustering: the clustering, 3 rows
+      items   'item' (string)
+      labels  'cluster' (int64)
     """
 
     labels: Column

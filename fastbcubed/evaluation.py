@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from fastbcubed import aggregation
 from fastbcubed._version import __version__
-from fastbcubed.contingency import SIDES, Contingency
+from fastbcubed.contingency import SIDES, Contingency, Rows
+from fastbcubed.drilldown import item_columns, one_item
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, RowNumbers
 from fastbcubed.listing import listed
@@ -22,7 +23,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.slicing import SliceKey, check_key, slice_codes, subset_mask
-from fastbcubed.sources.arrays import table_of
+from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 from fastbcubed.summary import Bounds, plain, precision_bounds, summarize
 
 __all__ = ["Evaluation", "Scores"]
@@ -95,8 +96,8 @@ class Evaluation:
     >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
     >>> round(ev.precision, 6), ev.recall
     (0.666667, 0.75)
-    >>> ev.clusters("pred", limit=1).to_pylist()[0]["precision"]
-    0.5555555555555556
+    >>> ev.clusters("pred", limit=1)["cluster"].to_pylist()
+    [0]
     """
 
     contingency: Contingency
@@ -249,7 +250,7 @@ class Evaluation:
                 self._group(np.where(subset_mask(w, items, self.contingency, repr(n)), 0, -1), 1, by_row=True)
                 for n, w in by.items()
             ]
-            columns: dict[str, Any] = {"slice": pa.array(list(map(str, by)), pa.string())}
+            columns: dict[str, Any] = {"slice": from_texts(list(map(str, by)))}
             columns |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
         else:
             extra = self.attributes if attributes is None else AttributeTable.of(attributes, items)
@@ -292,7 +293,8 @@ class Evaluation:
         }
         default = "recall" if side == "true" else "precision"
         if order_by is None:
-            order_by = default if default in columns else self._first_score(columns)
+            scores = (m.name for m in self.metrics if m.name in columns)
+            order_by = default if default in columns else next(scores, "weight")
         named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
         found = listed(table_of(columns), self.metrics, order_by, limit, named_by=named_by)
         return found.drop_columns(["code"])
@@ -314,19 +316,10 @@ class Evaluation:
             item, true_cluster, pred_cluster, weight, tp, fp, fn, tn (null under "outside"), then the
             scores; an item's own F is item_f1. With outer weights the matrix holds counts.
         """
+        columns = item_columns(self.contingency, self._rows(), self.metrics)
         items = self.kept_items()
-        table, rows = self.contingency, self._rows()
-        here = np.flatnonzero(rows.cell >= 0)
-        cell = rows.cell[here]
-        columns: dict[str, Any] = {"row": here, "weight": rows.weight[here]}
-        columns |= {"tp": table.tp[cell], "fp": table.fp[cell], "fn": table.fn[cell]}
-        columns["tn"] = pa.nulls(here.size, pa.float64()) if table.outside else self._true_negatives[cell]
-        for metric in self.metrics:
-            if metric.item_name and metric.item_name not in columns:
-                columns[metric.item_name] = aggregation.item_scores(table, metric)[here]
-        named_by = ("row", "item", items.ids)
-        found = listed(table_of(columns), self.metrics, order_by, limit, named_by=named_by)
-        at = found["row"].to_numpy()
+        found = listed(columns, self.metrics, order_by, limit, named_by=("row", "item", items.ids))
+        at = to_numpy(found["row"])
         found = found.add_column(1, "true_cluster", items.labels("true", at))
         found = found.add_column(2, "pred_cluster", items.labels("pred", at))
         return found.drop_columns(["row"])
@@ -349,46 +342,12 @@ class Evaluation:
         """
         if isinstance(members, bool) or not isinstance(members, int) or members < 0:
             raise OptionError(f"members is a number, 0 or more, not {members!r}")
-        items, table, rows = self.kept_items(), self.contingency, self._rows()
+        items, rows = self.kept_items(), self._rows()
         row = int(items.rows_of([which])[0])
         if row < 0 or rows.cell[row] < 0:
             fault = "not in the evaluation" if row < 0 else "not scored"
             raise SliceError(f"item {first_few([which])} is {fault}")
-        cell = int(rows.cell[row])
-        own = np.array([row])
-        scored = rows.cell >= 0
-        same_true = scored & items.same_label("true", row)
-        same_pred = items.same_label("pred", row)
-        if not table.outside:
-            same_pred &= scored
-        sets = {
-            "tp": same_true & same_pred,
-            "fp": same_pred & ~same_true,
-            "fn": same_true & ~same_pred,
-        }
-        if not table.outside:
-            sets["tn"] = scored & ~same_true & ~same_pred
-        result: dict[str, Any] = {
-            "item": items.ids(own)[0].as_py(),
-            "true_cluster": items.labels("true", own)[0].as_py(),
-            "pred_cluster": items.labels("pred", own)[0].as_py(),
-            "weight": float(rows.weight[row]),
-            "tp": float(table.tp[cell]),
-            "fp": float(table.fp[cell]),
-            "fn": float(table.fn[cell]),
-            "tn": None if table.outside else float(self._true_negatives[cell]),
-        }
-        for metric in self.metrics:
-            if metric.item_name:
-                result[metric.item_name] = float(aggregation.item_scores(table, metric)[row])
-        result["members"] = {
-            name: {
-                "n_items": int(np.count_nonzero(mask)),
-                "first": items.ids(np.flatnonzero(mask)[:members]).to_pylist(),
-            }
-            for name, mask in sets.items()
-        }
-        return result
+        return one_item(self.contingency, rows, items, self.metrics, row, members)
 
     # Output
 
@@ -460,9 +419,6 @@ class Evaluation:
             return table.codes(side)[0], table.true_n if side == "true" else table.pred_n
         raise SliceError(f'side is "true" or "pred", not {side!r}')
 
-    def _first_score(self, columns: Mapping[str, Any]) -> str:
-        return next((m.name for m in self.metrics if m.name in columns), "weight")
-
     def kept_items(self) -> Items:
         """Return the items, or raise NotKeptError."""
         if self._items is None or self.contingency.rows is None:
@@ -471,15 +427,10 @@ class Evaluation:
             )
         return self._items
 
-    def _rows(self) -> Any:
+    def _rows(self) -> Rows:
         self.kept_items()
+        assert self.contingency.rows is not None
         return self.contingency.rows
-
-    @cached_property
-    def _true_negatives(self) -> NDArray[np.float64]:
-        from fastbcubed.confusion import TrueNegatives
-
-        return TrueNegatives(self.contingency)()
 
     @cached_property
     def _first_rows(self) -> dict[str, RowNumbers]:

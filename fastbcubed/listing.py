@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 __all__ = ["listed"]
 
@@ -56,7 +56,7 @@ def listed(
             "metrics= to have it in the tables"
         )
     rank = _rank(table[order_by], order_by, metrics)
-    lightest_last = -table["weight"].to_numpy()
+    lightest_last = -to_numpy(table["weight"])
     rows = _first_rows(rank, lightest_last, n)
     found = _with_names(table.take(from_numpy(rows)), named_by)
     keys = {"rank": from_numpy(rank[rows]), "weight": from_numpy(lightest_last[rows])}
@@ -71,7 +71,7 @@ def _rank(column: pa.ChunkedArray, name: str, metrics: Iterable[Metric]) -> NDAr
     higher_is_better = {m.name: m.best == "higher" for m in metrics}
     higher_is_better |= {m.item_name: m.best == "higher" for m in metrics if m.item_name}
     try:
-        rank = column.cast(pa.float64()).to_numpy()
+        rank = to_numpy(column.cast(pa.float64()))
     except pa.ArrowInvalid:
         raise OptionError(f"cannot order by {name!r}, which is not a number") from None
     rank = rank if higher_is_better.get(name, False) else -rank
@@ -98,7 +98,7 @@ def _with_names(
         return table
     numbers, name, values = named_by
     at = table.column_names.index(numbers)
-    return table.add_column(at, name, values(table[numbers].to_numpy()))
+    return table.add_column(at, name, values(to_numpy(table[numbers])))
 
 
 def _sortable(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:

@@ -64,7 +64,7 @@ def evaluate(
         composite id. A default name that a table lacks stands for the only column left.
     weight : str, array-like of shape (n_items,), or table, optional
         A column of the truth (else of the prediction), weights by position, or a table or dict from
-        item to weight. Positive and finite.
+        item to weight. From 1e-120 to 1e120; multiplying all by some number changes no score.
     slices : str, tuple of str, mapping, or several of these
         Slices to score now; see `Evaluation.slices`.
     attributes : table, optional

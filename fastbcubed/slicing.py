@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastbcubed.contingency import Contingency
 from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, named_sides
-from fastbcubed.sources.arrays import from_numpy, is_pandas, to_arrow
+from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow
 from fastbcubed.sources.selection import without_views
 
 __all__ = ["SIZES", "SliceKey", "Sliced", "check_key", "slice_codes", "slice_name", "subset_mask"]
@@ -165,7 +165,7 @@ def _size_codes(name: str, contingency: Contingency) -> Sliced:
     by_row = power[codes][np.maximum(rows.cell, 0)].astype(np.int64)
     n = int(by_row.max()) + 1
     names = ["1"] + [f"{2**k}-{2 ** (k + 1) - 1}" for k in range(1, n)]
-    return Sliced(by_row, {name: pa.array(names[:n], pa.string())})
+    return Sliced(by_row, {name: from_texts(names[:n])})
 
 
 def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -> NDArray[np.bool_]:
@@ -179,6 +179,8 @@ def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -
     rows = contingency.rows
     assert rows is not None
     scored = rows.cell >= 0
+    if isinstance(which, set | frozenset):
+        which = list(which)
     if isinstance(which, str | Mapping) or not hasattr(which, "__len__"):
         raise SliceError(f"{name} is a list of items or a mask, not {which!r}")
     if not len(which):

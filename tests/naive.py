@@ -254,9 +254,7 @@ class Naive:
 
     def _bounds(self, unlabelled):
         """Bounds of the precision with complete labels: every unlabelled mate wrong, or right."""
-        mates = {
-            e: [x for x in unlabelled if self.prediction[x] == self.pred[e]] for e in self.true
-        }
+        mates = {e: [x for x in unlabelled if self.prediction[x] == self.pred[e]] for e in self.true}
         share = self._lift(lambda e: int(bool(mates[e])), self.true)
         bounds = {"precision_lower": None, "precision_upper": None, "mates_unlabelled": share}
         needed = set().union(*mates.values()) if self.weighting == "pointwise" else set()

@@ -101,32 +101,32 @@ def both(case, **options):
     return evaluate(pair, weight, **chosen, **options), twin
 
 
-def means_nothing(twin, name):
-    """Tell whether a mean over clusters meets one whose items all have weight zero."""
+def mean_of(twin, name):
+    """Return the twin's score; clusters whose items all weigh nothing are left out of averages."""
     by = naive.BY_CLUSTER.fullmatch(name)
-    return by is not None and any(
-        not any(twin.weight[e] for e in group) for group in twin.clusters(by[2]).values()
-    )
+    if by is None:
+        return twin.mean(name)
+    if by[1] == "bcubed_f1":
+        p, r = (mean_of(twin, name.replace("f1", which)) for which in ("precision", "recall"))
+        return naive.f_measure(p, r, naive.HALF)
+    groups = [g for g in twin.clusters(by[2]).values() if any(twin.weight[e] for e in g)]
+    return sum(twin.mean(by[1], group) for group in groups) / len(groups)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=160)
 @given(cases(), st.sampled_from(BETAS))
 def test_overall(case, beta):
     if (evaluated := both(case, beta=beta)) is None:
         return
     ev, twin = evaluated
-    problems = [
-        wrong(found, twin.mean(name), name)
-        for name, found in ev.overall.items()
-        if not means_nothing(twin, name)
-    ]
+    problems = [wrong(found, mean_of(twin, name), name) for name, found in ev.overall.items()]
     assert not any(problems), [p for p in problems if p]
     for alias, name in ALIASES.items():
         check(ev.metric(alias), twin.mean(alias), alias)
         check(ev.metric(name), twin.mean(name), name)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(cases(), st.sampled_from(BETAS))
 def test_which_scores_are_computed(case, beta):
     if (evaluated := both(case, beta=beta)) is None:
@@ -139,7 +139,7 @@ def test_which_scores_are_computed(case, beta):
     assert set(ev.overall) == set(METRICS) - set(ALIASES) - left - without_f
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=70)
 @given(cases(), st.sampled_from(BETAS))
 def test_items(case, beta):
     if (evaluated := both(case, beta=beta)) is None:
@@ -160,7 +160,7 @@ def test_items(case, beta):
         assert scores.keys() - {"true_cluster", "pred_cluster"} == expected
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(cases())
 def test_item_and_its_four_sets(case):
     if (evaluated := both(case)) is None:
@@ -202,7 +202,7 @@ def check_group(row, twin, group, metrics):
             assert math.isnan(row[metric.name])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(cases(), st.sampled_from(BETAS))
 def test_clusters(case, beta):
     if (evaluated := both(case, beta=beta)) is None:
@@ -238,7 +238,7 @@ def agrees(row, twin, group, metrics):
     return True
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(cases(), st.data())
 def test_slices_by_attribute(case, data):
     if (evaluated := both(case)) is None:
@@ -268,7 +268,7 @@ def test_slices_by_attribute(case, data):
         check_group(row, twin, crossed.pop((row["colour"], row["year"])), ev.metrics)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(cases())
 def test_slices_by_size(case):
     if (evaluated := both(case)) is None:
@@ -285,7 +285,7 @@ def test_slices_by_size(case):
             check_group(row, twin, groups[row[name]], ev.metrics)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(cases(), st.data())
 def test_subsets(case, data):
     if (evaluated := both(case)) is None:
@@ -300,6 +300,8 @@ def test_subsets(case, data):
     check_group(first, twin, chosen, ev.metrics)
     check_group(everything, twin, twin.items, ev.metrics)
     if not any(twin.weight[e] for e in chosen):
+        with pytest.raises(SliceError, match="weight 0"):
+            ev.subset(chosen)
         return
     subset = ev.subset(chosen)
     assert set(subset) == {m.name for m in ev.metrics if not m.overall_only}
@@ -311,7 +313,7 @@ def test_subsets(case, data):
         assert ev.slices({"mask": here})["precision"].to_pylist() == [subset["precision"]]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(pairs(unmatched=False), st.data())
 def test_masks_follow_the_rows_of_the_truth(pair, data):
     ev, twin = evaluate(pair), evaluate_naively(pair)
@@ -325,7 +327,7 @@ def test_masks_follow_the_rows_of_the_truth(pair, data):
         check(found, twin.mean(name, chosen), name)
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=80)
 @given(cases())
 def test_coverage(case):
     if (evaluated := both(case, metrics="precision")) is None:
@@ -341,7 +343,7 @@ def test_coverage(case):
         check(found.truth_coverage, expected["truth_coverage"])
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=80)
 @given(cases())
 def test_bounds(case):
     if (evaluated := both(case, metrics="precision")) is None:
@@ -376,7 +378,7 @@ def test_lower_bound_is_the_score_under_outside():
     assert ev.bounds.precision_upper == pytest.approx(8 / 12, abs=1e-15)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(cases())
 def test_summary(case):
     if (evaluated := both(case, metrics="precision")) is None:
@@ -399,7 +401,7 @@ def test_summary(case):
         }
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(cases())
 def test_own_formula(case):
     if (evaluated := both(case, metrics="precision")) is None:
@@ -431,7 +433,7 @@ def test_raise_policy():
     assert fb.evaluate(same, same, unmatched="raise").precision == 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(pairs(), st.data())
 def test_items_without_a_weight(pair, data):
     """A weight table that lacks items: fine where they are dropped, an error where they count."""
@@ -466,7 +468,7 @@ def test_items_without_a_weight(pair, data):
             check(ev.bounds.precision_upper, expected["precision_upper"])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(pairs(), st.sampled_from(POLICIES), st.data())
 def test_one_table(pair, unmatched, data):
     """In the one-table form a null says that the side lacks the item; both may."""
@@ -496,13 +498,14 @@ def test_one_table(pair, unmatched, data):
         check_matrix(row, twin, e)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(pairs(unmatched=False), st.data())
 def test_nulls_and_noise(pair, data):
     """Null or noise labels: items alone, or not on that side."""
     marked = [data.draw(st.sets(st.sampled_from(pair.items), max_size=len(pair.items) - 1)) for _ in pair]
     given_nulls = [
-        {e: None if e in some else c for e, c in side.items()} for side, some in zip(pair, marked, strict=True)
+        {e: None if e in some else c for e, c in side.items()}
+        for side, some in zip(pair, marked, strict=True)
     ]
     alone = [
         {e: naive.Alone(e) if e in some else c for e, c in side.items()}
@@ -536,7 +539,7 @@ def test_nulls_and_noise(pair, data):
         check(found, twin.mean(name), name)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(cases(unmatched=False))
 def test_arrays_and_dicts_agree(case):
     """By position and by item the same scores come out, and the functions of `metrics` agree."""

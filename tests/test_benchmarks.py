@@ -137,9 +137,7 @@ def test_run_writes_results_and_tables(tmp_path: Path) -> None:
     assert text.endswith("<!-- benchmark:startup -->old<!-- /benchmark:startup -->\nafter\n")
 
 
-@pytest.mark.parametrize(
-    ("limits", "outcome"), [({"seconds": 0}, "time"), ({"memory": 1}, "memory")]
-)
+@pytest.mark.parametrize(("limits", "outcome"), [({"seconds": 0}, "time"), ({"memory": 1}, "memory")])
 def test_limits_are_kept(limits: dict[str, int], outcome: str, tmp_path: Path) -> None:
     """A process that passes a limit is ended, and the result says which."""
     pytest.importorskip("pandas")

@@ -330,7 +330,6 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --weight nothing", "nothing"),
         ("evaluate T P --weight nothing.parquet", "no file nothing.parquet"),
         ("evaluate T P --slice nothing", "no attribute 'nothing'"),
-        ("evaluate T P --noise 1.5", "1.5"),
         ("evaluate T P --fail-under f1", "SCORE=VALUE"),
         ("evaluate T P --fail-under f1=high", "SCORE=VALUE"),
         ("evaluate T P --fail-under nothing=1", "Unknown score 'nothing'"),

@@ -461,9 +461,7 @@ NEED_TN = {
     *("accuracy", "balanced_accuracy", "specificity", "npv", "informedness", "markedness"),
     *("mcc", "pointwise_ari"),
 }
-BY_CHANCE = {
-    f"{kind}_bcubed_{rate}" for kind in ("chance", "adjusted") for rate in ("precision", "recall")
-}
+BY_CHANCE = {f"{kind}_bcubed_{rate}" for kind in ("chance", "adjusted") for rate in ("precision", "recall")}
 
 
 def names_of(*args, **kwargs):

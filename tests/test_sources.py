@@ -29,7 +29,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.kernels import hashing
 from fastbcubed.sources import as_column, comparable_keys, fingerprints, key_pair, keys, read_table
-from fastbcubed.sources.arrays import from_numpy, is_null, to_numpy
+from fastbcubed.sources.arrays import from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.sources.files import open_files, read_integers
 from fastbcubed.sources.tables import as_rows, read_columns, weight_array
 
@@ -227,6 +227,16 @@ def test_numbers_are_not_copied_to_arrow() -> None:
     odd = np.frombuffer(b"-" + values.tobytes(), dtype=np.int64, offset=1)  # not aligned
     assert from_numpy(odd).to_pylist() == values.tolist()
     assert is_null(pa.nulls(2)).all()
+    assert to_numpy(pa.chunked_array([[1, 2], [3]])).tolist() == [1, 2, 3]
+    assert to_numpy(pa.chunked_array([], pa.int8())).dtype == np.int8
+    assert np.shares_memory(to_numpy(pa.chunked_array([from_numpy(values)])), values)
+
+
+@pytest.mark.parametrize("values", [[], [None], ["a", None, "", "ü"] * 5])
+def test_texts_to_arrow(values: list[str | None]) -> None:
+    made = from_texts(values)
+    made.validate(full=True)
+    assert made.to_pylist() == values
 
 
 WITHOUT_PANDAS = """

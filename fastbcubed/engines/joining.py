@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
-from fastbcubed.engines.memory import MAX_BITS, PART_ROWS, TASKS, offsets
-from fastbcubed.engines.pool import Pool, blocks, split
+from fastbcubed.engines.memory import MAX_BITS, PART_ROWS, PARTS_AT_ONCE, offsets
+from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.kernels import partition
 from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.join import match_items
@@ -46,7 +46,7 @@ def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
                 pred_of_true, true_of_pred,
             )  # fmt: skip
 
-    again = pool.map(match_task, *zip(*split(1 << bits, TASKS), strict=True), stage="match items")
+    again = pool.map(match_task, *zip(*blocks(1 << bits, PARTS_AT_ONCE), strict=True), stage="match items")
     true_again, pred_again = (sum(counts) for counts in zip(*again, strict=True))
     return Matches(pred_of_true, true_of_pred, true_again, pred_again)
 

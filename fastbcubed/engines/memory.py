@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
-from fastbcubed.engines.pool import Pool, blocks, split
+from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import partition
 
@@ -26,8 +26,8 @@ MAX_BITS = 10
 #: A true cluster with more than this share of the rows is set apart (see `find_heavy`).
 HEAVY_SHARE = 1 / 256
 SAMPLE = 1 << 14
-#: Kernel calls per stage, at most; enough for progress, Ctrl-C and an even load.
-TASKS = 256
+#: Parts handled by one kernel call: few enough for progress, Ctrl-C and an even load.
+PARTS_AT_ONCE = 4
 #: From here on counts may pass 31 bits, and the wide records are used.
 WIDE = 1 << 31
 NO_KEYS = np.empty(0, np.int64)
@@ -79,7 +79,7 @@ class Plan:
 
     def tasks(self) -> list[tuple[int, int]]:
         """Cut the parts into ranges, those set apart in ranges of their own."""
-        regular = split(1 << self.bits, TASKS)
+        regular = blocks(1 << self.bits, PARTS_AT_ONCE)
         if not self.heavy.size:
             return regular
         return regular + [(a + (1 << self.bits), b + (1 << self.bits)) for a, b in regular]
@@ -328,7 +328,7 @@ def _close_by_pred(
                 plan.absent_pred, *space, n_pred,
             )  # fmt: skip
 
-    pool.map(close_task, *zip(*split(1 << plan.bits, TASKS), strict=True), stage="close cells")
+    pool.map(close_task, *zip(*blocks(1 << plan.bits, PARTS_AT_ONCE), strict=True), stage="close cells")
     one_sided = bool(plan.absent_true.size or plan.absent_pred.size)
     base = np.concatenate([[0], np.cumsum(n_pred)])
     return Built(cells, pred_in_part, bounds, base, n_true, one_sided)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-__all__ = ["BLOCK", "Pool", "Progress", "available_threads", "blocks", "split"]
+__all__ = ["BLOCK", "Pool", "Progress", "available_threads", "blocks"]
 
 #: Rows handled by one kernel call; fixed, so that the split never depends on the number of threads.
 BLOCK = 1 << 20
@@ -44,18 +44,6 @@ def blocks(n: int, size: int = BLOCK) -> list[tuple[int, int]]:
     [(0, 2), (2, 4), (4, 5)]
     """
     return [(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
-
-
-def split(n: int, parts: int) -> list[tuple[int, int]]:
-    """Cut `range(n)` into at most `parts` consecutive ranges of nearly equal length.
-
-    Examples
-    --------
-    >>> split(5, 2)
-    [(0, 2), (2, 5)]
-    """
-    parts = max(1, min(parts, n))
-    return [(n * k // parts, n * (k + 1) // parts) for k in range(parts)]
 
 
 class Pool:
@@ -116,12 +104,9 @@ class Pool:
             self._executor = ThreadPoolExecutor(self.threads, "fastbcubed")
         futures: list[Future[T]] = [self._executor.submit(function, *task) for task in tasks]
         try:
-            pending = set(futures)
-            while pending:
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-                self._report(stage, len(tasks) - len(pending), len(tasks), started)
+            for done, future in enumerate(as_completed(futures), 1):
+                future.result()
+                self._report(stage, done, len(tasks), started)
         except BaseException:
             for future in futures:
                 future.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "convert",
     "from_numpy",
     "from_stream",
+    "from_texts",
     "id_kind",
     "is_null",
     "is_pandas",
@@ -310,17 +311,39 @@ def from_numpy(values: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(data)])
 
 
-def to_numpy(array: pa.Array) -> np.ndarray:
+def from_texts(values: Sequence[str | None]) -> pa.Array:
+    """Return a few texts as Arrow; unlike `pyarrow.array` this does not import pandas.
+
+    Examples
+    --------
+    >>> from_texts(["a", None, "ü"]).to_pylist()
+    ['a', None, 'ü']
+    """
+    encoded = [b"" if value is None else value.encode(errors="surrogateescape") for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    valid = np.packbits(np.array([value is not None for value in values], dtype=bool), bitorder="little")
+    return pa.StringArray.from_buffers(len(encoded), *map(pa.py_buffer, (ends, b"".join(encoded), valid)))
+
+
+def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Return Arrow numbers or booleans as NumPy, of their own width; what stands for nulls is arbitrary.
 
-    Numbers are not copied, and the result is read-only. Unlike Arrow's own this does not import pandas.
+    Numbers of one chunk are not copied, and the result is read-only. Unlike Arrow's own this does not
+    import pandas.
 
     Parameters
     ----------
-    array : pyarrow.Array of shape (n,)
+    array : pyarrow.Array or pyarrow.ChunkedArray of shape (n,)
         Integers, floats or booleans.
     """
-    dtype, buffer = np.dtype(array.type.to_pandas_dtype()), array.buffers()[1]
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    if isinstance(array, pa.ChunkedArray):
+        if array.num_chunks == 1:
+            return to_numpy(array.chunk(0))
+        joined = np.concatenate([np.empty(0, dtype), *map(to_numpy, array.chunks)])
+        joined.flags.writeable = False
+        return joined
+    buffer = array.buffers()[1]
     if len(array) == 0 or buffer is None:
         view = np.zeros(len(array), dtype=dtype)
     elif dtype == np.bool_:

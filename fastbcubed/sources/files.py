@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.errors import ColumnError, FastBCubedError, FileFormatError
-from fastbcubed.sources.arrays import from_numpy, join_pieces
+from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
 from fastbcubed.sources.tables import BaseRows, Rows
 
 __all__ = ["FileRows", "find_files", "open_files"]
@@ -320,11 +320,8 @@ def _folder_values(path: str, root: str) -> dict[str, str | None]:
 
 
 def _constant(value: str | None, n_rows: int) -> pa.ChunkedArray:
-    text = b"" if value is None else value.encode(errors="surrogateescape")
-    offsets, valid = np.array([0, len(text)], dtype=np.int32), np.array([value is not None], dtype=np.uint8)
-    name = pa.StringArray.from_buffers(1, *map(pa.py_buffer, (offsets, text, valid)))
     codes = from_numpy(np.zeros(n_rows, dtype=np.int8))
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, name)])
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, from_texts([value]))])
 
 
 def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -61,8 +61,7 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
         data = _bytes_of(array.buffers()[1])[array.offset * width :]
         hashing.hash_fixed(data, width, words, first, second)
         return
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        array.validate(full=True)
+    given = array
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         array = array.cast(pa.large_binary())  # copies this block only
         kind = array.type
@@ -76,7 +75,10 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
         offset=array.offset * width,
     )
     offsets.flags.writeable = False
-    hashing.hash_strings(offsets, _bytes_of(data_buffer), words, first, second)
+    data = _bytes_of(data_buffer)
+    if data[offsets[0] : offsets[-1]].view(np.int8).min(initial=0) < 0:  # bytes alone, or more than ASCII
+        given.validate(full=True)
+    hashing.hash_strings(offsets, data, words, first, second)
 
 
 def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:

@@ -341,13 +341,7 @@ def weight_array(values: Any, where: str) -> np.ndarray:
         )
     if data.type != pa.float64():
         data = data.cast(pa.float64(), safe=False)
-    weights: np.ndarray
-    if data.num_chunks == 1:
-        weights = to_numpy(data.chunk(0))
-    else:
-        weights = np.concatenate([np.empty(0), *map(to_numpy, data.chunks)])
-    weights.flags.writeable = False
-    return weights
+    return to_numpy(data)
 
 
 def _numbers(text: pa.ChunkedArray, where: str) -> pa.ChunkedArray:

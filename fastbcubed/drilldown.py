@@ -1,0 +1,67 @@
+"""Drilling down: every item with its confusion matrix, and one item with its four sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed import aggregation
+from fastbcubed.confusion import TrueNegatives
+from fastbcubed.contingency import Contingency, Rows
+from fastbcubed.items import Items
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.sources.arrays import table_of
+
+__all__ = ["item_columns", "one_item"]
+
+
+def item_columns(table: Contingency, rows: Rows, metrics: list[Metric]) -> pa.Table:
+    """Return row, weight, tp, fp, fn, tn (null under "outside") and the scores of every scored item."""
+    here = np.flatnonzero(rows.cell >= 0)
+    cell = rows.cell[here]
+    columns: dict[str, Any] = {"row": here, "weight": rows.weight[here]}
+    columns |= {"tp": table.tp[cell], "fp": table.fp[cell], "fn": table.fn[cell]}
+    columns["tn"] = pa.nulls(here.size, pa.float64()) if table.outside else TrueNegatives(table)()[cell]
+    for metric in metrics:
+        if metric.item_name and metric.item_name not in columns:
+            columns[metric.item_name] = aggregation.item_scores(table, metric)[here]
+    return table_of(columns)
+
+
+def one_item(
+    table: Contingency, rows: Rows, items: Items, metrics: list[Metric], row: int, members: int
+) -> dict[str, Any]:
+    """Return the item of a scored row as `Evaluation.item` does, with so many members of each set."""
+    cell = int(rows.cell[row])
+    scored = rows.cell >= 0
+    same_true = scored & items.same_label("true", row)
+    same_pred = items.same_label("pred", row)
+    if not table.outside:
+        same_pred &= scored
+    sets = {"tp": same_true & same_pred, "fp": same_pred & ~same_true, "fn": same_true & ~same_pred}
+    if not table.outside:
+        sets["tn"] = scored & ~same_true & ~same_pred
+    own = np.array([row])
+    result: dict[str, Any] = {
+        "item": items.ids(own)[0].as_py(),
+        "true_cluster": items.labels("true", own)[0].as_py(),
+        "pred_cluster": items.labels("pred", own)[0].as_py(),
+        "weight": float(rows.weight[row]),
+        "tp": float(table.tp[cell]),
+        "fp": float(table.fp[cell]),
+        "fn": float(table.fn[cell]),
+        "tn": None if table.outside else float(TrueNegatives(table)(cell, cell + 1)[0]),
+    }
+    for metric in metrics:
+        if metric.item_name:
+            result[metric.item_name] = aggregation.item_score(table, metric, row)
+    result["members"] = {
+        name: {
+            "n_items": int(np.count_nonzero(mask)),
+            "first": items.ids(np.flatnonzero(mask)[:members]).to_pylist(),
+        }
+        for name, mask in sets.items()
+    }
+    return result
