@@ -254,7 +254,7 @@ def _next_steps(evaluation: Evaluation) -> str:
     if evaluation.attributes is not None:
         attributes += evaluation.attributes.names
     by = label(attributes[0] if attributes else "true_size")
-    others = list(dict.fromkeys(map(label, [*attributes[1:], "true_size", "pred_size"])))
+    others = [o for o in dict.fromkeys(map(label, [*attributes[1:], "true_size", "pred_size"])) if o != by]
     listed = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
     steps.append((f'  .slices("{by}")', f"scores by {by}; or {listed}"))
     steps.append(("  .item(id)", "one item: its confusion matrix, and who is in it"))

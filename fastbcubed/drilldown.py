@@ -1,4 +1,4 @@
-"""Drilling down: every item with its confusion matrix, and one item with its four sets."""
+"""Drilling down: every cluster, every item with its confusion matrix, and one item with its four sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,24 @@ from fastbcubed.items import Items
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.sources.arrays import table_of
 
-__all__ = ["item_columns", "one_item"]
+__all__ = ["cluster_columns", "item_columns", "one_item"]
+
+
+def cluster_columns(table: Contingency, side: str, metrics: list[Metric], beta: float) -> dict[str, Any]:
+    """Return code, n_items, weight, n_parts, exact and the scores of every cluster with a scored item."""
+    codes, size = table.codes(side)
+    groups = aggregation.group_means(table, codes, size, metrics, beta=beta)
+    parts = np.bincount(codes, minlength=size)
+    wrong = np.bincount(codes[(table.fp != 0) | (table.fn != 0)], minlength=size)
+    there = np.flatnonzero(groups["n_items"])
+    return {
+        "code": there,
+        "n_items": groups["n_items"][there],
+        "weight": groups["weight"][there],
+        "n_parts": parts[there],
+        "exact": wrong[there] == 0,
+        **{m.name: groups[m.name][there] for m in metrics if m.name in groups},
+    }
 
 
 def item_columns(table: Contingency, rows: Rows, metrics: list[Metric]) -> pa.Table:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed import aggregation
 from fastbcubed._version import __version__
 from fastbcubed.contingency import SIDES, Contingency, Rows
-from fastbcubed.drilldown import item_columns, one_item
+from fastbcubed.drilldown import cluster_columns, item_columns, one_item
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, RowNumbers
 from fastbcubed.listing import listed
@@ -277,20 +277,9 @@ class Evaluation:
             cluster, n_items, weight, n_parts (clusters of the other side that it meets), exact (the
             same cluster is on the other side), and the scores over its items.
         """
-        table = self.contingency
-        codes, counts = self._side(side)
-        groups = self._group(codes, counts.size, by_row=False)
-        parts = np.bincount(codes, minlength=counts.size)
-        wrong = np.bincount(codes[(table.fp != 0) | (table.fn != 0)], minlength=counts.size)
-        there = np.flatnonzero(counts)
-        columns = {
-            "code": there,
-            "n_items": counts[there].astype(np.int64),
-            "weight": groups["weight"][there],
-            "n_parts": parts[there],
-            "exact": wrong[there] == 0,
-            **{m.name: groups[m.name][there] for m in self.metrics if m.name in groups},
-        }
+        if side not in SIDES:
+            raise SliceError(f'side is "true" or "pred", not {side!r}')
+        columns = cluster_columns(self.contingency, side, self.metrics, self.beta)
         default = "recall" if side == "true" else "precision"
         if order_by is None:
             scores = (m.name for m in self.metrics if m.name in columns)
@@ -412,12 +401,6 @@ class Evaluation:
         return aggregation.group_means(
             self.contingency, codes, n, self.metrics, beta=self.beta, by_row=by_row
         )
-
-    def _side(self, side: str) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        table = self.contingency
-        if side in SIDES:
-            return table.codes(side)[0], table.true_n if side == "true" else table.pred_n
-        raise SliceError(f'side is "true" or "pred", not {side!r}')
 
     def kept_items(self) -> Items:
         """Return the items, or raise NotKeptError."""

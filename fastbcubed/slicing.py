@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastbcubed.contingency import Contingency
 from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, named_sides
-from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow
+from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow, to_numpy
 from fastbcubed.sources.selection import without_views
 
 __all__ = ["SIZES", "SliceKey", "Sliced", "check_key", "slice_codes", "slice_name", "subset_mask"]
@@ -121,10 +121,10 @@ def _column_codes(
     if codes.null_count:
         codes = codes.fill_null(pa.scalar(null_code, pa.int64()).cast(codes.type))
         dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
-    order = pc.array_sort_indices(dictionary).to_numpy()  # ascending, nulls last
+    order = to_numpy(pc.array_sort_indices(dictionary))  # ascending, nulls last
     rank = np.empty(order.size, np.int64)
     rank[order] = np.arange(order.size)
-    plain = rank[codes.to_numpy(zero_copy_only=False)]
+    plain = rank[to_numpy(codes)]
     return Sliced(plain, {name: dictionary.take(from_numpy(order))})
 
 
