@@ -96,9 +96,8 @@ def test_links_lead_to_files(name: str) -> None:
 
 def test_changelog_begins_with_the_current_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    versions = re.findall(r"^## \[([^\]]+)\] - \d{4}-\d{2}-\d{2}$", text, re.MULTILINE)
+    versions = re.findall(r"^## (\S+) - \d{4}-\d{2}-\d{2}$", text, re.MULTILINE)
     assert versions[0] == fb.__version__
-    assert f"\n[{fb.__version__}]: https://" in text
 
 
 @pytest.mark.parametrize("name", [name for name in fb.__all__ if not name.startswith("__")])

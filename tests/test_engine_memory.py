@@ -502,6 +502,49 @@ def test_a_light_item_beside_heavy_ones(seed, part_rows):
     check(true.tolist(), pred.tolist(), weight, part_rows=part_rows)
 
 
+@pytest.mark.parametrize("spread", [0, 3, 15])
+@pytest.mark.parametrize("seed", range(8))
+def test_true_negatives(seed, spread):
+    """What is in neither cluster: exactly 0 where there is nothing, and else with nearly all digits.
+
+    N - tp - fp - fn would lose them where the two clusters hold most of the weight, and leave a small
+    number where they hold all. The bound is that of a sum which is done anew once 12 bits are gone.
+    """
+    rng = np.random.default_rng(seed)
+    n, k = 60, 2 + seed % 3
+    true, pred = rng.integers(0, k, n), rng.integers(0, k, n)
+    weight = rng.uniform(1, 2, n) * 10.0 ** rng.uniform(-spread, 0, n)
+    # One heavy item in each of two cells that share no cluster: together they have nearly all weight.
+    true[:2], pred[:2] = (0, 1), (1, 0)
+    weight[:2] = rng.uniform(1, 9, 2) * 10.0**spread
+    ev = fb.evaluate(true, pred, weight=weight, metrics="npv")
+    exact = [Fraction(w) for w in weight.tolist()]
+    empty = 0
+    for row, found in enumerate(ev.items()["tn"].to_pylist()):
+        others = [e for e in range(n) if true[e] != true[row] and pred[e] != pred[row]]
+        if not others:
+            empty += 1
+            assert found == 0.0
+            continue
+        whole = sum(exact[e] for e in others)
+        assert abs(Fraction(found) - whole) <= whole * Fraction(2) ** -38, (row, found, float(whole))
+    assert k > 2 or not empty
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_true_negatives(seed):
+    """Every item shares a cluster with every other one: two clusters hold all, in many summands."""
+    rng = np.random.default_rng(seed)
+    n = 50
+    true, pred = np.arange(n), np.arange(n)
+    true[: n // 2], pred[n // 2 - 1 :] = 0, 1000  # item n // 2 - 1 is with the first and the last ones
+    weight = rng.uniform(1, 2, n) * 10.0 ** rng.uniform(-1, 1, n)
+    ev = fb.evaluate(true, pred, weight=weight, metrics="pointwise")
+    row = ev.item(n // 2 - 1)
+    assert row["tn"] == 0.0 and row["specificity"] == 0.0 and row["npv"] == 0.0
+    assert row["fp"] > 0 and row["fn"] > 0 and row["members"]["tn"]["n_items"] == 0
+
+
 @pytest.mark.parametrize("n", [100, 5000])
 def test_leaving_out_the_heaviest_item(n):
     """Weighted ELM takes an item out of its own cell; what is left has all its digits."""
