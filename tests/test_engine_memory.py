@@ -341,11 +341,23 @@ def test_mixing_is_one_to_one():
     assert {int(partition.part_of(np.int64(h), 0)) for h in mixed} == {0}
 
 
-def test_is_in():
-    ordered = np.array([-5, -1, 0, 7, 2**62])
-    for key in (-6, -5, -2, -1, 0, 3, 7, 2**62, 2**63 - 1):
-        assert partition.is_in(np.int64(key), ordered) == (key in ordered.tolist())
-    assert not partition.is_in(np.int64(3), ordered[:0])
+def test_keys_set_apart_are_counted_by_the_other_key():
+    bits, rng = 3, np.random.default_rng(5)
+    true, pred = rng.integers(0, 40, 500), rng.integers(0, 9, 500)
+    apart = {
+        int(partition.mix(np.int64(key))) for key in (0, 3, 4, 17)
+    }  # some share a part, some parts have none
+    heavy = np.array(sorted(apart, key=lambda h: partition.part_of(np.int64(h), bits)), np.int64)
+    home = np.array([partition.part_of(h, bits) for h in heavy])
+    first_heavy = np.searchsorted(home, np.arange((1 << bits) + 1))
+    expected = Counter()
+    for t, p in zip(true, pred, strict=True):
+        h = partition.mix(t)
+        is_apart = int(h) in apart
+        expected[int(partition.part_of(partition.mix(p) if is_apart else h, bits)) + (is_apart << bits)] += 1
+    counts = np.zeros(2 << bits, np.int64)
+    partition.count_parts(true, pred, 0, true.size, bits, heavy, first_heavy, counts)
+    assert {part: n for part, n in enumerate(counts.tolist()) if n} == dict(expected)
 
 
 # -- Counts beyond 31 and 32 bits ------------------------------------------------------------------

@@ -56,10 +56,10 @@ def _scatter(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[np.ndarray
     row_blocks = blocks(keys.size, max(1 << 16, -(-keys.size // 64)))
     starts, stops = zip(*row_blocks, strict=True)
     counts = np.zeros((len(row_blocks), 1 << bits), np.int64)
-    flags = np.zeros(1 << bits, np.bool_)
+    none = np.zeros((1 << bits) + 1, np.int64)
 
     def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-        partition.count_parts(keys, None, start, stop, bits, NO_ROWS, flags, out)
+        partition.count_parts(keys, None, start, stop, bits, NO_ROWS, none, out)
 
     pool.map(count, starts, stops, counts, stage="count items by part")
     bounds, next_row = offsets(counts)

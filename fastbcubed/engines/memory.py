@@ -164,16 +164,16 @@ def _scatter_rows(
     pool: Pool,
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Bring the rows of each part together, in row order; return them and where each part begins."""
-    flags = np.zeros(1 << plan.bits, np.bool_)
-    for h in plan.heavy:
-        flags[partition.part_of(h, plan.bits)] = True
+    home = np.array([partition.part_of(h, plan.bits) for h in plan.heavy], np.int64)
+    heavy = plan.heavy[np.argsort(home, kind="stable")]
+    first_heavy = np.searchsorted(np.sort(home), np.arange((1 << plan.bits) + 1))
     row_blocks = blocks(plan.n_rows, max(1 << 16, -(-plan.n_rows // 64)))
     starts, stops = zip(*row_blocks, strict=True)
     counts = np.zeros((len(row_blocks), plan.n_parts), np.int64)
     others = pred_keys if plan.heavy.size else None
 
     def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-        partition.count_parts(true_keys, others, start, stop, plan.bits, plan.heavy, flags, out)
+        partition.count_parts(true_keys, others, start, stop, plan.bits, heavy, first_heavy, out)
 
     pool.map(count, starts, stops, counts, stage="count rows by part")
     bounds, next_row = offsets(counts)
@@ -181,7 +181,7 @@ def _scatter_rows(
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
         partition.scatter_pairs(
-            true_keys, pred_keys, payload, start, stop, plan.bits, plan.heavy, flags, to, rows
+            true_keys, pred_keys, payload, start, stop, plan.bits, heavy, first_heavy, to, rows
         )
 
     pool.map(scatter, starts, stops, next_row, stage="partition rows")

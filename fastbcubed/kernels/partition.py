@@ -25,55 +25,46 @@ def part_of(h, bits):
 
 
 @kernel
-def is_in(h, sorted_keys):
-    """Tell whether `h` is among `sorted_keys`, by bisection."""
-    low, high = 0, sorted_keys.size
-    while low < high:
-        middle = (low + high) >> 1
-        if sorted_keys[middle] < h:
-            low = middle + 1
-        else:
-            high = middle
-    return low < sorted_keys.size and sorted_keys[low] == h
+def count_parts(keys, others, start, stop, bits, heavy, first_heavy, counts):
+    """Count the rows of one block by part.
 
-
-@kernel
-def part_of_pair(h, other, bits, heavy, has_heavy):
-    """Return the part of a (true, pred) pair: by its true key, or by the other one if that is heavy."""
-    part = part_of(h, bits)
-    if has_heavy[part] and is_in(h, heavy):
-        return (1 << bits) + part_of(mix(other), bits)
-    return part
-
-
-@kernel
-def count_parts(keys, others, start, stop, bits, heavy, has_heavy, counts):
-    """Count the rows of one block by part. `others` is None where no key is set apart."""
+    Rows whose key is among `heavy` go by their other key, to a second set of parts. The heavy keys of
+    a part stand at `first_heavy[part]` and on. `others` is None where no key is set apart.
+    """
     if others is None:
         for i in range(start, stop):
             counts[part_of(mix(keys[i]), bits)] += 1
     else:
         for i in range(start, stop):
-            counts[part_of_pair(mix(keys[i]), others[i], bits, heavy, has_heavy)] += 1
+            h = mix(keys[i])
+            part = part_of(h, bits)
+            for k in range(first_heavy[part], first_heavy[part + 1]):
+                if heavy[k] == h:  # in place: a call with arrays would count references
+                    part = (1 << bits) + part_of(mix(others[i]), bits)
+                    break
+            counts[part] += 1
 
 
 @kernel
-def scatter_pairs(true, pred, payload, start, stop, bits, heavy, has_heavy, next_row, rows):
+def scatter_pairs(true, pred, payload, start, stop, bits, heavy, first_heavy, next_row, rows):
     """Write one block of (true, pred, payload) rows to their parts, keys mixed, in row order.
 
     `next_row` (n_parts,) is where this block's next row of each part goes; `payload` is None, or
-    goes into the field `x`.
+    goes into the field `x`. The parts are those of `count_parts`.
     """
     for i in range(start, stop):
         h = mix(true[i])
-        if heavy.size == 0:
-            part = part_of(h, bits)
-        else:
-            part = part_of_pair(h, pred[i], bits, heavy, has_heavy)
+        other = mix(pred[i])
+        part = part_of(h, bits)
+        if heavy.size:
+            for k in range(first_heavy[part], first_heavy[part + 1]):
+                if heavy[k] == h:
+                    part = (1 << bits) + part_of(other, bits)
+                    break
         j = next_row[part]
         next_row[part] = j + 1
         rows[j].true = h
-        rows[j].pred = mix(pred[i])
+        rows[j].pred = other
         if payload is not None:
             rows[j].x = payload[i]
 
