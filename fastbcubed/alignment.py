@@ -57,11 +57,6 @@ class Alignment:
     def __len__(self) -> int:
         return int(self.true_keys.size)
 
-    @property
-    def items(self) -> bool:
-        """Whether items have ids; else their position is their id."""
-        return self.truth.items is not None
-
 
 def align(
     truth: Clustering,

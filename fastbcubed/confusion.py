@@ -29,12 +29,10 @@ def confusion(
     stop: int | None = None,
     *,
     tn: TrueNegatives | None = None,
-    leave_one_out: bool = False,
 ) -> Confusion:
     """Return the confusion matrix that the items of each cell share.
 
-    An item's true positives are its mates on both sides, itself included; with `leave_one_out` it is
-    left out of them, as ELM does, which is only the same for all items of a cell if each counts 1.
+    An item's true positives are its mates on both sides, itself included.
 
     Parameters
     ----------
@@ -44,8 +42,6 @@ def confusion(
         The range of cells; all by default.
     tn : TrueNegatives, optional
         Where given, the true negatives are filled in.
-    leave_one_out : bool
-        Whether to leave the item itself out.
 
     Returns
     -------
@@ -53,9 +49,8 @@ def confusion(
         Contiguous float64 arrays of shape (stop - start,).
     """
     cells = slice(start, stop)
-    tp = np.ascontiguousarray(contingency.tp[cells])
-    if leave_one_out:
-        tp = tp - 1.0
+    own = contingency.n if contingency.weighting == "outer" else contingency.weight
+    tp = np.ascontiguousarray(own[cells], np.float64)
     fp = np.ascontiguousarray(contingency.fp[cells])
     fn = np.ascontiguousarray(contingency.fn[cells])
     return Confusion(tp, fp, fn, None if tn is None else tn(start, stop))

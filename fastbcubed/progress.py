@@ -78,10 +78,6 @@ class _Bar:
 @contextmanager
 def _announcing_compilation() -> Iterator[None]:
     """Say on stderr that kernels are compiled when that begins, and how long it took."""
-    if "numba" not in sys.modules:
-        from fastbcubed.kernels import jit
-
-        del jit
     from numba.core import event
 
     listener = _make_listener(event)

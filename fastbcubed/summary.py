@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.confusion import confusion
 from fastbcubed.contingency import CELL_BLOCK, Contingency
 from fastbcubed.engines.pool import blocks
 
@@ -59,7 +60,8 @@ def precision_bounds(table: Contingency) -> Bounds | None:
     sums = []
     for a, b in blocks(table.n_cells, CELL_BLOCK):
         cells = slice(a, b)
-        w, tp, fp, pred = table.weight[cells], table.tp[cells], table.fp[cells], table.pred[cells]
+        w, pred = table.weight[cells], table.pred[cells]
+        tp, fp, _, _ = confusion(table, a, b)
         u = unlabelled[pred]
         most = tp + fp + u
         sums.append(((w * (tp / most)).sum(), (w * ((tp + u) / most)).sum(), w[unlabelled_n[pred] > 0].sum()))
