@@ -18,7 +18,7 @@ from fastbcubed.engines.pool import blocks
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError, first_few
 
 if TYPE_CHECKING:
-    from fastbcubed.engines.memory import Built
+    from fastbcubed.engines.stages import Built
 
 __all__ = ["CELL", "CELL_BLOCK", "Contingency", "OneSided", "Rows", "add_up"]
 

@@ -220,6 +220,7 @@ def _build(
 ) -> tuple[Alignment, Contingency]:
     """Align two clusterings and build their cells."""
     from fastbcubed.engines import memory
+    from fastbcubed.engines.planning import plan_parts
 
     if weighting not in ("pointwise", "outer"):
         raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
@@ -234,7 +235,7 @@ def _build(
         null_is_absent=one_table,
     )
     true_keys, pred_keys, weight = alignment.true_keys, alignment.pred_keys, alignment.weight
-    plan = memory.plan_parts(true_keys, alignment.absent_true, alignment.absent_pred)
+    plan = plan_parts(true_keys, alignment.absent_true, alignment.absent_pred)
     outside = policies.prediction == "outside"
     built = memory.build(plan, true_keys, pred_keys, weight, pool, outer=outer, outside=outside)
 

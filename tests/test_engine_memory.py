@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import fastbcubed as fb
 from fastbcubed import aggregation
-from fastbcubed.engines import joining, memory
+from fastbcubed.engines import joining, memory, planning, stages
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cells as cell_kernels
@@ -35,7 +35,7 @@ def build(true, pred, weight=None, *, absent=False, part_rows=4, wide=None, thre
     """Build cells of raw keys as the pipeline does; with `absent` the two special keys mean that."""
     true, pred = keys(true), keys(pred)
     mass = None if weight is None else np.array(weight, np.float64)
-    plan = memory.plan_parts(
+    plan = planning.plan_parts(
         true, *((ABSENT_TRUE, ABSENT_PRED) if absent else (None, None)), part_rows=part_rows, wide=wide
     )
     with Pool(threads) as pool:
@@ -205,7 +205,7 @@ def test_parts_without_rows(part_rows):
 
 def test_one_predicted_cluster_at_full_size():
     """More parts than predicted clusters, with parts of the usual size."""
-    n = 3 * memory.PART_ROWS + 5
+    n = 3 * planning.PART_ROWS + 5
     ev = fb.evaluate(np.arange(n), np.zeros(n, np.int64), metrics=["precision", "recall"])
     assert ev.recall == 1 and ev.precision == pytest.approx(1 / n, rel=1e-15)
     dual = fb.evaluate(np.zeros(n, np.int64), np.arange(n), metrics=["precision", "recall"])
@@ -272,7 +272,7 @@ def test_keys_that_collide_in_the_hash_table(weighted):
 @pytest.mark.parametrize("name", ["true", "pred", "cells"])
 def test_more_entries_than_the_table_was_made_for(name, monkeypatch):
     """The workspace is for parts of usual size; where a part is larger, tables grow."""
-    monkeypatch.setattr(memory, "_make_slots", lambda rows: np.empty(1024, np.int32))
+    monkeypatch.setattr(stages, "_make_slots", lambda rows: np.empty(1024, np.int32))
     n = 6000
     rng = np.random.default_rng(2)
     true = np.arange(n) if name == "true" else rng.integers(0, 100, n)
@@ -298,7 +298,7 @@ def test_wide_records(case, part_rows):
 
 def test_the_plan_depends_on_the_keys_alone():
     true = np.random.default_rng(0).zipf(1.6, 5000) % 400
-    one, other = (memory.plan_parts(keys(true), part_rows=100) for _ in range(2))
+    one, other = (planning.plan_parts(keys(true), part_rows=100) for _ in range(2))
     assert one.bits == other.bits == 6 and np.array_equal(one.heavy, other.heavy)
     tasks = one.tasks()
     assert sorted(part for a, b in tasks for part in range(a, b)) == list(range(one.n_parts))
@@ -307,14 +307,14 @@ def test_the_plan_depends_on_the_keys_alone():
 
 def test_number_of_parts():
     for n, part_rows, bits in [(1, 1, 0), (2, 1, 1), (3, 1, 2), (100, 100, 0), (101, 100, 1), (400, 100, 2)]:
-        assert memory.plan_parts(np.arange(n), part_rows=part_rows).bits == bits
-    assert memory.plan_parts(np.zeros(5000, np.int64), part_rows=1).bits == memory.MAX_BITS
+        assert planning.plan_parts(np.arange(n), part_rows=part_rows).bits == bits
+    assert planning.plan_parts(np.zeros(5000, np.int64), part_rows=1).bits == planning.MAX_BITS
 
 
 def test_find_heavy_finds():
     """Every key with twice the share is found, wherever its rows stand; small ones are not."""
     n = 100_000
-    share = memory.HEAVY_SHARE
+    share = planning.HEAVY_SHARE
     for position in ("first", "last", "scattered", "every 16th"):
         true = np.arange(n) + 10
         count = math.ceil(2 * share * n)
@@ -325,10 +325,10 @@ def test_find_heavy_finds():
             "every 16th": np.arange(0, n, 16)[: max(count, n // 16)],
         }[position]
         true[place] = -3
-        assert -3 in memory.find_heavy(true), position
-        assert memory.find_heavy(true).size <= 1 / share
+        assert -3 in planning.find_heavy(true), position
+        assert planning.find_heavy(true).size <= 1 / share
     true = np.arange(n) // 50  # all alike: none has more than a two-thousandth
-    assert memory.find_heavy(true).size == 0
+    assert planning.find_heavy(true).size == 0
 
 
 def test_mixing_is_one_to_one():
@@ -440,11 +440,11 @@ def test_wide_counts_of_an_engine_that_met_them(monkeypatch):
     table = fb.Contingency.from_cells([0, 0, 0, 0], [0, 1, 2, 3], [2**30] * 4)
     assert table.true_n.tolist() == [2**32]
     assert table.fn.tolist() == [3.0 * 2**30] * 4
-    assert memory.WIDE <= 2**31
-    plan = memory.plan_parts(np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31,), (0,)))
-    assert plan.records is memory.WIDE_RECORDS
-    plan = memory.plan_parts(np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31 - 1,), (0,)))
-    assert plan.records is memory.NARROW_RECORDS
+    assert planning.WIDE <= 2**31
+    plan = planning.plan_parts(np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31,), (0,)))
+    assert plan.records is planning.WIDE_RECORDS
+    plan = planning.plan_parts(np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31 - 1,), (0,)))
+    assert plan.records is planning.NARROW_RECORDS
 
 
 # -- Contingency.from_cells ------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from strategies import LABELS, aligned_pairs, label_arrays, weights
 
 import fastbcubed as fb
 from fastbcubed import aggregation
-from fastbcubed.engines import joining, memory
+from fastbcubed.engines import joining, planning
 from fastbcubed.engines import pool as pools
 from fastbcubed.metrics.registry import METRICS
 
@@ -353,7 +353,7 @@ def seeded_weights(n, kind):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Cut even small inputs into many parts, blocks and tasks."""
-    monkeypatch.setitem(memory.plan_parts.__kwdefaults__, "part_rows", 50)
+    monkeypatch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 50)
     monkeypatch.setattr(joining, "PART_ROWS", 50)
     monkeypatch.setattr(aggregation, "CELL_BLOCK", 64)
     monkeypatch.setattr(sys.modules[fb.Contingency.__module__], "CELL_BLOCK", 64)
@@ -416,7 +416,7 @@ def test_parts_do_not_matter(name, weight, monkeypatch):
     labels, mass = shape(name, 1200), seeded_weights(1200, weight)
     whole = evaluate(labels, mass)
     for part_rows in (1, 7, 300):
-        monkeypatch.setitem(memory.plan_parts.__kwdefaults__, "part_rows", part_rows)
+        monkeypatch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", part_rows)
         parts = evaluate(labels, mass)
         assert_same(whole, parts)
         assert cells_of(whole) == cells_of(parts)
@@ -444,7 +444,7 @@ def test_wide_records_equal_narrow_ones(name, weight, small_parts, monkeypatch):
     """Inputs of 2**31 rows and more use records of 64-bit counts; nothing else may differ."""
     labels, mass = shape(name, 1500), seeded_weights(1500, weight)
     narrow = evaluate(labels, mass)
-    monkeypatch.setitem(memory.plan_parts.__kwdefaults__, "wide", True)
+    monkeypatch.setitem(planning.plan_parts.__kwdefaults__, "wide", True)
     wide = evaluate(labels, mass)
     assert narrow.contingency.n.dtype == np.int32 and wide.contingency.n.dtype == np.int64
     assert narrow.overall == wide.overall

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
-from fastbcubed.engines.memory import MAX_BITS, PART_ROWS, PARTS_AT_ONCE, offsets
+from fastbcubed.engines.planning import MAX_BITS, PART_ROWS, PARTS_AT_ONCE
 from fastbcubed.engines.pool import Pool, blocks
+from fastbcubed.engines.stages import offsets
 from fastbcubed.kernels import partition
 from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.join import match_items

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import kernel
-from fastbcubed.kernels.partition import part_of
+from fastbcubed.kernels.partition import bits_of, part_of
 
 __all__ = [
     "add_margins",
@@ -180,6 +180,7 @@ def build_cells(
     bounds,
     part_from,
     part_to,
+    skip,
     bits,
     heavy,
     head_slots,
@@ -209,7 +210,7 @@ def build_cells(
     sums, errors : float64 workspace likewise, or None for rows without weights
     n_cells, n_clusters : int64 (n_parts,) outputs
     histogram : int64 (2**bits,) output
-        Cells by the part that their pred key sends them to.
+        Cells by where these bits of their pred key send them.
     """  # fmt: skip
     for part in range(part_from, part_to):
         first = bounds[part]
@@ -234,7 +235,7 @@ def build_cells(
             cells[first + c].pred = pred
             cells[first + c].cluster = codes[head]
             cells[first + c].n = counts[c]
-            histogram[part_of(pred, bits)] += 1
+            histogram[bits_of(pred, skip, bits)] += 1
         n_cells[part] = found
         n_clusters[part] = heavy.size if heavy.size else clusters
 
@@ -261,6 +262,7 @@ def scatter_cells(
     bounds,
     part_from,
     part_to,
+    skip,
     bits,
     weighted,
     outer,
@@ -275,7 +277,7 @@ def scatter_cells(
     next_cell,
     out,
 ):
-    """Send the cells of several parts to the part of their pred key, with their false negatives.
+    """Send the cells of several parts where these bits of their pred key say, with their false negatives.
 
     Parameters
     ----------
@@ -300,7 +302,7 @@ def scatter_cells(
         for j in range(first, first + n_cells[part]):
             k = cells[j].cluster
             pred = cells[j].pred
-            target = part_of(pred, bits)
+            target = bits_of(pred, skip, bits)
             to = next_cell[target]
             next_cell[target] = to + 1
             weight = np.float64(cells[j].n)

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["count_parts", "mix", "part_of", "scatter_items", "scatter_pairs"]
+__all__ = ["bits_of", "count_parts", "mix", "part_of", "scatter_items", "scatter_pairs"]
 
 
 @kernel
@@ -19,9 +19,15 @@ def mix(key):
 
 
 @kernel
+def bits_of(h, skip, bits):
+    """Return `bits` bits of a mixed key, those after the topmost `skip`."""
+    return (h >> (63 - skip - bits)) & ((1 << bits) - 1)
+
+
+@kernel
 def part_of(h, bits):
     """Return the part that a mixed key belongs to: its topmost `bits` bits."""
-    return (h >> (63 - bits)) & ((1 << bits) - 1)
+    return bits_of(h, 0, bits)
 
 
 @kernel

@@ -1,0 +1,283 @@
+"""The stages of the work on parts: rows → parts → cells → parts of their pred key → closed cells.
+
+Where the parts live is the engine's affair; a stage takes arrays and returns arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.engines import buffers
+from fastbcubed.engines.planning import PART_ROWS, PARTS_AT_ONCE, Plan
+from fastbcubed.engines.pool import Pool, blocks
+from fastbcubed.kernels import cells as cell_kernels
+from fastbcubed.kernels import partition
+
+__all__ = [
+    "Built",
+    "CellSpace",
+    "Parts",
+    "add_up",
+    "build_parts",
+    "close_parts",
+    "heavy_sums",
+    "offsets",
+    "partition_rows",
+    "send_cells",
+]
+
+NO_KEYS = np.empty(0, np.int64)
+Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+#: Workspace: the sum over a predicted cluster, `mass + rest`, and of its items that the truth lacks.
+CLUSTER = np.dtype([("key", "i8"), ("mass", "f8"), ("rest", "f8"), ("only", "f8")])
+
+
+def partition_rows(
+    plan: Plan, pieces: Sequence[Piece], dtype: np.dtype, pool: Pool
+) -> tuple[np.ndarray, NDArray[np.int64]]:
+    """Bring the rows of each part together, in row order; return them and where each part begins.
+
+    `pieces` are (true keys, pred keys, payload), one after the other; the payload is None, or goes into
+    the field `x`.
+    """
+    home = np.array([partition.part_of(h, plan.bits) for h in plan.heavy], np.int64)
+    heavy = plan.heavy[np.argsort(home, kind="stable")]
+    first_heavy = np.searchsorted(np.sort(home), np.arange((1 << plan.bits) + 1))
+    size = max(1 << 16, -(-plan.n_rows // 64))
+    cut = [(piece, *block) for piece in pieces for block in blocks(piece[0].size, size)]
+    of_block, starts, stops = zip(*cut, strict=True)
+    counts = np.zeros((len(cut), plan.n_parts), np.int64)
+
+    def count(piece: Piece, start: int, stop: int, out: NDArray[np.int64]) -> None:
+        others = piece[1] if plan.heavy.size else None
+        partition.count_parts(piece[0], others, start, stop, plan.bits, heavy, first_heavy, out)
+
+    pool.map(count, of_block, starts, stops, counts, stage="count rows by part")
+    bounds, next_row = offsets(counts)
+    rows = buffers.empty(plan.n_rows, dtype)
+
+    def scatter(piece: Piece, start: int, stop: int, to: NDArray[np.int64]) -> None:
+        partition.scatter_pairs(*piece, start, stop, plan.bits, heavy, first_heavy, to, rows)
+
+    pool.map(scatter, of_block, starts, stops, next_row, stage="partition rows")
+    return rows, bounds
+
+
+def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Turn counts (blocks, parts) into where parts begin, and where each block writes in each part."""
+    bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
+
+
+def _make_slots(rows: int) -> NDArray[np.int32]:
+    """Make a hash table for parts of usual size; kernels grow their own where that is too small."""
+    return np.empty(cell_kernels.table_size(min(rows, 2 * PART_ROWS)), np.int32)
+
+
+class CellSpace:
+    """What one thread needs to find the cells of a part; reused from part to part.
+
+    It is as long as the largest part, but memory is only touched as far as there are cells.
+    """
+
+    def __init__(self, rows: int, code: str, *, weighted: bool) -> None:
+        self.head_slots = _make_slots(rows)
+        self.other_slots = np.empty(1 << 13, np.int32)
+        self.counts = np.empty(rows, code)
+        self.heads = np.empty(rows, np.int32)
+        self.codes = np.empty(rows, np.int32)
+        self.sums = np.empty(rows, np.float64) if weighted else None
+        self.errors = np.empty(rows, np.float64) if weighted else None
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """Cells as the last stage leaves them: in the order of the parts of their pred key.
+
+    Attributes
+    ----------
+    cells : ndarray of records like contingency.CELL, shape (n_cells,)
+        One-sided cells are among them: the code of the side that lacks the item is -1.
+    pred_in_part : ndarray of int, shape (n_cells,)
+        Code of the predicted cluster within its part.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    pred_base : ndarray of int64, shape (n_parts + 1,)
+        Code of the first predicted cluster of each part; last, how many there are.
+    n_true : int
+        Codes of true clusters.
+    has_one_sided : bool
+        Whether a side lacks an item.
+    """
+
+    cells: np.ndarray
+    pred_in_part: NDArray[np.integer]
+    bounds: NDArray[np.int64]
+    pred_base: NDArray[np.int64]
+    n_true: int
+    has_one_sided: bool
+
+
+class Parts(NamedTuple):
+    """Cells where their rows stood, part by part.
+
+    Attributes
+    ----------
+    cells : ndarray of records (cluster, n, pred[, x])
+        The cells of a part stand at its front.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    n_cells, n_clusters : ndarray of int64, shape (n_parts,)
+        Cells and true clusters of each part.
+    skip, bits : int
+        Which bits of their pred key say where the cells go from here.
+    histogram : ndarray of int64, shape (n_tasks, 2**bits)
+        How many of each task's parts go where.
+    weighted : bool
+        Whether there is a field `x`.
+    """
+
+    cells: np.ndarray
+    bounds: NDArray[np.int64]
+    n_cells: NDArray[np.int64]
+    n_clusters: NDArray[np.int64]
+    skip: int
+    bits: int
+    histogram: NDArray[np.int64]
+    weighted: bool
+
+
+def build_parts(
+    plan: Plan,
+    rows: np.ndarray,
+    bounds: NDArray[np.int64],
+    pool: Pool,
+    *,
+    weighted: bool,
+    skip: int,
+    bits: int,
+) -> Parts:
+    """Turn the rows of each part into cells where they stand; `skip` and `bits` are those of `Parts`."""
+    own = rows.view(plan.records["weighted cell" if weighted else "cell"])
+    tasks = plan.tasks()
+    starts, stops = zip(*tasks, strict=True)
+    most_rows = int(np.diff(bounds).max())
+    n_cells = np.zeros(plan.n_parts, np.int64)
+    n_clusters = np.zeros(plan.n_parts, np.int64)
+    histogram = np.zeros((len(tasks), 1 << bits), np.int64)
+
+    def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
+        heavy = plan.heavy if plan.is_apart(first) else NO_KEYS
+        key = ("build", most_rows)
+        with pool.workspace(key, lambda: CellSpace(most_rows, plan.code, weighted=weighted)) as w:
+            cell_kernels.build_cells(
+                rows, own, bounds, first, last, skip, bits, heavy, w.head_slots, w.other_slots,
+                w.counts, w.heads, w.codes, w.sums, w.errors, n_cells, n_clusters, cells_by_part,
+            )  # fmt: skip
+
+    pool.map(build_task, starts, stops, histogram, stage="build cells")
+    return Parts(own, bounds, n_cells, n_clusters, skip, bits, histogram, weighted)
+
+
+def send_cells(
+    plan: Plan,
+    parts: Parts,
+    base: NDArray[np.int64],
+    sums: NDArray[np.float64] | None,
+    pool: Pool,
+    *,
+    outer: bool,
+) -> tuple[np.ndarray, NDArray[np.int64]]:
+    """Send the cells where their pred keys say; return them and where each destination begins.
+
+    Parameters
+    ----------
+    plan : Plan
+        How the rows were cut.
+    parts : Parts
+        The cells.
+    base : ndarray of int64, shape (n_parts,)
+        Code of the first true cluster of each part.
+    sums : ndarray of float64, shape (2, n_heavy), or None
+        The sums of the clusters set apart, from `add_up`.
+    pool : Pool
+        The threads.
+    outer : bool
+        Whether margins are counts.
+    """
+    flag = np.empty(0) if parts.weighted else None  # kernels are compiled for one of the two
+    absent = int(np.searchsorted(plan.heavy, plan.absent_true[0])) if plan.absent_true.size else -1
+    most = int(parts.n_clusters.max())
+    bounds, next_cell = offsets(parts.histogram)
+    arrived = buffers.empty(int(bounds[-1]), plan.records["arrived"])
+
+    def scatter_task(first: int, last: int, to: NDArray[np.int64]) -> None:
+        apart = plan.is_apart(first) and sums is not None
+        with pool.workspace(("margins", most), lambda: np.empty((2, most))) as space:
+            mass, rest = sums if apart and sums is not None else space
+            cell_kernels.scatter_cells(
+                parts.cells, parts.bounds, first, last, parts.skip, parts.bits, flag, outer, apart, absent,
+                plan.absent_pred, parts.n_cells, parts.n_clusters, base, mass, rest, to, arrived,
+            )  # fmt: skip
+
+    pool.map(scatter_task, *zip(*plan.tasks(), strict=True), next_cell, stage="partition cells")
+    return arrived, bounds
+
+
+def close_parts(
+    plan: Plan,
+    arrived: np.ndarray,
+    bounds: NDArray[np.int64],
+    n_true: int,
+    pool: Pool,
+    *,
+    outer: bool,
+    outside: bool,
+) -> Built:
+    """Give the predicted clusters numbers, and give the cells their false positives, where they stand."""
+    cells = arrived.view(plan.records["final"])
+    pred_in_part = buffers.empty(arrived.size, plan.code)
+    n_parts = bounds.size - 1
+    n_pred = np.zeros(n_parts, np.int64)
+    most = int(np.diff(bounds).max())
+
+    def close_task(first: int, last: int) -> None:
+        key = ("close", most)
+        with pool.workspace(key, lambda: (_make_slots(most), np.empty(most, CLUSTER))) as space:
+            cell_kernels.close_cells(
+                arrived, cells, pred_in_part, bounds, first, last, outer, outside,
+                plan.absent_pred, *space, n_pred,
+            )  # fmt: skip
+
+    pool.map(close_task, *zip(*blocks(n_parts, PARTS_AT_ONCE), strict=True), stage="close cells")
+    one_sided = bool(plan.absent_true.size or plan.absent_pred.size)
+    base = np.concatenate([[0], np.cumsum(n_pred)])
+    return Built(cells, pred_in_part, bounds, base, n_true, one_sided)
+
+
+def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[np.float64]:
+    """Add up the clusters set apart, part by part: (sum, rest) of each. Shape: (2 n_parts, n_heavy)."""
+    flag = np.empty(0) if parts.weighted else None
+
+    def add(part: int) -> NDArray[np.float64]:
+        sums = np.zeros((2, plan.heavy.size))
+        cell_kernels.add_margins(
+            parts.cells, parts.bounds[part], parts.n_cells[part], flag, outer, plan.absent_pred, *sums
+        )
+        return sums
+
+    return np.concatenate(pool.map(add, range(1 << plan.bits, plan.n_parts), stage="add up large clusters"))
+
+
+def add_up(sums: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Add what `heavy_sums` found into (sum, rest) of each cluster. Shape: (2, n_heavy)."""
+    columns = np.concatenate(sums).T
+    mass = [math.fsum(column) for column in columns]
+    rest = [math.fsum([*column, -total]) for column, total in zip(columns, mass, strict=True)]
+    return np.array([mass, rest])
