@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
+from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import DiskSpaceError, OptionError
 from fastbcubed.generation import generate
 from fastbcubed.kernels.generation import permute, permute_back
@@ -443,6 +444,20 @@ def test_progress_tells_of_each_row_group(tmp_path: Path) -> None:
     generate(**paths, n_items=5000, row_group=2000, progress=told.append)
     expected = [(f"writing the {side}", done, 3) for side in ("truth", "prediction") for done in (1, 2, 3)]
     assert [(progress.stage, progress.done, progress.total) for progress in told] == expected
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_are_made_only_a_little_ahead(threads: int) -> None:
+    begun = []
+
+    def make(k: int) -> int:
+        begun.append(k)
+        return k
+
+    with Pool(threads) as pool:
+        for k, made in enumerate(pool.stream(make, [(k,) for k in range(50)])):
+            assert made == k and len(begun) <= k + 1 + threads
+    assert sorted(begun) == list(range(50))
 
 
 def _command(path: Path, *flags: str) -> list[str]:
