@@ -77,7 +77,7 @@ class Synthetic:
     Examples
     --------
     >>> rows = Synthetic(1000).rows({"truth": "true", "prediction": "pred"}, 0, 1000, ids="string")
-    >>> rows.num_rows, rows.column("truth").unique().__len__()
+    >>> rows.num_rows, len(rows.column("truth").unique())
     (1000, 401)
     """
 
