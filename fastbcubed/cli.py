@@ -13,7 +13,15 @@ from typing import Any, NoReturn
 
 from fastbcubed._version import __version__
 from fastbcubed.errors import EvaluationWarning, FastBCubedError, IdTypeError, OptionError
-from fastbcubed.flags import NOTES, add_evaluate_flags, evaluate_arguments, in_flags
+from fastbcubed.flags import (
+    NOTES,
+    SHAPES,
+    add_evaluate_flags,
+    add_generate_flags,
+    evaluate_arguments,
+    generate_arguments,
+    in_flags,
+)
 
 __all__ = ["main"]
 
@@ -103,6 +111,15 @@ def _parser() -> argparse.ArgumentParser:
     metrics.add_argument("names", nargs="*", metavar="NAME", help="a score or a family, shown in full")
     metrics.add_argument("--json", action="store_true", help="a list of objects for machines")
     metrics.set_defaults(run=_metrics)
+    generate = commands.add_parser(
+        "generate",
+        help="synthetic clusterings of any size, to try and to measure",
+        description="Write a synthetic truth and prediction as Parquet, in memory that does not grow with them.",
+        epilog=f"{SHAPES}\n{EXIT_CODES}",
+        **form,
+    )
+    add_generate_flags(generate)
+    generate.set_defaults(run=_generate)
     return parser
 
 
@@ -211,6 +228,15 @@ def _metrics(options: argparse.Namespace) -> int:
             glossary.print_entries(chosen, Terminal())
         else:
             glossary.print_list(chosen, Terminal())
+    return OK
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from fastbcubed.generation import generate
+
+    generate(**generate_arguments(options))
+    for path in filter(None, (options.path, options.prediction_out)):
+        _say(f"wrote {path}: {options.n_items:,} rows, {os.path.getsize(path):,} bytes")
     return OK
 
 

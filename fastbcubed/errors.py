@@ -8,6 +8,7 @@ from collections.abc import Iterable
 __all__ = [
     "AlignmentError",
     "ColumnError",
+    "DiskSpaceError",
     "DuplicateItemError",
     "EmptyInputError",
     "EvaluationWarning",
@@ -67,6 +68,10 @@ class EmptyInputError(FastBCubedError):
 
 class FileFormatError(FastBCubedError):
     """A file is absent, not of a known format, truncated or corrupt."""
+
+
+class DiskSpaceError(FastBCubedError):
+    """There is too little free disk for the files that a call would write."""
 
 
 class MetricError(FastBCubedError):

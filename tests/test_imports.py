@@ -27,11 +27,11 @@ CATALOGUES = {"metrics"}
 #: layer and from those listed before it.
 LAYERS = (
     {"_version", "errors"},
-    {"policies"},
+    {"policies", "shapes"},
     {"kernels"},
     {"engines", "progress"},
     {"sources"},
-    {"components"},
+    {"components", "synthetic"},
     {"clustering"},
     {"inputs"},
     {"alignment", "side", "weights"},
@@ -43,6 +43,7 @@ LAYERS = (
     {"drilldown"},
     {"evaluation"},
     {"display", "storage"},
+    {"generation"},
     {"pipeline"},
     {""},
     {"glossary", "terminal"},
