@@ -16,6 +16,7 @@ from naive import WITH_TN, WITHOUT_TN, f_measure
 
 import fastbcubed.metrics as fbm
 from fastbcubed.contingency import Contingency
+from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics import bcubed, pointwise
 from fastbcubed.metrics.metric import REFERENCES
@@ -414,8 +415,8 @@ def test_chance_is_the_mean_over_all_shuffles(true, pred):
         recalls += [Fr(int(mates), true[t]) for mates, t, _ in both]
     margins = sizes(true, pred)
     expected = sum(precisions) / len(precisions), sum(recalls) / len(recalls)
-    assert bcubed.chance("pred", margins) == pytest.approx(float(expected[0]), abs=1e-15)
-    assert bcubed.chance("true", margins) == pytest.approx(float(expected[1]), abs=1e-15)
+    assert bcubed.chance("pred", margins, Pool(1)) == pytest.approx(float(expected[0]), abs=1e-15)
+    assert bcubed.chance("true", margins, Pool(1)) == pytest.approx(float(expected[1]), abs=1e-15)
 
 
 def test_chance_of_huge_clusters():
@@ -423,8 +424,8 @@ def test_chance_of_huge_clusters():
     n = 1 << 40
     margins = sizes([n // 2, n // 2, 0], [n])
     # All in one cluster: 1/n + (1 - 1/n) * 2 * (n/2) (n/2 - 1) / (n (n - 1)) = 1/2
-    assert bcubed.chance("pred", margins) == pytest.approx(0.5, abs=1e-15)
-    assert bcubed.chance("true", margins) == 1.0
+    assert bcubed.chance("pred", margins, Pool(1)) == pytest.approx(0.5, abs=1e-15)
+    assert bcubed.chance("true", margins, Pool(1)) == 1.0
 
 
 def test_adjusted_where_nothing_can_be_lost():

@@ -35,6 +35,7 @@ LAYERS = (
     {"clustering"},
     {"inputs"},
     {"alignment", "side", "weights"},
+    {"cells"},
     {"contingency"},
     {"confusion", "summary"},
     {"metrics"},

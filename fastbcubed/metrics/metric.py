@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fastbcubed.contingency import Contingency
+    from fastbcubed.engines.pool import Pool
 
 Floats = NDArray[np.float64]
 Formula = Callable[[Floats, Floats, Floats, Floats], Floats]
@@ -31,7 +32,7 @@ class Metric:
     source: str  # short reference: a key of REFERENCES, or "fastbcubed"
     formula: Formula | None = None  # of an item's matrix; lifted by the weighted mean over items
     combine: Combine | None = None  # from the means of `needs`, and beta
-    score: Callable[[Contingency], float] | None = None  # of all items at once; not of a slice
+    score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
     needs: tuple[str, ...] = ()
     uses_tn: bool = False
