@@ -13,6 +13,8 @@ __all__ = ["CELL", "SIDES", "add_up", "as_counts", "tabulate"]
 CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])
 
 SIDES = ("true", "pred")
+#: Counts are 64-bit integers, with room for what rounding adds to this check.
+MOST_ITEMS = 2.0**63
 
 
 def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
@@ -48,6 +50,8 @@ def tabulate(
                 f"{bad.sum()} of {weight.size} weights are not positive and finite "
                 f"({first_few(weight[bad].tolist())})"
             )
+    if n.sum(dtype=np.float64) >= MOST_ITEMS:
+        raise ColumnError(f"the cells hold {n.sum(dtype=np.float64):.3g} items, more than {MOST_ITEMS:.3g}")
     keep = n > 0
     true, pred, n = true[keep], pred[keep], n[keep]
     order = np.lexsort((true, pred))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
+from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics.documentation import document
+from fastbcubed.metrics.documentation import BETA, document
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.pointwise import f_measure, weight_of_precision
 from fastbcubed.metrics.registry import METRICS, resolve
@@ -87,22 +88,31 @@ def as_contingency(
     return contingency
 
 
-def compute(contingency: Contingency, metrics: Sequence[Metric], beta: float = 1.0) -> list[float]:
-    """Return the scores of all items, in the order given; raise for one that is not defined."""
-    from fastbcubed.aggregation import overall
-
+def check_defined(contingency: Contingency, metrics: Sequence[Metric]) -> None:
+    """Raise if a score is not defined for this input."""
     resolve(
         metrics,
         weighted=contingency.weighted,
         weighting=contingency.weighting,
         outside=contingency.outside,
     )
-    scores = overall(contingency, metrics, beta=beta)
+
+
+def compute(contingency: Contingency, metrics: Sequence[Metric], beta: float = 1.0) -> list[float]:
+    """Return the scores of all items, in the order given; raise for one that is not defined."""
+    from fastbcubed.aggregation import overall
+
+    check_defined(contingency, metrics)
+    with Pool() as pool:
+        scores = overall(contingency, metrics, beta=beta, pool=pool)
     return [scores[metric.name] for metric in metrics]
 
 
-def make_score(name: str, example: str) -> Score:
-    """Make the function for a score."""
+_OF_BETA = {"options": BETA, "or_option": ", or if beta is negative"}
+
+
+def make_score(name: str, example: str, *, called: str = "", note: str = "") -> Score:
+    """Make the function for a score, `called` as in the registry or by another library."""
 
     def score(
         labels_true: ArrayLike | None = None,
@@ -114,7 +124,7 @@ def make_score(name: str, example: str) -> Score:
         table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
         return compute(table, [METRICS[name]])[0]
 
-    describe(score, name, document(METRICS[name], example))
+    describe(score, called or name, document(with_note(METRICS[name], note), example))
     return score
 
 
@@ -133,13 +143,14 @@ def make_score_of_beta(name: str, example: str) -> ScoreOfBeta[float]:
         table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
         return compute(table, [METRICS[name].at(beta)], beta)[0]
 
-    describe(score, name, document(METRICS[name], example, beta=True))
+    describe(score, name, document(METRICS[name], example, **_OF_BETA))
     return score
 
 
 def make_three_scores(f_score: str, example: str) -> ScoreOfBeta[PrecisionRecallFscore]:
     """Make the function for precision, recall and the F of both."""
-    metrics = [METRICS[name] for name in METRICS[f_score].needs]
+    stem = f_score.removesuffix("f1")
+    metrics = [METRICS[f"{stem}{name}"] for name in ("precision", "recall")]
 
     def scores(
         labels_true: ArrayLike | None = None,
@@ -161,9 +172,15 @@ def make_three_scores(f_score: str, example: str) -> ScoreOfBeta[PrecisionRecall
         definition=f"P = {p}, R = {r}, F = 1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
     )
     returns = "PrecisionRecallFscore\n    Named tuple (precision, recall, f1); f1 is F for `beta`."
-    name = f_score.removesuffix("f1") + "precision_recall_fscore"
-    describe(scores, name, document(together, example, beta=True, returns=returns))
+    describe(
+        scores, f"{stem}precision_recall_fscore", document(together, example, returns=returns, **_OF_BETA)
+    )
     return scores
+
+
+def with_note(metric: Metric, note: str) -> Metric:
+    """Return the score with something more to say in its documentation."""
+    return replace(metric, note=f"{metric.note} {note}".strip())
 
 
 def describe(function: Callable[..., object], name: str, documentation: str) -> None:
