@@ -7,6 +7,7 @@ from fastbcubed.metrics.functions.bcubed import *
 from fastbcubed.metrics.functions.edit import *
 from fastbcubed.metrics.functions.elm import *
 from fastbcubed.metrics.functions.entropy import *
+from fastbcubed.metrics.functions.matching import *
 from fastbcubed.metrics.functions.pairs import *
 from fastbcubed.metrics.functions.pointwise import *
 from fastbcubed.metrics.labelings import PrecisionRecallFscore
@@ -41,7 +42,16 @@ __all__ = [
     "chance_bcubed_precision",
     "chance_bcubed_recall",
     "class_entropy",
+    "class_f1",
+    "closest_cluster_f1",
+    "closest_cluster_precision",
+    "closest_cluster_precision_recall_fscore",
+    "closest_cluster_recall",
     "cluster_entropy",
+    "cluster_f1",
+    "cluster_precision",
+    "cluster_precision_recall_fscore",
+    "cluster_recall",
     "completeness",
     "completeness_score",
     "dom_q0",
@@ -59,9 +69,12 @@ __all__ = [
     "homogeneity_completeness_v_measure",
     "homogeneity_score",
     "informedness",
+    "inverse_purity",
     "jaccard_distance",
     "jaccard_index",
+    "k_measure",
     "markedness",
+    "matching_accuracy",
     "mcc",
     "mean_f1",
     "mean_fbeta",
@@ -91,11 +104,15 @@ __all__ = [
     "pointwise_score",
     "precision",
     "precision_recall_fscore",
+    "purity",
+    "purity_f1",
     "rand",
     "rand_score",
     "recall",
     "specificity",
+    "split_join",
     "symmetric_difference",
+    "talburt_wang",
     "under_merge_rate",
     "v_measure",
     "v_measure_score",

@@ -112,5 +112,26 @@ REFERENCES = {
     " Like Me, ICTIR 2022.",
     "Moreno and Dias 2015": "J. G. Moreno and G. Dias, Adapted B-CUBED Metrics to Unbalanced"
     " Datasets, SIGIR 2015.",
+    "Zhao and Karypis 2001": "Y. Zhao and G. Karypis, Criterion Functions for Document Clustering:"
+    " Experiments and Analysis, University of Minnesota, Technical Report 01-40, 2001.",
+    "Larsen and Aone 1999": "B. Larsen and C. Aone, Fast and Effective Text Mining Using Linear-time"
+    " Document Clustering, KDD 1999.",
+    "Barnes 2015": "M. Barnes, A Practitioner's Guide to Evaluating Entity Resolution Results,"
+    " arXiv:1509.04238, 2015.",
+    "Maidasani et al. 2012": "H. Maidasani, G. Namata, B. Huang and L. Getoor, Entity Resolution"
+    " Evaluation Measures, University of Maryland, 2012.",
+    "Talburt et al. 2007": "J. Talburt, R. Wang, K. Hess and E. Kuo, An Algebraic Approach to Data Quality"
+    " Metrics for Entity Resolution over Large Datasets, Information Quality Management, 2007.",
+    "van Dongen 2000": "S. van Dongen, Performance Criteria for Graph Clustering and Markov Cluster"
+    " Experiments, CWI report INS-R0012, 2000.",
+    "Meila and Heckerman 2001": "M. Meila and D. Heckerman, An Experimental Comparison of Model-Based"
+    " Clustering Methods, Machine Learning 42, 2001.",
+    "Vilain et al. 1995": "M. Vilain, J. Burger, J. Aberdeen, D. Connolly and L. Hirschman, A"
+    " Model-Theoretic Coreference Scoring Scheme, MUC-6, 1995.",
+    "Luo 2005": "X. Luo, On Coreference Resolution Performance Metrics, HLT-EMNLP 2005.",
+    "Luo et al. 2014": "X. Luo, S. Pradhan, M. Recasens and E. Hovy, An Extension of BLANC to System"
+    " Mentions, ACL 2014.",
+    "Moosavi and Strube 2016": "N. S. Moosavi and M. Strube, Which Coreference Evaluation Metric Do You"
+    " Trust? A Proposal for a Link-based Entity Aware Metric, ACL 2016.",
     "er-evaluation": "O. Binette, er-evaluation, a Python package for entity resolution.",
 }
