@@ -209,10 +209,13 @@ def contingency(
 
 
 def build_contingency(
-    labels_true: ArrayLike, labels_pred: ArrayLike, sample_weight: ArrayLike | None = None
+    labels_true: ArrayLike,
+    labels_pred: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    nulls: str = "raise",
 ) -> Contingency:
     """Return the cells of two labelings by position; for the functions of `fastbcubed.metrics`."""
-    return contingency(labels_true, labels_pred, weight=sample_weight)
+    return contingency(labels_true, labels_pred, weight=sample_weight, nulls=nulls)
 
 
 def _build(

@@ -4,6 +4,7 @@ They are written down family by family in `fastbcubed.metrics.functions`.
 """
 
 from fastbcubed.metrics.functions.bcubed import *
+from fastbcubed.metrics.functions.coreference import *
 from fastbcubed.metrics.functions.edit import *
 from fastbcubed.metrics.functions.elm import *
 from fastbcubed.metrics.functions.entropy import *
@@ -39,6 +40,18 @@ __all__ = [
     "bcubed_recall",
     "bcubed_recall_by_pred_cluster",
     "bcubed_recall_by_true_cluster",
+    "blanc_f1",
+    "blanc_precision",
+    "blanc_precision_recall_fscore",
+    "blanc_recall",
+    "ceaf_e_f1",
+    "ceaf_e_precision",
+    "ceaf_e_precision_recall_fscore",
+    "ceaf_e_recall",
+    "ceaf_m_f1",
+    "ceaf_m_precision",
+    "ceaf_m_precision_recall_fscore",
+    "ceaf_m_recall",
     "chance_bcubed_precision",
     "chance_bcubed_recall",
     "class_entropy",
@@ -54,6 +67,10 @@ __all__ = [
     "cluster_recall",
     "completeness",
     "completeness_score",
+    "coref_bcubed_f1",
+    "coref_bcubed_precision",
+    "coref_bcubed_precision_recall_fscore",
+    "coref_bcubed_recall",
     "dom_q0",
     "dom_q2",
     "elm_f1",
@@ -73,6 +90,10 @@ __all__ = [
     "jaccard_distance",
     "jaccard_index",
     "k_measure",
+    "lea_f1",
+    "lea_precision",
+    "lea_precision_recall_fscore",
+    "lea_recall",
     "markedness",
     "matching_accuracy",
     "mcc",
@@ -80,6 +101,10 @@ __all__ = [
     "mean_fbeta",
     "merge_distance",
     "mirkin",
+    "muc_f1",
+    "muc_precision",
+    "muc_precision_recall_fscore",
+    "muc_recall",
     "mutual_info",
     "mutual_info_score",
     "nmi",

@@ -65,6 +65,8 @@ def as_contingency(
     labels_pred: ArrayLike | None,
     sample_weight: ArrayLike | None,
     contingency: Contingency | None,
+    *,
+    nulls: str = "raise",
 ) -> Contingency:
     """Return the cells of two labelings, or those that came in their place."""
     if contingency is None:
@@ -72,7 +74,7 @@ def as_contingency(
             raise OptionError("Pass labels_true and labels_pred, or contingency in their place.")
         from fastbcubed.pipeline import build_contingency
 
-        return build_contingency(labels_true, labels_pred, sample_weight)
+        return build_contingency(labels_true, labels_pred, sample_weight, nulls)
     from fastbcubed.contingency import Contingency
 
     if any(other is not None for other in (labels_true, labels_pred, sample_weight)):
