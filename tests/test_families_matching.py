@@ -16,7 +16,7 @@ from worked import E17, E17_SCORES, MATCHING, OF_EQUALS, W3, W3_COUNTS, W3_SCORE
 import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed.contingency import Contingency
-from fastbcubed.errors import MetricError
+from fastbcubed.errors import MetricError, PairingError
 from fastbcubed.metrics import assignment, matching
 from fastbcubed.metrics.registry import METRICS, resolve
 
@@ -277,5 +277,12 @@ def test_a_pairing_that_takes_too_long_says_how_large_it_is(monkeypatch):
     n = 20
     true, pred = zip(*itertools.product(range(n), range(n)), strict=True)
     true, pred = [*true, n, n, n + 1], [*pred, n, n + 1, n + 1]  # besides, two and two with three cells
-    with pytest.raises(MetricError, match=r"20 true and 20 predicted clusters.* 400 cells"):
+    with pytest.raises(PairingError, match=r"20 true and 20 predicted clusters.* 400 cells"):
         fbm.matching_accuracy(true, pred)
+    with pytest.raises(PairingError, match="takes too long"):
+        fb.evaluate(true, pred, metrics=["f1", "ceaf_m_f1"])
+    ev = fb.evaluate(true, pred, metrics=["f1", "matching", "coreference"])
+    assert set(ev.not_computed) == {"matching_accuracy"} | {
+        f"ceaf_{kind}_{figure}" for kind in "me" for figure in ("precision", "recall", "f1")
+    }
+    assert "f1" in ev.overall and "purity" in ev.overall and "lea_f1" in ev.overall

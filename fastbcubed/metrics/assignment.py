@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.errors import MetricError
+from fastbcubed.errors import PairingError
 from fastbcubed.metrics.metric import Floats
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], 
 
     Raises
     ------
-    MetricError
+    PairingError
         If the search takes more than `LIMIT` looks at a cell.
     """
     pred = contingency.pred
@@ -90,7 +90,7 @@ def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_column
 
     Raises
     ------
-    MetricError
+    PairingError
         If the search takes more than `LIMIT` looks at a cell.
 
     Examples
@@ -117,7 +117,7 @@ def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_column
     done, looks = 0, 0
     while done < n_rows:
         if looks > LIMIT:
-            raise MetricError(_too_tangled(rows, columns, n_rows, n_columns))
+            raise PairingError(_too_tangled(rows, columns, n_rows, n_columns))
         done, more = pair_rows(
             done, starts, *edges, *prices, edge_of, row_of, distance, *space, *heap, PATIENCE
         )
@@ -137,5 +137,5 @@ def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> st
     return (
         f"the best one-to-one pairing of clusters takes too long: {true} true and {pred} predicted clusters "
         f"hang together through {cells[largest]} cells, and the search gave up after {LIMIT:.0e} looks at a "
-        "cell. Leave out matching_accuracy, ceaf_m and ceaf_e; the other scores take no search"
+        "cell. Leave out matching_accuracy, ceaf_m and ceaf_e; no other score takes that search"
     )

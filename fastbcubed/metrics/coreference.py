@@ -287,6 +287,7 @@ def scores() -> Iterator[Metric]:
         "recall": {"side": "key", "other": "response", "x": "k", "X": "K"},
     }
     for name, about in SCORES.items():
+        paired = name.startswith("ceaf")
         rates = [f"{name}_{role}" for role in FIGURES[:2]]
         for position, words in enumerate(roles.values()):
             yield rate(
@@ -294,6 +295,7 @@ def scores() -> Iterator[Metric]:
                 summary=about.summary.format(**words),
                 definition=about.definition.format(**words),
                 source=about.source,
+                pairs_clusters=paired,
                 score=partial(figure, name, position),
             )
         yield rate(
@@ -301,5 +303,6 @@ def scores() -> Iterator[Metric]:
             summary=f"F1 of {rates[0]} and {rates[1]}.",
             definition=about.f1.format(name=name),
             source=about.source,
+            pairs_clusters=paired,
             score=partial(figure, name, 2),
         )

@@ -265,5 +265,6 @@ def scores() -> Iterator[Metric]:
         summary="Share of the items in the best one-to-one pairing of true and predicted clusters.",
         definition="max over one-to-one pairings of the sum of their w, over N",
         source="Meila and Heckerman 2001",
+        pairs_clusters=True,
         score=matching_accuracy,
     )

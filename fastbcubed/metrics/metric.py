@@ -40,6 +40,7 @@ class Metric:
     unweighted_only: bool = False
     weights_inside: bool = False  # no mean over items: with weighting="outer" weights have no place
     labelled_only: bool = False  # needs the true cluster of every item of a predicted one
+    pairs_clusters: bool = False  # takes a search, which may be given up
     experimental: bool = False
     alias_of: str | None = None
     note: str = ""  # what the letters of the definition mean, or how scikit-learn differs
