@@ -268,7 +268,8 @@ SCORES = {
 NOTE = (
     "Key and response are the true and the predicted clusters, here called entities, with the items, or"
     " mentions, that only their side has. K and R are the numbers of entities, k and r the mentions of one of"
-    " them, n those that two have in common, a cell. 0 / 0 is 0, as in the reference scorer."
+    " them, n those that two have in common, a cell. 0 / 0 is 0, as in the reference scorer. An item that"
+    ' unmatched="singleton" gives to the other side is an entity of one mention there.'
 )
 
 
