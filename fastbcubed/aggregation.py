@@ -31,8 +31,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-#: Blocks of cells handled by one call.
-BLOCKS_AT_ONCE = 32
 
 
 def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
@@ -70,13 +68,14 @@ def overall(
     dict of str to float
     """
     chosen = [METRICS[m].at(beta) if isinstance(m, str) else m for m in metrics]
-    means = _item_means(contingency, with_needs(chosen, beta), pool or Pool(1))
+    pool = pool or Pool(1)
+    means = _item_means(contingency, with_needs(chosen, beta), pool)
     result = {}
     for metric in chosen:
         if metric.combine is not None:
             result[metric.name] = float(metric.combine(means, beta))
         elif metric.score is not None:
-            result[metric.name] = float(metric.score(contingency))
+            result[metric.name] = float(metric.score(contingency, pool))
         else:
             result[metric.name] = means[metric.name]
     return result
@@ -87,6 +86,8 @@ def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> 
     from fastbcubed.metrics.compiled import COMMON, RUN, sum_common, sum_products
 
     lifted = [m for m in metrics if m.formula is not None]
+    if not lifted:
+        return {}
     common = [m for m in lifted if m.name in COMMON and METRICS[m.name] is m]
     by_item = [m for m in lifted if differs_within_cells(contingency, m)]
     others = [m for m in lifted if m not in common and m not in by_item]
@@ -110,8 +111,7 @@ def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> 
                 sums.append(math.fsum(products.tolist()))
         return sums
 
-    starts, stops = zip(*blocks(contingency.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
-    sums = pool.map(add_up, starts, stops, stage="score cells")
+    sums = contingency.map(add_up, pool)
     total, *weighted = (math.fsum(column) for column in zip(*sums, strict=True))
     if not 0 < total < math.inf:
         raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")

@@ -20,6 +20,7 @@ __all__ = [
     "NullError",
     "OptionError",
     "OverlapError",
+    "PairingError",
     "SliceError",
     "WeightError",
     "first_few",
@@ -76,6 +77,10 @@ class DiskSpaceError(FastBCubedError):
 
 class MetricError(FastBCubedError):
     """A score is unknown, or not defined for this input."""
+
+
+class PairingError(MetricError):
+    """The search for the best one-to-one pairing of clusters takes too long."""
 
 
 class SliceError(FastBCubedError):

@@ -13,7 +13,7 @@ from fastbcubed import aggregation, storage
 from fastbcubed.alignment import Alignment, align
 from fastbcubed.contingency import Contingency
 from fastbcubed.engines.pool import Pool
-from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError
+from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, PairingError, SliceError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.inputs import Inputs, PerSide, read_pair
 from fastbcubed.items import AlignedItems, AttributeTable
@@ -70,7 +70,7 @@ def evaluate(
     attributes : table, optional
         Attributes to slice by, by item or by position, besides those of the tables given.
     metrics : str, callable, or iterable of these, optional
-        Scores, families ("pointwise", "bcubed", "elm"), "all", or formulas ``f(tp, fp, fn, tn)``. By
+        Scores, families ("pointwise", "matching", ...), "all", or formulas ``f(tp, fp, fn, tn)``. By
         default precision, recall, f1, mean_f1, jaccard_distance, over_merge_rate, under_merge_rate.
     beta : float
         Weight of recall in F; any other than 1 adds fbeta and mean_fbeta.
@@ -145,7 +145,15 @@ def evaluate(
         found, not_computed = resolve(
             chosen, weighted=cells.weighted, weighting=weighting, outside=outside, beta=beta
         )
-        scores = aggregation.overall(cells, found, beta=beta, pool=pool)
+        try:
+            scores = aggregation.overall(cells, found, beta=beta, pool=pool)
+        except PairingError as error:  # a family may do without the scores that take a pairing
+            hopeless = [m.name for m in found if m.pairs_clusters]
+            if set(hopeless) & set(chosen or ()):
+                raise
+            found = [m for m in found if not m.pairs_clusters]
+            not_computed += [(name, str(error)) for name in hopeless]
+            scores = aggregation.overall(cells, found, beta=beta, pool=pool)
     items = AlignedItems(alignment)
     ev = Evaluation(
         cells,
@@ -209,10 +217,13 @@ def contingency(
 
 
 def build_contingency(
-    labels_true: ArrayLike, labels_pred: ArrayLike, sample_weight: ArrayLike | None = None
+    labels_true: ArrayLike,
+    labels_pred: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    nulls: str = "raise",
 ) -> Contingency:
     """Return the cells of two labelings by position; for the functions of `fastbcubed.metrics`."""
-    return contingency(labels_true, labels_pred, weight=sample_weight)
+    return contingency(labels_true, labels_pred, weight=sample_weight, nulls=nulls)
 
 
 def _build(
