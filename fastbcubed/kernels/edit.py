@@ -16,14 +16,20 @@ SEEN, TAKEN = 1, 2
 def list_broken(cells, pred, start, stop, out):
     """List the cells that are not whole clusters on both sides: true and predicted cluster, and items.
 
-    Returns how many there are, and the items of the other cells. The shape of `out` is (n_cells, 3).
+    The number of items is negative where they are a whole predicted cluster. Returns how many cells are
+    listed, and the items of the others. The shape of `out` is (n_cells, 3).
     """
     count, items = 0, 0
     for i in range(start, stop):
         if cells[i].fp == 0.0 and cells[i].fn == 0.0:
             items += cells[i].n
         else:
-            out[count, 0], out[count, 1], out[count, 2] = cells[i].true, pred[i], cells[i].n
+            n = cells[i].n
+            out[count, 0], out[count, 1], out[count, 2] = (
+                cells[i].true,
+                pred[i],
+                n if cells[i].fp > 0.0 else -n,
+            )
             count += 1
     return count, items
 
@@ -39,28 +45,34 @@ def keep_majorities(listed, largest, state):
     Parameters
     ----------
     listed : int (n, 3)
-        True cluster, predicted cluster and items of cells, those of a cluster all or none; reordered.
+        Cells as `list_broken` lists them, those of a cluster all or none; reordered.
     largest : int (n_pred, 2), zeros
         Output: the size of the largest cell of each predicted cluster, and how many have that size.
     state : int8, by true cluster, zeros
         Output: SEEN or TAKEN.
     """
-    classes, clusters = 0, 0
+    classes, clusters, items, matched, tied = 0, 0, 0, 0, 0
     for k in range(len(listed)):
         true, pred, n = listed[k, 0], listed[k, 1], listed[k, 2]
         if state[true] == 0:
             state[true] = SEEN
             classes += 1
+        if n < 0:
+            clusters += 1
+            items -= n
+            if state[true] != TAKEN:
+                state[true] = TAKEN
+                matched += 1
+            continue
         most = largest[pred, 0]
         clusters += most == 0
         if n > most:
             largest[pred, 0], largest[pred, 1] = n, 1
         elif n == most:
             largest[pred, 1] += 1
-    items, matched, tied = 0, 0, 0
     for k in range(len(listed)):
         true, pred, n = listed[k, 0], listed[k, 1], listed[k, 2]
-        if n < largest[pred, 0]:
+        if n < 0 or n < largest[pred, 0]:
             continue
         if largest[pred, 1] == 1:
             items += n

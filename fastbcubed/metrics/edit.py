@@ -54,7 +54,7 @@ def majorities(contingency: Contingency, pool: Pool) -> Majorities:
     whole = contingency.n_cells - len(listed)
     if not len(listed):
         return Majorities(sum(items), whole, whole, whole)
-    n_true, n_pred, _ = listed.max(axis=0) + 1
+    n_true, n_pred = (int(codes.max()) + 1 for codes in listed.T[:2])
     largest, state = np.zeros((n_pred, 2), listed.dtype), np.zeros(n_true, np.int8)
     kept, matched, tied, classes, clusters = keep_majorities(listed, largest, state)
     true, pred, _ = listed[:tied].T
