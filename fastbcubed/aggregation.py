@@ -86,14 +86,17 @@ def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> 
     from fastbcubed.metrics.compiled import COMMON, RUN, sum_common, sum_products
 
     lifted = [m for m in metrics if m.formula is not None]
+    outer = contingency.weighting == "outer"
+    direct = {m.name: m.mean(contingency, pool) for m in lifted if m.mean and not outer}
+    lifted = [m for m in lifted if m.name not in direct]
     if not lifted:
-        return {}
+        return direct
     common = [m for m in lifted if m.name in COMMON and METRICS[m.name] is m]
     by_item = [m for m in lifted if differs_within_cells(contingency, m)]
     others = [m for m in lifted if m not in common and m not in by_item]
     negatives = _negatives(contingency, others)
     of_items = [cell_scores(contingency, m) for m in by_item]
-    cells, outer = contingency.cells, contingency.weighting == "outer"
+    cells = contingency.cells
     columns = [0, *(1 + COMMON.index(m.name) for m in common)]
     wanted = np.array([name in {m.name for m in common} for name in COMMON])
 
@@ -116,7 +119,7 @@ def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> 
     if not 0 < total < math.inf:
         raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")
     names = [m.name for m in (*common, *by_item, *others)]
-    return {name: value / total for name, value in zip(names, weighted, strict=True)}
+    return direct | {name: value / total for name, value in zip(names, weighted, strict=True)}
 
 
 def _scores_of(

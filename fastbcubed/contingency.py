@@ -160,11 +160,12 @@ class Contingency:
         """
 
         def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
-            counts = np.diff(built.bounds)
-            pred = built.pred_in_part + np.repeat(built.pred_base[:-1], counts).astype(
-                built.pred_in_part.dtype
-            )
-            pred[built.pred_in_part < 0] = -1
+            pred = np.empty_like(built.pred_in_part)
+            base = built.pred_base.astype(pred.dtype)
+            for first, start, stop in zip(base, built.bounds, built.bounds[1:], strict=False):
+                np.add(built.pred_in_part[start:stop], first, out=pred[start:stop])
+            if built.has_one_sided:
+                pred[built.pred_in_part < 0] = -1
             return np.asarray(pred[kept])
 
         cells = built.cells

@@ -86,7 +86,6 @@ COSTS = {
     "three": 3.0,
     "pairs": lambda x, y: x * y,
     "none": 0,
-    "sums of squares": lambda x, y: (x + y) ** 2 - x**2 - y**2,
 }
 
 

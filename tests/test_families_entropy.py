@@ -32,13 +32,18 @@ def test_against_the_twin(pair):
 
 
 def of_weights(pair, weight):
-    """Return the entropies in bits by their definitions, with sixty digits: weights span thirty orders."""
+    """Return the entropies in bits by their definitions, with many digits: weights span thirty orders."""
     items = [e for e in pair.truth if e in pair.prediction]
     weigh = defaultdict(Decimal)
-    for e in items:
-        for key in (pair.truth[e], None), (None, pair.prediction[e]), (pair.truth[e], pair.prediction[e]), ():
-            weigh[key] += Decimal(weight[e])
-    with localcontext(prec=60):
+    with localcontext(prec=120):
+        for e in items:
+            for key in (
+                (pair.truth[e], None),
+                (None, pair.prediction[e]),
+                (pair.truth[e], pair.prediction[e]),
+                (),
+            ):
+                weigh[key] += Decimal(weight[e])
         log = lambda x: x.ln() / Decimal(2).ln()  # noqa: E731
         n = weigh[()]
         cells = [(w, weigh[c, None], weigh[None, k]) for (c, k), w in cells_of(weigh)]

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import worked
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import WITH_TN, WITHOUT_TN, f_measure
@@ -457,11 +458,17 @@ LISTED = {
     " adapted_bcubed_precision adapted_bcubed_recall adapted_bcubed_f1 chance_bcubed_precision"
     " chance_bcubed_recall adjusted_bcubed_precision adjusted_bcubed_recall",
     "elm": "elm_precision elm_recall elm_f1 elm_mean_f1",
+    "pairs": " ".join(worked.PAIRS),
+    "entropy": " ".join(worked.ENTROPY),
+    "edit": " ".join(worked.EDIT),
 }
 NEED_TN = {
     *("accuracy", "balanced_accuracy", "specificity", "npv", "informedness", "markedness"),
     *("mcc", "pointwise_ari"),
 }
+OF_COUNTS = {"expected_mutual_info", "ami", "dom_q0", "dom_q2"}
+#: Those of pairs, and of entropies that are no means over items.
+WHOLE = {*worked.PAIRS, *worked.ENTROPY} - {"cluster_entropy", "class_entropy", "variation_of_information"}
 BY_CHANCE = {f"{kind}_bcubed_{rate}" for kind in ("chance", "adjusted") for rate in ("precision", "recall")}
 
 
@@ -503,7 +510,7 @@ def test_default_and_families():
     assert set(names_of("bcubed")) == set(LISTED["bcubed"].split())
     assert names_of(["elm", "elm_f1", "f1"])[-1] == "f1"
     everything = names_of("all")
-    assert len(everything) == len(set(everything)) == len(METRICS) - 2 - 4  # beta; aliases
+    assert len(everything) == len(set(everything)) == len(METRICS) - 2 - 5  # beta; aliases
     assert "bcubed_precision" not in everything
     assert names_of(["bcubed_precision", "precision"]) == ["precision"]
 
@@ -525,10 +532,16 @@ def test_beta_adds_two_scores_and_nothing_else():
 def test_scores_that_weights_rule_out(weighting):
     metrics, not_computed = resolve("all", weighted=True, weighting=weighting)
     left = {name for name, _ in not_computed if METRICS[name].family in LISTED}
-    assert left == {name for name in METRICS if name.startswith("adapted")} | BY_CHANCE
+    expected = {name for name in METRICS if name.startswith("adapted")} | BY_CHANCE | OF_COUNTS
+    assert left == expected | (WHOLE if weighting == "outer" else set())
     assert not left & {metric.name for metric in metrics}
     for name in left:
-        with pytest.raises(MetricError, match=f"{name} .*count equally.*pass no weights"):
+        why = (
+            "no mean over items.*or no weights"
+            if name in WHOLE - OF_COUNTS
+            else "count equally.*pass no weights"
+        )
+        with pytest.raises(MetricError, match=f"{name} .*{why}"):
             resolve([name], weighted=True, weighting=weighting)
     with pytest.raises(MetricError):
         resolve(["bcubed", "adapted_bcubed_f1"], weighted=True, weighting=weighting)
@@ -537,7 +550,7 @@ def test_scores_that_weights_rule_out(weighting):
 def test_scores_that_items_outside_rule_out():
     metrics, not_computed = resolve("all", outside=True)
     left = {name for name, _ in not_computed if METRICS[name].family in LISTED}
-    assert left == NEED_TN | BY_CHANCE
+    assert left == NEED_TN | BY_CHANCE | WHOLE | set(worked.EDIT)
     assert "elm_f1" in {metric.name for metric in metrics}
     with pytest.raises(MetricError, match=r'mcc .*true negatives.*"outside".*unmatched="drop"'):
         resolve("mcc", outside=True)
@@ -584,7 +597,8 @@ def test_functions_look_like_functions(name):
     parameters = inspect.signature(function).parameters
     assert list(parameters)[:2] == ["labels_true", "labels_pred"]
     keywords = ["sample_weight", "contingency"]
-    assert list(parameters)[-2:] == keywords
+    options = {"beta", "base", "average_method", "split_cost", "merge_cost"}
+    assert [p for p in parameters if p not in options][2:] == keywords
     assert all(parameters[word].kind is inspect.Parameter.KEYWORD_ONLY for word in keywords)
     sections = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
     assert all(f"\n{title}\n{'-' * len(title)}\n" in function.__doc__ for title in sections)

@@ -13,68 +13,80 @@ SEEN, TAKEN = 1, 2
 
 
 @kernel
-def list_broken(cells, start, stop, out):
-    """List the cells that are not whole clusters on both sides; returns how many, and the other cells' items."""
+def list_broken(cells, pred, start, stop, out):
+    """List the cells that are not whole clusters on both sides: true and predicted cluster, and items.
+
+    The number of items is negative where they are a whole predicted cluster. Returns how many cells are
+    listed, and the items of the others. The shape of `out` is (n_cells, 3).
+    """
     count, items = 0, 0
     for i in range(start, stop):
         if cells[i].fp == 0.0 and cells[i].fn == 0.0:
             items += cells[i].n
         else:
-            out[count] = i
+            n = cells[i].n
+            out[count, 0], out[count, 1], out[count, 2] = (
+                cells[i].true,
+                pred[i],
+                n if cells[i].fp > 0.0 else -n,
+            )
             count += 1
     return count, items
 
 
 @kernel
-def keep_majorities(cells, listed, pred, most, options, state):
+def keep_majorities(listed, largest, state):
     """Find the largest cell of each predicted cluster, and match the clusters that have one such cell.
 
     Returns the items in largest cells, how many classes are matched, how many of the listed cells are
-    largest cells of clusters with several (these come first in `listed` and `pred` then), and how many
-    classes and clusters the listed cells belong to.
+    largest cells of clusters with several (these come first in `listed` then), and how many classes and
+    clusters the listed cells belong to.
 
     Parameters
     ----------
-    cells : record array
-        The cells.
-    listed : int64 (n,)
-        The cells to go through, those of a cluster all or none; reordered.
-    pred : int64 (n,)
-        Their predicted clusters; reordered.
-    most, options : int64, by predicted cluster, zeros
-        Output: the size of its largest cell, and how many have that size.
+    listed : int (n, 3)
+        Cells as `list_broken` lists them, those of a cluster all or none; reordered.
+    largest : int (n_pred, 2), zeros
+        Output: the size of the largest cell of each predicted cluster, and how many have that size.
     state : int8, by true cluster, zeros
         Output: SEEN or TAKEN.
     """
-    classes, clusters = 0, 0
-    for k in range(listed.size):
-        n = cells[listed[k]].n
-        if state[cells[listed[k]].true] == 0:
-            state[cells[listed[k]].true] = SEEN
+    classes, clusters, items, matched, tied = 0, 0, 0, 0, 0
+    for k in range(len(listed)):
+        true, pred, n = listed[k, 0], listed[k, 1], listed[k, 2]
+        if state[true] == 0:
+            state[true] = SEEN
             classes += 1
-        clusters += most[pred[k]] == 0
-        if n > most[pred[k]]:
-            most[pred[k]] = n
-            options[pred[k]] = 0
-        if n == most[pred[k]]:
-            options[pred[k]] += 1
-    items, matched, tied = 0, 0, 0
-    for k in range(listed.size):
-        cell = listed[k]
-        if cells[cell].n < most[pred[k]]:
+        if n < 0:
+            clusters += 1
+            items -= n
+            if state[true] != TAKEN:
+                state[true] = TAKEN
+                matched += 1
             continue
-        if options[pred[k]] == 1:
-            items += cells[cell].n
-            if state[cells[cell].true] != TAKEN:
-                state[cells[cell].true] = TAKEN
+        most = largest[pred, 0]
+        clusters += most == 0
+        if n > most:
+            largest[pred, 0], largest[pred, 1] = n, 1
+        elif n == most:
+            largest[pred, 1] += 1
+    for k in range(len(listed)):
+        true, pred, n = listed[k, 0], listed[k, 1], listed[k, 2]
+        if n < 0 or n < largest[pred, 0]:
+            continue
+        if largest[pred, 1] == 1:
+            items += n
+            if state[true] != TAKEN:
+                state[true] = TAKEN
                 matched += 1
         else:
-            listed[tied], pred[tied] = cell, pred[k]
+            listed[tied, 0], listed[tied, 1] = true, pred
             tied += 1
     for k in range(tied):
-        if options[pred[k]] > 0:
-            items += most[pred[k]]
-            options[pred[k]] = 0
+        pred = listed[k, 1]
+        if largest[pred, 1] > 0:
+            items += largest[pred, 0]
+            largest[pred, 1] = 0
     return items, matched, tied, classes, clusters
 
 

@@ -59,6 +59,14 @@ def count_losses(cells, start, stop, logs, true_items, pred_items, sums):
 
 
 @kernel
+def log_rest(x, total, beside):
+    """Return log(total / x), from what is beside x where that is nearly all; negative if it is not known."""
+    if x <= DOMINANT * total:
+        return math.log(total / x)
+    return math.log1p((beside if beside >= 0.0 else max(0.0, total - x)) / x)
+
+
+@kernel
 def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
     """Sum w log(b / w), w log(a / w), w log(N / a) and w log(N / b) over runs of cells.
 
@@ -89,10 +97,9 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
                 of_true += w * math.log1p(cells[i].fp / w)
             if cells[i].fn > 0.0:
                 of_pred += w * math.log1p(cells[i].fn / w)
-            beside = beside_true if beside_true >= 0.0 and a > DOMINANT * total else total - a
-            true += w * math.log1p(max(0.0, beside) / a)
-            beside = beside_pred if beside_pred >= 0.0 and b > DOMINANT * total else total - b
-            pred += w * math.log1p(max(0.0, beside) / b)
+            of_a = log_rest(a, total, beside_true)
+            true += w * of_a
+            pred += w * (of_a if a == b and a <= DOMINANT * total else log_rest(b, total, beside_pred))
         sums[run, 0], sums[run, 1], sums[run, 2], sums[run, 3] = of_true, of_pred, true, pred
         run += 1
     return most_true, most_pred

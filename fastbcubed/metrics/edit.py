@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 Cost = float | Callable[[Floats, Floats], Any]
 
-#: Costs are tried on so many steps of the work, and on blocks of these sizes.
+#: Costs are tried on so many steps of the work, and on small blocks: two that come, and what was there.
 TRIED = 1 << 14
-TRIED_SIZES = (1.0, 2.0, 3.0, 5.0, 8.0)
+SMALL = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 3.0, 5.0), (0.0, 1.0, 2.0, 8.0)
 
 
 class Majorities(NamedTuple):
@@ -42,23 +42,22 @@ def majorities(contingency: Contingency, pool: Pool) -> Majorities:
     """
     from fastbcubed.kernels.edit import TAKEN, keep_majorities, list_broken, match
 
-    cells = contingency.cells
+    cells, codes = contingency.cells, contingency.pred
 
-    def task(start: int, stop: int) -> tuple[NDArray[np.int64], int]:
-        out = np.empty(stop - start, np.int64)
-        count, items = list_broken(cells, start, stop, out)
+    def task(start: int, stop: int) -> tuple[NDArray[np.integer], int]:
+        out = np.empty((stop - start, 3), cells["n"].dtype)
+        count, items = list_broken(cells, codes, start, stop, out)
         return out[:count].copy(), items
 
     found, items = zip(*contingency.map(task, pool, "list cells"), strict=True)
     listed = np.concatenate(found)
-    whole = contingency.n_cells - listed.size
-    if not listed.size:
+    whole = contingency.n_cells - len(listed)
+    if not len(listed):
         return Majorities(sum(items), whole, whole, whole)
-    pred = contingency.pred[listed].astype(np.int64)
-    most, options = np.zeros((2, int(pred.max()) + 1), np.int64)
-    state = np.zeros(int(contingency.true[listed].max()) + 1, np.int8)
-    kept, matched, tied, classes, clusters = keep_majorities(cells, listed, pred, most, options, state)
-    true, pred = contingency.true[listed[:tied]], pred[:tied]
+    n_true, n_pred = (int(codes.max()) + 1 for codes in listed.T[:2])
+    largest, state = np.zeros((n_pred, 2), listed.dtype), np.zeros(n_true, np.int8)
+    kept, matched, tied, classes, clusters = keep_majorities(listed, largest, state)
+    true, pred, _ = listed[:tied].T
     free = state[true] != TAKEN
     order = np.argsort(pred[free], kind="stable")
     lefts = pred[free][order]
@@ -110,6 +109,7 @@ def _chain_cost(codes: NDArray[np.integer], n_codes: int, sizes: Floats, name: s
     further = np.flatnonzero(last)
     x, y, z = sizes[further], last[further], before[further]
     price = partial(_price, name, cost)
+    _check_order(name, price, *(grid.ravel() for grid in np.meshgrid(*SMALL)))
     _check_order(name, price, x[:TRIED], y[:TRIED], z[:TRIED])
     return float(price(x, y + z).sum()) if x.size else 0.0
 
@@ -129,19 +129,15 @@ def _price(name: str, cost: Cost, x: Floats, y: Floats) -> Floats:
     return np.broadcast_to(prices, x.shape).astype(np.float64)
 
 
-def _check_order(name: str, price: Callable[[Floats, Floats], Floats], *steps: Floats) -> None:
-    """Raise if the cost of two steps depends on which is first: on steps of the work, and on small blocks.
-
-    Parameters are the block that comes, the one before it, and what was gathered before (0 for nothing).
-    """
-    grid = np.meshgrid(TRIED_SIZES, TRIED_SIZES, (0.0, *TRIED_SIZES))
-    x, y, z = (np.concatenate([mine, all_.ravel()]) for mine, all_ in zip(steps, grid, strict=True))
+def _check_order(
+    name: str, price: Callable[[Floats, Floats], Floats], x: Floats, y: Floats, z: Floats
+) -> None:
+    """Raise if it matters whether x or y comes first to what was gathered before, z (0 for nothing)."""
     some = z > 0
-    first = price(x, y + z)
-    other = price(y, x + z)
+    first, other = price(x, y + z), price(y, x + z)
     first[some] += price(y[some], z[some])
     other[some] += price(x[some], z[some])
-    wrong = np.flatnonzero(np.abs(first - other) > 1e-9 * np.maximum(np.abs(first), np.abs(other)))
+    wrong = np.flatnonzero(np.abs(first - other) > 1e-9 * max(np.abs(first).max(initial=0), 1e-300))
     if wrong.size:
         k = wrong[0]
         blocks = ", ".join(f"{size:g}" for size in (x[k], y[k], z[k]) if size)

@@ -166,6 +166,21 @@ def _beside(weights: Floats) -> float:
     return float(weights[:heaviest].sum() + weights[heaviest + 1 :].sum())
 
 
+def mean_cluster_entropy(contingency: Contingency, pool: Pool) -> float:
+    """Return H(C|K) in bits."""
+    return contingency.once(entropies, pool).true_given_pred * BITS
+
+
+def mean_class_entropy(contingency: Contingency, pool: Pool) -> float:
+    """Return H(K|C) in bits."""
+    return contingency.once(entropies, pool).pred_given_true * BITS
+
+
+def mean_variation_of_information(contingency: Contingency, pool: Pool) -> float:
+    """Return H(C|K) + H(K|C) in bits."""
+    return mean_cluster_entropy(contingency, pool) + mean_class_entropy(contingency, pool)
+
+
 def mutual_info(contingency: Contingency, pool: Pool) -> float:
     """Return the mutual information in bits."""
     return contingency.once(entropies, pool).shared * BITS
@@ -287,6 +302,7 @@ def scores() -> Iterator[Metric]:
         definition="mean over items of log2((tp + fp) / tp)",
         source="Amigó et al. 2009",
         formula=cluster_entropy,
+        mean=mean_cluster_entropy,
     )
     yield lower(
         "class_entropy",
@@ -294,6 +310,7 @@ def scores() -> Iterator[Metric]:
         definition="mean over items of log2((tp + fn) / tp)",
         source="Bakus et al. 2002",
         formula=class_entropy,
+        mean=mean_class_entropy,
     )
     yield whole(
         "mutual_info",
@@ -321,6 +338,7 @@ def scores() -> Iterator[Metric]:
         definition="mean over items of log2((tp + fp) / tp) + log2((tp + fn) / tp)",
         source="Meila 2003",
         formula=variation_of_information,
+        mean=mean_variation_of_information,
     )
     yield higher(
         "homogeneity",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from inspect import cleandoc
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
@@ -189,4 +190,4 @@ def describe(function: Callable[..., object], name: str, documentation: str) -> 
     """Give a function its name and documentation, as one of `fastbcubed.metrics`."""
     function.__module__ = "fastbcubed.metrics"
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = documentation
+    function.__doc__ = cleandoc(documentation)

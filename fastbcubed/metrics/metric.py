@@ -33,6 +33,9 @@ class Metric:
     formula: Formula | None = None  # of an item's matrix; lifted by the weighted mean over items
     combine: Combine | None = None  # from the means of `needs`, and beta
     score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
+    mean: Callable[[Contingency, Pool], float] | None = (
+        None  # of `formula` over all items, where that is faster
+    )
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
     needs: tuple[str, ...] = ()
     uses_tn: bool = False

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from fastbcubed.metrics import edit as _edit
 from fastbcubed.metrics.edit import Cost
 from fastbcubed.metrics.labelings import as_contingency, check_defined
+from fastbcubed.metrics.labelings import describe as _describe
 from fastbcubed.metrics.labelings import make_score as _score
 from fastbcubed.metrics.registry import METRICS
 
@@ -105,3 +106,6 @@ def merge_distance(
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
     check_defined(table, [METRICS["merge_distance"]])
     return _edit.merge_distance(table, split_cost, merge_cost)
+
+
+_describe(merge_distance, "merge_distance", merge_distance.__doc__ or "")

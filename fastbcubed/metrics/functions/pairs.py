@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed.engines.pool import Pool
 from fastbcubed.metrics.labelings import as_contingency, check_defined
+from fastbcubed.metrics.labelings import describe as _describe
 from fastbcubed.metrics.labelings import make_score as _score
 from fastbcubed.metrics.labelings import make_three_scores as _three_scores
 from fastbcubed.metrics.pairs import pair_counts
@@ -197,3 +198,6 @@ def pair_confusion_matrix(
         return np.array(matrix, np.float64)
     fits = max(tp, fp, fn, tn) <= np.iinfo(np.int64).max
     return np.array([[int(pairs) for pairs in row] for row in matrix], np.int64 if fits else object)
+
+
+_describe(pair_confusion_matrix, "pair_confusion_matrix", pair_confusion_matrix.__doc__ or "")
