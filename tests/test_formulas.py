@@ -607,9 +607,7 @@ def test_functions_look_like_functions(name):
     parameters = inspect.signature(function).parameters
     assert list(parameters)[:2] == ["labels_true", "labels_pred"]
     keywords = ["sample_weight", "contingency"]
-    if METRICS[name].family == "coreference":
-        keywords = ["zero_division", "contingency"]  # it has no weights
-    options = {"beta", "base", "average_method", "split_cost", "merge_cost"}
+    options = {"beta", "base", "average_method", "split_cost", "merge_cost", "zero_division"}
     assert [p for p in parameters if p not in options][2:] == keywords
     assert all(parameters[word].kind is inspect.Parameter.KEYWORD_ONLY for word in keywords)
     sections = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
