@@ -27,6 +27,8 @@ CHECKS = (*CONSTRAINTS, *PROPERTIES)
 #: Sizes up to which every instance is tried bare and in Amigó's context; among up to two other items,
 #: in every way; and among random ones.
 SMALL, CROWDED, LARGE = 5, 3, 12
+#: A difference of scores that is a tie: above the errors of the logarithms in some.
+TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,7 @@ def check_constraints(
     greater_is_better: bool | None = None,
     n_random: int = 50,
     seed: int = 0,
-    tolerance: float = 1e-9,
+    tolerance: float = TOLERANCE,
 ) -> ConstraintReport:
     """Check a score against the formal constraints.
 
@@ -170,27 +172,34 @@ def check_constraints(
     else:
         title = getattr(score, "__name__", "score")
         greater_is_better, function = greater_is_better is not False, score
-    return check(title, function, greater_is_better, names, n_random, seed, tolerance)
+    return check(title, function, greater_is_better, to_try(names, n_random, seed), tolerance)
+
+
+def to_try(names: Iterable[str], n_random: int, seed: int) -> dict[str, list[Any]]:
+    """Return the instances and cases of each check; they depend on the seed and the check alone."""
+    tried: dict[str, list[Any]] = {}
+    for name in names:
+        rng = np.random.default_rng([seed, CHECKS.index(name)])
+        if name in PROPERTIES:
+            tried[name] = list(PROPERTIES[name].cases(n_random, rng))
+        else:
+            tried[name] = list(instances(name, n_random, rng))
+    return tried
 
 
 def check(
     title: str,
     score: Callable[[Any, Any], float],
     greater_is_better: bool,
-    names: Iterable[str],
-    n_random: int,
-    seed: int,
+    tried: Mapping[str, list[Any]],
     tolerance: float,
 ) -> ConstraintReport:
-    """Check a function under a title; its instances depend on the seed and the check alone."""
+    """Check a function under a title, on what `to_try` gives."""
     trial = _Trial(score, 1 if greater_is_better else -1, tolerance)
-    findings = {}
-    for name in names:
-        rng = np.random.default_rng([seed, CHECKS.index(name)])
-        if name in PROPERTIES:
-            findings[name] = trial.of_property(name, PROPERTIES[name].cases(n_random, rng))
-        else:
-            findings[name] = trial.of_constraint(name, instances(name, n_random, rng))
+    findings = {
+        name: (trial.of_property if name in PROPERTIES else trial.of_constraint)(name, cases)
+        for name, cases in tried.items()
+    }
     marks = {1: "Y", 0: "=", -1: "n"}
     test_cases = "".join(marks[trial.compare(case)] for case in AMIGO_TEST_CASES.values())
     return ConstraintReport(title, greater_is_better, findings, test_cases)
@@ -281,32 +290,29 @@ class _Trial:
     def scores(self, instance: Instance) -> tuple[float, float]:
         return self.of(instance.truth, instance.worse), self.of(instance.truth, instance.better)
 
-    def of_constraint(self, name: str, tried: Iterable[Instance]) -> Finding:
-        count, smallest = 0, dict[int, Instance]()
+    def of_constraint(self, name: str, tried: list[Instance]) -> Finding:
+        smallest: dict[int, Instance] = {}
         for instance in tried:
-            count += 1
             outcome = self.compare(instance)
             if outcome not in smallest or instance.n_items < smallest[outcome].n_items:
                 smallest[outcome] = instance
         worst = min(smallest)
         if worst == 1:
-            return Finding(name, "strict", count)
+            return Finding(name, "strict", len(tried))
         found = shrink(smallest[worst], lambda each: self.compare(each) == worst)
-        return Finding(name, "tie" if worst == 0 else "violated", count, found, self.scores(found))
+        verdict: Verdict = "tie" if worst == 0 else "violated"
+        return Finding(name, verdict, len(tried), found, self.scores(found))
 
     def gap(self, case: Case) -> float:
         return PROPERTIES[case.of].gap(self.of, self._sign, *case.groups)
 
-    def of_property(self, name: str, tried: Iterable[Case]) -> Finding:
-        count, worst = 0, None
-        for case in tried:
-            count += 1
-            if self.gap(case) > self._tolerance and (worst is None or case.n_items < worst.n_items):
-                worst = case
-        if worst is None:
-            return Finding(name, "holds", count)
-        found = shrink(worst, lambda each: self.gap(each) > self._tolerance)
-        return Finding(name, "violated", count, found, (self.gap(found),))
+    def of_property(self, name: str, tried: list[Case]) -> Finding:
+        missed = [case for case in tried if self.gap(case) > self._tolerance]
+        if not missed:
+            return Finding(name, "holds", len(tried))
+        smallest = min(missed, key=lambda case: case.n_items)
+        found = shrink(smallest, lambda each: self.gap(each) > self._tolerance)
+        return Finding(name, "violated", len(tried), found, (self.gap(found),))
 
 
 def shrink(found: Any, still: Callable[[Any], bool]) -> Any:

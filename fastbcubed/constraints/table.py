@@ -7,7 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fastbcubed.constraints.checker import CHECKS, ConstraintReport, Finding, check, direction, named
+from fastbcubed.constraints.checker import (
+    CHECKS,
+    TOLERANCE,
+    ConstraintReport,
+    Finding,
+    check,
+    direction,
+    named,
+    to_try,
+)
 from fastbcubed.constraints.instances import CONSTRAINTS, Instance
 from fastbcubed.constraints.notation import as_text
 from fastbcubed.constraints.properties import PROPERTIES
@@ -118,10 +127,8 @@ def table(
     'YYYY'
     """
     names = _choose(("all",) if metrics is None else (metrics,) if isinstance(metrics, str) else metrics)
-    function = named(names)
-    reports = {
-        name: check(name, function(name), direction(name) > 0, CHECKS, n_random, seed, 1e-9) for name in names
-    }
+    function, tried = named(names), to_try(CHECKS, n_random, seed)
+    reports = {name: check(name, function(name), direction(name) > 0, tried, TOLERANCE) for name in names}
     return ConstraintTable(reports, seed, n_random)
 
 
