@@ -386,7 +386,7 @@ def test_a_report_says_how_much_was_tried():
     lines = repr(report).splitlines()
     assert lines[0] == "f1 (higher is better); examples of Amigó et al.: YYYY"
     assert lines[1] == "  rag_bag: strict in all 18 tried"
-    # P and R of ab|c to abc and to a|b|c: F = 2 * (5/9) / (1 + 5/9) ...; see the scores of the library
+    # F of abc, a|b|c: 1/2; of abc, ab|c: 5/7; of ab|c, a|b|c: 4/5; 1/2 - 2/7 - 1/5 = 1/70
     assert lines[2].startswith("  triangle: violated, as in first abc; second ab|c; third a|b|c, by 0.014")
 
 
