@@ -65,8 +65,6 @@ class Instance:
 
     def smaller(self) -> Iterator[Instance]:
         """Yield the instances that are smaller by one step: a size less one, or an item less elsewhere."""
-        if self.constraint not in CONSTRAINTS:
-            return
         constraint = CONSTRAINTS[self.constraint]
         for at, size in enumerate(self.sizes):
             if size > constraint.least[at]:
