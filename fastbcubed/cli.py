@@ -16,8 +16,10 @@ from fastbcubed.errors import EvaluationWarning, FastBCubedError, IdTypeError, O
 from fastbcubed.flags import (
     NOTES,
     SHAPES,
+    add_constraints_flags,
     add_evaluate_flags,
     add_generate_flags,
+    constraints_arguments,
     evaluate_arguments,
     generate_arguments,
     in_flags,
@@ -120,6 +122,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_generate_flags(generate)
     generate.set_defaults(run=_generate)
+    constraints = commands.add_parser(
+        "constraints",
+        help="which score meets which formal constraint",
+        description="Check scores against the formal constraints of Amigó et al. (2009) and further "
+        "properties, on small and on random clusterings. Needs no data; equal seeds give equal tables.",
+        **form,
+    )
+    add_constraints_flags(constraints)
+    constraints.set_defaults(run=_constraints)
     return parser
 
 
@@ -237,6 +248,23 @@ def _generate(options: argparse.Namespace) -> int:
     generate(**generate_arguments(options))
     for path in filter(None, (options.path, options.prediction_out)):
         _say(f"wrote {path}: {options.n_items:,} rows, {os.path.getsize(path):,} bytes")
+    return OK
+
+
+def _constraints(options: argparse.Namespace) -> int:
+    from fastbcubed.constraints import table
+
+    checked = table(**constraints_arguments(options))
+    if options.json:
+        _print_json(checked.to_json())
+        return OK
+    from fastbcubed.terminal import Terminal
+
+    terminal = Terminal()
+    terminal.grid(checked.grid())
+    terminal.line("\n" + "\n".join(checked.legend()))
+    for report in checked.reports.values() if options.examples else ():
+        terminal.line(f"\n{report!r}")
     return OK
 
 

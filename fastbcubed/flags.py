@@ -12,8 +12,10 @@ from fastbcubed.errors import OptionError
 __all__ = [
     "NOTES",
     "SHAPES",
+    "add_constraints_flags",
     "add_evaluate_flags",
     "add_generate_flags",
+    "constraints_arguments",
     "evaluate_arguments",
     "generate_arguments",
     "in_flags",
@@ -183,6 +185,30 @@ def _add_work_flags(add: Any, threads: str) -> None:
         "--progress", action=argparse.BooleanOptionalAction,
         help="show progress on stderr (default: on a terminal)",
     )  # fmt: skip
+
+
+def add_constraints_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed constraints``."""
+    add = parser.add_argument
+    add(
+        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
+        help="scores or families (default: every score that has a direction); repeatable",
+    )  # fmt: skip
+    add(
+        "--random", dest="n_random", type=_number, default=20, metavar="N",
+        help="random instances of each check, after the small ones (default: 20)",
+    )  # fmt: skip
+    add("--seed", type=_number, default=0, metavar="N", help="of the random instances (default: 0)")
+    add("--examples", action="store_true", help="show the smallest counterexample of each verdict")
+    add("--json", action="store_true", help="one JSON object, counterexamples included")
+
+
+def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `fastbcubed.constraints.table` that the flags stand for."""
+    names = None
+    if options.metrics is not None:
+        names = [name for text in options.metrics for name in _split(text, ",")]
+    return {"metrics": names, "n_random": options.n_random, "seed": options.seed}
 
 
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:

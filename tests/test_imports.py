@@ -43,7 +43,7 @@ LAYERS = (
     {"evaluation"},
     {"display", "storage"},
     {"generation"},
-    {"pipeline"},
+    {"pipeline", "constraints"},
     {""},
     {"glossary", "terminal"},
     {"demo", "flags"},
