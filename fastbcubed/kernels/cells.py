@@ -204,6 +204,8 @@ def build_cells(
     histogram : int64 (2**bits,) output
         Cells by where these bits of their pred key send them.
     """  # fmt: skip
+    lacking = absent_pred.size > 0
+    absent = absent_pred[0] if lacking else 0
     for part in range(part_from, part_to):
         first = bounds[part]
         found = find_cells(
@@ -227,7 +229,7 @@ def build_cells(
             cells[first + c].pred = pred
             cells[first + c].cluster = codes[head]
             cells[first + c].n = counts[c]
-            histogram[target_of(pred, c, skip, bits, absent_pred)] += 1
+            histogram[target_of(pred, c, skip, bits, lacking, absent)] += 1
         n_cells[part] = found
         n_clusters[part] = heavy.size if heavy.size else clusters
 
@@ -255,12 +257,14 @@ def locate_cells(
     The field `x` is the row number here; `slot_of_row` gets a position in `rows`. The pred keys of
     the cells stand at the front of each part after.
     """  # fmt: skip
+    lacking = absent_pred.size > 0
+    absent = absent_pred[0] if lacking else 0
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
         found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local)
         for c in range(found):
-            histogram[target_of(rows[first + c].pred, c, skip, bits, absent_pred)] += 1
+            histogram[target_of(rows[first + c].pred, c, skip, bits, lacking, absent)] += 1
         n_cells[part] = found
         for i in range(first, last):
             slot_of_row[rows[i].x] = first + local[i - first]
@@ -269,9 +273,11 @@ def locate_cells(
 @kernel
 def place_cells(rows, bounds, part_from, part_to, skip, bits, absent_pred, n_cells, next_cell):
     """Write into the field `true` of each located cell where `scatter_cells` puts it."""
+    lacking = absent_pred.size > 0
+    absent = absent_pred[0] if lacking else 0
     for part in range(part_from, part_to):
         for j in range(bounds[part], bounds[part] + n_cells[part]):
-            target = target_of(rows[j].pred, j - bounds[part], skip, bits, absent_pred)
+            target = target_of(rows[j].pred, j - bounds[part], skip, bits, lacking, absent)
             rows[j].true = next_cell[target]
             next_cell[target] += 1
 

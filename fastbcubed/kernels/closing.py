@@ -76,6 +76,8 @@ def scatter_cells(
     out : record array
         Cells (pred, weight, fn, true, n); their code `true` is -1 if the truth lacks the item.
     """  # fmt: skip
+    lacking = absent_pred.size > 0
+    absent = absent_pred[0] if lacking else 0
     for part in range(part_from, part_to):
         first = bounds[part]
         if not apart:
@@ -85,7 +87,7 @@ def scatter_cells(
         for j in range(first, first + n_cells[part]):
             k = cells[j].cluster
             pred = cells[j].pred
-            target = target_of(pred, j - first, skip, bits, absent_pred)
+            target = target_of(pred, j - first, skip, bits, lacking, absent)
             to = next_cell[target]
             next_cell[target] = to + 1
             weight = np.float64(cells[j].n)
@@ -103,15 +105,19 @@ def scatter_cells(
 @kernel
 def count_arrived(cells, start, stop, bits, absent_pred, counts):
     """Count cells of one block by the part of their pred key."""
+    lacking = absent_pred.size > 0
+    absent = absent_pred[0] if lacking else 0
     for i in range(start, stop):
-        counts[target_of(cells[i].pred, i, 0, bits, absent_pred)] += 1
+        counts[target_of(cells[i].pred, i, 0, bits, lacking, absent)] += 1
 
 
 @kernel
 def scatter_arrived(cells, start, stop, bits, absent_pred, next_cell, out):
     """Copy cells of one block to the part of their pred key."""
+    lacking = absent_pred.size > 0
+    absent = absent_pred[0] if lacking else 0
     for i in range(start, stop):
-        target = target_of(cells[i].pred, i, 0, bits, absent_pred)
+        target = target_of(cells[i].pred, i, 0, bits, lacking, absent)
         to = next_cell[target]
         next_cell[target] = to + 1
         out[to].pred = cells[i].pred

@@ -31,9 +31,12 @@ def part_of(h, bits):
 
 
 @kernel
-def target_of(pred, number, skip, bits, absent_pred):
-    """Return where a cell goes: by its pred key, or evenly if it has none; `number` is its own in its part."""
-    if absent_pred.size and pred == absent_pred[0]:
+def target_of(pred, number, skip, bits, lacking, absent):
+    """Return where a cell goes: by its pred key, or evenly if there are cells without one and `absent` is its key.
+
+    `number` is that of the cell in its part. All arguments are scalars: arrays would count references.
+    """
+    if lacking and pred == absent:
         return number & ((1 << bits) - 1)
     return bits_of(pred, skip, bits)
 
