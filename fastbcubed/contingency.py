@@ -100,6 +100,8 @@ class Contingency:
         Whether weights count inside the confusion matrices, or in means alone.
     outside : bool
         Whether items that only the prediction has are false positives of their mates.
+    parts : ndarray of int64, shape (n_parts + 1,)
+        Where parts of the cells begin that have predicted clusters of their own.
 
     Examples
     --------
@@ -120,6 +122,8 @@ class Contingency:
         outside: bool = False,
         one_sided: Mapping[str, OneSided] | None = None,
         rows: Rows | None = None,
+        parts: NDArray[np.int64] | None = None,
+        complete: bool = False,
     ) -> None:
         if not cells.size:
             raise EmptyInputError("there is no item to score: no item is on both sides")
@@ -131,6 +135,8 @@ class Contingency:
         self.outside = outside
         self._one_sided = one_sided or {}
         self.rows = rows
+        self.parts = np.array([0, cells.size]) if parts is None else parts
+        self._complete = complete
         self._made: dict[Callable[..., Any], Any] = {}
 
     @classmethod
@@ -169,7 +175,7 @@ class Contingency:
             return np.asarray(pred[kept])
 
         cells = built.cells
-        find, one_sided, kept = locate, {}, None
+        find, one_sided, kept, parts = locate, {}, None, built.bounds
         if built.has_one_sided:
             there = {"true": cells["true"] >= 0, "pred": built.pred_in_part >= 0}
             every = {"true": cells["true"], "pred": codes()}
@@ -181,6 +187,7 @@ class Contingency:
             kept = there["true"] & there["pred"]
             cells = cells[kept]
             number = np.where(kept, np.cumsum(kept) - 1, -1)
+            parts = np.append(0, np.cumsum(kept))[built.bounds]
             if locate is not None:
                 find = lambda: number[locate()]  # noqa: E731
         return cls(
@@ -192,6 +199,8 @@ class Contingency:
             outside=outside,
             one_sided=one_sided,
             rows=None if find is None else Rows(find, weight, n_rows),
+            parts=parts,
+            complete=not built.has_one_sided,
         )
 
     @classmethod
@@ -373,12 +382,12 @@ class Contingency:
     @cached_property
     def n_true(self) -> int:
         """True clusters that have a scored item."""
-        return int(np.count_nonzero(self.true_n))
+        return self._sizes["true"] if self._complete else int(np.count_nonzero(self.true_n))
 
     @cached_property
     def n_pred(self) -> int:
         """Predicted clusters that have a scored item."""
-        return int(np.count_nonzero(self.pred_n))
+        return self._sizes["pred"] if self._complete else int(np.count_nonzero(self.pred_n))
 
     @cached_property
     def n_exact(self) -> int:
