@@ -55,7 +55,7 @@ def keep_part(cells, pred, start, stop, only, tied):
         low, high = min(low, pred[i]), max(high, pred[i])
     largest, rivals = np.zeros(high - low + 1, np.int64), np.zeros(high - low + 1, np.int32)
     for i in range(start, stop):
-        n = np.int64(cells[i].n)
+        n = cells[i].n
         whole_class = cells[i].fn == 0.0
         if cells[i].fp == 0.0:
             items += n
