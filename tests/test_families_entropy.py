@@ -181,6 +181,18 @@ def test_by_slice_and_by_item():
     assert ev.clusters("true")["class_entropy"].to_pylist() == [1, 0] or ev.overall["class_entropy"] == 0.5
 
 
+def test_combined_entropy():
+    labels = [0, 0, 1, 1, 1], [0, 1, 1, 2, 2]
+    of_cluster, of_class = fbm.cluster_entropy(*labels), fbm.class_entropy(*labels)
+    assert fbm.combined_entropy(*labels) == pytest.approx(
+        fbm.variation_of_information(*labels) / 2, rel=1e-15
+    )
+    assert [fbm.combined_entropy(*labels, beta=beta) for beta in (1, 0)] == [of_cluster, of_class]
+    for beta in (-0.1, 1.5, math.nan, "half"):
+        with pytest.raises(OptionError, match="beta"):
+            fbm.combined_entropy(*labels, beta=beta)
+
+
 def test_where_they_are_not_defined():
     labels = [0, 0, 1], [0, 1, 1]
     for name in COUNTS_ONLY:
