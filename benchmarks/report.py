@@ -50,8 +50,10 @@ def workload(record: Record) -> tuple[Any, ...]:
     """Say what a record is about, apart from the rival."""
     if record["kind"] == "startup":
         return ("startup",)
-    if record["kind"] in ("family", "function"):
-        return (record["kind"], record["n_items"], record.get("weighted"))
+    if record["kind"] == "family":
+        return ("family", record["n_items"], record["weighted"])
+    if record["kind"] == "function":
+        return ("function", record["n_items"], record["name"])
     return (record["kind"], record["shape"], record["n_items"], record["ids"], record["seed"])
 
 
