@@ -79,12 +79,16 @@ class Pool:
         self._workspaces.clear()
 
     @contextmanager
-    def workspace(self, key: Any, make: Callable[[], T]) -> Iterator[T]:
-        """Lend a workspace of this kind to one block; it is made once per thread and used again."""
+    def workspace(
+        self, key: Any, make: Callable[[], T], fits: Callable[[T], bool] | None = None
+    ) -> Iterator[T]:
+        """Lend a workspace of this kind to one block; it is used again as long as it fits."""
         idle = self._workspaces.setdefault(key, [])
         try:
             space = idle.pop()
         except IndexError:
+            space = make()
+        if fits is not None and not fits(space):
             space = make()
         try:
             yield space
