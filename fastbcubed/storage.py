@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from fastbcubed import aggregation
 from fastbcubed.contingency import CELL, Contingency, OneSided, Rows
+from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.items import TableItems
+from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.sources.arrays import from_numpy, table_of
@@ -62,6 +64,8 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
         else:
             _write_whole(file, _parquet_writer(table))
     head = {"layout": LAYOUT, "keep": keep, "metrics": [m.name for m in ev.metrics]}
+    if "cells" in wanted:
+        head["pair_weight"] = _pair_weight(ev.contingency)
     text = json.dumps({**head, **json.loads(ev.to_json())}, indent=2, ensure_ascii=False) + "\n"
     _write_whole(path / "overall.json", lambda to: Path(to).write_text(text, encoding="utf-8"))
 
@@ -134,6 +138,14 @@ def _clusters(ev: Evaluation, side: str) -> pa.Table:
     if only is not None:
         columns |= {"n_items_only_here": only[0], "weight_only_here": only[1]}
     return table_of(columns)
+
+
+def _pair_weight(table: Contingency) -> float | None:
+    """Return what scores of pairs need of the weights of items, in place of these."""
+    if not table.weighted or table.weighting == "outer" or table.rows is None:
+        return table.pair_weight
+    with Pool() as pool:
+        return float(pair_counts(table, pool).tp)
 
 
 def _cells(ev: Evaluation) -> pa.Table:
@@ -212,7 +224,7 @@ def load(directory: Any) -> Evaluation:
     policies = Policies(
         **definition["unmatched"], **{k: definition[k] for k in ("nulls", "duplicates", "noise")}
     )
-    table = _contingency(cells, sides, stored, definition, policies)
+    table = _contingency(cells, sides, stored, definition, policies, head.get("pair_weight"))
     known = {field.name for field in fields(Coverage)}
     figures: dict[str, Any] = {
         k: np.nan if v is None else v for k, v in head["coverage"].items() if k in known
@@ -248,6 +260,7 @@ def _contingency(
     stored: pa.Table | None,
     definition: dict[str, Any],
     policies: Policies,
+    pair_weight: float | None,
 ) -> Contingency:
     records = np.empty(cells.num_rows, CELL)
     for name in ("true", "n", "weight", "fp", "fn"):
@@ -271,4 +284,5 @@ def _contingency(
         outside=policies.prediction == "outside",
         one_sided=one_sided,
         rows=rows,
+        pair_weight=pair_weight,
     )
