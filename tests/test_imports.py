@@ -32,7 +32,7 @@ LAYERS = (
     {"engines", "progress"},
     {"sources"},
     {"components"},
-    {"clustering"},
+    {"clustering", "memberships"},
     {"inputs"},
     {"alignment", "side", "weights"},
     {"contingency"},
