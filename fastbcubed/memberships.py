@@ -74,8 +74,8 @@ class Memberships:
         Parameters
         ----------
         items, clusters : ndarray of int64, shape (n_rows,)
-            Codes; a row whose item is negative is left out. A pair that comes again stays in twice; see
-            `n_repeats`.
+            Codes; a row whose item is negative is left out. A pair that comes again stays in; see
+            `without_repeats`.
         n_items, n_clusters : int
             How many of them there are.
         """
@@ -161,7 +161,7 @@ class Memberships:
         return Memberships(np.cumsum(offsets), self.codes[keep], self.n_clusters)
 
     def signatures(self, pool: Pool) -> Signatures:
-        """Number the items by the set of clusters that they are in.
+        """Give numbers to the items by the set of clusters that they are in.
 
         Parameters
         ----------

@@ -28,7 +28,7 @@ class Numbered(NamedTuple):
 
 
 def number(keys: NDArray[np.int64], pool: Pool) -> Numbered:
-    """Number keys by their first appearance. Shapes: (n,) -> (n,), (n_codes,).
+    """Give keys numbers by their first appearance. Shapes: (n,) -> (n,), (n_codes,).
 
     Keys that come in order cost one look each; other keys are hashed, part by part, so that each
     lookup stays in the cache.

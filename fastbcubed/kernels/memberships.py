@@ -124,7 +124,7 @@ def find_unsorted(keys, start, stop):
 
 @kernel
 def number_small(keys, lowest, numbers, codes, firsts):
-    """Number keys from a small range by their first appearance; return how many there are.
+    """Give numbers to keys from a small range by their first appearance; return how many there are.
 
     Shapes: (n,), (), (range,) of -1, (n,), (n,).
     """
@@ -168,7 +168,7 @@ def number_parts(items, bounds, part_from, part_to, slots, first):
 
 @kernel
 def find_firsts(first, start, stop, code, firsts):
-    """Number the rows of a block that are the first with their key, and return how many there are.
+    """Give numbers to the rows of a block that are the first with their key, and return how many there are.
 
     `first` gets -1 - code for them; with `firsts` None they are counted only.
     """
