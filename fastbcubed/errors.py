@@ -20,6 +20,7 @@ __all__ = [
     "OptionError",
     "OverlapError",
     "SliceError",
+    "TooMuchWorkError",
     "WeightError",
     "first_few",
 ]
@@ -75,6 +76,10 @@ class MetricError(FastBCubedError):
 
 class SliceError(FastBCubedError):
     """A slice or an item that was asked for is not in the evaluation."""
+
+
+class TooMuchWorkError(FastBCubedError):
+    """More pairs would have to be compared than the caller allows; the message names the argument."""
 
 
 class NotKeptError(FastBCubedError):

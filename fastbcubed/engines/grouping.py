@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
 from fastbcubed.engines.joining import scatter_keys
-from fastbcubed.engines.memory import MAX_BITS, PART_ROWS, PARTS_AT_ONCE
+from fastbcubed.engines.planning import MAX_BITS, PART_ROWS, PARTS_AT_ONCE
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.kernels import memberships as kernels
 

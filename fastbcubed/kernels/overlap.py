@@ -1,0 +1,406 @@
+"""Pairs of cells: what the mates of an item share with it, where items may be in several clusters.
+
+A cell is a row of two compressed tables, its true and its predicted clusters. Almost all of what its
+items share with others is read from the table of overlaps, which says how much each true cluster
+shares with each predicted one. Only mates with which they share two clusters of a side are visited.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.jit import kernel
+
+__all__ = [
+    "add_clusters",
+    "add_overlaps",
+    "add_times",
+    "count_overlaps",
+    "count_pairs",
+    "group_cells",
+    "order_codes",
+    "score_cells",
+]
+
+
+@kernel
+def order_codes(codes, numbers, order):
+    """Give codes new numbers by their first appearance; `numbers` (n_codes,) is -1 for those without.
+
+    Shapes: (n,), (n_codes,), (n_codes,) -> how many appear. `order` gets the codes in the new order.
+    """
+    n = 0
+    for i in range(codes.size):
+        if numbers[codes[i]] < 0:
+            numbers[codes[i]] = n
+            order[n] = codes[i]
+            n += 1
+    return n
+
+
+@kernel
+def group_cells(bounds, items, others, first, last, seen, place, cell_of, firsts):
+    """Give numbers to the cells of a range of true sets: items of one predicted set are one cell.
+
+    Parameters
+    ----------
+    bounds : int64 (n_sets + 1,)
+        Where the items of each true set begin in `items`.
+    others : int64 (n_items,)
+        The predicted set of each item.
+    seen, place : int64 (n_other_sets,)
+        Workspaces; `seen` holds no number of this range before.
+    cell_of : int64 (n_items,), output
+        Cell of each item, counted from 0 in each range.
+    firsts : int64 output, one entry per item of the range
+        An item of each cell.
+
+    Returns
+    -------
+    int
+        Cells.
+    """  # fmt: skip
+    n = 0
+    base = bounds[first]
+    for k in range(first, last):
+        for i in range(bounds[k], bounds[k + 1]):
+            item = items[i]
+            other = others[item]
+            if seen[other] != k:
+                seen[other] = k
+                place[other] = n
+                firsts[base + n] = item
+                n += 1
+            cell_of[item] = place[other]
+    return n
+
+
+@kernel
+def split(w):
+    """Split a float into two of 26 bits each, so that small multiples of both are exact."""
+    scaled = 134217729.0 * w
+    high = scaled - (scaled - w)
+    return high, w - high
+
+
+@kernel
+def add_times(total, error, k, w):
+    """Add `k * w` to the sum held as `total + error`, without loss; k is a small integer."""
+    if k == 1 or k == -1:
+        return add_exactly(total, error, k * w)
+    high, low = split(w)
+    total, error = add_exactly(total, error, k * high)
+    return add_exactly(total, error, k * low)
+
+
+@kernel
+def add_clusters(offsets, codes, n, weight, weighted, first, last, counts, totals, errors):
+    """Add up the items, and their weight, of a range of clusters, given the cells of each."""
+    for j in range(first, last):
+        count = 0
+        total = 0.0
+        error = 0.0
+        for k in range(offsets[j], offsets[j + 1]):
+            count += n[codes[k]]
+            if weighted:
+                total, error = add_exactly(total, error, weight[codes[k]])
+        counts[j] = count
+        if weighted:
+            totals[j] = total
+            errors[j] = error
+
+
+@kernel
+def count_overlaps(true_bounds, true_cells, pred_offsets, pred_codes, first, last, seen, counts):
+    """Count the predicted clusters that each of a range of true clusters meets.
+
+    `seen` (n_pred,) holds no number of this range before.
+    """
+    for i in range(first, last):
+        found = 0
+        for k in range(true_bounds[i], true_bounds[i + 1]):
+            cell = true_cells[k]
+            for m in range(pred_offsets[cell], pred_offsets[cell + 1]):
+                j = pred_codes[m]
+                found += seen[j] != i
+                seen[j] = i
+        counts[i] = found
+
+
+@kernel
+def add_overlaps(
+    true_bounds,
+    true_cells,
+    true_offsets,
+    true_codes,
+    pred_offsets,
+    pred_codes,
+    n,
+    weight,
+    weighted,
+    first,
+    last,
+    bounds,
+    seen,
+    place,
+    entry_bounds,
+    pred,
+    counts,
+    totals,
+    errors,
+    entries,
+):
+    """Add up what a range of true clusters shares with each predicted one.
+
+    Parameters
+    ----------
+    true_bounds, true_cells : compressed rows
+        Cells of each true cluster.
+    true_offsets, true_codes, pred_offsets, pred_codes : compressed rows
+        Clusters of each cell.
+    n, weight : (n_cells,)
+        Items of each cell; `weight` is read if `weighted`.
+    bounds : int64 (n_true + 1,)
+        Where the overlaps of each true cluster begin.
+    seen, place : int64 (n_pred,)
+        Workspaces; `seen` holds no number of this range before.
+    entry_bounds : int64 (n_cells + 1,)
+        Where the overlaps of each cell begin in `entries`.
+    pred, counts, totals, errors : outputs, one entry per overlap
+        The predicted cluster, the items, and their weight as a sum of two.
+    entries : output
+        For each cell the overlaps of its true with its predicted clusters, row by row.
+    """  # fmt: skip
+    for i in range(first, last):
+        end = bounds[i]
+        for k in range(true_bounds[i], true_bounds[i + 1]):
+            cell = true_cells[k]
+            begin = pred_offsets[cell]
+            width = pred_offsets[cell + 1] - begin
+            row = 0
+            while true_codes[true_offsets[cell] + row] != i:
+                row += 1
+            entry = entry_bounds[cell] + row * width
+            for m in range(width):
+                j = pred_codes[begin + m]
+                if seen[j] != i:
+                    seen[j] = i
+                    place[j] = end
+                    pred[end] = j
+                    counts[end] = 0
+                    if weighted:
+                        totals[end] = 0.0
+                        errors[end] = 0.0
+                    end += 1
+                o = place[j]
+                counts[o] += n[cell]
+                if weighted:
+                    totals[o], errors[o] = add_exactly(totals[o], errors[o], weight[cell])
+                entries[entry + m] = o
+
+
+@kernel
+def count_pairs(offsets, codes, several, start, stop, visits):
+    """Count, by cluster, the mates that `score_cells` will visit for a range of cells.
+
+    `several` (n_clusters,) is how many cells of each cluster are in other clusters, too. A cell visits
+    those of all its clusters but the one that has most. Returns their number.
+    """
+    total = 0
+    for cell in range(start, stop):
+        if offsets[cell + 1] - offsets[cell] < 2:
+            continue
+        spared = offsets[cell]
+        for k in range(offsets[cell], offsets[cell + 1]):
+            if several[codes[k]] > several[codes[spared]]:
+                spared = k
+        for k in range(offsets[cell], offsets[cell + 1]):
+            if k != spared:
+                visits[codes[k]] += several[codes[k]]
+                total += several[codes[k]]
+    return total
+
+
+@kernel
+def find_mates(cell, offsets, codes, bounds, cells, seen, found, n_found):
+    """List the cells, not seen before, that may share two clusters of one side with this cell.
+
+    They are among those of all its clusters but the one that has most.
+    """
+    if offsets[cell + 1] - offsets[cell] < 2:
+        return n_found
+    spared = offsets[cell]
+    most = -1
+    for k in range(offsets[cell], offsets[cell + 1]):
+        size = bounds[codes[k] + 1] - bounds[codes[k]]
+        if size > most:
+            most = size
+            spared = k
+    for k in range(offsets[cell], offsets[cell + 1]):
+        if k != spared:
+            for m in range(bounds[codes[k]], bounds[codes[k] + 1]):
+                mate = cells[m]
+                if seen[mate] != cell:
+                    seen[mate] = cell
+                    found[n_found] = mate
+                    n_found += 1
+    return n_found
+
+
+@kernel
+def count_marked(offsets, codes, cell, marks, mark):
+    """Count the clusters of a cell that carry this mark."""
+    count = 0
+    for k in range(offsets[cell], offsets[cell + 1]):
+        count += marks[codes[k]] == mark
+    return count
+
+
+@kernel
+def score_cells(
+    start,
+    stop,
+    weighted,
+    n,
+    weight,
+    true,
+    pred,
+    overlaps,
+    entry_bounds,
+    entries,
+    true_marks,
+    pred_marks,
+    seen,
+    found,
+    shares,
+    mates,
+):
+    """Add up what the items of each cell share with the mates in other cells.
+
+    With g and c the predicted and true clusters that an item and its mate share, a mate with g > 0
+    counts min(g, c) / g as a hit on the predicted side and the rest as a miss; likewise on the true
+    side. Mates with g and c of 0 or 1 are counted through the overlaps, from which the visited ones
+    are taken away again.
+
+    Parameters
+    ----------
+    start, stop : int
+        Range of cells.
+    weighted : bool
+        Whether mates count by weight.
+    n, weight : (n_cells,)
+    true, pred : tuples (offsets, codes, bounds, cells, counts, totals, errors)
+        Clusters of each cell; cells that are in several clusters, by cluster; size of each cluster.
+    overlaps : tuple (counts, totals, errors)
+        What two clusters share.
+    entry_bounds, entries : compressed rows
+        The overlaps of each cell.
+    true_marks, pred_marks, seen, found : int64 workspaces
+        By cluster and by cell; no mark in them is a cell of the range.
+    shares : float64 (n_cells, 4), output
+        Hits and misses on the predicted side, then on the true side.
+    mates : int64 (n_cells, 2), output
+        Items that share a predicted cluster, and a true cluster, with an item of the cell; itself too.
+    """  # fmt: skip
+    true_offsets, true_codes, true_bounds, true_cells, true_n, true_w, true_e = true
+    pred_offsets, pred_codes, pred_bounds, pred_cells, pred_n, pred_w, pred_e = pred
+    pair_n, pair_w, pair_e = overlaps
+    for cell in range(start, stop):
+        own_g = pred_offsets[cell + 1] - pred_offsets[cell]
+        own_c = true_offsets[cell + 1] - true_offsets[cell]
+        # mates on either side and on both, as if none shared two clusters; then without the cell itself
+        in_pred = -own_g * n[cell]
+        in_true = -own_c * n[cell]
+        ones = -own_g * own_c * n[cell]
+        p = 0.0
+        p_rest = 0.0
+        r = 0.0
+        r_rest = 0.0
+        o = 0.0
+        o_rest = 0.0
+        for k in range(pred_offsets[cell], pred_offsets[cell + 1]):
+            j = pred_codes[k]
+            in_pred += pred_n[j]
+            if weighted:
+                p, p_rest = add_exactly(p, p_rest + pred_e[j], pred_w[j])
+        for k in range(true_offsets[cell], true_offsets[cell + 1]):
+            i = true_codes[k]
+            in_true += true_n[i]
+            if weighted:
+                r, r_rest = add_exactly(r, r_rest + true_e[i], true_w[i])
+        for k in range(entry_bounds[cell], entry_bounds[cell + 1]):
+            e = entries[k]
+            ones += pair_n[e]
+            if weighted:
+                o, o_rest = add_exactly(o, o_rest + pair_e[e], pair_w[e])
+        if weighted:
+            p, p_rest = add_times(p, p_rest, -own_g, weight[cell])
+            r, r_rest = add_times(r, r_rest, -own_c, weight[cell])
+            o, o_rest = add_times(o, o_rest, -own_g * own_c, weight[cell])
+        n_found = 0
+        if own_g > 1 or own_c > 1:
+            seen[cell] = cell
+            n_found = find_mates(cell, pred_offsets, pred_codes, pred_bounds, pred_cells, seen, found, 0)
+            n_found = find_mates(
+                cell, true_offsets, true_codes, true_bounds, true_cells, seen, found, n_found
+            )
+            for k in range(pred_offsets[cell], pred_offsets[cell + 1]):
+                pred_marks[pred_codes[k]] = cell
+            for k in range(true_offsets[cell], true_offsets[cell + 1]):
+                true_marks[true_codes[k]] = cell
+        both = 0
+        b = 0.0
+        b_rest = 0.0
+        hit_pred = 0.0
+        miss_pred = 0.0
+        hit_true = 0.0
+        miss_true = 0.0
+        for k in range(n_found):
+            mate = found[k]
+            g = count_marked(pred_offsets, pred_codes, mate, pred_marks, cell)
+            c = count_marked(true_offsets, true_codes, mate, true_marks, cell)
+            if g < 2 and c < 2:
+                continue
+            count = n[mate]
+            w = weight[mate] if weighted else np.float64(count)
+            if g > 1:
+                in_pred -= (g - 1) * count
+                if weighted:
+                    p, p_rest = add_times(p, p_rest, 1 - g, w)
+            if c > 1:
+                in_true -= (c - 1) * count
+                if weighted:
+                    r, r_rest = add_times(r, r_rest, 1 - c, w)
+            if g and c:
+                ones -= g * c * count
+                both += count
+                if weighted:
+                    o, o_rest = add_times(o, o_rest, -g * c, w)
+                    b, b_rest = add_exactly(b, b_rest, w)
+                least = min(g, c)
+                hit_pred += w * (least / g)
+                miss_pred += w * ((g - least) / g)
+                hit_true += w * (least / c)
+                miss_true += w * ((c - least) / c)
+        both += ones
+        if weighted:
+            if ones:
+                b, b_rest = add_exactly(b, b_rest + o_rest, o)
+                hit_pred += o + o_rest
+                hit_true += o + o_rest
+            if in_pred != both:
+                miss_pred += max(0.0, (p - b) + (p_rest - b_rest))
+            if in_true != both:
+                miss_true += max(0.0, (r - b) + (r_rest - b_rest))
+        else:
+            hit_pred += ones
+            hit_true += ones
+            miss_pred += in_pred - both
+            miss_true += in_true - both
+        shares[cell, 0] = hit_pred
+        shares[cell, 1] = miss_pred
+        shares[cell, 2] = hit_true
+        shares[cell, 3] = miss_true
+        mates[cell, 0] = in_pred + n[cell]
+        mates[cell, 1] = in_true + n[cell]
