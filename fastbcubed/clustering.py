@@ -361,8 +361,8 @@ def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> t
     if several and not overlapping:
         raise OverlapError(
             f"{len(several)} of {len(sets)} items of {name} are in more than one cluster "
-            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: choose one "
-            "for each."
+            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: if "
+            "clusters may overlap, pass overlapping=True; else choose one for each."
         )
     items, labels = [], []
     for item, value in zip(mapping, sets, strict=True):

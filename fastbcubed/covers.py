@@ -304,13 +304,16 @@ class Cover(Contingency):
         codes = table.true if side == "true" else table.pred
         return np.bincount(codes, minlength=self.members(side).n_clusters)
 
-    def unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
-        """Return, by cell, the mates that only the prediction has: number and mass; None without any."""
+    def mates(self, side: str) -> NDArray[np.integer]:
+        """Return, by cell, the items that share a cluster of this side with an item of it, itself included."""
+        return self.shares.mates[:, 1 if side == "true" else 0]
+
+    def unlabelled(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.integer]] | None:
+        """Return mates that only the prediction has, number and mass in proportion, cell by cell."""
         if self._every[2].size == self.n_cells:
             return None
-        (parts, mates), (all_parts, all_mates) = (
-            self.shares, self._sides(not self.outside).shares(self.n_cells)
-        )  # fmt: skip
-        n = np.abs(all_mates[:, 0] - mates[:, 0])
-        mass = np.abs(all_parts[:, :2].sum(axis=1) - parts[:, :2].sum(axis=1))
-        return n, np.where(n > 0, mass, 0.0)
+        parts, mates = self._sides(not self.outside).shares(self.n_cells)
+        n = np.abs(mates[:, 0] - self.shares.mates[:, 0])
+        tp, fp, _ = self.proportions(np.ascontiguousarray(self.tp))
+        mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
+        return n, np.where(n > 0, mass * ((self.tp + self.fp) / (tp + fp)), 0.0), np.arange(self.n_cells)

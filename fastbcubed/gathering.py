@@ -34,6 +34,8 @@ class Gathered:
     ----------
     clustering : Clustering
         A row per item; its label is the code of the item's set of clusters, null for an item in none.
+    set_codes : ndarray of int64, shape (n_items,)
+        The same codes, -1 for an item in no cluster.
     sets : Memberships
         The clusters of each set, by code.
     labels : Column
@@ -45,6 +47,7 @@ class Gathered:
     """
 
     clustering: Clustering
+    set_codes: NDArray[np.int64]
     sets: Memberships
     labels: Column
     label_rows: NDArray[np.int64]
@@ -94,7 +97,9 @@ def gather(clustering: Clustering, policies: Policies, pool: Pool, *, null_is_ab
     codes, sets = distinct.signatures(pool)
     labels = Column("clusters", [pa.chunked_array([from_numpy(codes, codes < 0)])], clustering.labels.where)
     reduced = _take_items(clustering, labels, items, firsts)
-    return Gathered(reduced, sets, clustering.labels, label_rows, side.n_null, side.n_noise, n_duplicates)
+    return Gathered(
+        reduced, codes, sets, clustering.labels, label_rows, side.n_null, side.n_noise, n_duplicates
+    )
 
 
 def _raise_for_repeats(

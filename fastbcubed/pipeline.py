@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from fastbcubed import aggregation, storage
 from fastbcubed.alignment import Alignment, align
 from fastbcubed.contingency import Contingency
+from fastbcubed.covers import MAX_PAIRS
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError
 from fastbcubed.evaluation import Evaluation, Scores
@@ -19,6 +20,7 @@ from fastbcubed.inputs import Inputs, PerSide, read_pair
 from fastbcubed.items import AlignedItems, AttributeTable
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, lifted, resolve
+from fastbcubed.overlapping import build_cover
 from fastbcubed.policies import Policies
 from fastbcubed.progress import reporting
 from fastbcubed.slicing import SliceKey, check_key, slice_name
@@ -44,6 +46,8 @@ def evaluate(
     nulls: str = "raise",
     duplicates: str = "raise",
     noise: Any = None,
+    overlapping: bool = False,
+    max_pairs: float = MAX_PAIRS,
     table: Any = None,
     out: Any = None,
     keep: str = "cells",
@@ -87,6 +91,11 @@ def evaluate(
         What happens to rows that repeat an earlier one.
     noise : object, optional
         The label, such as -1, whose items are taken as alone.
+    overlapping : bool
+        Whether items may be in several clusters: tables then have a row per membership (or a list of
+        clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
+    max_pairs : float
+        With `overlapping`, how many pairs of cells to compare at most.
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
@@ -135,27 +144,47 @@ def evaluate(
     policies = Policies.of(unmatched, nulls, duplicates, noise)
     outside = policies.prediction == "outside"
     chosen = _metrics(metrics, outside)
-    resolve(chosen, weighting=weighting, outside=outside, beta=beta)  # a wrong name is said before the work
+    known: dict[str, Any] = {
+        "weighting": weighting,
+        "outside": outside,
+        "beta": beta,
+        "overlapping": overlapping,
+    }
+    resolve(chosen, **known)  # a wrong name is said before the work
     wanted = _slices(slices)
     with reporting(progress) as report, Pool(_threads(threads), report) as pool:
         inputs = read_pair(
-            truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes
+            truth,
+            prediction,
+            item=item,
+            cluster=cluster,
+            weight=weight,
+            table=table,
+            attributes=attributes,
+            overlapping=overlapping,
         )
-        alignment, cells = _build(inputs, policies, weighting, pool, one_table=table is not None)
-        found, not_computed = resolve(
-            chosen, weighted=cells.weighted, weighting=weighting, outside=outside, beta=beta
-        )
+        cells: Contingency
+        items: AlignedItems
+        labels = None
+        if overlapping:
+            coverage, cells, items = build_cover(
+                inputs, policies, weighting, pool, one_table=table is not None, max_pairs=max_pairs
+            )
+            labels = items.cluster_labels
+        else:
+            alignment, cells = _build(inputs, policies, weighting, pool, one_table=table is not None)
+            coverage, items = alignment.coverage, AlignedItems(alignment)
+        found, not_computed = resolve(chosen, weighted=cells.weighted, **known)
         scores = aggregation.overall(cells, found, beta=beta, pool=pool)
-    items = AlignedItems(alignment)
     ev = Evaluation(
         cells,
         found,
         beta,
-        alignment.coverage,
+        coverage,
         policies,
         Scores(scores),
         items,
-        None,
+        labels,
         AttributeTable(*inputs.attribute_table, items) if inputs.attribute_table else None,
         dict(not_computed),
         {"truth": inputs.truth.name, "prediction": inputs.prediction.name},

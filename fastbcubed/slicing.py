@@ -154,15 +154,9 @@ def _size_codes(name: str, contingency: Contingency) -> Sliced:
     """Slice by cluster size: 1, 2-3, 4-7, and so on."""
     rows = contingency.rows
     assert rows is not None
-    if name == "true_size":
-        sizes, codes = contingency.true_n, contingency.true
-    else:
-        sizes, codes = contingency.pred_n, contingency.pred
-        only = contingency.only("pred")
-        if contingency.outside and only is not None:
-            sizes = sizes + only[0]
+    sizes = contingency.mates("true" if name == "true_size" else "pred")
     power = np.frexp(np.maximum(sizes, 1).astype(np.float64))[1] - 1
-    by_row = power[codes][np.maximum(rows.cell, 0)].astype(np.int64)
+    by_row = power[np.maximum(rows.cell, 0)].astype(np.int64)
     n = int(by_row.max()) + 1
     names = ["1"] + [f"{2**k}-{2 ** (k + 1) - 1}" for k in range(1, n)]
     return Sliced(by_row, {name: from_texts(names[:n])})

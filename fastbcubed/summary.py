@@ -53,14 +53,14 @@ class Bounds:
 
 def precision_bounds(table: Contingency) -> Bounds | None:
     """Return what complete labels could make of the precision; None where no item is unlabelled."""
-    only = table.only("pred")
-    if only is None:
+    found = table.unlabelled()
+    if found is None:
         return None
-    unlabelled_n, unlabelled = only
+    unlabelled_n, unlabelled, codes = found
     sums = []
     for a, b in blocks(table.n_cells, CELL_BLOCK):
         cells = slice(a, b)
-        w, pred = table.weight[cells], table.pred[cells]
+        w, pred = table.weight[cells], codes[cells]
         tp, fp, _, _ = confusion(table, a, b)
         u = unlabelled[pred]
         most = tp + fp + u

@@ -39,7 +39,7 @@ LAYERS = (
     {"confusion", "summary"},
     {"metrics"},
     {"aggregation"},
-    {"items", "listing", "slicing"},
+    {"items", "listing", "overlapping", "slicing"},
     {"drilldown"},
     {"evaluation"},
     {"display", "storage"},

@@ -38,6 +38,8 @@ class Metric:
     leave_one_out: bool = False  # the formula gets the matrix without the item itself
     unweighted_only: bool = False
     labelled_only: bool = False  # needs the true cluster of every item of a predicted one
+    on_covers: bool = False  # defined where clusters overlap, from precision and recall of an item
+    covers_only: bool = False  # defined there alone
     experimental: bool = False
     alias_of: str | None = None
 
@@ -60,8 +62,14 @@ class Metric:
             return self
         return replace(self, formula=self.formula_of_beta(beta))
 
-    def undefined(self, *, weighted: bool, weighting: str, outside: bool) -> str | None:
+    def undefined(
+        self, *, weighted: bool, weighting: str, outside: bool, overlapping: bool = False
+    ) -> str | None:
         """Return why the score is not defined for such input, and what to do; None if it is."""
+        if overlapping and not (self.on_covers or self.covers_only):
+            return "it is not defined where clusters may overlap; pass partitions, without overlapping=True"
+        if self.covers_only and not overlapping:
+            return "it compares clusterings whose clusters may overlap; pass overlapping=True"
         if self.unweighted_only and weighted:
             how = "in the mean" if weighting == "outer" else "in the clusters and in the mean"
             return f"it lets all items count equally, but they have weights {how}; pass no weights"
