@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,28 +184,40 @@ class Sides:
         return OverlapTable(bounds, pred, sizes, entry_bounds, entries)
 
     @cached_property
-    def _several(self) -> tuple[Memberships, Memberships]:
-        """By cluster the cells that are in other clusters of that side, too."""
-        found = []
-        for side in (self.truth, self.prediction):
-            items = np.flatnonzero(side.counts > 1)
-            inner = side.take(items)
-            cells = np.repeat(items, inner.counts)
-            found.append(
-                Memberships.from_rows(inner.codes.astype(np.int64), cells, side.n_clusters, len(side))
-            )
-        return found[0], found[1]
+    def _rows(self) -> tuple[Counts, NDArray[np.integer]]:
+        """The clusters of each cell in one row: the true ones, then the predicted ones, numbered on."""
+        from fastbcubed.kernels import overlap as kernels
+
+        truth, prediction = self.truth, self.prediction
+        n_clusters = truth.n_clusters + prediction.n_clusters
+        codes = buffers.empty(
+            truth.codes.size + prediction.codes.size, np.int32 if n_clusters < 2**31 else np.int64
+        )
+        kernels.join_rows(
+            truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters, codes
+        )
+        return truth.offsets + prediction.offsets, codes
+
+    @cached_property
+    def _several(self) -> Memberships:
+        """By cluster, true ones first, the cells that are in others of its side, too."""
+        cells, codes = [], []
+        for side, base in ((self.truth, 0), (self.prediction, self.truth.n_clusters)):
+            which = np.flatnonzero(side.counts > 1)
+            inner = side.take(which)
+            cells.append(np.repeat(which, inner.counts))
+            codes.append(inner.codes.astype(np.int64) + base)
+        n_clusters = self.truth.n_clusters + self.prediction.n_clusters
+        return Memberships.from_rows(np.concatenate(codes), np.concatenate(cells), n_clusters, self.n.size)
 
     def visits(self) -> Visits:
         """Count the mates that `shares` will visit, at a cost linear in the memberships."""
         from fastbcubed.kernels import overlap as kernels
 
-        total, by_cluster = 0, []
-        for side, several in zip((self.truth, self.prediction), self._several, strict=True):
-            visits = np.zeros(side.n_clusters, np.int64)
-            total += kernels.count_pairs(side.offsets, side.codes, several.counts, 0, len(side), visits)
-            by_cluster.append(visits)
-        return Visits(total, *by_cluster)
+        n_true, several = self.truth.n_clusters, self._several
+        visits = np.zeros(len(several), np.int64)
+        total = kernels.count_visits(*self._rows, n_true, several.counts, 0, self.n.size, visits)
+        return Visits(total, visits[:n_true], visits[n_true:])
 
     def shares(self, n_scored: int) -> Shares:
         """Add up what the items of the first `n_scored` cells share with their mates.
@@ -218,25 +230,19 @@ class Sides:
 
         parts, mates = np.empty((n_scored, 4)), np.empty((n_scored, 2), np.int64)
         weight, weighted = self._weights
-        true, pred = (
-            (side.offsets, side.codes, several.offsets, several.codes, *sizes)
-            for side, several, sizes in zip(
-                (self.truth, self.prediction), self._several, self.sizes, strict=True
-            )
-        )
-        overlaps = self.overlaps
-
-        def workspace() -> tuple[Any, ...]:
-            marks = (np.full(side.n_clusters, -1) for side in (self.truth, self.prediction))
-            return (*marks, np.full(self.n.size, -1), np.empty(self.n.size, np.int64))
+        overlaps, several, rows = self.overlaps, self._several, self._rows
+        sizes = [np.concatenate(pair) for pair in zip(*self.sizes, strict=True)]
+        code = np.int32 if max(len(several), self.n.size) < 2**31 else np.int64
+        workspace = lambda: (np.full(len(several), -1, code), np.full(self.n.size, -1, code))  # noqa: E731
 
         def score(start: int, stop: int) -> None:
-            with self.pool.workspace(("score", id(self)), workspace) as space:
+            with self.pool.workspace(("score", id(self)), workspace) as (marks, seen):
                 kernels.score_cells(
-                    start, stop, weighted, self.n, weight, true, pred, tuple(overlaps.sizes),
-                    overlaps.entry_bounds, overlaps.entries, *space, parts, mates,
+                    start, stop, weighted, self.n, weight, *rows, self.truth.n_clusters, *sizes,
+                    several.offsets, several.codes, *overlaps.sizes, overlaps.entry_bounds,
+                    overlaps.entries, marks, seen, parts, mates,
                 )  # fmt: skip
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
-        self.pool.map(score, *cuts, stage="score cells")
+        self.pool.map(score, *cuts, stage="compare cells")
         return Shares(parts, mates)

@@ -17,8 +17,9 @@ __all__ = [
     "add_overlaps",
     "add_times",
     "count_overlaps",
-    "count_pairs",
+    "count_visits",
     "group_cells",
+    "join_rows",
     "order_codes",
     "score_cells",
 ]
@@ -201,60 +202,40 @@ def add_overlaps(
 
 
 @kernel
-def count_pairs(offsets, codes, several, start, stop, visits):
+def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, codes):
+    """Write the clusters of each cell in one row: the true ones, then the predicted ones plus `n_true`."""
+    place = 0
+    for cell in range(true_offsets.size - 1):
+        for k in range(true_offsets[cell], true_offsets[cell + 1]):
+            codes[place] = true_codes[k]
+            place += 1
+        for k in range(pred_offsets[cell], pred_offsets[cell + 1]):
+            codes[place] = pred_codes[k] + n_true
+            place += 1
+
+
+@kernel
+def count_visits(offsets, codes, n_true, several, start, stop, visits):
     """Count, by cluster, the mates that `score_cells` will visit for a range of cells.
 
-    `several` (n_clusters,) is how many cells of each cluster are in other clusters, too. A cell visits
-    those of all its clusters but the one that has most. Returns their number.
+    `several` (n_clusters,) is how many cells of each cluster are in others of its side. A cell visits
+    those of all its clusters but the one of each side that has most. Returns their number.
     """
     total = 0
     for cell in range(start, stop):
-        if offsets[cell + 1] - offsets[cell] < 2:
-            continue
-        spared = offsets[cell]
+        spared_true = -1
+        spared_pred = -1
         for k in range(offsets[cell], offsets[cell + 1]):
-            if several[codes[k]] > several[codes[spared]]:
-                spared = k
+            if codes[k] < n_true:
+                if spared_true < 0 or several[codes[k]] > several[codes[spared_true]]:
+                    spared_true = k
+            elif spared_pred < 0 or several[codes[k]] > several[codes[spared_pred]]:
+                spared_pred = k
         for k in range(offsets[cell], offsets[cell + 1]):
-            if k != spared:
+            if k != spared_true and k != spared_pred:
                 visits[codes[k]] += several[codes[k]]
                 total += several[codes[k]]
     return total
-
-
-@kernel
-def find_mates(cell, offsets, codes, bounds, cells, seen, found, n_found):
-    """List the cells, not seen before, that may share two clusters of one side with this cell.
-
-    They are among those of all its clusters but the one that has most.
-    """
-    if offsets[cell + 1] - offsets[cell] < 2:
-        return n_found
-    spared = offsets[cell]
-    most = -1
-    for k in range(offsets[cell], offsets[cell + 1]):
-        size = bounds[codes[k] + 1] - bounds[codes[k]]
-        if size > most:
-            most = size
-            spared = k
-    for k in range(offsets[cell], offsets[cell + 1]):
-        if k != spared:
-            for m in range(bounds[codes[k]], bounds[codes[k] + 1]):
-                mate = cells[m]
-                if seen[mate] != cell:
-                    seen[mate] = cell
-                    found[n_found] = mate
-                    n_found += 1
-    return n_found
-
-
-@kernel
-def count_marked(offsets, codes, cell, marks, mark):
-    """Count the clusters of a cell that carry this mark."""
-    count = 0
-    for k in range(offsets[cell], offsets[cell + 1]):
-        count += marks[codes[k]] == mark
-    return count
 
 
 @kernel
@@ -264,15 +245,21 @@ def score_cells(
     weighted,
     n,
     weight,
-    true,
-    pred,
-    overlaps,
+    offsets,
+    codes,
+    n_true,
+    cluster_n,
+    cluster_w,
+    cluster_e,
+    several_bounds,
+    several,
+    pair_n,
+    pair_w,
+    pair_e,
     entry_bounds,
     entries,
-    true_marks,
-    pred_marks,
+    marks,
     seen,
-    found,
     shares,
     mates,
 ):
@@ -280,8 +267,8 @@ def score_cells(
 
     With g and c the predicted and true clusters that an item and its mate share, a mate with g > 0
     counts min(g, c) / g as a hit on the predicted side and the rest as a miss; likewise on the true
-    side. Mates with g and c of 0 or 1 are counted through the overlaps, from which the visited ones
-    are taken away again.
+    side. Mates with g and c of 0 or 1 are counted through the overlaps, from which those visited, with
+    g or c of 2 or more, are taken away again: they share a cluster besides the largest of a side.
 
     Parameters
     ----------
@@ -290,99 +277,111 @@ def score_cells(
     weighted : bool
         Whether mates count by weight.
     n, weight : (n_cells,)
-    true, pred : tuples (offsets, codes, bounds, cells, counts, totals, errors)
-        Clusters of each cell; cells that are in several clusters, by cluster; size of each cluster.
-    overlaps : tuple (counts, totals, errors)
-        What two clusters share.
+        Items of each cell, and their weight.
+    offsets, codes : compressed rows
+        Clusters of each cell, the true ones first; predicted ones are numbered from `n_true` on.
+    cluster_n, cluster_w, cluster_e : (n_clusters,)
+        Items of each cluster, and their weight as a sum of two.
+    several_bounds, several : compressed rows
+        By cluster the cells that are in others of its side, too.
+    pair_n, pair_w, pair_e : (n_overlaps,)
+        What a true and a predicted cluster share, likewise.
     entry_bounds, entries : compressed rows
         The overlaps of each cell.
-    true_marks, pred_marks, seen, found : int64 workspaces
-        By cluster and by cell; no mark in them is a cell of the range.
+    marks, seen : workspaces by cluster and by cell
+        No number in them is a cell of the range.
     shares : float64 (n_cells, 4), output
         Hits and misses on the predicted side, then on the true side.
     mates : int64 (n_cells, 2), output
         Items that share a predicted cluster, and a true cluster, with an item of the cell; itself too.
     """  # fmt: skip
-    true_offsets, true_codes, true_bounds, true_cells, true_n, true_w, true_e = true
-    pred_offsets, pred_codes, pred_bounds, pred_cells, pred_n, pred_w, pred_e = pred
-    pair_n, pair_w, pair_e = overlaps
     for cell in range(start, stop):
-        own_g = pred_offsets[cell + 1] - pred_offsets[cell]
-        own_c = true_offsets[cell + 1] - true_offsets[cell]
-        # mates on either side and on both, as if none shared two clusters; then without the cell itself
-        in_pred = -own_g * n[cell]
-        in_true = -own_c * n[cell]
-        ones = -own_g * own_c * n[cell]
-        p = 0.0
-        p_rest = 0.0
-        r = 0.0
-        r_rest = 0.0
-        o = 0.0
-        o_rest = 0.0
-        for k in range(pred_offsets[cell], pred_offsets[cell + 1]):
-            j = pred_codes[k]
-            in_pred += pred_n[j]
-            if weighted:
-                p, p_rest = add_exactly(p, p_rest + pred_e[j], pred_w[j])
-        for k in range(true_offsets[cell], true_offsets[cell + 1]):
-            i = true_codes[k]
-            in_true += true_n[i]
-            if weighted:
-                r, r_rest = add_exactly(r, r_rest + true_e[i], true_w[i])
+        own_c = 0
+        own_g = 0
+        in_true = 0
+        in_pred = 0
+        ones = 0
+        p = p_rest = r = r_rest = o = o_rest = 0.0
+        spared_true = -1
+        spared_pred = -1
+        most_true = -1
+        most_pred = -1
+        for k in range(offsets[cell], offsets[cell + 1]):
+            j = codes[k]
+            size = several_bounds[j + 1] - several_bounds[j]
+            marks[j] = cell
+            if j < n_true:
+                own_c += 1
+                in_true += cluster_n[j]
+                if weighted:
+                    r, r_rest = add_exactly(r, r_rest + cluster_e[j], cluster_w[j])
+                if size > most_true:
+                    most_true = size
+                    spared_true = k
+            else:
+                own_g += 1
+                in_pred += cluster_n[j]
+                if weighted:
+                    p, p_rest = add_exactly(p, p_rest + cluster_e[j], cluster_w[j])
+                if size > most_pred:
+                    most_pred = size
+                    spared_pred = k
         for k in range(entry_bounds[cell], entry_bounds[cell + 1]):
             e = entries[k]
             ones += pair_n[e]
             if weighted:
                 o, o_rest = add_exactly(o, o_rest + pair_e[e], pair_w[e])
+        # the cell itself is left out
+        in_true -= own_c * n[cell]
+        in_pred -= own_g * n[cell]
+        ones -= own_c * own_g * n[cell]
         if weighted:
             p, p_rest = add_times(p, p_rest, -own_g, weight[cell])
             r, r_rest = add_times(r, r_rest, -own_c, weight[cell])
             o, o_rest = add_times(o, o_rest, -own_g * own_c, weight[cell])
-        n_found = 0
-        if own_g > 1 or own_c > 1:
-            seen[cell] = cell
-            n_found = find_mates(cell, pred_offsets, pred_codes, pred_bounds, pred_cells, seen, found, 0)
-            n_found = find_mates(
-                cell, true_offsets, true_codes, true_bounds, true_cells, seen, found, n_found
-            )
-            for k in range(pred_offsets[cell], pred_offsets[cell + 1]):
-                pred_marks[pred_codes[k]] = cell
-            for k in range(true_offsets[cell], true_offsets[cell + 1]):
-                true_marks[true_codes[k]] = cell
         both = 0
-        b = 0.0
-        b_rest = 0.0
-        hit_pred = 0.0
-        miss_pred = 0.0
-        hit_true = 0.0
-        miss_true = 0.0
-        for k in range(n_found):
-            mate = found[k]
-            g = count_marked(pred_offsets, pred_codes, mate, pred_marks, cell)
-            c = count_marked(true_offsets, true_codes, mate, true_marks, cell)
-            if g < 2 and c < 2:
+        b = b_rest = hit_pred = miss_pred = hit_true = miss_true = 0.0
+        seen[cell] = cell
+        for k in range(offsets[cell], offsets[cell + 1]):
+            if k == spared_true or k == spared_pred:
                 continue
-            count = n[mate]
-            w = weight[mate] if weighted else np.float64(count)
-            if g > 1:
-                in_pred -= (g - 1) * count
-                if weighted:
-                    p, p_rest = add_times(p, p_rest, 1 - g, w)
-            if c > 1:
-                in_true -= (c - 1) * count
-                if weighted:
-                    r, r_rest = add_times(r, r_rest, 1 - c, w)
-            if g and c:
-                ones -= g * c * count
-                both += count
-                if weighted:
-                    o, o_rest = add_times(o, o_rest, -g * c, w)
-                    b, b_rest = add_exactly(b, b_rest, w)
-                least = min(g, c)
-                hit_pred += w * (least / g)
-                miss_pred += w * ((g - least) / g)
-                hit_true += w * (least / c)
-                miss_true += w * ((c - least) / c)
+            j = codes[k]
+            for m in range(several_bounds[j], several_bounds[j + 1]):
+                mate = several[m]
+                if seen[mate] == cell:
+                    continue
+                seen[mate] = cell
+                c = 0
+                g = 0
+                for i in range(offsets[mate], offsets[mate + 1]):
+                    if marks[codes[i]] == cell:
+                        if codes[i] < n_true:
+                            c += 1
+                        else:
+                            g += 1
+                if g < 2 and c < 2:
+                    continue
+                count = n[mate]
+                w = weight[mate] if weighted else np.float64(count)
+                if g > 1:
+                    in_pred -= (g - 1) * count
+                    if weighted:
+                        p, p_rest = add_times(p, p_rest, 1 - g, w)
+                if c > 1:
+                    in_true -= (c - 1) * count
+                    if weighted:
+                        r, r_rest = add_times(r, r_rest, 1 - c, w)
+                if g and c:
+                    ones -= g * c * count
+                    both += count
+                    if weighted:
+                        o, o_rest = add_times(o, o_rest, -g * c, w)
+                        b, b_rest = add_exactly(b, b_rest, w)
+                    least = min(g, c)
+                    hit_pred += w * (least / g)
+                    miss_pred += w * ((g - least) / g)
+                    hit_true += w * (least / c)
+                    miss_true += w * ((c - least) / c)
         both += ones
         if weighted:
             if ones:
