@@ -232,15 +232,15 @@ class Sides:
         weight, weighted = self._weights
         overlaps, several, rows = self.overlaps, self._several, self._rows
         sizes = [np.concatenate(pair) for pair in zip(*self.sizes, strict=True)]
-        code = np.int32 if max(len(several), self.n.size) < 2**31 else np.int64
-        workspace = lambda: (np.full(len(several), -1, code), np.full(self.n.size, -1, code))  # noqa: E731
+        code = np.int32 if self.n.size < 2**30 else np.int64
+        workspace = lambda: np.full(len(several), -1, code)  # noqa: E731
 
         def score(start: int, stop: int) -> None:
-            with self.pool.workspace(("score", id(self)), workspace) as (marks, seen):
+            with self.pool.workspace(("score", id(self)), workspace) as marks:
                 kernels.score_cells(
                     start, stop, weighted, self.n, weight, *rows, self.truth.n_clusters, *sizes,
                     several.offsets, several.codes, *overlaps.sizes, overlaps.entry_bounds,
-                    overlaps.entries, marks, seen, parts, mates,
+                    overlaps.entries, marks, parts, mates,
                 )  # fmt: skip
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)

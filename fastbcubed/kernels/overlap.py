@@ -259,7 +259,6 @@ def score_cells(
     entry_bounds,
     entries,
     marks,
-    seen,
     shares,
     mates,
 ):
@@ -288,8 +287,8 @@ def score_cells(
         What a true and a predicted cluster share, likewise.
     entry_bounds, entries : compressed rows
         The overlaps of each cell.
-    marks, seen : workspaces by cluster and by cell
-        No number in them is a cell of the range.
+    marks : (n_clusters,)
+        Workspace; no mark in it is that of a cell of the range.
     shares : float64 (n_cells, 4), output
         Hits and misses on the predicted side, then on the true side.
     mates : int64 (n_cells, 2), output
@@ -309,7 +308,7 @@ def score_cells(
         for k in range(offsets[cell], offsets[cell + 1]):
             j = codes[k]
             size = several_bounds[j + 1] - several_bounds[j]
-            marks[j] = cell
+            marks[j] = 2 * cell
             if j < n_true:
                 own_c += 1
                 in_true += cluster_n[j]
@@ -341,25 +340,29 @@ def score_cells(
             o, o_rest = add_times(o, o_rest, -own_g * own_c, weight[cell])
         both = 0
         b = b_rest = hit_pred = miss_pred = hit_true = miss_true = 0.0
-        seen[cell] = cell
+        if spared_true >= 0:
+            marks[codes[spared_true]] += 1
+        if spared_pred >= 0:
+            marks[codes[spared_pred]] += 1
         for k in range(offsets[cell], offsets[cell + 1]):
             if k == spared_true or k == spared_pred:
                 continue
             j = codes[k]
             for m in range(several_bounds[j], several_bounds[j + 1]):
                 mate = several[m]
-                if seen[mate] == cell:
-                    continue
-                seen[mate] = cell
                 c = 0
                 g = 0
+                first = -1  # a mate that is met in several clusters counts in the first
                 for i in range(offsets[mate], offsets[mate + 1]):
-                    if marks[codes[i]] == cell:
+                    mark = marks[codes[i]]
+                    if mark >> 1 == cell:
                         if codes[i] < n_true:
                             c += 1
                         else:
                             g += 1
-                if g < 2 and c < 2:
+                        if first < 0 and mark & 1 == 0:
+                            first = codes[i]
+                if first != j or mate == cell or (g < 2 and c < 2):
                     continue
                 count = n[mate]
                 w = weight[mate] if weighted else np.float64(count)
