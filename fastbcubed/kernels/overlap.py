@@ -353,14 +353,20 @@ def score_cells(
                 c = 0
                 g = 0
                 first = -1  # a mate that is met in several clusters counts in the first
-                for i in range(offsets[mate], offsets[mate + 1]):
+                begin = offsets[mate]
+                end = offsets[mate + 1]
+                met_in_true = codes[begin + 1] < n_true  # it has two there, else it is not among `several`
+                met_in_pred = codes[end - 2] >= n_true
+                for i in range(begin, end):
                     mark = marks[codes[i]]
                     if mark >> 1 == cell:
                         if codes[i] < n_true:
                             c += 1
+                            met = met_in_true
                         else:
                             g += 1
-                        if first < 0 and mark & 1 == 0:
+                            met = met_in_pred
+                        if first < 0 and met and mark & 1 == 0:
                             first = codes[i]
                 if first != j or mate == cell or (g < 2 and c < 2):
                     continue
