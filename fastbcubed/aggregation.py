@@ -38,10 +38,11 @@ BLOCKS_AT_ONCE = 32
 
 def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
     """Return the scores together with those that they are combined from."""
+    given = {metric.name: metric for metric in metrics}
     found: dict[str, Metric] = {}
-    for metric in metrics:
+    for metric in given.values():
         for name in metric.needs:
-            found.setdefault(name, METRICS[name].at(beta))
+            found.setdefault(name, given.get(name) or METRICS[name].at(beta))
         found.setdefault(metric.name, metric)
     return list(found.values())
 
@@ -150,7 +151,14 @@ def _block_scores(
     if any(m.leave_one_out for m in metrics):
         n = contingency.n[start:stop].astype(np.float64)
         others = among_others(contingency, n - 1.0, slice(start, stop), matrix)
-    return [_apply(m, others if m.leave_one_out else matrix) for m in metrics]
+    found = []
+    for m in metrics:
+        its = others if m.leave_one_out else matrix
+        if m.matrix is not None:
+            tp, fp, fn = (np.ascontiguousarray(x[start:stop]) for x in m.matrix(contingency))
+            its = Confusion(tp, fp, fn, None)
+        found.append(_apply(m, its))
+    return found
 
 
 def _apply(metric: Metric, matrix: Confusion) -> Floats:

@@ -333,18 +333,6 @@ class Contingency:
         counts = np.bincount(alone.codes, alone.n, size).astype(np.int64)
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
 
-    def unlabelled(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
-        """Return mates that only the prediction has, number and mass, and which of these each cell has."""
-        only = self.only("pred")
-        return None if only is None else (*only, self.pred)
-
-    def mates(self, side: str) -> NDArray[np.integer]:
-        """Return, by cell, the items in a cluster of this side with an item of it, itself included."""
-        if side == "true":
-            return self.true_n[self.true]
-        only = self.only("pred")
-        return (self.pred_n + only[0] if self.outside and only is not None else self.pred_n)[self.pred]
-
     @property
     def n_cells(self) -> int:
         """Non-empty pairs of clusters."""

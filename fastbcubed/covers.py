@@ -13,13 +13,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.contingency import CELL, Contingency, Rows, add_up
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import TooMuchWorkError
-from fastbcubed.memberships import Memberships
+from fastbcubed.memberships import Codes, Memberships
 from fastbcubed.sharing import Shares, Sides
+from fastbcubed.sources.arrays import from_numpy, table_of
 
 __all__ = ["MAX_PAIRS", "Cover", "Grouped", "group"]
 
@@ -30,6 +32,9 @@ SETS_AT_ONCE = 1 << 14
 MAX_PAIRS = 1e10
 #: Clusters that a message names.
 TO_BLAME = 3
+#: Columns of saved cells: hits and misses of an item among other cells, and its mates.
+PARTS = ("pred_hits", "pred_misses", "true_hits", "true_misses")
+MATES = ("pred_mates", "true_mates")
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +145,7 @@ def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
 
     numbers, order = np.full(side.n_clusters, -1), np.empty(side.n_clusters, np.int64)
     n = kernels.order_codes(side.codes, numbers, order)
-    codes = numbers[side.codes].astype(side.codes.dtype)
+    codes: Codes = np.asarray(numbers[side.codes], side.codes.dtype)
     memberships.sort_rows(side.offsets, codes)
     return Memberships(side.offsets, codes, n), order[:n].copy()
 
@@ -202,8 +207,10 @@ class Cover(Contingency):
             cells, lambda: np.zeros(n_scored, np.int64), sizes, weighted=weight is not None,
             weighting=weighting, outside=outside, rows=rows,
         )  # fmt: skip
-        self._every = (truth, prediction, n, None if weighting == "outer" else weight)
+        #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
+        self.every = (truth, prediction, n, weight)
         self._pool = pool or Pool(1)
+        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
         scored = np.arange(n_scored)
         self.truth, self.prediction = (
             side if n_scored == len(side) else side.take(scored) for side in (truth, prediction)
@@ -221,7 +228,9 @@ class Cover(Contingency):
         return self._sides(self.outside)
 
     def _sides(self, outside: bool) -> Sides:
-        truth, prediction, n, weight = self._every
+        truth, prediction, n, weight = self.every
+        if self.weighting == "outer":
+            weight = None
         if outside or self.n_cells == n.size:
             return Sides(truth, prediction, n, weight, self._pool)
         weight = None if weight is None else weight[: self.n_cells]
@@ -239,6 +248,14 @@ class Cover(Contingency):
         cells : ndarray of int64 or slice
             The cell of each.
         """
+        hit_pred, miss_pred, hit_true, miss_true = self.sums(others, cells)
+        alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
+        return hit_pred, miss_pred, miss_true * alike
+
+    def sums(
+        self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return hits and misses on the predicted side, then on the true side; see `proportions`."""
         own_g, own_c = (side.counts[cells].astype(np.float64) for side in (self.prediction, self.truth))
         least = np.minimum(own_g, own_c)
         hit_pred, miss_pred, hit_true, miss_true = self.shares.parts[cells].T
@@ -246,8 +263,7 @@ class Cover(Contingency):
         miss_pred = miss_pred + others * ((own_g - least) / own_g)
         hit_true = hit_true + others * (least / own_c)
         miss_true = miss_true + others * ((own_c - least) / own_c)
-        alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
-        return hit_pred, miss_pred, miss_true * alike
+        return hit_pred, miss_pred, hit_true, miss_true
 
     def _refuse_too_much(self, max_pairs: float, label: Any) -> None:
         visits = self.sides.visits()
@@ -308,12 +324,60 @@ class Cover(Contingency):
         """Return, by cell, the items that share a cluster of this side with an item of it, itself included."""
         return self.shares.mates[:, 1 if side == "true" else 0]
 
-    def unlabelled(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.integer]] | None:
+    def unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
         """Return mates that only the prediction has, number and mass in proportion, cell by cell."""
-        if self._every[2].size == self.n_cells:
+        if self.every[2].size == self.n_cells:
             return None
         parts, mates = self._sides(not self.outside).shares(self.n_cells)
         n = np.abs(mates[:, 0] - self.shares.mates[:, 0])
         tp, fp, _ = self.proportions(np.ascontiguousarray(self.tp))
         mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
-        return n, np.where(n > 0, mass * ((self.tp + self.fp) / (tp + fp)), 0.0), np.arange(self.n_cells)
+        return n, np.where(n > 0, mass * ((self.tp + self.fp) / (tp + fp)), 0.0)
+
+
+def as_table(cover: Cover) -> pa.Table:
+    """Return all there is to know of the cells; those that only the prediction has come last, without shares."""
+    truth, prediction, n, weight = cover.every
+    lacking = np.arange(n.size) >= cover.n_cells
+    columns: dict[str, Any] = {
+        "true_clusters": pa.LargeListArray.from_arrays(truth.offsets, truth.codes),
+        "pred_clusters": pa.LargeListArray.from_arrays(prediction.offsets, prediction.codes),
+        "n": n,
+        "weight": n.astype(np.float64) if weight is None else weight,
+    }
+    for name, values in zip((*PARTS, *MATES), (*cover.shares.parts.T, *cover.shares.mates.T), strict=True):
+        whole = np.zeros(n.size, values.dtype)
+        whole[: cover.n_cells] = values
+        columns[name] = from_numpy(whole, lacking)
+    return table_of(columns)
+
+
+def from_table(
+    table: pa.Table,
+    n_clusters: tuple[int, int],
+    *,
+    rows: Rows | None,
+    weighted: bool,
+    weighting: str,
+    outside: bool,
+) -> Cover:
+    """Make a cover of what `as_table` gave, and the number of clusters of each side."""
+    sides = []
+    for name, size in zip(("true_clusters", "pred_clusters"), n_clusters, strict=True):
+        lists = table[name].combine_chunks()
+        codes = lists.flatten().to_numpy()
+        sides.append(Memberships(lists.offsets.to_numpy().astype(np.int64), codes, size))
+    n_scored = table.num_rows - table[PARTS[0]].null_count
+    found = [np.asarray(table[name].slice(0, n_scored).to_numpy()) for name in (*PARTS, *MATES)]
+    truth, prediction = sides
+    return Cover(
+        truth,
+        prediction,
+        table["n"].to_numpy(),
+        table["weight"].to_numpy() if weighted else None,
+        n_scored=n_scored,
+        rows=rows,
+        weighting=weighting,
+        outside=outside,
+        shares=Shares(np.column_stack(found[:4]), np.column_stack(found[4:])),
+    )

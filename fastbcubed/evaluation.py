@@ -137,6 +137,7 @@ class Evaluation:
             "nulls": self.policies.nulls,
             "duplicates": self.policies.duplicates,
             "noise": self.policies.noise,
+            **{name: value for m in self.metrics if m.options for name, value in m.options.items()},
         }
 
     @cached_property

@@ -13,7 +13,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.clustering import Clustering
-from fastbcubed.engines.grouping import number
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import DuplicateItemError, first_few
 from fastbcubed.memberships import Memberships
@@ -75,6 +74,8 @@ def gather(clustering: Clustering, policies: Policies, pool: Pool, *, null_is_ab
     NullError, DuplicateItemError
         As the policies say; also if rows of one item have different weights.
     """
+    from fastbcubed.engines.grouping import number
+
     side = Side(clustering, policies, pool, null_is_absent)
     n_rows = len(clustering)
     if clustering.items is None:

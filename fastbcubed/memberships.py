@@ -15,8 +15,9 @@ from fastbcubed.engines.pool import Pool
 if TYPE_CHECKING:
     from fastbcubed.engines.grouping import Numbered
 
-__all__ = ["Memberships", "Signatures"]
+__all__ = ["Codes", "Memberships", "Signatures"]
 
+#: Codes of clusters, in 32 bits where they fit.
 Codes = NDArray[np.int32] | NDArray[np.int64]
 #: Hash seeds that are tried before giving up; a second one is needed about never.
 ATTEMPTS = 8

@@ -294,7 +294,7 @@ def _metrics(metrics: Any, outside: bool) -> list[str | Metric] | None:
     chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
     if not chosen:
         raise MetricError("metrics is empty; leave it out for the usual scores")
-    names = [m.name for m in chosen if isinstance(m, Metric)]
+    names = [m.name for m in chosen if isinstance(m, Metric) and m.family == "own"]
     for name in names:
         if names.count(name) > 1 or name in METRICS:
             raise MetricError(

@@ -219,6 +219,35 @@ class Sides:
         total = kernels.count_visits(*self._rows, n_true, several.counts, 0, self.n.size, visits)
         return Visits(total, visits[:n_true], visits[n_true:])
 
+    def matches(
+        self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
+    ) -> Floats:
+        """Add up hits on each side, times the likeness of clusters; see `add_matches`. Shape (n_scored, 2)."""
+        from fastbcubed.kernels.matches import add_matches
+
+        hits = np.empty((n_scored, 2))
+        weight, weighted = self._weights
+        overlaps, several = self.overlaps, self._several
+        widest = int((self.truth.counts * self.prediction.counts).max(initial=1))
+        longest = int(max(self.truth.counts.max(initial=1), self.prediction.counts.max(initial=1)))
+
+        def workspace() -> tuple[NDArray[np.generic], ...]:
+            of_clusters = np.full(len(several), -1), np.empty(len(several), np.int64)
+            ones = np.empty(widest, np.int64), np.empty(widest), np.empty(widest)
+            return (*of_clusters, *ones, np.empty(longest, np.int64), np.empty(longest, np.int64))
+
+        def add(start: int, stop: int) -> None:
+            with self.pool.workspace(("match", id(self)), workspace) as space:
+                add_matches(
+                    start, stop, pairwise, weighted, self.n, weight, *self._rows, self.truth.n_clusters,
+                    several.offsets, several.codes, *overlaps.sizes, overlaps.entry_bounds,
+                    overlaps.entries, likeness, best_true, best_pred, *space, hits,
+                )  # fmt: skip
+
+        cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
+        self.pool.map(add, *cuts, stage="match clusters")
+        return hits
+
     def shares(self, n_scored: int) -> Shares:
         """Add up what the items of the first `n_scored` cells share with their mates.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.confusion import confusion
 from fastbcubed.contingency import CELL_BLOCK, Contingency
+from fastbcubed.covers import Cover
 from fastbcubed.engines.pool import blocks
 
 __all__ = ["Bounds", "plain", "precision_bounds", "summarize"]
@@ -53,10 +54,11 @@ class Bounds:
 
 def precision_bounds(table: Contingency) -> Bounds | None:
     """Return what complete labels could make of the precision; None where no item is unlabelled."""
-    found = table.unlabelled()
+    found = table.unlabelled() if isinstance(table, Cover) else table.only("pred")
     if found is None:
         return None
-    unlabelled_n, unlabelled, codes = found
+    unlabelled_n, unlabelled = found
+    codes = np.arange(table.n_cells) if isinstance(table, Cover) else table.pred
     sums = []
     for a, b in blocks(table.n_cells, CELL_BLOCK):
         cells = slice(a, b)

@@ -43,7 +43,7 @@ LAYERS = (
     {"drilldown"},
     {"evaluation"},
     {"display", "storage"},
-    {"pipeline"},
+    {"extended", "pipeline"},
     {""},
     {"glossary", "terminal"},
     {"demo", "flags"},

@@ -33,6 +33,10 @@ class Metric:
     combine: Combine | None = None  # from the means of `needs`, and beta
     score: Callable[[Contingency], float] | None = None  # of all items at once; not of a slice
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
+    matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = (
+        None  # its own tp, fp, fn of a cover's cells
+    )
+    options: Mapping[str, str] | None = None  # in which of its readings it is computed
     needs: tuple[str, ...] = ()
     uses_tn: bool = False
     leave_one_out: bool = False  # the formula gets the matrix without the item itself
@@ -89,6 +93,8 @@ REFERENCES = {
     " 12, 2009.",
     "van Heusden et al. 2022": "R. van Heusden, J. Kamps and M. Marx, BCubed Revisited: Elements"
     " Like Me, ICTIR 2022.",
+    "Rosales-Méndez and Ramírez-Cruz 2013": "H. Rosales-Méndez and Y. Ramírez-Cruz, CICE-BCubed: A New"
+    " Evaluation Measure for Overlapping Clustering Algorithms, CIARP 2013.",
     "Moreno and Dias 2015": "J. G. Moreno and G. Dias, Adapted B-CUBED Metrics to Unbalanced"
     " Datasets, SIGIR 2015.",
     "er-evaluation": "O. Binette, er-evaluation, a Python package for entity resolution.",

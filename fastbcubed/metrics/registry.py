@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from math import inf
 
 from fastbcubed.errors import MetricError
-from fastbcubed.metrics import bcubed, elm, pointwise
+from fastbcubed.metrics import bcubed, elm, extended, pointwise
 from fastbcubed.metrics.metric import REFERENCES, Formula, Metric
 
 __all__ = ["DEFAULT", "FAMILIES", "METRICS", "REFERENCES", "Metric", "lifted", "resolve"]
 
-_MODULES = (pointwise, bcubed, elm)
+_MODULES = (pointwise, bcubed, elm, extended)
 
 METRICS: dict[str, Metric] = {metric.name: metric for module in _MODULES for metric in module.scores()}
 
