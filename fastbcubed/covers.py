@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fastbcubed.contingency import CELL, Contingency, Rows, add_up
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import TooMuchWorkError
-from fastbcubed.memberships import Codes, Memberships
+from fastbcubed.memberships import Memberships
 from fastbcubed.sharing import Shares, Sides
 from fastbcubed.sources.arrays import from_numpy, table_of
 
@@ -145,7 +145,8 @@ def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
 
     numbers, order = np.full(side.n_clusters, -1), np.empty(side.n_clusters, np.int64)
     n = kernels.order_codes(side.codes, numbers, order)
-    codes: Codes = np.asarray(numbers[side.codes], side.codes.dtype)
+    codes = side.codes.copy()
+    codes[:] = numbers[side.codes]
     memberships.sort_rows(side.offsets, codes)
     return Memberships(side.offsets, codes, n), order[:n].copy()
 
@@ -279,9 +280,9 @@ class Cover(Contingency):
             ]
         blamed = [f"{name}: {n:.2g}" for n, name in sorted(named, key=lambda each: -each[0])[:TO_BLAME]]
         raise TooMuchWorkError(
-            f"{visits.total:.2g} pairs of items with the same clusters would have to be compared, more than "
+            f"{visits.total:.2g} pairs of cells with common clusters would have to be compared, more than "
             f"max_pairs={max_pairs:.2g} ({'; '.join(blamed)}). Leave such clusters out, or pass max_pairs="
-            f"{visits.total:.2g} or more and wait: about {visits.total / 2e8:.0f} seconds a core."
+            f"{1.05 * visits.total:.2g} or more and wait: about {visits.total / 2e8:.0f} seconds a core."
         )
 
     # By cluster

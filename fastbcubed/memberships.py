@@ -15,7 +15,7 @@ from fastbcubed.engines.pool import Pool
 if TYPE_CHECKING:
     from fastbcubed.engines.grouping import Numbered
 
-__all__ = ["Codes", "Memberships", "Signatures"]
+__all__ = ["Memberships", "Signatures"]
 
 #: Codes of clusters, in 32 bits where they fit.
 Codes = NDArray[np.int32] | NDArray[np.int64]
