@@ -20,6 +20,7 @@ from fastbcubed.policies import Policies
 from fastbcubed.side import Side
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.columns import Column
+from fastbcubed.sources.selection import take_rows
 from fastbcubed.sources.tables import BaseRows, Rows
 
 __all__ = ["Gathered", "gather"]
@@ -161,5 +162,4 @@ class _FirstRows(BaseRows):
         return self._kept.size
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        indices = from_numpy(self._kept)
-        return [column.take(indices) for column in self._rows.columns(names)]
+        return [pa.chunked_array([take_rows(column, self._kept)]) for column in self._rows.columns(names)]

@@ -32,7 +32,7 @@ LAYERS = (
     {"engines", "progress"},
     {"sources"},
     {"components"},
-    {"clustering", "memberships"},
+    {"clustering", "hierarchy", "memberships"},
     {"inputs"},
     {"alignment", "gathering", "side", "weights"},
     {"contingency", "covers", "sharing"},
