@@ -15,6 +15,7 @@ from benchmarks import memory
 from benchmarks.datasets import DEFAULT_DIRECTORY, Dataset
 from benchmarks.harness import ROOT, TOLERANCE, Protocol, measure_all
 from benchmarks.machine import machine_facts, usable_cores
+from benchmarks.overlap import CASES, QUICK_CASES, measure_overlap
 from benchmarks.report import load_runs, make_tables, rewrite_regions
 from benchmarks.rivals import FORMS, find_forms
 from benchmarks.shapes import IDS, SHAPES
@@ -58,6 +59,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md", help="gets the tables")
     parser.add_argument("--quick", action="store_true", help="tiny sizes; README stays")
     parser.add_argument("--no-startup", action="store_true", help="leave out the startup")
+    parser.add_argument("--no-overlap", action="store_true", help="leave out overlapping clusterings")
+    parser.add_argument("--overlap-only", action="store_true", help="measure overlapping clusterings alone")
     parser.add_argument("--report-only", action="store_true", help="measure nothing")
     options = parser.parse_args(arguments)
     for wanted, known in ((options.shapes, tuple(SHAPES)), (options.ids, IDS)):
@@ -122,6 +125,15 @@ def run(options: argparse.Namespace, results: Path) -> bool:
     agreed = True
     with path.open("w") as file:
         write_line(file, facts | limits)
+        if not options.no_overlap:
+            cases, rounds = (QUICK_CASES, 1) if options.quick else (CASES, options.repeat)
+            for record in measure_overlap(cases, rounds):
+                write_line(file, record)
+                if (record.get("difference") or 0.0) > TOLERANCE:
+                    log(f"bcubed: overlapping scores differ by {record['difference']:.2e}")
+                    agreed = False
+        if options.overlap_only:
+            return agreed
         if not options.no_startup and importlib.util.find_spec("fastbcubed"):
             for record in measure_startup(options.data_dir, runs=1 if options.quick else 9):
                 write_line(file, record)

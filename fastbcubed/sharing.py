@@ -185,30 +185,31 @@ class Sides:
 
     @cached_property
     def _rows(self) -> tuple[Counts, NDArray[np.integer]]:
-        """The clusters of each cell in one row: the true ones, then the predicted ones, numbered on."""
+        """Where the row of each cell begins, and the rows: its number and its clusters; see `join_rows`."""
         from fastbcubed.kernels import overlap as kernels
 
-        truth, prediction = self.truth, self.prediction
-        n_clusters = truth.n_clusters + prediction.n_clusters
-        codes = buffers.empty(
-            truth.codes.size + prediction.codes.size, np.int32 if n_clusters < 2**31 else np.int64
-        )
+        truth, prediction, n_cells = self.truth, self.prediction, self.n.size
+        largest = max(truth.n_clusters + prediction.n_clusters, n_cells)
+        size = truth.codes.size + prediction.codes.size + 2 * n_cells
+        rows = buffers.empty(size, np.int32 if largest < 2**31 else np.int64)
+        starts = truth.offsets[:-1] + prediction.offsets[:-1] + 2 * np.arange(n_cells)
         kernels.join_rows(
-            truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters, codes
+            truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters, starts, rows
         )
-        return truth.offsets + prediction.offsets, codes
+        return starts, rows
 
     @cached_property
     def _several(self) -> Memberships:
-        """By cluster, true ones first, the cells that are in others of its side, too."""
-        cells, codes = [], []
+        """By cluster, true ones first, the rows of the cells that are in others of its side, too."""
+        rows, codes = [], []
+        starts, joined = self._rows
         for side, base in ((self.truth, 0), (self.prediction, self.truth.n_clusters)):
             which = np.flatnonzero(side.counts > 1)
             inner = side.take(which)
-            cells.append(np.repeat(which, inner.counts))
+            rows.append(np.repeat(starts[which], inner.counts))
             codes.append(inner.codes.astype(np.int64) + base)
         n_clusters = self.truth.n_clusters + self.prediction.n_clusters
-        return Memberships.from_rows(np.concatenate(codes), np.concatenate(cells), n_clusters, self.n.size)
+        return Memberships.from_rows(np.concatenate(codes), np.concatenate(rows), n_clusters, joined.size)
 
     def visits(self) -> Visits:
         """Count the mates that `shares` will visit, at a cost linear in the memberships."""
@@ -216,7 +217,7 @@ class Sides:
 
         n_true, several = self.truth.n_clusters, self._several
         visits = np.zeros(len(several), np.int64)
-        total = kernels.count_visits(*self._rows, n_true, several.counts, 0, self.n.size, visits)
+        total = kernels.count_visits(*self._rows, n_true, several.counts, visits)
         return Visits(total, visits[:n_true], visits[n_true:])
 
     def matches(
@@ -232,9 +233,8 @@ class Sides:
         longest = int(max(self.truth.counts.max(initial=1), self.prediction.counts.max(initial=1)))
 
         def workspace() -> tuple[NDArray[np.generic], ...]:
-            of_clusters = np.full(len(several), -1), np.empty(len(several), np.int64)
             ones = np.empty(widest, np.int64), np.empty(widest), np.empty(widest)
-            return (*of_clusters, *ones, np.empty(longest, np.int64), np.empty(longest, np.int64))
+            return (*ones, np.empty(longest, np.int64), np.empty(longest, np.int64))
 
         def add(start: int, stop: int) -> None:
             with self.pool.workspace(("match", id(self)), workspace) as space:
@@ -261,16 +261,12 @@ class Sides:
         weight, weighted = self._weights
         overlaps, several, rows = self.overlaps, self._several, self._rows
         sizes = [np.concatenate(pair) for pair in zip(*self.sizes, strict=True)]
-        code = np.int32 if self.n.size < 2**30 else np.int64
-        workspace = lambda: np.full(len(several), -1, code)  # noqa: E731
 
         def score(start: int, stop: int) -> None:
-            with self.pool.workspace(("score", id(self)), workspace) as marks:
-                kernels.score_cells(
-                    start, stop, weighted, self.n, weight, *rows, self.truth.n_clusters, *sizes,
-                    several.offsets, several.codes, *overlaps.sizes, overlaps.entry_bounds,
-                    overlaps.entries, marks, parts, mates,
-                )  # fmt: skip
+            kernels.score_cells(
+                start, stop, weighted, self.n, weight, *rows, self.truth.n_clusters, *sizes, several.offsets,
+                several.codes, *overlaps.sizes, overlaps.entry_bounds, overlaps.entries, parts, mates,
+            )  # fmt: skip
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
         self.pool.map(score, *cuts, stage="compare cells")

@@ -30,7 +30,7 @@ def add_matches(
     weighted,
     n,
     weight,
-    offsets,
+    starts,
     codes,
     n_true,
     several_bounds,
@@ -43,8 +43,6 @@ def add_matches(
     likeness,
     best_true,
     best_pred,
-    marks,
-    places,
     ones_n,
     ones_w,
     ones_e,
@@ -66,25 +64,24 @@ def add_matches(
         How like each other the true and the predicted cluster are.
     best_true, best_pred : by cluster
         Likeness of the best match of all.
-    marks, places, ones_n, ones_w, ones_e, shared_true, shared_pred : workspaces
-        By cluster; by overlap of a cell; by cluster of a cell. No mark is that of a cell of the range.
+    ones_n, ones_w, ones_e, shared_true, shared_pred : workspaces
+        By overlap of a cell, and by cluster of a cell.
     hits : float64 (n_cells, 2), output
         On the predicted and on the true side.
 
     The others are those of `score_cells`.
     """  # fmt: skip
     for cell in range(start, stop):
-        begin = offsets[cell]
+        begin = starts[cell] + 2
+        end = begin + codes[begin - 1]
         own_c = 0
         spared_true = -1
         spared_pred = -1
         most_true = -1
         most_pred = -1
-        for k in range(begin, offsets[cell + 1]):
+        for k in range(begin, end):
             j = codes[k]
             size = several_bounds[j + 1] - several_bounds[j]
-            marks[j] = 2 * cell
-            places[j] = k - begin
             if j < n_true:
                 own_c += 1
                 if size > most_true:
@@ -93,11 +90,7 @@ def add_matches(
             elif size > most_pred:
                 most_pred = size
                 spared_pred = k
-        own_g = offsets[cell + 1] - begin - own_c
-        if spared_true >= 0:
-            marks[codes[spared_true]] += 1
-        if spared_pred >= 0:
-            marks[codes[spared_pred]] += 1
+        own_g = end - begin - own_c
         entry = entry_bounds[cell]
         for k in range(own_c * own_g):
             e = entries[entry + k]
@@ -107,34 +100,39 @@ def add_matches(
                 ones_e[k] = pair_e[e]
         hit_pred = 0.0
         hit_true = 0.0
-        for k in range(begin, offsets[cell + 1]):
+        for k in range(begin, end):
             if k == spared_true or k == spared_pred:
                 continue
             j = codes[k]
             for m in range(several_bounds[j], several_bounds[j + 1]):
-                mate = several[m]
+                low = several[m] + 2
+                high = low + codes[low - 1]
+                met_in_true = codes[low + 1] < n_true
+                met_in_pred = codes[high - 2] >= n_true
                 c = 0
                 g = 0
                 first = -1
-                low = offsets[mate]
-                high = offsets[mate + 1]
-                met_in_true = codes[low + 1] < n_true
-                met_in_pred = codes[high - 2] >= n_true
-                for i in range(low, high):
-                    mark = marks[codes[i]]
-                    if mark >> 1 == cell:
-                        if codes[i] < n_true:
-                            shared_true[c] = places[codes[i]]
+                a = begin
+                b = low
+                while a < end and b < high:
+                    x = codes[a]
+                    y = codes[b]
+                    if x == y:
+                        if x < n_true:
+                            shared_true[c] = a - begin
                             c += 1
                             met = met_in_true
                         else:
-                            shared_pred[g] = places[codes[i]] - own_c
+                            shared_pred[g] = a - begin - own_c
                             g += 1
                             met = met_in_pred
-                        if first < 0 and met and mark & 1 == 0:
-                            first = codes[i]
+                        if first < 0 and met and a != spared_true and a != spared_pred:
+                            first = x
+                    a += x <= y
+                    b += y <= x
                 if first != j or g == 0 or c == 0 or (g < 2 and c < 2):
                     continue
+                mate = codes[low - 2]
                 w = weight[mate] if weighted else np.float64(n[mate])
                 of_pred = 0.0
                 of_true = 0.0

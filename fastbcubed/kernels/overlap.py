@@ -202,36 +202,43 @@ def add_overlaps(
 
 
 @kernel
-def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, codes):
-    """Write the clusters of each cell in one row: the true ones, then the predicted ones plus `n_true`."""
-    place = 0
-    for cell in range(true_offsets.size - 1):
+def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, starts, rows):
+    """Write a row for each cell: its number, how many clusters, the true ones, the others plus `n_true`.
+
+    `starts` (n_cells,) is where each begins, and `rows` the output, two longer a cell than its clusters.
+    """
+    for cell in range(starts.size):
+        place = starts[cell] + 2
         for k in range(true_offsets[cell], true_offsets[cell + 1]):
-            codes[place] = true_codes[k]
+            rows[place] = true_codes[k]
             place += 1
         for k in range(pred_offsets[cell], pred_offsets[cell + 1]):
-            codes[place] = pred_codes[k] + n_true
+            rows[place] = pred_codes[k] + n_true
             place += 1
+        rows[starts[cell]] = cell
+        rows[starts[cell] + 1] = place - starts[cell] - 2
 
 
 @kernel
-def count_visits(offsets, codes, n_true, several, start, stop, visits):
-    """Count, by cluster, the mates that `score_cells` will visit for a range of cells.
+def count_visits(starts, codes, n_true, several, visits):
+    """Count, by cluster, the mates that `score_cells` will visit; `starts` and `codes` are rows of cells.
 
     `several` (n_clusters,) is how many cells of each cluster are in others of its side. A cell visits
     those of all its clusters but the one of each side that has most. Returns their number.
     """
     total = 0
-    for cell in range(start, stop):
+    for cell in range(starts.size):
+        begin = starts[cell] + 2
+        end = begin + codes[begin - 1]
         spared_true = -1
         spared_pred = -1
-        for k in range(offsets[cell], offsets[cell + 1]):
+        for k in range(begin, end):
             if codes[k] < n_true:
                 if spared_true < 0 or several[codes[k]] > several[codes[spared_true]]:
                     spared_true = k
             elif spared_pred < 0 or several[codes[k]] > several[codes[spared_pred]]:
                 spared_pred = k
-        for k in range(offsets[cell], offsets[cell + 1]):
+        for k in range(begin, end):
             if k != spared_true and k != spared_pred:
                 visits[codes[k]] += several[codes[k]]
                 total += several[codes[k]]
@@ -245,7 +252,7 @@ def score_cells(
     weighted,
     n,
     weight,
-    offsets,
+    starts,
     codes,
     n_true,
     cluster_n,
@@ -258,7 +265,6 @@ def score_cells(
     pair_e,
     entry_bounds,
     entries,
-    marks,
     shares,
     mates,
 ):
@@ -277,24 +283,24 @@ def score_cells(
         Whether mates count by weight.
     n, weight : (n_cells,)
         Items of each cell, and their weight.
-    offsets, codes : compressed rows
-        Clusters of each cell, the true ones first; predicted ones are numbered from `n_true` on.
+    starts, codes : rows of cells
+        Number of the cell, number of its clusters, the true ones, the predicted ones from `n_true` on.
     cluster_n, cluster_w, cluster_e : (n_clusters,)
         Items of each cluster, and their weight as a sum of two.
     several_bounds, several : compressed rows
-        By cluster the cells that are in others of its side, too.
+        By cluster the rows of the cells that are in others of its side, too.
     pair_n, pair_w, pair_e : (n_overlaps,)
         What a true and a predicted cluster share, likewise.
     entry_bounds, entries : compressed rows
         The overlaps of each cell.
-    marks : (n_clusters,)
-        Workspace; no mark in it is that of a cell of the range.
     shares : float64 (n_cells, 4), output
         Hits and misses on the predicted side, then on the true side.
     mates : int64 (n_cells, 2), output
         Items that share a predicted cluster, and a true cluster, with an item of the cell; itself too.
     """  # fmt: skip
     for cell in range(start, stop):
+        begin = starts[cell] + 2
+        end = begin + codes[begin - 1]
         own_c = 0
         own_g = 0
         in_true = 0
@@ -305,10 +311,9 @@ def score_cells(
         spared_pred = -1
         most_true = -1
         most_pred = -1
-        for k in range(offsets[cell], offsets[cell + 1]):
+        for k in range(begin, end):
             j = codes[k]
             size = several_bounds[j + 1] - several_bounds[j]
-            marks[j] = 2 * cell
             if j < n_true:
                 own_c += 1
                 in_true += cluster_n[j]
@@ -339,36 +344,39 @@ def score_cells(
             r, r_rest = add_times(r, r_rest, -own_c, weight[cell])
             o, o_rest = add_times(o, o_rest, -own_g * own_c, weight[cell])
         both = 0
-        b = b_rest = hit_pred = miss_pred = hit_true = miss_true = 0.0
-        if spared_true >= 0:
-            marks[codes[spared_true]] += 1
-        if spared_pred >= 0:
-            marks[codes[spared_pred]] += 1
-        for k in range(offsets[cell], offsets[cell + 1]):
+        bo = bo_rest = hit_pred = miss_pred = hit_true = miss_true = 0.0
+        for k in range(begin, end):
             if k == spared_true or k == spared_pred:
                 continue
             j = codes[k]
             for m in range(several_bounds[j], several_bounds[j + 1]):
-                mate = several[m]
+                low = several[m] + 2
+                high = low + codes[low - 1]
+                met_in_true = codes[low + 1] < n_true  # it has two there, else it is not among `several`
+                met_in_pred = codes[high - 2] >= n_true
                 c = 0
                 g = 0
                 first = -1  # a mate that is met in several clusters counts in the first
-                begin = offsets[mate]
-                end = offsets[mate + 1]
-                met_in_true = codes[begin + 1] < n_true  # it has two there, else it is not among `several`
-                met_in_pred = codes[end - 2] >= n_true
-                for i in range(begin, end):
-                    mark = marks[codes[i]]
-                    if mark >> 1 == cell:
-                        if codes[i] < n_true:
+                a = begin
+                b = low
+                while a < end and b < high:
+                    x = codes[a]
+                    y = codes[b]
+                    if x == y:
+                        if x < n_true:
                             c += 1
                             met = met_in_true
                         else:
                             g += 1
                             met = met_in_pred
-                        if first < 0 and met and mark & 1 == 0:
-                            first = codes[i]
-                if first != j or mate == cell or (g < 2 and c < 2):
+                        if first < 0 and met and a != spared_true and a != spared_pred:
+                            first = x
+                    a += x <= y
+                    b += y <= x
+                if first != j or (g < 2 and c < 2):
+                    continue
+                mate = codes[low - 2]
+                if mate == cell:
                     continue
                 count = n[mate]
                 w = weight[mate] if weighted else np.float64(count)
@@ -385,7 +393,7 @@ def score_cells(
                     both += count
                     if weighted:
                         o, o_rest = add_times(o, o_rest, -g * c, w)
-                        b, b_rest = add_exactly(b, b_rest, w)
+                        bo, bo_rest = add_exactly(bo, bo_rest, w)
                     least = min(g, c)
                     hit_pred += w * (least / g)
                     miss_pred += w * ((g - least) / g)
@@ -394,13 +402,13 @@ def score_cells(
         both += ones
         if weighted:
             if ones:
-                b, b_rest = add_exactly(b, b_rest + o_rest, o)
+                bo, bo_rest = add_exactly(bo, bo_rest + o_rest, o)
                 hit_pred += o + o_rest
                 hit_true += o + o_rest
             if in_pred != both:
-                miss_pred += max(0.0, (p - b) + (p_rest - b_rest))
+                miss_pred += max(0.0, (p - bo) + (p_rest - bo_rest))
             if in_true != both:
-                miss_true += max(0.0, (r - b) + (r_rest - b_rest))
+                miss_true += max(0.0, (r - bo) + (r_rest - bo_rest))
         else:
             hit_pred += ones
             hit_true += ones
