@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastbcubed.engines import buffers
 from fastbcubed.engines.pool import Pool
 
 if TYPE_CHECKING:
@@ -137,7 +138,13 @@ class Memberships:
 
     def by_cluster(self) -> Memberships:
         """Return the items of each cluster, ascending: the memberships turned round."""
-        return Memberships.from_rows(self.codes.astype(np.int64), self.rows(), self.n_clusters, len(self))
+        from fastbcubed.kernels import memberships as kernels
+
+        offsets = np.zeros(self.n_clusters + 1, np.int64)
+        np.cumsum(self.sizes, out=offsets[1:])
+        items = buffers.empty(self.codes.size, np.int32 if len(self) < 2**31 else np.int64)
+        kernels.turn_rows(self.offsets, self.codes, offsets[:-1].copy(), items)
+        return Memberships(offsets, items, len(self))
 
     def take(self, items: ArrayLike) -> Memberships:
         """Return the memberships of some items, in the order given."""

@@ -201,15 +201,16 @@ class Sides:
     @cached_property
     def _several(self) -> Memberships:
         """By cluster, true ones first, the rows of the cells that are in others of its side, too."""
-        rows, codes = [], []
-        starts, joined = self._rows
-        for side, base in ((self.truth, 0), (self.prediction, self.truth.n_clusters)):
-            which = np.flatnonzero(side.counts > 1)
-            inner = side.take(which)
-            rows.append(np.repeat(starts[which], inner.counts))
-            codes.append(inner.codes.astype(np.int64) + base)
-        n_clusters = self.truth.n_clusters + self.prediction.n_clusters
-        return Memberships.from_rows(np.concatenate(codes), np.concatenate(rows), n_clusters, joined.size)
+        from fastbcubed.kernels import overlap as kernels
+
+        n_true = self.truth.n_clusters
+        starts, rows = self._rows
+        bounds = np.zeros(n_true + self.prediction.n_clusters + 1, np.int64)
+        kernels.count_several(starts, rows, n_true, bounds[1:])
+        np.cumsum(bounds, out=bounds)
+        several = buffers.empty(int(bounds[-1]), np.int32 if rows.size < 2**31 else np.int64)
+        kernels.fill_several(starts, rows, n_true, bounds[:-1].copy(), several)
+        return Memberships(bounds, several, rows.size)
 
     def visits(self) -> Visits:
         """Count the mates that `shares` will visit, at a cost linear in the memberships."""

@@ -20,6 +20,7 @@ __all__ = [
     "number_small",
     "sort_rows",
     "take_codes",
+    "turn_rows",
 ]
 
 #: Longer rows are left to a sort that does not slow down with the square of the length.
@@ -46,6 +47,17 @@ def fill_rows(rows, codes, next_place, out):
             place = next_place[row]
             next_place[row] = place + 1
             out[place] = codes[i]
+
+
+@kernel
+def turn_rows(offsets, codes, next_place, out):
+    """Write each row's number to the next place of every code in it. Shapes: (n_rows + 1,), (n,), (n_codes,), (n,)."""
+    for row in range(offsets.size - 1):
+        for i in range(offsets[row], offsets[row + 1]):
+            code = codes[i]
+            place = next_place[code]
+            next_place[code] = place + 1
+            out[place] = row
 
 
 @kernel

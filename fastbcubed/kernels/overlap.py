@@ -17,7 +17,9 @@ __all__ = [
     "add_overlaps",
     "add_times",
     "count_overlaps",
+    "count_several",
     "count_visits",
+    "fill_several",
     "group_cells",
     "join_rows",
     "order_codes",
@@ -217,6 +219,34 @@ def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, starts
             place += 1
         rows[starts[cell]] = cell
         rows[starts[cell] + 1] = place - starts[cell] - 2
+
+
+@kernel
+def count_several(starts, codes, n_true, counts):
+    """Count, by cluster, the cells that are in others of its side, too, given the rows of the cells."""
+    for cell in range(starts.size):
+        begin = starts[cell] + 2
+        end = begin + codes[begin - 1]
+        for k in range(begin, end):
+            alone_below = k == begin or (codes[k - 1] < n_true and codes[k] >= n_true)
+            alone_above = k + 1 == end or (codes[k] < n_true and codes[k + 1] >= n_true)
+            if not (alone_below and alone_above):
+                counts[codes[k]] += 1
+
+
+@kernel
+def fill_several(starts, codes, n_true, next_place, out):
+    """Write the rows of the cells that `count_several` counts, by cluster."""
+    for cell in range(starts.size):
+        begin = starts[cell] + 2
+        end = begin + codes[begin - 1]
+        for k in range(begin, end):
+            alone_below = k == begin or (codes[k - 1] < n_true and codes[k] >= n_true)
+            alone_above = k + 1 == end or (codes[k] < n_true and codes[k + 1] >= n_true)
+            if not (alone_below and alone_above):
+                place = next_place[codes[k]]
+                next_place[codes[k]] = place + 1
+                out[place] = starts[cell]
 
 
 @kernel
