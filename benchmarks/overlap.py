@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -85,9 +86,8 @@ def memberships(first: Codes, several: Codes, second: Codes, rng: np.random.Gene
     return pa.table({"item": mix(items[order], 1), "cluster": labels[order]})
 
 
-def measure_overlap(cases: tuple[Case, ...] = CASES, rounds: int = 3) -> list[dict[str, Any]]:
+def measure_overlap(cases: tuple[Case, ...] = CASES, rounds: int = 3) -> Iterator[dict[str, Any]]:
     """Measure each case in fresh processes; give result lines."""
-    records = []
     for case in cases:
         record: dict[str, Any] = {"kind": "overlap", **asdict(case)}
         command = [sys.executable, "-m", "benchmarks.overlap", json.dumps(asdict(case))]
@@ -104,8 +104,7 @@ def measure_overlap(cases: tuple[Case, ...] = CASES, rounds: int = 3) -> list[di
             middle = statistics.median(each["seconds"] for each in found)
             record |= next(each for each in found if each["seconds"] >= middle)
             record |= {"outcome": "ok", "seconds": middle, "all_seconds": [e["seconds"] for e in found]}
-        records.append(record)
-    return records
+        yield record
 
 
 def measure(case: Case) -> dict[str, Any]:

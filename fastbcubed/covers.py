@@ -325,8 +325,9 @@ class Cover(Contingency):
         """Return, by cell, the items that share a cluster of this side with an item of it, itself included."""
         return self.shares.mates[:, 1 if side == "true" else 0]
 
+    @cached_property
     def unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
-        """Return mates that only the prediction has, number and mass in proportion, cell by cell."""
+        """Mates that only the prediction has, number and mass in proportion, cell by cell; None without any."""
         if self.every[2].size == self.n_cells:
             return None
         parts, mates = self._sides(not self.outside).shares(self.n_cells)

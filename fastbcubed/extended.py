@@ -134,5 +134,4 @@ def cice_bcubed(
         if value not in known:
             raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {value!r}")
     options.setdefault("metrics", list(cice(match, similarity)))
-    ev = evaluate(truth, prediction, weight=weight, overlapping=True, **options)
-    return ev
+    return evaluate(truth, prediction, weight=weight, overlapping=True, **options)

@@ -146,6 +146,8 @@ def build_cover(
         pool=pool,
         label=lambda side, codes: items.cluster_labels(side, codes).to_pylist(),
     )
+    if policies.prediction == "drop":
+        _ = cover.unlabelled  # while there are threads
     return coverage, cover, items
 
 

@@ -54,7 +54,7 @@ class Bounds:
 
 def precision_bounds(table: Contingency) -> Bounds | None:
     """Return what complete labels could make of the precision; None where no item is unlabelled."""
-    found = table.unlabelled() if isinstance(table, Cover) else table.only("pred")
+    found = table.unlabelled if isinstance(table, Cover) else table.only("pred")
     if found is None:
         return None
     unlabelled_n, unlabelled = found

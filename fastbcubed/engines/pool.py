@@ -50,7 +50,8 @@ class Pool:
     """Threads for one call of the library; results come back in the order of the blocks.
 
     Threads are started on first use and end with the `with` block, so that nothing survives into a
-    forked child. An exception or Ctrl-C cancels the blocks that have not started.
+    forked child; what is mapped later runs in the calling thread. An exception or Ctrl-C cancels the
+    blocks that have not started.
 
     Parameters
     ----------
@@ -67,6 +68,7 @@ class Pool:
         self._progress = progress
         self._executor: ThreadPoolExecutor | None = None
         self._workspaces: dict[Any, list[Any]] = {}
+        self._over = False
 
     def __enter__(self) -> Pool:
         return self
@@ -76,6 +78,7 @@ class Pool:
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._executor = None
         self._workspaces.clear()
+        self._over, self._progress = True, None
 
     @contextmanager
     def workspace(self, key: Any, make: Callable[[], T]) -> Iterator[T]:
@@ -94,7 +97,7 @@ class Pool:
         """Call `function` on every block and return the results in the order of the blocks."""
         tasks = list(zip(*iterables, strict=True))
         started = time.perf_counter()
-        if self.threads == 1 or len(tasks) == 1:
+        if self.threads == 1 or len(tasks) == 1 or self._over:
             results = []
             for task in tasks:
                 results.append(function(*task))
