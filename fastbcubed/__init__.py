@@ -1,6 +1,6 @@
 """Score huge clusterings: BCubed, pointwise metrics and ELM, by item, cluster and slice."""
 
-from fastbcubed import errors, metrics
+from fastbcubed import constraints, errors, metrics
 from fastbcubed._version import __version__
 from fastbcubed.clustering import Clustering
 from fastbcubed.contingency import Contingency
@@ -18,6 +18,7 @@ __all__ = [
     "FastBCubedError",
     "__version__",
     "cice_bcubed",
+    "constraints",
     "contingency",
     "errors",
     "evaluate",

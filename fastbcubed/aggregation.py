@@ -32,8 +32,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-#: Blocks of cells handled by one call.
-BLOCKS_AT_ONCE = 32
 
 
 def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
@@ -72,13 +70,14 @@ def overall(
     dict of str to float
     """
     chosen = [METRICS[m].at(beta) if isinstance(m, str) else m for m in metrics]
-    means = _item_means(contingency, with_needs(chosen, beta), pool or Pool(1))
+    pool = pool or Pool(1)
+    means = _item_means(contingency, with_needs(chosen, beta), pool)
     result = {}
     for metric in chosen:
         if metric.combine is not None:
             result[metric.name] = float(metric.combine(means, beta))
         elif metric.score is not None:
-            result[metric.name] = float(metric.score(contingency))
+            result[metric.name] = float(metric.score(contingency, pool))
         else:
             result[metric.name] = means[metric.name]
     return result
@@ -89,12 +88,17 @@ def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> 
     from fastbcubed.metrics.compiled import COMMON, RUN, sum_common, sum_products
 
     lifted = [m for m in metrics if m.formula is not None]
+    outer = contingency.weighting == "outer"
+    direct = {m.name: m.mean(contingency, pool) for m in lifted if m.mean and not outer}
+    lifted = [m for m in lifted if m.name not in direct]
+    if not lifted:
+        return direct
     common = [m for m in lifted if m.name in COMMON and METRICS[m.name] is m]
     by_item = [m for m in lifted if differs_within_cells(contingency, m)]
     others = [m for m in lifted if m not in common and m not in by_item]
     negatives = _negatives(contingency, others)
     of_items = [cell_scores(contingency, m) for m in by_item]
-    cells, outer = contingency.cells, contingency.weighting == "outer"
+    cells = contingency.cells
     columns = [0, *(1 + COMMON.index(m.name) for m in common)]
     wanted = np.array([name in {m.name for m in common} for name in COMMON])
 
@@ -112,13 +116,12 @@ def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> 
                 sums.append(math.fsum(products.tolist()))
         return sums
 
-    starts, stops = zip(*blocks(contingency.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
-    sums = pool.map(add_up, starts, stops, stage="score cells")
+    sums = contingency.map(add_up, pool)
     total, *weighted = (math.fsum(column) for column in zip(*sums, strict=True))
     if not 0 < total < math.inf:
         raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")
     names = [m.name for m in (*common, *by_item, *others)]
-    return {name: value / total for name, value in zip(names, weighted, strict=True)}
+    return direct | {name: value / total for name, value in zip(names, weighted, strict=True)}
 
 
 def _scores_of(

@@ -13,7 +13,17 @@ from typing import Any, NoReturn
 
 from fastbcubed._version import __version__
 from fastbcubed.errors import EvaluationWarning, FastBCubedError, IdTypeError, OptionError
-from fastbcubed.flags import NOTES, add_evaluate_flags, evaluate_arguments, in_flags
+from fastbcubed.flags import (
+    NOTES,
+    SHAPES,
+    add_constraints_flags,
+    add_evaluate_flags,
+    add_generate_flags,
+    constraints_arguments,
+    evaluate_arguments,
+    generate_arguments,
+    in_flags,
+)
 
 __all__ = ["main"]
 
@@ -103,6 +113,24 @@ def _parser() -> argparse.ArgumentParser:
     metrics.add_argument("names", nargs="*", metavar="NAME", help="a score or a family, shown in full")
     metrics.add_argument("--json", action="store_true", help="a list of objects for machines")
     metrics.set_defaults(run=_metrics)
+    generate = commands.add_parser(
+        "generate",
+        help="synthetic clusterings of any size, to try and to measure",
+        description="Write a synthetic truth and prediction as Parquet, in memory that does not grow with them.",
+        epilog=f"{SHAPES}\n{EXIT_CODES}",
+        **form,
+    )
+    add_generate_flags(generate)
+    generate.set_defaults(run=_generate)
+    constraints = commands.add_parser(
+        "constraints",
+        help="which score meets which formal constraint",
+        description="Check scores against the formal constraints of Amigó et al. (2009) and further "
+        "properties, on small and on random clusterings. Needs no data; equal seeds give equal tables.",
+        **form,
+    )
+    add_constraints_flags(constraints)
+    constraints.set_defaults(run=_constraints)
     return parser
 
 
@@ -211,6 +239,32 @@ def _metrics(options: argparse.Namespace) -> int:
             glossary.print_entries(chosen, Terminal())
         else:
             glossary.print_list(chosen, Terminal())
+    return OK
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from fastbcubed.generation import generate
+
+    generate(**generate_arguments(options))
+    for path in filter(None, (options.path, options.prediction_out)):
+        _say(f"wrote {path}: {options.n_items:,} rows, {os.path.getsize(path):,} bytes")
+    return OK
+
+
+def _constraints(options: argparse.Namespace) -> int:
+    from fastbcubed.constraints import table
+
+    checked = table(**constraints_arguments(options))
+    if options.json:
+        _print_json(checked.to_json())
+        return OK
+    from fastbcubed.terminal import Terminal
+
+    terminal = Terminal()
+    terminal.grid(checked.grid())
+    terminal.line("\n" + "\n".join(checked.legend()))
+    for report in checked.reports.values() if options.examples else ():
+        terminal.line(f"\n{report!r}")
     return OK
 
 

@@ -9,25 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastbcubed.engines.pool import blocks
-from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError, first_few
+from fastbcubed.cells import CELL, SIDES, add_up, as_counts, tabulate
+from fastbcubed.engines.pool import Pool, blocks
+from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
 
 if TYPE_CHECKING:
     from fastbcubed.engines.stages import Built
 
-__all__ = ["CELL", "CELL_BLOCK", "Contingency", "OneSided", "Rows", "add_up"]
+Made = TypeVar("Made")
 
-#: A cell: what its items share. Engines may give counts and codes 32 bits.
-CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])
+__all__ = ["CELL", "CELL_BLOCK", "SIDES", "Contingency", "OneSided", "Rows", "add_up"]
 
 #: Cells handled at once: the arrays of one block stay in a core's cache; fixed, so sums never change.
 CELL_BLOCK = 1 << 13
-SIDES = ("true", "pred")
+#: Blocks of cells handled by one task of a pool.
+BLOCKS_AT_ONCE = 32
 
 
 class OneSided(NamedTuple):
@@ -130,6 +131,7 @@ class Contingency:
         self.outside = outside
         self._one_sided = one_sided or {}
         self.rows = rows
+        self._made: dict[Callable[..., Any], Any] = {}
 
     @classmethod
     def from_built(
@@ -158,11 +160,12 @@ class Contingency:
         """
 
         def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
-            counts = np.diff(built.bounds)
-            pred = built.pred_in_part + np.repeat(built.pred_base[:-1], counts).astype(
-                built.pred_in_part.dtype
-            )
-            pred[built.pred_in_part < 0] = -1
+            pred = np.empty_like(built.pred_in_part)
+            base = built.pred_base.astype(pred.dtype)
+            for first, start, stop in zip(base, built.bounds, built.bounds[1:], strict=False):
+                np.add(built.pred_in_part[start:stop], first, out=pred[start:stop])
+            if built.has_one_sided:
+                pred[built.pred_in_part < 0] = -1
             return np.asarray(pred[kept])
 
         cells = built.cells
@@ -232,7 +235,7 @@ class Contingency:
         >>> Contingency.from_cells([0, 0, 1], [0, 1, 1], [2, 1, 3]).n_items
         6
         """
-        table = _codes(true, "true"), _codes(pred, "pred"), _codes(n, "n")
+        table = as_counts(true, "true"), as_counts(pred, "pred"), as_counts(n, "n")
         sizes = {array.size for array in table}
         mass = None if weight is None else np.asarray(weight, np.float64)
         if mass is not None:
@@ -241,7 +244,7 @@ class Contingency:
             raise ColumnError(f"cells differ in length: {sorted(sizes)} for true, pred, n, weight")
         if weighting not in ("pointwise", "outer"):
             raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
-        cells, pred_codes, n_codes = _from_cells(*table, mass, outer=weighting == "outer")
+        cells, pred_codes, n_codes = tabulate(*table, mass, outer=weighting == "outer")
         weighted = mass is not None
         return cls(cells, lambda: pred_codes, n_codes, weighted=weighted, weighting=weighting)
 
@@ -333,6 +336,17 @@ class Contingency:
         counts = np.bincount(alone.codes, alone.n, size).astype(np.int64)
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
 
+    def once(self, make: Callable[[Contingency, Pool], Made], pool: Pool) -> Made:
+        """Return make(self, pool), which is called once: several scores come from what it returns."""
+        if make not in self._made:
+            self._made[make] = make(self, pool)
+        return self._made[make]
+
+    def map(self, function: Callable[[int, int], Made], pool: Pool, stage: str = "score cells") -> list[Made]:
+        """Return function(start, stop) of consecutive ranges of cells, whatever the number of threads."""
+        starts, stops = zip(*blocks(self.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
+        return pool.map(function, starts, stops, stage=stage)
+
     @property
     def n_cells(self) -> int:
         """Non-empty pairs of clusters."""
@@ -377,71 +391,3 @@ class Contingency:
             f"Contingency({self.n_items:,} items, {self.n_true:,} true and {self.n_pred:,} predicted "
             f"clusters, {self.n_cells:,} cells)"
         )
-
-
-def _codes(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    array = np.asarray(values)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ColumnError(f"{name} has to be a one-dimensional array of integers, not {array.dtype}")
-    if array.size and array.min() < 0:
-        wrong = array[array < 0]
-        raise ColumnError(
-            f"{wrong.size} of {array.size} values of {name} are negative ({first_few(wrong.tolist())})"
-        )
-    if name != "n" and array.size and array.max() > 16 * array.size + (1 << 20):
-        raise ColumnError(
-            f"the codes of {name} go up to {array.max()} for {array.size} cells; number the clusters from 0 up"
-        )
-    return array.astype(np.int64)
-
-
-def _from_cells(
-    true: NDArray[np.int64],
-    pred: NDArray[np.int64],
-    n: NDArray[np.int64],
-    weight: NDArray[np.float64] | None,
-    *,
-    outer: bool,
-) -> tuple[np.ndarray, NDArray[np.int64], tuple[int, int]]:
-    """Return cell records, codes of the predicted clusters, and how many codes each side has."""
-    if weight is not None:
-        bad = ~((weight > 0) & (weight < np.inf)) & (n > 0) & ~((weight == 0) & outer)
-        if bad.any():
-            raise WeightError(
-                f"{bad.sum()} of {weight.size} weights are not positive and finite "
-                f"({first_few(weight[bad].tolist())})"
-            )
-    keep = n > 0
-    true, pred, n = true[keep], pred[keep], n[keep]
-    order = np.lexsort((true, pred))
-    begins = np.ones(order.size, bool)
-    begins[1:] = (np.diff(true[order]) != 0) | (np.diff(pred[order]) != 0)
-    starts = np.flatnonzero(begins)
-    if not starts.size:
-        return np.empty(0, CELL), pred, (0, 0)
-    cells = np.empty(starts.size, CELL)
-    codes = {"true": true[order][starts], "pred": pred[order][starts]}
-    cells["true"] = codes["true"]
-    cells["n"] = np.add.reduceat(n[order], starts)
-    cells["weight"] = cells["n"]
-    if weight is not None:
-        ones = np.ones(order.size)
-        sums = add_up(np.cumsum(begins) - 1, starts.size, weight[keep][order], ones)
-        cells["weight"] = sums[0] + sums[1]
-    sizes = tuple(int(codes[side].max()) + 1 for side in SIDES)
-    own = cells["n"].astype(np.float64) if outer else np.ascontiguousarray(cells["weight"])
-    for side, mistaken, size in zip(SIDES, ("fn", "fp"), sizes, strict=True):
-        mass, rest = add_up(codes[side], size, own, np.ones(own.size))
-        cells[mistaken] = (mass[codes[side]] - own) + rest[codes[side]]
-    return cells, codes["pred"], (sizes[0], sizes[1])
-
-
-def add_up(
-    codes: NDArray[np.integer], size: int, values: NDArray[np.float64], factors: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Add values * factors by code; the sum of both arrays has twice the digits of a float."""
-    from fastbcubed.kernels.sums import add_by_code
-
-    totals, errors = np.zeros(size), np.zeros(size)
-    add_by_code(codes, values, factors, None, totals, errors)
-    return totals, errors

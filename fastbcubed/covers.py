@@ -110,7 +110,7 @@ def _cells(
     keys: NDArray[np.int64], others: NDArray[np.int64], n_keys: int, n_others: int, pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Give numbers to the pairs of a key and another code, in the order of the keys; return an item of each."""
-    from fastbcubed.kernels import overlap as kernels
+    from fastbcubed.kernels import covers as kernels
 
     items = Memberships.from_rows(keys, np.arange(keys.size), n_keys, keys.size)
     cell = np.full(keys.size, -1)
@@ -140,8 +140,8 @@ def _joined(a: Memberships, b: Memberships) -> Memberships:
 
 def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
     """Give clusters new numbers by their first appearance; those without items are gone."""
+    from fastbcubed.kernels import covers as kernels
     from fastbcubed.kernels import memberships
-    from fastbcubed.kernels import overlap as kernels
 
     numbers, order = np.full(side.n_clusters, -1), np.empty(side.n_clusters, np.int64)
     n = kernels.order_codes(side.codes, numbers, order)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Grid",
+    "aligned",
     "amount",
     "as_html",
     "as_text",
@@ -55,10 +56,10 @@ def as_text(evaluation: Evaluation) -> str:
 
 def overview(evaluation: Evaluation) -> str:
     """Return what was compared, how far the sides have the same items, and the overall scores."""
-    parts = ["\n".join(_heading(evaluation)), _aligned(_sides(evaluation))]
+    parts = ["\n".join(_heading(evaluation)), aligned(_sides(evaluation))]
     if lines := coverage(evaluation):
         parts.append("\n".join(_paragraph(line, "  ", after="    ") for line in lines))
-    parts.append(_aligned(_scores(evaluation), figures_left=True))
+    parts.append(aligned(_scores(evaluation), figures_left=True))
     notes = [_paragraph(line) for line in (definition(evaluation), *_not_computed(evaluation))]
     return "\n\n".join([*parts, "\n".join(notes)])
 
@@ -256,7 +257,7 @@ def _next_steps(evaluation: Evaluation) -> str:
     try:
         items = evaluation.kept_items()
     except ValueError:  # what was saved has no items
-        return _aligned(Grid(["Next:", ""], [steps[0]]), figures_left=True)
+        return aligned(Grid(["Next:", ""], [steps[0]]), figures_left=True)
     attributes = [name for names in items.attribute_sides().values() for name in names]
     if evaluation.attributes is not None:
         attributes += evaluation.attributes.names
@@ -265,7 +266,7 @@ def _next_steps(evaluation: Evaluation) -> str:
     listed = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
     steps.append((f'  .slices("{by}")', f"scores by {by}; or {listed}"))
     steps.append(("  .item(id)", "one item: its confusion matrix, and who is in it"))
-    return _aligned(Grid(["Next:", ""], steps), figures_left=True)
+    return aligned(Grid(["Next:", ""], steps), figures_left=True)
 
 
 def _items(number: int) -> str:
@@ -283,7 +284,7 @@ def _fate(policy: str) -> str:
 # Layout
 
 
-def _aligned(grid: Grid, *, figures_left: bool = False) -> str:
+def aligned(grid: Grid, *, figures_left: bool = False) -> str:
     """Return a grid as lines: names to the left, figures to the right unless `figures_left`."""
     widths = [max(map(len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
     lines = []

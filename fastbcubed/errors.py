@@ -8,6 +8,7 @@ from collections.abc import Iterable
 __all__ = [
     "AlignmentError",
     "ColumnError",
+    "DiskSpaceError",
     "DuplicateItemError",
     "EmptyInputError",
     "EvaluationWarning",
@@ -19,6 +20,7 @@ __all__ = [
     "NullError",
     "OptionError",
     "OverlapError",
+    "PairingError",
     "SliceError",
     "TooMuchWorkError",
     "WeightError",
@@ -70,8 +72,16 @@ class FileFormatError(FastBCubedError):
     """A file is absent, not of a known format, truncated or corrupt."""
 
 
+class DiskSpaceError(FastBCubedError):
+    """There is too little free disk for the files that a call would write."""
+
+
 class MetricError(FastBCubedError):
     """A score is unknown, or not defined for this input."""
+
+
+class PairingError(MetricError):
+    """The search for the best one-to-one pairing of clusters takes too long."""
 
 
 class SliceError(FastBCubedError):

@@ -10,7 +10,17 @@ from typing import Any
 from fastbcubed.covers import MAX_PAIRS
 from fastbcubed.errors import OptionError
 
-__all__ = ["NOTES", "add_evaluate_flags", "evaluate_arguments", "in_flags"]
+__all__ = [
+    "NOTES",
+    "SHAPES",
+    "add_constraints_flags",
+    "add_evaluate_flags",
+    "add_generate_flags",
+    "constraints_arguments",
+    "evaluate_arguments",
+    "generate_arguments",
+    "in_flags",
+]
 
 NOTES = """\
 Names of columns
@@ -37,6 +47,22 @@ JSON (--json): one object. Later versions may add keys; these stay.
   slices          slicing -> list of {its attributes, n_items, weight, scores}
   warnings        list of {code, message, figures}
   not_computed    score of a family -> reason
+"""
+
+SHAPES = """\
+Shapes (of the true clusters)
+  er              sizes geometric with mean 2.5, as in entity resolution
+  heavy           sizes Zipf with exponent 1.9, at most 5 % of all items
+  singletons      one item each
+  one_giant       one with half of all items, the rest as in er
+  The prediction splits 15 % of them in two (as far as they have two items) and puts 10 % into another
+  one; it leaves the giant as it is. The same seed, shape and number of items give the same rows.
+
+Examples
+  fastbcubed generate items.parquet --items 1e9
+  fastbcubed evaluate truth prediction --table items.parquet
+  fastbcubed generate truth.parquet --prediction-out pred.parquet --items 1e8 --ids string --attributes
+  fastbcubed evaluate truth.parquet pred.parquet --slice country
 """
 
 
@@ -114,11 +140,85 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
     add = parser.add_argument_group("work").add_argument
-    add("--threads", type=int, metavar="N", help="all cores when absent; scores do not depend on it")
+    _add_work_flags(add, "all cores when absent; scores do not depend on it")
+
+
+def add_generate_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags, one for each argument of `fastbcubed.generation.generate`."""
+    add = parser.add_argument
+    add(
+        "path", metavar="PATH", help="Parquet file to write, with both labels of each item: truth, prediction"
+    )
+    add(
+        "--prediction-out", metavar="PATH",
+        help="write two tables of item and cluster, the truth to the first PATH and the prediction to this "
+        "one, with rows in different orders",
+    )  # fmt: skip
+    add(
+        "--items",
+        dest="n_items",
+        type=_amount,
+        default=1_000_000,
+        metavar="N",
+        help="such as 1e8 (default: 1e6)",
+    )
+    add(
+        "--shape",
+        default="er",
+        choices=("er", "heavy", "singletons", "one_giant"),
+        help="default: er; see below",
+    )
+    add("--seed", type=_number, default=0, metavar="N", help="default: 0")
+    add("--ids", default="int", choices=("int", "string"), help="type of items and labels (default: int)")
+    add("--weights", action="store_true", help="add a column weight, uniform between 0.5 and 1.5")
+    add("--attributes", action="store_true", help="add the columns country and year")
+    add("--row-group", type=_amount, default=1 << 20, metavar="N", help="rows of a row group (default: 2^20)")
+    add("--compression", default="none", choices=("none", "snappy", "lz4", "zstd"), help="default: none")
+    add("--overwrite", action="store_true", help="replace files that exist")
+    _add_work_flags(parser.add_argument, "all cores when absent; the files do not depend on it")
+
+
+def generate_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `fastbcubed.generation.generate` that the flags stand for.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        The flags of ``fastbcubed generate``.
+    """
+    return {name: value for name, value in vars(options).items() if name != "run"}
+
+
+def _add_work_flags(add: Any, threads: str) -> None:
+    add("--threads", type=int, metavar="N", help=threads)
     add(
         "--progress", action=argparse.BooleanOptionalAction,
         help="show progress on stderr (default: on a terminal)",
     )  # fmt: skip
+
+
+def add_constraints_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed constraints``."""
+    add = parser.add_argument
+    add(
+        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
+        help="scores or families (default: every score that has a direction); repeatable",
+    )  # fmt: skip
+    add(
+        "--random", dest="n_random", type=_number, default=20, metavar="N",
+        help="random instances of each check, after the small ones (default: 20)",
+    )  # fmt: skip
+    add("--seed", type=_number, default=0, metavar="N", help="of the random instances (default: 0)")
+    add("--examples", action="store_true", help="show the smallest counterexample of each verdict")
+    add("--json", action="store_true", help="one JSON object, counterexamples included")
+
+
+def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `fastbcubed.constraints.table` that the flags stand for."""
+    names = None
+    if options.metrics is not None:
+        names = [name for text in options.metrics for name in _split(text, ",")]
+    return {"metrics": names, "n_random": options.n_random, "seed": options.seed}
 
 
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
@@ -214,6 +314,16 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _amount(text: str) -> int:
+    try:
+        value = float(text)
+        if value >= 1 and value == int(value):
+            return int(text) if text.isdigit() else int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more, such as 1e6")
+
+
 def _bound(text: str) -> tuple[str, float]:
     name, _, value = text.partition("=")
     try:
@@ -225,7 +335,8 @@ def _bound(text: str) -> tuple[str, float]:
 _FLAGS = {"slices": "slice", "metrics": "metric"}
 _KEYWORD = re.compile(
     r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
-    r'out|keep|threads|progress|overlapping|max_pairs)=(?:"([^"]*)"|\{([^}]*)\}|True\b|([\d.]+(?:e[+-]?\d+)?)|(?=[\s.,;)]|$))'
+    r"out|keep|threads|progress|overwrite|overlapping|max_pairs)="
+    r'(?:"([^"]*)"|\{([^}]*)\}|True\b|([\d.]+(?:e[+-]?\d+)?)|(?=[\s.,;)]|$))'
 )
 
 

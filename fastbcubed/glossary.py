@@ -97,6 +97,8 @@ def _notes(metric: Metric) -> list[str]:
             "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself "
             "included), on the predicted side alone, on the true side alone, and on neither."
         )
+    if metric.note:
+        notes.append(metric.note)
     if metric.alias_of:
         notes.append(f"The same as {metric.alias_of}.")
     if metric.unweighted_only:

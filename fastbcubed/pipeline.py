@@ -14,7 +14,7 @@ from fastbcubed.alignment import Alignment, align
 from fastbcubed.contingency import Contingency
 from fastbcubed.covers import MAX_PAIRS
 from fastbcubed.engines.pool import Pool
-from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError
+from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, PairingError, SliceError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.inputs import Inputs, PerSide, read_pair
 from fastbcubed.items import AlignedItems, AttributeTable
@@ -74,7 +74,7 @@ def evaluate(
     attributes : table, optional
         Attributes to slice by, by item or by position, besides those of the tables given.
     metrics : str, callable, or iterable of these, optional
-        Scores, families ("pointwise", "bcubed", "elm"), "all", or formulas ``f(tp, fp, fn, tn)``. By
+        Scores, families ("pointwise", "matching", ...), "all", or formulas ``f(tp, fp, fn, tn)``. By
         default precision, recall, f1, mean_f1, jaccard_distance, over_merge_rate, under_merge_rate.
     beta : float
         Weight of recall in F; any other than 1 adds fbeta and mean_fbeta.
@@ -175,7 +175,15 @@ def evaluate(
             alignment, cells = _build(inputs, policies, weighting, pool, one_table=table is not None)
             coverage, items = alignment.coverage, AlignedItems(alignment)
         found, not_computed = resolve(chosen, weighted=cells.weighted, **known)
-        scores = aggregation.overall(cells, found, beta=beta, pool=pool)
+        try:
+            scores = aggregation.overall(cells, found, beta=beta, pool=pool)
+        except PairingError as error:  # a family may do without the scores that take a pairing
+            hopeless = [m.name for m in found if m.pairs_clusters]
+            if set(hopeless) & set(chosen or ()):
+                raise
+            found = [m for m in found if not m.pairs_clusters]
+            not_computed += [(name, str(error)) for name in hopeless]
+            scores = aggregation.overall(cells, found, beta=beta, pool=pool)
     ev = Evaluation(
         cells,
         found,
@@ -238,10 +246,13 @@ def contingency(
 
 
 def build_contingency(
-    labels_true: ArrayLike, labels_pred: ArrayLike, sample_weight: ArrayLike | None = None
+    labels_true: ArrayLike,
+    labels_pred: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    nulls: str = "raise",
 ) -> Contingency:
     """Return the cells of two labelings by position; for the functions of `fastbcubed.metrics`."""
-    return contingency(labels_true, labels_pred, weight=sample_weight)
+    return contingency(labels_true, labels_pred, weight=sample_weight, nulls=nulls)
 
 
 def _build(

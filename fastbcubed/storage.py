@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from fastbcubed.metrics.registry import METRICS, Metric
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.sources.arrays import from_numpy, table_of
 
-__all__ = ["KEEP", "as_path", "load", "save"]
+__all__ = ["KEEP", "as_path", "load", "save", "written_aside"]
 
 #: What each level of `keep` writes, on top of the level before.
 KEEP = {
@@ -82,12 +82,19 @@ def _parquet_writer(table: pa.Table) -> Callable[[str], object]:
 
 
 def _write_whole(file: Path, write: Callable[[str], object]) -> None:
-    """Write a file aside and rename it, so that it is there as a whole or not at all."""
+    """Write a file that is there as a whole or not at all."""
+    with written_aside(file) as aside:
+        write(aside)
+
+
+@contextmanager
+def written_aside(file: Path) -> Iterator[str]:
+    """Give the name of a file to write, which becomes `file` at the end, or is removed after an error."""
     try:
         handle, aside = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
         os.close(handle)
         try:
-            write(aside)
+            yield aside
             os.chmod(aside, 0o644)
             os.replace(aside, file)
         except BaseException:

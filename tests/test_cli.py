@@ -437,6 +437,50 @@ def test_what_the_demo_says_is_so() -> None:
     assert old.clusters("pred", limit=1)["n_parts"][0].as_py() == 18
 
 
+# generate
+
+
+def test_generate_has_a_flag_for_every_argument_and_knows_all_choices(capsys) -> None:
+    from fastbcubed import generation, shapes, synthetic
+
+    parameters = inspect.signature(generation.generate).parameters
+    given = cli.generate_arguments(cli._parser().parse_args(["generate", "items.parquet"]))
+    assert set(given) == set(parameters)
+    for name, parameter in parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            assert given[name] == parameter.default, name
+    assert cli.main(["generate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for choices in (shapes.SHAPES, synthetic.IDS, generation.COMPRESSIONS):
+        assert f"{{{','.join(choices)}}}" in shown
+    for shape in shapes.SHAPES:
+        assert f"\n  {shape}  " in shown
+
+
+def test_generate_writes_what_evaluate_reads(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = ["--shape", "one_giant", "--seed", "3", "--ids", "string", "--weights", "--attributes", "--items"]
+    assert cli.main(["generate", "t.parquet", "--prediction-out", "p.parquet", *flags, "1e3"]) == 0
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if "compil" not in line]
+    assert not out and lines == [
+        f"fastbcubed: wrote {name}: 1,000 rows, {Path(name).stat().st_size:,} bytes"
+        for name in ("t.parquet", "p.parquet")
+    ]
+    ev = _json(capsys, "t.parquet", "p.parquet", "--weight", "weight", "--slice", "country,year")
+    assert ev["coverage"]["n_common"] == 1000 and ev["summary"]["true"]["largest"] == 500
+    assert cli.main(["generate", "t.parquet", *flags, "10"]) == 2
+    assert capsys.readouterr().err == "fastbcubed: t.parquet exists; pass --overwrite to replace it\n"
+    assert cli.main(["generate", "t.parquet", "--overwrite", *flags, "10"]) == 0
+    assert pq.read_metadata("t.parquet").num_rows == 10
+
+
+@pytest.mark.parametrize("amount", ["0", "1.5", "-3", "nan", "1e999", "many", ""])
+def test_generate_explains_a_wrong_number(amount, capsys) -> None:
+    assert cli.main(["generate", "items.parquet", f"--items={amount}"]) == 2
+    assert f"{amount!r} is not a whole number, 1 or more, such as 1e6" in capsys.readouterr().err
+
+
 # As a process
 
 

@@ -10,12 +10,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import worked
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import WITH_TN, WITHOUT_TN, f_measure
 
 import fastbcubed.metrics as fbm
 from fastbcubed.contingency import Contingency
+from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics import bcubed, pointwise
 from fastbcubed.metrics.metric import REFERENCES
@@ -414,8 +416,8 @@ def test_chance_is_the_mean_over_all_shuffles(true, pred):
         recalls += [Fr(int(mates), true[t]) for mates, t, _ in both]
     margins = sizes(true, pred)
     expected = sum(precisions) / len(precisions), sum(recalls) / len(recalls)
-    assert bcubed.chance("pred", margins) == pytest.approx(float(expected[0]), abs=1e-15)
-    assert bcubed.chance("true", margins) == pytest.approx(float(expected[1]), abs=1e-15)
+    assert bcubed.chance("pred", margins, Pool(1)) == pytest.approx(float(expected[0]), abs=1e-15)
+    assert bcubed.chance("true", margins, Pool(1)) == pytest.approx(float(expected[1]), abs=1e-15)
 
 
 def test_chance_of_huge_clusters():
@@ -423,8 +425,8 @@ def test_chance_of_huge_clusters():
     n = 1 << 40
     margins = sizes([n // 2, n // 2, 0], [n])
     # All in one cluster: 1/n + (1 - 1/n) * 2 * (n/2) (n/2 - 1) / (n (n - 1)) = 1/2
-    assert bcubed.chance("pred", margins) == pytest.approx(0.5, abs=1e-15)
-    assert bcubed.chance("true", margins) == 1.0
+    assert bcubed.chance("pred", margins, Pool(1)) == pytest.approx(0.5, abs=1e-15)
+    assert bcubed.chance("true", margins, Pool(1)) == 1.0
 
 
 def test_adjusted_where_nothing_can_be_lost():
@@ -456,11 +458,27 @@ LISTED = {
     " adapted_bcubed_precision adapted_bcubed_recall adapted_bcubed_f1 chance_bcubed_precision"
     " chance_bcubed_recall adjusted_bcubed_precision adjusted_bcubed_recall",
     "elm": "elm_precision elm_recall elm_f1 elm_mean_f1",
+    "pairs": " ".join(worked.PAIRS),
+    "matching": "purity inverse_purity purity_f1 class_f1 cluster_precision cluster_recall cluster_f1"
+    " closest_cluster_precision closest_cluster_recall closest_cluster_f1 talburt_wang k_measure"
+    " split_join matching_accuracy",
+    "entropy": " ".join(worked.ENTROPY),
+    "edit": " ".join(worked.EDIT),
+    "coreference": " ".join(
+        f"{name}_{rate}"
+        for name in ("muc", "ceaf_m", "ceaf_e", "blanc", "lea", "coref_bcubed")
+        for rate in ("precision", "recall", "f1")
+    ),
 }
 NEED_TN = {
     *("accuracy", "balanced_accuracy", "specificity", "npv", "informedness", "markedness"),
     *("mcc", "pointwise_ari"),
 }
+OF_COUNTS = {"expected_mutual_info", "ami", "dom_q0", "dom_q2", *LISTED["coreference"].split()}
+#: Those of pairs, and of entropies that are no means over items.
+WHOLE = {*worked.PAIRS, *worked.ENTROPY} - {"cluster_entropy", "class_entropy", "variation_of_information"}
+#: Those of clusters that weights in the mean alone say nothing about.
+OF_CLUSTERS = {"split_join", *(f"closest_cluster_{rate}" for rate in ("precision", "recall", "f1"))}
 BY_CHANCE = {f"{kind}_bcubed_{rate}" for kind in ("chance", "adjusted") for rate in ("precision", "recall")}
 
 
@@ -502,7 +520,7 @@ def test_default_and_families():
     assert set(names_of("bcubed")) == set(LISTED["bcubed"].split())
     assert names_of(["elm", "elm_f1", "f1"])[-1] == "f1"
     everything = names_of("all")
-    assert len(everything) == len(set(everything)) == len(METRICS) - 2 - 4  # beta; aliases
+    assert len(everything) == len(set(everything)) == len(METRICS) - 2 - 5  # beta; aliases
     assert "bcubed_precision" not in everything
     assert names_of(["bcubed_precision", "precision"]) == ["precision"]
 
@@ -524,10 +542,16 @@ def test_beta_adds_two_scores_and_nothing_else():
 def test_scores_that_weights_rule_out(weighting):
     metrics, not_computed = resolve("all", weighted=True, weighting=weighting)
     left = {name for name, _ in not_computed}
-    assert left == {name for name in METRICS if name.startswith("adapted")} | BY_CHANCE
+    expected = {name for name in METRICS if name.startswith("adapted")} | BY_CHANCE | OF_COUNTS
+    assert left == expected | (WHOLE | OF_CLUSTERS if weighting == "outer" else set())
     assert not left & {metric.name for metric in metrics}
     for name in left:
-        with pytest.raises(MetricError, match=f"{name} .*count equally.*pass no weights"):
+        why = (
+            "no mean over items.*or no weights"
+            if name in (WHOLE | OF_CLUSTERS) - OF_COUNTS
+            else "count equally.*pass no weights"
+        )
+        with pytest.raises(MetricError, match=f"{name} .*{why}"):
             resolve([name], weighted=True, weighting=weighting)
     with pytest.raises(MetricError):
         resolve(["bcubed", "adapted_bcubed_f1"], weighted=True, weighting=weighting)
@@ -535,7 +559,8 @@ def test_scores_that_weights_rule_out(weighting):
 
 def test_scores_that_items_outside_rule_out():
     metrics, not_computed = resolve("all", outside=True)
-    assert {name for name, _ in not_computed} == NEED_TN | BY_CHANCE
+    left = {name for name, _ in not_computed}
+    assert left == NEED_TN | BY_CHANCE | WHOLE | {*worked.EDIT, "talburt_wang", "split_join"}
     assert "elm_f1" in {metric.name for metric in metrics}
     with pytest.raises(MetricError, match=r'mcc .*true negatives.*"outside".*unmatched="drop"'):
         resolve("mcc", outside=True)
@@ -582,7 +607,8 @@ def test_functions_look_like_functions(name):
     parameters = inspect.signature(function).parameters
     assert list(parameters)[:2] == ["labels_true", "labels_pred"]
     keywords = ["sample_weight", "contingency"]
-    assert [p for p in parameters if p != "beta"][2:] == keywords
+    options = {"beta", "base", "average_method", "split_cost", "merge_cost", "zero_division"}
+    assert [p for p in parameters if p not in options][2:] == keywords
     assert all(parameters[word].kind is inspect.Parameter.KEYWORD_ONLY for word in keywords)
     sections = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
     assert all(f"\n{title}\n{'-' * len(title)}\n" in function.__doc__ for title in sections)

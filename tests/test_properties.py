@@ -13,6 +13,7 @@ from strategies import LABELS, aligned_pairs, label_arrays, weights
 
 import fastbcubed as fb
 from fastbcubed import aggregation
+from fastbcubed.contingency import BLOCKS_AT_ONCE, CELL_BLOCK
 from fastbcubed.engines import joining, planning
 from fastbcubed.engines import pool as pools
 from fastbcubed.metrics.registry import METRICS
@@ -403,7 +404,7 @@ def test_threads_never_change_a_bit_at_full_size(weight):
     labels, mass = shape("heavy true", n), seeded_weights(n, weight)
     one, two, four = (evaluate(labels, mass, threads=k, metrics="pointwise") for k in (1, 2, 4))
     assert one.overall == two.overall == four.overall
-    assert one.contingency.n_cells > aggregation.CELL_BLOCK * aggregation.BLOCKS_AT_ONCE
+    assert one.contingency.n_cells > CELL_BLOCK * BLOCKS_AT_ONCE
     for name in ("true", "pred", "n", "weight", "fp", "fn"):
         arrays = [getattr(ev.contingency, name) for ev in (one, two, four)]
         assert np.array_equal(arrays[0], arrays[1]) and np.array_equal(arrays[0], arrays[2]), name

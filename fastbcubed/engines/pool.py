@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -115,6 +116,18 @@ class Pool:
                 future.cancel()
             raise
         return [future.result() for future in futures]
+
+    def stream(self, function: Callable[..., T], tasks: Sequence[Any], stage: str = "") -> Iterator[T]:
+        """Yield the result for every tuple of arguments, in their order; only a few are made ahead."""
+        started = time.perf_counter()
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(self.threads, "fastbcubed")
+        ahead: deque[Future[T]] = deque()
+        for done in range(len(tasks)):
+            for task in tasks[done + len(ahead) : done + 1 + self.threads]:
+                ahead.append(self._executor.submit(function, *task))
+            yield ahead.popleft().result()
+            self._report(stage, done + 1, len(tasks), started)
 
     def _report(self, stage: str, done: int, total: int, started: float) -> None:
         if self._progress is not None:

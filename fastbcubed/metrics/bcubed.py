@@ -19,6 +19,7 @@ from fastbcubed.metrics.pointwise import f1_of, f_measure
 
 if TYPE_CHECKING:
     from fastbcubed.contingency import Contingency
+    from fastbcubed.engines.pool import Pool
 
 Side = Literal["true", "pred"]
 
@@ -35,16 +36,16 @@ def adapted_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     return share * share
 
 
-def mean_of_clusters(side: Side, name: str, contingency: Contingency) -> float:
+def mean_of_clusters(side: Side, name: str, contingency: Contingency, pool: Pool) -> float:
     """Average the score `name` over the items of each cluster, then over clusters, each once."""
     from fastbcubed.aggregation import cluster_means
 
     return float(np.mean(cluster_means(contingency, side, name)))
 
 
-def f1_of_clusters(side: Side, contingency: Contingency) -> float:
+def f1_of_clusters(side: Side, contingency: Contingency, pool: Pool) -> float:
     """Return the F1 of precision and recall, each averaged over clusters."""
-    p, r = (mean_of_clusters(side, name, contingency) for name in ("precision", "recall"))
+    p, r = (mean_of_clusters(side, name, contingency, pool) for name in ("precision", "recall"))
     return float(f_measure(p, r))
 
 
@@ -66,12 +67,12 @@ def expected_loss(clusters: Side, contingency: Contingency) -> float:
     return (n - n_clusters) / n * apart
 
 
-def chance(clusters: Side, contingency: Contingency) -> float:
+def chance(clusters: Side, contingency: Contingency, pool: Pool) -> float:
     """Return the expected BCubed precision ("pred") or recall ("true") of shuffled items."""
     return 1.0 - expected_loss(clusters, contingency)
 
 
-def adjusted(clusters: Side, contingency: Contingency) -> float:
+def adjusted(clusters: Side, contingency: Contingency, pool: Pool) -> float:
     """Return (score - expected) / (1 - expected), from the loss and its expectation.
 
     Where nothing can be lost, it is 1 for identical clusterings and 0 for others.
@@ -83,7 +84,7 @@ def adjusted(clusters: Side, contingency: Contingency) -> float:
         same = contingency.n_cells == contingency.n_true == contingency.n_pred
         return 1.0 if same else 0.0
     loss = "over_merge_rate" if clusters == "pred" else "under_merge_rate"
-    return float(1.0 - overall(contingency, [loss])[loss] / most)
+    return float(1.0 - overall(contingency, [loss], pool=pool)[loss] / most)
 
 
 def scores() -> Iterator[Metric]:

@@ -14,7 +14,7 @@ Parameters
 ----------
 labels_true, labels_pred : array-like of shape (n_items,)
     Cluster label of each item, both in the same item order.
-{beta}sample_weight : array-like of shape (n_items,), optional
+{options}sample_weight : array-like of shape (n_items,), optional
     {weight}
 contingency : Contingency, optional
     The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
@@ -29,7 +29,7 @@ FastBCubedError
     If there is no item, if the two sides differ in length, or if a label or a weight is missing
     or cannot be one. Every error below is one, too.
 OptionError
-    If there are neither labels nor a contingency, or both{or_beta}.
+    If there are neither labels nor a contingency, or both{or_option}.
 {undefined}
 Notes
 -----
@@ -44,7 +44,7 @@ Examples
 {example}
 """
 
-_BETA = """beta : float, default 1.0
+BETA = """beta : float, default 1.0
     How many times as important recall is as precision: 0 gives precision, infinity recall.
 """
 
@@ -54,7 +54,9 @@ _MATRIX = (
 )
 
 
-def document(metric: Metric, example: str, *, beta: bool = False, returns: str = "") -> str:
+def document(
+    metric: Metric, example: str, *, options: str = "", or_option: str = "", returns: str = ""
+) -> str:
     """Return the docstring of the function for a score.
 
     Parameters
@@ -63,8 +65,10 @@ def document(metric: Metric, example: str, *, beta: bool = False, returns: str =
         The score.
     example : str
         The doctest.
-    beta : bool
-        Whether the function takes `beta`.
+    options : str
+        What parameters the function has besides, each with its description.
+    or_option : str
+        When these raise OptionError, such as ", or if beta is negative".
     returns : str
         What it returns, where that is not the score alone.
     """
@@ -77,10 +81,10 @@ def document(metric: Metric, example: str, *, beta: bool = False, returns: str =
         reasons.append("the contingency counts items outside the truth")
     return _PAGE.format(
         summary=metric.summary,
-        beta=_BETA if beta else "",
+        options=options,
         weight=weight,
         returns=returns or f"float\n    {_range(metric)}",
-        or_beta=", or if beta is negative" if beta else "",
+        or_option=or_option,
         undefined=f"MetricError\n    If {', or '.join(reasons)}.\n" if reasons else "",
         notes=_notes(metric),
         references=_wrap(f".. [1] {REFERENCES.get(metric.source, 'Defined by this library.')}"),
@@ -103,6 +107,8 @@ def _notes(metric: Metric) -> str:
     notes = [f"Definition: {metric.definition}.", cost]
     if "tp" in metric.definition:
         notes.insert(1, _MATRIX)
+    if metric.note:
+        notes.append(metric.note)
     if metric.experimental:
         notes.append("Experimental: the definition was put together from summaries of [1]_.")
     return "\n\n".join(map(_wrap, notes))

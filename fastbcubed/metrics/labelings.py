@@ -1,15 +1,20 @@
-"""What the functions of two labelings share: their types, and the way from labels to scores."""
+"""What the functions of two labelings share: types, the way from labels to scores, how they are made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from inspect import cleandoc
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
+from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import OptionError
+from fastbcubed.metrics.documentation import BETA, document
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.registry import resolve
+from fastbcubed.metrics.pointwise import f_measure, weight_of_precision
+from fastbcubed.metrics.registry import METRICS, resolve
 
 if TYPE_CHECKING:
     from fastbcubed.contingency import Contingency
@@ -61,6 +66,8 @@ def as_contingency(
     labels_pred: ArrayLike | None,
     sample_weight: ArrayLike | None,
     contingency: Contingency | None,
+    *,
+    nulls: str = "raise",
 ) -> Contingency:
     """Return the cells of two labelings, or those that came in their place."""
     if contingency is None:
@@ -68,7 +75,7 @@ def as_contingency(
             raise OptionError("Pass labels_true and labels_pred, or contingency in their place.")
         from fastbcubed.pipeline import build_contingency
 
-        return build_contingency(labels_true, labels_pred, sample_weight)
+        return build_contingency(labels_true, labels_pred, sample_weight, nulls)
     from fastbcubed.contingency import Contingency
 
     if any(other is not None for other in (labels_true, labels_pred, sample_weight)):
@@ -84,15 +91,103 @@ def as_contingency(
     return contingency
 
 
-def compute(contingency: Contingency, metrics: Sequence[Metric], beta: float = 1.0) -> list[float]:
-    """Return the scores of all items, in the order given; raise for one that is not defined."""
-    from fastbcubed.aggregation import overall
-
+def check_defined(contingency: Contingency, metrics: Sequence[Metric]) -> None:
+    """Raise if a score is not defined for this input."""
     resolve(
         metrics,
         weighted=contingency.weighted,
         weighting=contingency.weighting,
         outside=contingency.outside,
     )
-    scores = overall(contingency, metrics, beta=beta)
+
+
+def compute(contingency: Contingency, metrics: Sequence[Metric], beta: float = 1.0) -> list[float]:
+    """Return the scores of all items, in the order given; raise for one that is not defined."""
+    from fastbcubed.aggregation import overall
+
+    check_defined(contingency, metrics)
+    with Pool() as pool:
+        scores = overall(contingency, metrics, beta=beta, pool=pool)
     return [scores[metric.name] for metric in metrics]
+
+
+_OF_BETA = {"options": BETA, "or_option": ", or if beta is negative"}
+
+
+def make_score(name: str, example: str, *, called: str = "", note: str = "") -> Score:
+    """Make the function for a score, `called` as in the registry or by another library."""
+
+    def score(
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+        return compute(table, [METRICS[name]])[0]
+
+    describe(score, called or name, document(with_note(METRICS[name], note), example))
+    return score
+
+
+def make_score_of_beta(name: str, example: str) -> ScoreOfBeta[float]:
+    """Make the function for a score that depends on beta."""
+
+    def score(
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        beta: float = 1.0,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        weight_of_precision(beta)  # raises before the work if there is no such beta
+        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+        return compute(table, [METRICS[name].at(beta)], beta)[0]
+
+    describe(score, name, document(METRICS[name], example, **_OF_BETA))
+    return score
+
+
+def make_three_scores(f_score: str, example: str) -> ScoreOfBeta[PrecisionRecallFscore]:
+    """Make the function for precision, recall and the F of both."""
+    stem = f_score.removesuffix("f1")
+    metrics = [METRICS[f"{stem}{name}"] for name in ("precision", "recall")]
+
+    def scores(
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        beta: float = 1.0,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> PrecisionRecallFscore:
+        alpha = weight_of_precision(beta)
+        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+        p, r = compute(table, metrics)
+        return PrecisionRecallFscore(p, r, float(f_measure(p, r, alpha)))
+
+    p, r = (metric.name for metric in metrics)
+    together = replace(
+        METRICS[f_score],
+        summary=METRICS[f_score].summary.replace("F1 of", "Precision, recall and F:"),
+        definition=f"P = {p}, R = {r}, F = 1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
+    )
+    returns = "PrecisionRecallFscore\n    Named tuple (precision, recall, f1); f1 is F for `beta`."
+    describe(
+        scores, f"{stem}precision_recall_fscore", document(together, example, returns=returns, **_OF_BETA)
+    )
+    return scores
+
+
+def with_note(metric: Metric, note: str) -> Metric:
+    """Return the score with something more to say in its documentation."""
+    return replace(metric, note=f"{metric.note} {note}".strip())
+
+
+def describe(function: Callable[..., object], name: str, documentation: str) -> None:
+    """Give a function its name and documentation, as one of `fastbcubed.metrics`."""
+    function.__module__ = "fastbcubed.metrics"
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = cleandoc(documentation)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fastbcubed.contingency import Contingency
+    from fastbcubed.engines.pool import Pool
 
 Floats = NDArray[np.float64]
 Formula = Callable[[Floats, Floats, Floats, Floats], Floats]
@@ -22,7 +23,7 @@ class Metric:
     """A score. Exactly one of `formula`, `combine` and `score` says how it is computed."""
 
     name: str
-    family: str  # "pointwise" | "bcubed" | "elm"
+    family: str  # the file it is defined in
     low: float
     high: float
     best: Literal["higher", "lower", "neither"]
@@ -31,7 +32,10 @@ class Metric:
     source: str  # short reference: a key of REFERENCES, or "fastbcubed"
     formula: Formula | None = None  # of an item's matrix; lifted by the weighted mean over items
     combine: Combine | None = None  # from the means of `needs`, and beta
-    score: Callable[[Contingency], float] | None = None  # of all items at once; not of a slice
+    score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
+    mean: Callable[[Contingency, Pool], float] | None = (
+        None  # of `formula` over all items, where that is faster
+    )
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
     matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = (
         None  # its own tp, fp, fn of a cover's cells
@@ -41,11 +45,14 @@ class Metric:
     uses_tn: bool = False
     leave_one_out: bool = False  # the formula gets the matrix without the item itself
     unweighted_only: bool = False
+    weights_inside: bool = False  # no mean over items: with weighting="outer" weights have no place
     labelled_only: bool = False  # needs the true cluster of every item of a predicted one
     on_covers: bool = False  # defined where clusters overlap, from precision and recall of an item
     covers_only: bool = False  # defined there alone
+    pairs_clusters: bool = False  # takes a search, which may be given up
     experimental: bool = False
     alias_of: str | None = None
+    note: str = ""  # what the letters of the definition mean, or how scikit-learn differs
 
     @property
     def overall_only(self) -> bool:
@@ -77,6 +84,11 @@ class Metric:
         if self.unweighted_only and weighted:
             how = "in the mean" if weighting == "outer" else "in the clusters and in the mean"
             return f"it lets all items count equally, but they have weights {how}; pass no weights"
+        if self.weights_inside and weighted and weighting == "outer":
+            return (
+                'it is no mean over items, so weights in the mean alone (weighting="outer") have no place'
+                ' in it; pass weighting="pointwise", or no weights'
+            )
         if outside and (self.uses_tn or self.labelled_only):
             what = "true negatives" if self.uses_tn else "the true cluster of every item"
             policies = 'unmatched="drop" or unmatched="singleton"'
@@ -91,11 +103,53 @@ REFERENCES = {
     "Amigó et al. 2009": "E. Amigó, J. Gonzalo, J. Artiles and F. Verdejo, A comparison of"
     " extrinsic clustering evaluation metrics based on formal constraints, Information Retrieval"
     " 12, 2009.",
+    "Rand 1971": "W. M. Rand, Objective Criteria for the Evaluation of Clustering Methods, Journal of"
+    " the American Statistical Association 66, 1971.",
+    "Hubert and Arabie 1985": "L. Hubert and P. Arabie, Comparing Partitions, Journal of Classification"
+    " 2, 1985.",
+    "Fowlkes and Mallows 1983": "E. B. Fowlkes and C. L. Mallows, A Method for Comparing Two"
+    " Hierarchical Clusterings, Journal of the American Statistical Association 78, 1983.",
+    "Mirkin 1996": "B. Mirkin, Mathematical Classification and Clustering, Kluwer, 1996.",
+    "Bakus et al. 2002": "J. Bakus, M. F. Hussin and M. Kamel, A SOM-Based Document Clustering Using"
+    " Phrases, ICONIP 2002.",
+    "Meila 2003": "M. Meila, Comparing Clusterings by the Variation of Information, COLT 2003.",
+    "Rosenberg and Hirschberg 2007": "A. Rosenberg and J. Hirschberg, V-Measure: A Conditional"
+    " Entropy-Based External Cluster Evaluation Measure, EMNLP-CoNLL 2007.",
+    "Strehl and Ghosh 2002": "A. Strehl and J. Ghosh, Cluster Ensembles: A Knowledge Reuse Framework for"
+    " Combining Multiple Partitions, Journal of Machine Learning Research 3, 2002.",
+    "Vinh et al. 2010": "N. X. Vinh, J. Epps and J. Bailey, Information Theoretic Measures for"
+    " Clusterings Comparison, Journal of Machine Learning Research 11, 2010.",
+    "Dom 2001": "B. E. Dom, An Information-Theoretic External Cluster-Validity Measure, IBM Research"
+    " Report RJ 10219, 2001.",
+    "Pantel and Lin 2002": "P. Pantel and D. Lin, Document Clustering with Committees, SIGIR 2002.",
+    "Menestrina et al. 2010": "D. Menestrina, S. E. Whang and H. Garcia-Molina, Evaluating Entity"
+    " Resolution Results, VLDB Endowment 3, 2010.",
     "van Heusden et al. 2022": "R. van Heusden, J. Kamps and M. Marx, BCubed Revisited: Elements"
     " Like Me, ICTIR 2022.",
     "Rosales-Méndez and Ramírez-Cruz 2013": "H. Rosales-Méndez and Y. Ramírez-Cruz, CICE-BCubed: A New"
     " Evaluation Measure for Overlapping Clustering Algorithms, CIARP 2013.",
     "Moreno and Dias 2015": "J. G. Moreno and G. Dias, Adapted B-CUBED Metrics to Unbalanced"
     " Datasets, SIGIR 2015.",
+    "Zhao and Karypis 2001": "Y. Zhao and G. Karypis, Criterion Functions for Document Clustering:"
+    " Experiments and Analysis, University of Minnesota, Technical Report 01-40, 2001.",
+    "Larsen and Aone 1999": "B. Larsen and C. Aone, Fast and Effective Text Mining Using Linear-time"
+    " Document Clustering, KDD 1999.",
+    "Barnes 2015": "M. Barnes, A Practitioner's Guide to Evaluating Entity Resolution Results,"
+    " arXiv:1509.04238, 2015.",
+    "Maidasani et al. 2012": "H. Maidasani, G. Namata, B. Huang and L. Getoor, Entity Resolution"
+    " Evaluation Measures, University of Maryland, 2012.",
+    "Talburt et al. 2007": "J. Talburt, R. Wang, K. Hess and E. Kuo, An Algebraic Approach to Data Quality"
+    " Metrics for Entity Resolution over Large Datasets, Information Quality Management, 2007.",
+    "van Dongen 2000": "S. van Dongen, Performance Criteria for Graph Clustering and Markov Cluster"
+    " Experiments, CWI report INS-R0012, 2000.",
+    "Meila and Heckerman 2001": "M. Meila and D. Heckerman, An Experimental Comparison of Model-Based"
+    " Clustering Methods, Machine Learning 42, 2001.",
+    "Vilain et al. 1995": "M. Vilain, J. Burger, J. Aberdeen, D. Connolly and L. Hirschman, A"
+    " Model-Theoretic Coreference Scoring Scheme, MUC-6, 1995.",
+    "Luo 2005": "X. Luo, On Coreference Resolution Performance Metrics, HLT-EMNLP 2005.",
+    "Luo et al. 2014": "X. Luo, S. Pradhan, M. Recasens and E. Hovy, An Extension of BLANC to System"
+    " Mentions, ACL 2014.",
+    "Moosavi and Strube 2016": "N. S. Moosavi and M. Strube, Which Coreference Evaluation Metric Do You"
+    " Trust? A Proposal for a Link-based Entity Aware Metric, ACL 2016.",
     "er-evaluation": "O. Binette, er-evaluation, a Python package for entity resolution.",
 }

@@ -1,0 +1,88 @@
+"""Cells as records, and how they are made from a cross tabulation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastbcubed.errors import ColumnError, WeightError, first_few
+
+__all__ = ["CELL", "SIDES", "add_up", "as_counts", "tabulate"]
+
+#: A cell: what its items share. Engines may give counts and codes 32 bits.
+CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])
+
+SIDES = ("true", "pred")
+#: Counts are 64-bit integers, with room for what rounding adds to this check.
+MOST_ITEMS = 2.0**63
+
+
+def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    """Return codes or counts as int64; raise ColumnError for what cannot be any."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ColumnError(f"{name} has to be a one-dimensional array of integers, not {array.dtype}")
+    if array.size and array.min() < 0:
+        wrong = array[array < 0]
+        raise ColumnError(
+            f"{wrong.size} of {array.size} values of {name} are negative ({first_few(wrong.tolist())})"
+        )
+    if name != "n" and array.size and array.max() > 16 * array.size + (1 << 20):
+        raise ColumnError(
+            f"the codes of {name} go up to {array.max()} for {array.size} cells; number the clusters from 0 up"
+        )
+    return array.astype(np.int64)
+
+
+def tabulate(
+    true: NDArray[np.int64],
+    pred: NDArray[np.int64],
+    n: NDArray[np.int64],
+    weight: NDArray[np.float64] | None,
+    *,
+    outer: bool,
+) -> tuple[np.ndarray, NDArray[np.int64], tuple[int, int]]:
+    """Return cell records, codes of the predicted clusters, and how many codes each side has."""
+    if weight is not None:
+        bad = ~((weight > 0) & (weight < np.inf)) & (n > 0) & ~((weight == 0) & outer)
+        if bad.any():
+            raise WeightError(
+                f"{bad.sum()} of {weight.size} weights are not positive and finite "
+                f"({first_few(weight[bad].tolist())})"
+            )
+    if n.sum(dtype=np.float64) >= MOST_ITEMS:
+        raise ColumnError(f"the cells hold {n.sum(dtype=np.float64):.3g} items, more than {MOST_ITEMS:.3g}")
+    keep = n > 0
+    true, pred, n = true[keep], pred[keep], n[keep]
+    order = np.lexsort((true, pred))
+    begins = np.ones(order.size, bool)
+    begins[1:] = (np.diff(true[order]) != 0) | (np.diff(pred[order]) != 0)
+    starts = np.flatnonzero(begins)
+    if not starts.size:
+        return np.empty(0, CELL), pred, (0, 0)
+    cells = np.empty(starts.size, CELL)
+    codes = {"true": true[order][starts], "pred": pred[order][starts]}
+    cells["true"] = codes["true"]
+    cells["n"] = np.add.reduceat(n[order], starts)
+    cells["weight"] = cells["n"]
+    if weight is not None:
+        ones = np.ones(order.size)
+        sums = add_up(np.cumsum(begins) - 1, starts.size, weight[keep][order], ones)
+        cells["weight"] = sums[0] + sums[1]
+    sizes = tuple(int(codes[side].max()) + 1 for side in SIDES)
+    own = cells["n"].astype(np.float64) if outer else np.ascontiguousarray(cells["weight"])
+    for side, mistaken, size in zip(SIDES, ("fn", "fp"), sizes, strict=True):
+        mass, rest = add_up(codes[side], size, own, np.ones(own.size))
+        cells[mistaken] = (mass[codes[side]] - own) + rest[codes[side]]
+    return cells, codes["pred"], (sizes[0], sizes[1])
+
+
+def add_up(
+    codes: NDArray[np.integer], size: int, values: NDArray[np.float64], factors: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Add values * factors by code; the sum of both arrays has twice the digits of a float."""
+    from fastbcubed.kernels.sums import add_by_code
+
+    totals, errors = np.zeros(size), np.zeros(size)
+    add_by_code(codes, values, factors, None, totals, errors)
+    return totals, errors

@@ -1,0 +1,51 @@
+"""Formal constraints on scores of clusterings: instances of them, and a checker for any score.
+
+`check_constraints` tries a score, named or your own, on every constraint; `table` does it for many
+scores. The functions named after a constraint make an instance of it: one truth and two predictions,
+of which the constraint calls the second better. `all_singletons`, `all_in_one`, `blocks` and `cheat`
+make predictions that know nothing of the items.
+"""
+
+from fastbcubed.constraints.baselines import (
+    PERFECT_WITHOUT_MATCH,
+    all_in_one,
+    all_singletons,
+    blocks,
+    cheat,
+)
+from fastbcubed.constraints.checker import CHECKS, ConstraintReport, Finding, check_constraints
+from fastbcubed.constraints.instances import (
+    AMIGO_TEST_CASES,
+    Instance,
+    completeness,
+    homogeneity,
+    perfect_match,
+    rag_bag,
+    size_versus_quantity,
+    unbalanced,
+)
+from fastbcubed.constraints.properties import Case
+from fastbcubed.constraints.table import ConstraintTable, table
+
+__all__ = [
+    "AMIGO_TEST_CASES",
+    "CHECKS",
+    "PERFECT_WITHOUT_MATCH",
+    "Case",
+    "ConstraintReport",
+    "ConstraintTable",
+    "Finding",
+    "Instance",
+    "all_in_one",
+    "all_singletons",
+    "blocks",
+    "cheat",
+    "check_constraints",
+    "completeness",
+    "homogeneity",
+    "perfect_match",
+    "rag_bag",
+    "size_versus_quantity",
+    "table",
+    "unbalanced",
+]

@@ -1,0 +1,322 @@
+"""Checks of a score, any score, against the formal constraints, and what came out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.constraints.instances import AMIGO_TEST_CASES, CONSTRAINTS, Instance
+from fastbcubed.constraints.notation import partitions
+from fastbcubed.constraints.properties import PROPERTIES, Case
+from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.metrics.labelings import as_contingency, compute
+from fastbcubed.metrics.registry import METRICS, resolve
+
+__all__ = ["CHECKS", "ConstraintReport", "Finding", "Verdict", "check_constraints"]
+
+Labels = NDArray[np.int64]
+Score = Callable[[Labels, Labels], float]
+Verdict = Literal["strict", "tie", "violated", "holds"]
+
+#: Everything that can be checked.
+CHECKS = (*CONSTRAINTS, *PROPERTIES)
+#: Sizes up to which every instance is tried bare and in Amigó's context; among up to two other items,
+#: in every way; and among random ones.
+SMALL, CROWDED, LARGE = 5, 3, 12
+#: A difference of scores that is a tie: above the errors of the logarithms in some.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What came out of one check.
+
+    Attributes
+    ----------
+    name : str
+        Name of the constraint or property.
+    verdict : {"strict", "tie", "violated", "holds"}
+        Of a constraint: "strict" if the better prediction scored better in every instance tried; "tie"
+        if it never scored worse, but in some no better; "violated" if it scored worse in some. Of a
+        property: "holds" if it held in every case tried, or "violated".
+    tried : int
+        How many instances were tried. None failing proves nothing about others.
+    smallest : Instance, Case or None
+        The smallest one found that ties or violates.
+    scores : tuple of float
+        Of an instance, the scores of the worse and the better prediction; of a case, the excess.
+    """
+
+    name: str
+    verdict: Verdict
+    tried: int
+    smallest: Instance | Case | None = None
+    scores: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        if self.smallest is None:
+            return f"{self.name}: {self.verdict} in all {self.tried} tried"
+        values = " to ".join(f"{value:.6g}" for value in self.scores)
+        what = "scored" if isinstance(self.smallest, Instance) else "by"
+        return f"{self.name}: {self.verdict}, as in {self.smallest}, {what} {values}"
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintReport(Mapping[str, Finding]):
+    """What came out of the checks of a score: a mapping from the name of each to its `Finding`.
+
+    Attributes
+    ----------
+    score : str
+        Name of the score.
+    greater_is_better : bool
+        The direction it was checked in.
+    findings : dict of str to Finding
+        By constraint and property.
+    test_cases : str
+        What the score says of the four examples of Amigó et al., one letter each: Y if it prefers the
+        better, = if it sees no difference, n if it prefers the worse.
+    """
+
+    score: str
+    greater_is_better: bool
+    findings: dict[str, Finding]
+    test_cases: str
+
+    def __getitem__(self, name: str) -> Finding:
+        return self.findings[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __repr__(self) -> str:
+        better = "higher" if self.greater_is_better else "lower"
+        lines = [f"{self.score} ({better} is better); examples of Amigó et al.: {self.test_cases}"]
+        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings.values())])
+
+
+def check_constraints(
+    score: str | Callable[[Any, Any], float],
+    *,
+    checks: Iterable[str] | None = None,
+    greater_is_better: bool | None = None,
+    n_random: int = 50,
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+) -> ConstraintReport:
+    """Check a score against the formal constraints.
+
+    Every check runs over small instances, bare and in the context of Amigó et al. (2009), or over all
+    clusterings of a few items, and then over random ones. A verdict speaks of the instances tried and
+    of no others: the counterexample of a "violated" is proof, a "strict" is not.
+
+    Parameters
+    ----------
+    score : str or callable
+        Name of a score, or any function of two labelings, truth first, that returns a number. It is
+        called with int64 arrays.
+    checks : iterable of str, optional
+        Names among `CHECKS`; all when absent.
+    greater_is_better : bool, optional
+        Direction of a function; True when absent. The direction of a named score is known.
+    n_random : int
+        Random instances of each check.
+    seed : int
+        Seed of the random instances: equal seeds, equal instances.
+    tolerance : float
+        A difference of no more than this, relative to the scores where they are above 1, is a tie.
+
+    Returns
+    -------
+    ConstraintReport
+
+    Raises
+    ------
+    MetricError
+        If there is no score of that name, it has no direction, or a score is NaN.
+    OptionError
+        If a check is unknown, or `greater_is_better` comes with a name.
+
+    Notes
+    -----
+    The constraints are those of E. Amigó, J. Gonzalo, J. Artiles and F. Verdejo, A comparison of
+    extrinsic clustering evaluation metrics based on formal constraints, Information Retrieval 12,
+    2009, and of J. G. Moreno and G. Dias, Adapted B-CUBED Metrics to Unbalanced Datasets, SIGIR 2015.
+
+    Examples
+    --------
+    >>> report = check_constraints("bcubed_f1", checks=["homogeneity", "rag_bag"])
+    >>> report["homogeneity"].verdict, report["rag_bag"].verdict
+    ('strict', 'strict')
+    >>> def purity(labels_true, labels_pred):
+    ...     best = [np.bincount(labels_true[labels_pred == k]).max() for k in set(labels_pred)]
+    ...     return sum(best) / len(labels_true)
+    >>> print(check_constraints(purity, checks=["perfect_match"])["perfect_match"])
+    perfect_match: tie, as in truth ab; worse a|b; better ab, scored 1 to 1
+    """
+    names = list(CHECKS if checks is None else checks)
+    if unknown := [name for name in names if name not in CHECKS]:
+        raise OptionError(f"There is no check {unknown[0]!r}. There are {', '.join(CHECKS)}.")
+    if isinstance(score, str):
+        if greater_is_better is not None:
+            raise OptionError(f"The direction of {score} is known; leave greater_is_better out.")
+        title, greater_is_better = score, direction(score) > 0
+        function = named([score])(score)
+    else:
+        title = getattr(score, "__name__", "score")
+        greater_is_better, function = greater_is_better is not False, score
+    return check(title, function, greater_is_better, to_try(names, n_random, seed), tolerance)
+
+
+def to_try(names: Iterable[str], n_random: int, seed: int) -> dict[str, list[Any]]:
+    """Return the instances and cases of each check; they depend on the seed and the check alone."""
+    tried: dict[str, list[Any]] = {}
+    for name in names:
+        rng = np.random.default_rng([seed, CHECKS.index(name)])
+        if name in PROPERTIES:
+            tried[name] = list(PROPERTIES[name].cases(n_random, rng))
+        else:
+            tried[name] = list(instances(name, n_random, rng))
+    return tried
+
+
+def check(
+    title: str,
+    score: Callable[[Any, Any], float],
+    greater_is_better: bool,
+    tried: Mapping[str, list[Any]],
+    tolerance: float,
+) -> ConstraintReport:
+    """Check a function under a title, on what `to_try` gives."""
+    trial = _Trial(score, 1 if greater_is_better else -1, tolerance)
+    findings = {
+        name: (trial.of_property if name in PROPERTIES else trial.of_constraint)(name, cases)
+        for name, cases in tried.items()
+    }
+    marks = {1: "Y", 0: "=", -1: "n"}
+    test_cases = "".join(marks[trial.compare(case)] for case in AMIGO_TEST_CASES.values())
+    return ConstraintReport(title, greater_is_better, findings, test_cases)
+
+
+def named(names: Iterable[str]) -> Callable[[str], Score]:
+    """Return a way from each name to that score as a function of two labelings.
+
+    The functions remember: all scores of two labelings are computed when the first of them is asked for.
+    """
+    metrics = [METRICS[name] for name in names]
+    known: dict[tuple[bytes, bytes], dict[str, float]] = {}
+
+    def function(name: str) -> Score:
+        def score(labels_true: Labels, labels_pred: Labels) -> float:
+            key = labels_true.tobytes(), labels_pred.tobytes()
+            if key not in known:
+                values = compute(as_contingency(labels_true, labels_pred, None, None), metrics)
+                known[key] = {metric.name: value for metric, value in zip(metrics, values, strict=True)}
+            return known[key][name]
+
+        return score
+
+    return function
+
+
+def direction(name: str) -> int:
+    """Return 1 if more of a score is better, -1 if less is; raise if it is unknown or neither is."""
+    if name not in METRICS:
+        resolve([name])  # raises, with a suggestion, for all but families
+        raise MetricError(f"{name} is a family; name one of its scores.")
+    if METRICS[name].best == "neither":
+        raise MetricError(f"{name} says nothing of better and worse, so no constraint applies to it.")
+    return 1 if METRICS[name].best == "higher" else -1
+
+
+def instances(name: str, n_random: int, rng: np.random.Generator) -> Iterator[Instance]:
+    """Yield instances of a constraint: small ones first, then random ones, from small to large."""
+    constraint = CONSTRAINTS[name]
+    if constraint.whole:
+        yield from _of_all_clusterings(name)
+        for n in sorted(rng.integers(5, 13, size=n_random)):
+            elsewhere = constraint.anything(n, rng)
+            if constraint.admits(elsewhere):
+                yield constraint.build((), elsewhere)
+        return
+    for context in ("bare", "amigo"):
+        for sizes in constraint.sizes_up_to(SMALL):
+            yield constraint.instance(sizes, context)
+    for sizes in constraint.sizes_up_to(CROWDED):
+        yield from (constraint.build(sizes, each) for each in constraint.contexts_up_to(2) if len(each))
+    for n in sorted(rng.integers(1, 13, size=n_random)):
+        sizes = constraint.random_sizes(LARGE, rng)
+        yield constraint.build(sizes, constraint.anything(n, rng))
+
+
+def _of_all_clusterings(name: str) -> Iterator[Instance]:
+    """Yield every two clusterings of up to four items that differ."""
+    for n in range(2, 5):
+        for true in partitions(n):
+            for pred in partitions(n):
+                if not np.array_equal(true, pred):
+                    yield CONSTRAINTS[name].build((), np.column_stack([true, pred]))
+
+
+class _Trial:
+    """A score on trial: its direction and what counts as a tie."""
+
+    def __init__(self, score: Callable[[Any, Any], float], sign: int, tolerance: float) -> None:
+        self._score, self._sign, self._tolerance = score, sign, tolerance
+
+    def of(self, labels_true: Labels, labels_pred: Labels) -> float:
+        value = float(self._score(labels_true, labels_pred))
+        if np.isnan(value):
+            raise MetricError(
+                f"The score of prediction {labels_pred.tolist()} against truth {labels_true.tolist()}"
+                " is NaN. Give it a value there, and try again."
+            )
+        return value
+
+    def compare(self, instance: Instance) -> int:
+        """Return 1 if the better prediction scores better, 0 for a tie, -1 if it scores worse."""
+        worse, better = self.scores(instance)
+        gain = self._sign * (better - worse)
+        room = self._tolerance * max(1.0, abs(worse), abs(better))
+        return 0 if abs(gain) <= room or worse == better else int(np.sign(gain))
+
+    def scores(self, instance: Instance) -> tuple[float, float]:
+        return self.of(instance.truth, instance.worse), self.of(instance.truth, instance.better)
+
+    def of_constraint(self, name: str, tried: list[Instance]) -> Finding:
+        smallest: dict[int, Instance] = {}
+        for instance in tried:
+            outcome = self.compare(instance)
+            if outcome not in smallest or instance.n_items < smallest[outcome].n_items:
+                smallest[outcome] = instance
+        worst = min(smallest)
+        if worst == 1:
+            return Finding(name, "strict", len(tried))
+        found = shrink(smallest[worst], lambda each: self.compare(each) == worst)
+        verdict: Verdict = "tie" if worst == 0 else "violated"
+        return Finding(name, verdict, len(tried), found, self.scores(found))
+
+    def gap(self, case: Case) -> float:
+        return PROPERTIES[case.of].gap(self.of, self._sign, *case.groups)
+
+    def of_property(self, name: str, tried: list[Case]) -> Finding:
+        missed = [case for case in tried if self.gap(case) > self._tolerance]
+        if not missed:
+            return Finding(name, "holds", len(tried))
+        smallest = min(missed, key=lambda case: case.n_items)
+        found = shrink(smallest, lambda each: self.gap(each) > self._tolerance)
+        return Finding(name, "violated", len(tried), found, (self.gap(found),))
+
+
+def shrink(found: Any, still: Callable[[Any], bool]) -> Any:
+    """Return the smallest instance that a greedy walk by single steps reaches, `still` being true."""
+    while (less := next(filter(still, found.smaller()), None)) is not None:
+        found = less
+    return found

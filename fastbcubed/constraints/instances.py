@@ -1,0 +1,371 @@
+"""Formal constraints as pairs of predictions of one truth, the second of which must score better.
+
+The first four are those of Amigó et al. (2009), the fifth is Moreno and Dias's (2015), the sixth says
+that only a perfect prediction scores best. Each is built bare, or within a context of other items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastbcubed.constraints.notation import as_text, labels_of, partitions, same_clustering
+from fastbcubed.errors import OptionError
+
+__all__ = [
+    "AMIGO_TEST_CASES",
+    "CONSTRAINTS",
+    "Constraint",
+    "Context",
+    "Instance",
+    "completeness",
+    "homogeneity",
+    "perfect_match",
+    "rag_bag",
+    "size_versus_quantity",
+    "unbalanced",
+]
+
+Labels = NDArray[np.int64]
+Context = Literal["bare", "amigo", "random"]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Two predictions of one truth, of which a constraint calls the first worse.
+
+    Attributes
+    ----------
+    constraint : str
+        Name of the constraint.
+    truth, worse, better : ndarray of int64 (n_items,)
+        Cluster labels, none negative; those of the items elsewhere come last.
+    sizes : tuple of int
+        What the constraint is about: sizes of its clusters.
+    elsewhere : ndarray of int64 (n_elsewhere, 2)
+        What the items elsewhere were built from: negative labels, but those of classes that go on there.
+    """
+
+    constraint: str
+    truth: Labels
+    worse: Labels
+    better: Labels
+    sizes: tuple[int, ...] = ()
+    elsewhere: Labels = field(default_factory=lambda: np.empty((0, 2), np.int64))
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.truth.size
+
+    def smaller(self) -> Iterator[Instance]:
+        """Yield the instances that are smaller by one step: a size less one, or an item less elsewhere."""
+        constraint = CONSTRAINTS[self.constraint]
+        for at, size in enumerate(self.sizes):
+            if size > constraint.least[at]:
+                sizes = (*self.sizes[:at], size - 1, *self.sizes[at + 1 :])
+                yield constraint.build(sizes, self.elsewhere)
+        for row in range(len(self.elsewhere)):
+            rest = np.delete(self.elsewhere, row, axis=0)
+            if constraint.admits(rest):
+                yield constraint.build(self.sizes, rest)
+
+    def __str__(self) -> str:
+        sides = (("truth", self.truth), ("worse", self.worse), ("better", self.better))
+        return "; ".join(f"{name} {as_text(labels)}" for name, labels in sides)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A constraint: what it says, and how its instances are made."""
+
+    name: str
+    statement: str
+    least: tuple[int, ...]  # the sizes with which checks begin
+    parts: Callable[..., tuple[ArrayLike, ...]]  # truth, worse and better of given sizes
+    continued: int = 0  # the first so many classes may have items elsewhere
+    whole: bool = False  # there is no part of its own: the items elsewhere are all
+
+    def build(self, sizes: Sequence[int], elsewhere: Labels) -> Instance:
+        """Return the instance of these sizes among these items elsewhere."""
+        true, pred = elsewhere.T
+        others = true, pred, true if self.whole else pred
+        parts = zip(self.parts(*sizes), others, strict=True)
+        whole = [np.concatenate([np.asarray(part, np.int64), rest]) for part, rest in parts]
+        truth, worse, better = (labels - labels.min(initial=0) for labels in whole)
+        return Instance(self.name, truth, worse, better, tuple(sizes), elsewhere)
+
+    def admits(self, elsewhere: Labels) -> bool:
+        """Return whether these items elsewhere leave the constraint something to say."""
+        return not self.whole or not same_clustering(*elsewhere.T)
+
+    def instance(
+        self, sizes: Sequence[int], context: Context = "bare", n_elsewhere: int = 0, seed: int = 0
+    ) -> Instance:
+        """Return an instance of these sizes in a context.
+
+        Raises
+        ------
+        OptionError
+            If a size is too small, or there is no such context.
+        """
+        if min(sizes) < 1:
+            raise OptionError(f"The sizes of an instance of {self.name} must be 1 or more, not {min(sizes)}.")
+        if context == "bare":
+            return self.build(sizes, np.empty((0, 2), np.int64))
+        if context == "amigo":
+            return self.build(sizes, self._pure_and_noise(sum(sizes)))
+        if context == "random":
+            return self.build(sizes, self.anything(n_elsewhere, np.random.default_rng(seed)))
+        raise OptionError(f'context is "bare", "amigo" or "random", not {context!r}.')
+
+    def sizes_up_to(self, most: int) -> Iterator[tuple[int, ...]]:
+        """Yield all sizes of no more than this."""
+        yield from product(*(range(least, most + 1) for least in self.least))
+
+    def contexts_up_to(self, most: int) -> Iterator[Labels]:
+        """Yield every way in which up to so many items can be elsewhere."""
+        for n in range(most + 1):
+            for true in partitions(n, self.continued):
+                for pred in partitions(n):
+                    classes = np.where(true < self.continued, true, self.continued - 1 - true)
+                    yield np.column_stack([classes, -1 - pred])
+
+    def random_sizes(self, most: int, rng: np.random.Generator) -> tuple[int, ...]:
+        """Return sizes of no more than this."""
+        return tuple(int(rng.integers(least, most + 1)) for least in self.least)
+
+    def _pure_and_noise(self, n: int) -> Labels:
+        """Return a pure cluster larger than all parts, of their class if it may continue; and noise."""
+        pure = 0 if self.continued else -1
+        return np.array([(pure, -1)] * (n + 1) + [(-2 - k, -2) for k in range(3)], np.int64)
+
+    def anything(self, n: int, rng: np.random.Generator) -> Labels:
+        """Return n items in any classes, continued ones included, and any predicted clusters."""
+        classes, clusters = rng.integers(1, max(1, n) + 1, size=2)
+        true = rng.integers(-classes, self.continued, size=n)
+        return np.column_stack([true, -rng.integers(1, clusters + 1, size=n)]).astype(np.int64)
+
+
+def _homogeneity(first: int, second: int) -> tuple[ArrayLike, ...]:
+    truth = np.repeat([0, 1], [first, second])
+    return truth, np.zeros_like(truth), truth
+
+
+def _completeness(first: int, second: int) -> tuple[ArrayLike, ...]:
+    worse = np.repeat([0, 1], [first, second])
+    return np.zeros_like(worse), worse, np.zeros_like(worse)
+
+
+def _rag_bag(n: int) -> tuple[ArrayLike, ...]:
+    truth = [*[0] * n, *range(1, n + 1), n + 1]
+    clean, noisy = [0] * n, [1] * n
+    return truth, [*clean, *noisy, 0], [*clean, *noisy, 1]
+
+
+def _size_versus_quantity(n: int) -> tuple[ArrayLike, ...]:
+    pairs = np.repeat(np.arange(1, n + 1), 2)
+    large = np.zeros(n + 1, np.int64)
+    cut_off = np.repeat([0, n + 1], [n, 1])
+    return tuple(map(np.concatenate, ([large, pairs], [large, np.arange(1, 2 * n + 1)], [cut_off, pairs])))
+
+
+def _unbalanced(small: int, more: int) -> tuple[ArrayLike, ...]:
+    large = small + more
+    truth = np.repeat([0, 1], [large, small])
+    from_small, from_large = truth.copy(), truth.copy()
+    from_small[large] = 0
+    from_large[large - 1] = 1
+    return truth, from_small, from_large
+
+
+#: Every constraint by name, in the order of the papers.
+CONSTRAINTS = {
+    constraint.name: constraint
+    for constraint in (
+        Constraint(
+            "homogeneity",
+            "a cluster of two classes is worse than its two pure parts",
+            (1, 1),
+            _homogeneity,
+            continued=2,
+        ),
+        Constraint(
+            "completeness",
+            "two pure clusters of one class are worse than both as one",
+            (1, 1),
+            _completeness,
+            continued=1,
+        ),
+        Constraint(
+            "rag_bag",
+            "an odd item is worse in a clean cluster than in one where no two items belong together",
+            (2,),
+            _rag_bag,
+        ),
+        Constraint(
+            "size_versus_quantity",
+            "n classes of two cut apart are worse than a class of n + 1 that loses one item",
+            (2,),
+            _size_versus_quantity,
+        ),
+        Constraint(
+            "unbalanced",
+            "an item of a small class in a large one's cluster is worse than the converse",
+            (2, 1),  # the small class, and by how much the other is larger
+            _unbalanced,
+        ),
+        Constraint(
+            "perfect_match",
+            "every prediction but the truth is worse than the truth",
+            (),
+            lambda: ([], [], []),
+            whole=True,
+        ),
+    )
+}
+
+
+def homogeneity(
+    first: int = 3, second: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
+) -> Instance:
+    """Make a cluster of exactly two classes, and the same cut into its pure parts.
+
+    Parameters
+    ----------
+    first, second : int
+        Items of the two classes in the cluster.
+    context : {"bare", "amigo", "random"}
+        What else there is: nothing; a larger pure cluster of the first class, and a noise cluster, as
+        in Amigó et al.; or any items, in any classes and clusters.
+    n_elsewhere : int
+        Items of a random context.
+    seed : int
+        Seed of a random context.
+
+    Returns
+    -------
+    Instance
+
+    Raises
+    ------
+    OptionError
+        If a size is too small, or there is no such context.
+
+    Examples
+    --------
+    >>> print(homogeneity(2, 1))
+    truth ab|c; worse abc; better ab|c
+    """
+    return CONSTRAINTS["homogeneity"].instance((first, second), context, n_elsewhere, seed)
+
+
+def completeness(
+    first: int = 3, second: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
+) -> Instance:
+    """Make two pure clusters of one class, and the same merged.
+
+    Parameters and errors are those of `homogeneity`; in Amigó's context the class has a third cluster
+    larger than the two.
+
+    Examples
+    --------
+    >>> print(completeness(2, 1, context="amigo"))
+    truth abcdefg|h|i|j; worse ab|c|defg|hij; better abc|defg|hij
+    """
+    return CONSTRAINTS["completeness"].instance((first, second), context, n_elsewhere, seed)
+
+
+def rag_bag(n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0) -> Instance:
+    """Make an odd item that joins n items of one class, or n items of a class each.
+
+    For n = 1 the two predictions do the same harm; the checks begin with n = 2. The classes are whole: none has
+    items elsewhere. Other parameters and errors are those of `homogeneity`.
+
+    Examples
+    --------
+    >>> print(rag_bag(2))
+    truth ab|c|d|e; worse abe|cd; better ab|cde
+    """
+    return CONSTRAINTS["rag_bag"].instance((n,), context, n_elsewhere, seed)
+
+
+def size_versus_quantity(
+    n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
+) -> Instance:
+    """Make n classes of two cut apart, and in their place a class of n + 1 that loses one item.
+
+    For n = 1 the two predictions do the same harm; the checks begin with n = 2. The classes are whole: none has
+    items elsewhere. Other parameters and errors are those of `homogeneity`.
+
+    Examples
+    --------
+    >>> print(size_versus_quantity(2))
+    truth abc|de|fg; worse abc|d|e|f|g; better ab|c|de|fg
+    """
+    return CONSTRAINTS["size_versus_quantity"].instance((n,), context, n_elsewhere, seed)
+
+
+def unbalanced(
+    large: int = 10, small: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
+) -> Instance:
+    """Make an item of a small class that lands in a large one's cluster, and the converse.
+
+    Few scores of items order the two so; Moreno and Dias adapted BCubed to it. The classes are whole.
+    Other parameters and errors are those of `homogeneity`.
+
+    Examples
+    --------
+    >>> print(unbalanced(4, 2))
+    truth abcd|ef; worse abcde|f; better abc|def
+    """
+    if large <= small:
+        raise OptionError(f"The large class of {large} items must be larger than the small one of {small}.")
+    return CONSTRAINTS["unbalanced"].instance((small, large - small), context, n_elsewhere, seed)
+
+
+def perfect_match(n: int = 8, *, seed: int = 0) -> Instance:
+    """Make a random truth and a random prediction that differs from it; the truth itself is better.
+
+    Parameters
+    ----------
+    n : int
+        Items, two or more.
+    seed : int
+        Seed of both.
+
+    Raises
+    ------
+    OptionError
+        If there are fewer than two items.
+
+    Examples
+    --------
+    >>> print(perfect_match(4, seed=1))
+    truth acd|b; worse ab|cd; better acd|b
+    """
+    if n < 2:
+        raise OptionError(f"Fewer than two items have one clustering only, but n is {n}.")
+    constraint, rng = CONSTRAINTS["perfect_match"], np.random.default_rng(seed)
+    while True:
+        elsewhere = constraint.anything(n, rng)
+        if constraint.admits(elsewhere):
+            return constraint.build((), elsewhere)
+
+
+#: The examples of Amigó et al., one for each of their constraints: the third and fourth follow their
+#: definitions, the first two were read off their figure 11.
+AMIGO_TEST_CASES = {
+    name: Instance(name, labels_of(truth), labels_of(worse), labels_of(better))
+    for name, truth, worse, better in (
+        ("homogeneity", "abcde|fgilmn|h|j|k", "abcd|efg|hijklmn", "abcd|e|fg|hijklmn"),
+        ("completeness", "abcdefg|h|ilmn|j|k", "abcd|e|fg|hijklmn", "abcd|efg|hijklmn"),
+        ("rag_bag", "a|b|c|d|e|fghi", "abcd|efghi", "abcde|fghi"),
+        ("size_versus_quantity", "abcde|fg|hi|jk|lm", "abcde|f|g|h|i|j|k|l|m", "abcd|e|fg|hi|jk|lm"),
+    )
+}

@@ -1,0 +1,139 @@
+"""Synthetic clusterings, item by item: a shuffle that is computed, not stored, and hashed names.
+
+All is a pure function of an item's position and of keys, so that any block of rows can be made alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.jit import kernel
+
+__all__ = ["hash_codes", "permute", "permute_back", "place_items", "write_names"]
+
+WORD = np.uint64
+ZERO, ONE, FOUR, FIFTEEN, HALF = (np.uint64(v) for v in (0, 1, 4, 15, 32))
+ROUNDS = 4  # of the shuffle; one word of its key each
+
+
+@kernel
+def mix(x):
+    """Hash a word to a word, one to one (the finalizer of SplitMix64)."""
+    x = (x ^ (x >> WORD(30))) * WORD(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> WORD(27))) * WORD(0x94D049BB133111EB)
+    return x ^ (x >> WORD(31))
+
+
+@kernel
+def choose(x, key, n):
+    """Hash `x` to a number below `n`, which is at most 2**32."""
+    x = (x ^ key) * WORD(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> HALF)) * WORD(0x94D049BB133111EB)
+    return ((x >> HALF) * n) >> HALF
+
+
+@kernel
+def permute(x, n, side, key):
+    """Return where a shuffle of `range(n)` puts `x`. Words and shape (4,) -> word.
+
+    A Feistel network: `x` is row and column of a table of `side` columns, the first whose square holds
+    `n`; by turns, one is moved around by a hash of the other. What falls outside goes round again.
+    """
+    rows = (n + side - ONE) // side
+    while True:
+        row = x // side
+        column = x - row * side
+        for turn in range(0, ROUNDS, 2):
+            column += choose(row, key[turn], side)
+            column -= side if column >= side else ZERO
+            row += choose(column, key[turn + 1], rows)
+            row -= rows if row >= rows else ZERO
+        x = row * side + column
+        if x < n:
+            return x
+
+
+@kernel
+def permute_back(x, n, side, key):
+    """Undo `permute`. Words and shape (4,) -> word."""
+    rows = (n + side - ONE) // side
+    while True:
+        row = x // side
+        column = x - row * side
+        for turn in range(ROUNDS - 2, -1, -2):
+            row += rows - choose(column, key[turn + 1], rows)
+            row -= rows if row >= rows else ZERO
+            column += side - choose(row, key[turn], side)
+            column -= side if column >= side else ZERO
+        x = row * side + column
+        if x < n:
+            return x
+
+
+@kernel
+def place_items(start, figures, guide, runs, keys, item, true, pred):
+    """Find the item of each row, from row `start` on, its true and its predicted cluster.
+
+    Parameters
+    ----------
+    start : int
+        The first row.
+    figures : array of uint64, shape (11,)
+        In this order: items, and the side of their table; clusters; how many of them may change, and
+        the side of their table; how many of these are merged; the first that may be split, how many
+        may be, the side of their table, how many are; the bits that the guide leaves out.
+    guide : array of int32
+        The first run that may hold an item, by its upper bits.
+    runs : array of uint64, shape (n_runs + 1, 3)
+        Clusters of one size: first item, first cluster, size. The last one only closes the table.
+    keys : array of uint64, shape (4, 4)
+        For the order of rows, for merging, for splitting, and for the share that is split off.
+    item, true, pred : arrays of uint64, shape (n,)
+        Outputs.
+    """
+    n_items, items_side, n_clusters = figures[0], figures[1], figures[2]
+    n_free, free_side, n_merged = figures[3], figures[4], figures[5]
+    first_large, n_large, large_side, n_split = figures[6], figures[7], figures[8], figures[9]
+    bits = figures[10]
+    order, merging, splitting, moving = keys[0], keys[1], keys[2], keys[3, 0]
+    for i in range(item.size):  # a loop of its own: several items are then under way at once
+        item[i] = permute(WORD(start + i), n_items, items_side, order)
+    for i in range(item.size):
+        at = item[i]
+        run = guide[at >> bits]
+        while at >= runs[run + 1, 0]:
+            run += 1
+        size = runs[run, 2]
+        inside = at - runs[run, 0]
+        nth = inside // size
+        cluster = runs[run, 1] + nth
+        label = cluster
+        if cluster < n_free:
+            drawn = permute(cluster, n_free, free_side, merging)
+            if drawn < n_merged:
+                label = permute_back(drawn + n_merged, n_free, free_side, merging)
+            if cluster >= first_large:
+                drawn = permute(cluster - first_large, n_large, large_side, splitting)
+                if drawn < n_split and inside - nth * size <= choose(cluster, moving, size - ONE):
+                    label = n_clusters + drawn
+        true[i] = cluster
+        pred[i] = label
+
+
+@kernel
+def hash_codes(codes, first, key, out):
+    """Hash `first + code` to 64 bits, one to one for a key. Shapes: (n,), (), (), (n,)."""
+    for i in range(codes.size):
+        out[i] = mix((codes[i] + first) ^ key)
+
+
+@kernel
+def write_names(words, letter, text):
+    """Write words as a letter and 16 hexadecimal digits. Shapes: (n,), (), (17 n,)."""
+    for i in range(words.size):
+        word = words[i]
+        text[17 * i] = letter
+        for position in range(16, 0, -1):
+            digit = word & FIFTEEN
+            text[17 * i + position] = np.uint8(digit + WORD(48) if digit < WORD(10) else digit + WORD(87))
+            word >>= FOUR

@@ -1,0 +1,220 @@
+"""Worked values of the classical scores: literals of METRICS.md, of the papers, or worked by hand.
+
+The twins and the library are both held against them. A float is a printed value, to be met to the
+digits printed (seven at most); a fraction or an integer is exact.
+"""
+
+import math
+from fractions import Fraction as Fr
+
+PAIRS = (
+    "pair_tp pair_fp pair_fn pair_tn pair_precision pair_recall pair_f1 rand adjusted_rand pair_jaccard "
+    "pair_fowlkes_mallows mirkin"
+).split()
+MATCHING = (
+    "purity inverse_purity purity_f1 class_f1 cluster_precision cluster_recall cluster_f1 "
+    "closest_cluster_precision closest_cluster_recall closest_cluster_f1 talburt_wang k_measure "
+    "split_join matching_accuracy"
+).split()
+ENTROPY = (
+    "cluster_entropy class_entropy mutual_info expected_mutual_info variation_of_information homogeneity "
+    "completeness v_measure nmi ami dom_q0 dom_q2"
+).split()
+EDIT = ["pantel_lin_distance", "pantel_lin", "merge_distance", "basic_merge_distance"]
+COREFERENCE = [
+    f"{stem}_{figure}"
+    for stem in ("muc", "ceaf_m", "ceaf_e", "blanc", "lea", "coref_bcubed")
+    for figure in ("precision", "recall", "f1")
+]
+ALL_FAMILIES = [*PAIRS, *MATCHING, *ENTROPY, *EDIT, *COREFERENCE]
+
+
+def from_lists(*sides):
+    """Return each side, a list of clusters that are iterables of items, as a dict item -> cluster."""
+    return tuple({e: number for number, cluster in enumerate(side) for e in cluster} for side in sides)
+
+
+def three(stem, precision, recall, f1):
+    return {f"{stem}_precision": precision, f"{stem}_recall": recall, f"{stem}_f1": f1}
+
+
+# -- METRICS 14: the table with rows (5,1,0), (1,4,1), (2,0,3); VS Figure 2 with weights 1, 2, 3 ----
+
+E17 = from_lists(
+    ["abcdef", "ghijkl", "mnopq"],
+    ["abcde" + "g" + "mn", "f" + "hijk", "l" + "opq"],
+)
+E17_SCORES = {
+    **{"pair_tp": 20, "pair_fp": 24, "pair_fn": 20, "pair_tn": 72, "mirkin": 88},
+    **three("pair", Fr(5, 11), Fr(1, 2), Fr(10, 21)),
+    **{"rand": Fr(23, 34), "adjusted_rand": Fr(60, 247), "pair_jaccard": Fr(5, 16)},
+    "pair_fowlkes_mallows": 0.4767313,
+    **{"purity": Fr(12, 17), "inverse_purity": Fr(12, 17), "purity_f1": Fr(12, 17)},
+    "class_f1": Fr(2768, 3927),
+    **three("cluster", 0, 0, 0),
+    **three("closest_cluster", Fr(205, 378), Fr(205, 378), Fr(205, 378)),
+    **{"talburt_wang": Fr(3, 7), "k_measure": 0.5759201, "split_join": 10},
+    "matching_accuracy": Fr(12, 17),
+    **{"cluster_entropy": 1.0144184, "class_entropy": 0.9567449, "mutual_info": 0.5654450},
+    "variation_of_information": 1.9711632,
+    **{"homogeneity": 0.3579075, "completeness": 0.3714681, "v_measure": 0.3645618, "nmi": 0.364562},
+    **{"ami": 0.260181, "dom_q0": 1.8256573, "dom_q2": 0.4513130},
+    **{"pantel_lin_distance": 5, "pantel_lin": Fr(9, 14)},
+    **{"merge_distance": 8, "basic_merge_distance": 8},
+    **three("muc", Fr(5, 7), Fr(5, 7), Fr(5, 7)),
+    **three("ceaf_m", Fr(12, 17), Fr(12, 17), Fr(12, 17)),
+    **three("ceaf_e", Fr(487, 693), Fr(487, 693), Fr(487, 693)),
+    **three("blanc", Fr(313, 506), Fr(5, 8), Fr(613, 987)),
+    **three("lea", Fr(57, 119), Fr(42, 85), Fr(1596, 3281)),  # ELM's, as no item is alone
+    **three("coref_bcubed", Fr(193, 340), Fr(149, 255), Fr(57514, 99875)),
+}
+
+W3 = from_lists([[1, 2], [3]], [[1, 3], [2]])
+WEIGHTS = {1: 1, 2: 2, 3: 3}
+W3_SCORES = {  # with weights
+    # pairs: 12 weighs 2, together in the truth; 13 weighs 3, in the prediction; 23 weighs 6, apart
+    **{"pair_tp": 0, "pair_fp": 3, "pair_fn": 2, "pair_tn": 6, "mirkin": 10},
+    **three("pair", 0, 0, 0),
+    **{"rand": Fr(6, 11), "adjusted_rand": Fr(-12, 43), "pair_jaccard": 0, "pair_fowlkes_mallows": 0},
+    **{"purity": Fr(5, 6), "inverse_purity": Fr(5, 6), "purity_f1": Fr(5, 6), "class_f1": Fr(29, 35)},
+    **three("closest_cluster", Fr(17, 24), Fr(17, 24), Fr(17, 24)),
+    "k_measure": math.sqrt(3 / 4 * 7 / 9),
+    "split_join": 2,
+    "matching_accuracy": Fr(5, 6),  # {1, 2} with {2}, {3} with {1, 3}: 2 + 3 of 6
+    **{"cluster_entropy": 0.540852, "class_entropy": 0.459148, "variation_of_information": Fr(1)},
+    **{"homogeneity": 0.459148, "completeness": Fr(1, 2), "v_measure": 0.478704},
+}
+W3_COUNTS = {  # without weights
+    "adjusted_rand": Fr(-1, 2),  # METRICS 6
+    **{"ami": Fr(-1, 2), "dom_q0": 1.528321, "dom_q2": 0.563791},
+    **three("cluster", 0, 0, 0),
+    "talburt_wang": Fr(2, 3),
+    **{"pantel_lin_distance": 1, "pantel_lin": 0, "basic_merge_distance": 2, "merge_distance": 2},
+    **three("muc", 0, 0, 0),
+    **three("ceaf_m", Fr(2, 3), Fr(2, 3), Fr(2, 3)),
+    **three("ceaf_e", Fr(2, 3), Fr(2, 3), Fr(2, 3)),
+    **three("blanc", Fr(1, 4), Fr(1, 4), Fr(1, 4)),
+    **three("lea", 0, 0, 0),
+}
+
+# -- METRICS 6 to 10 and 16.5: other examples -------------------------------------------------------
+
+E8_EXACT = from_lists([[1, 2, 3], [4, 5], [6, 7], [8]], [[1, 2], [3, 5], [4], [6, 7], [8]])
+SIX = from_lists(["abc", "def"], ["ab", "cd", "ef"])
+
+EXAMPLES = {
+    "six items": (
+        SIX,
+        {
+            **{"adjusted_rand": Fr(8, 33), "rand": Fr(2, 3), "pair_fowlkes_mallows": 0.471405},
+            **{"v_measure": 0.5158037, "ami": 0.298792},
+        },
+    ),
+    "exact clusters": (E8_EXACT, three("cluster", Fr(2, 5), Fr(1, 2), Fr(4, 9))),
+    # the pairs as classes, the triples as clusters: C(3 + 2, 2) = 10 twice, C(2 + 2, 2) = 6 three times
+    "Dom's scores": (
+        SIX[::-1],
+        {"cluster_entropy": 0.918296, "dom_q0": 2.025605, "dom_q2": math.log2(6) / 2 / 2.0256050},
+    ),
+    "the worst for merging": (from_lists(["ab", "cd"], ["ac", "bd"]), {"basic_merge_distance": 4}),
+}
+
+DEGENERATE = {
+    "one item": (
+        from_lists(["a"], ["a"]),
+        {
+            **three("pair", 1, 1, 1),
+            **{"rand": 1, "adjusted_rand": 1, "pair_jaccard": 1, "pair_fowlkes_mallows": 1, "mirkin": 0},
+            **{"homogeneity": 1, "completeness": 1, "v_measure": 1, "nmi": 1, "ami": 1},
+            **{"dom_q0": 0, "dom_q2": 1, "pantel_lin": 1, "talburt_wang": 1, "split_join": 0},
+            **three("muc", 0, 0, 0),  # no link in the key: 0/0 is 0
+            **three("blanc", 0, 0, 0),  # neither kind of link
+            **three("lea", 1, 1, 1),
+            **three("ceaf_e", 1, 1, 1),
+        },
+    ),
+    "singletons on both sides": (
+        from_lists("abc", "abc"),
+        {
+            **three("pair", 1, 1, 1),
+            **{"rand": 1, "adjusted_rand": 1, "pair_jaccard": 1, "pair_fowlkes_mallows": 1},
+            **{"nmi": 1, "ami": 1, "v_measure": 1, "pantel_lin": 1, "dom_q2": 1},
+            **three("muc", 0, 0, 0),
+            **three("blanc", 1, 1, 1),  # the links apart alone
+            **three("lea", 1, 1, 1),
+        },
+    ),
+    "one class, singletons predicted": (
+        from_lists(["abc"], "abc"),
+        {
+            **three("pair", 1, 0, 0),
+            **{"rand": 0, "adjusted_rand": 0, "pair_jaccard": 0, "pair_fowlkes_mallows": 0},
+            **{"homogeneity": 1, "completeness": 0, "v_measure": 0, "nmi": 0, "ami": 0},
+            **{"dom_q0": 0, "dom_q2": 1},  # with one class there is nothing to tell
+            **{"pantel_lin_distance": 2, "pantel_lin": 0},
+            **three("muc", 0, 0, 0),
+            **three("lea", 0, 0, 0),
+            **{"purity": 1, "inverse_purity": Fr(1, 3), "split_join": 2},
+        },
+    ),
+    "singletons, one cluster predicted": (
+        from_lists("abc", ["abc"]),
+        {
+            **three("pair", 0, 1, 0),
+            **{"homogeneity": 0, "completeness": 1, "v_measure": 0, "nmi": 0, "ami": 0},
+            "dom_q0": math.log2(3) + math.log2(10) / 3,  # C(3 + 2, 2) = 10
+            "dom_q2": math.log2(3) / (math.log2(3) + math.log2(10) / 3),  # C(1 + 2, 2) = 3
+            **{"pantel_lin_distance": 2, "pantel_lin": 0},  # nothing to compare with, and not equal
+            **{"purity": Fr(1, 3), "inverse_purity": 1, "split_join": 2},
+        },
+    ),
+}
+
+CHAINS = ["12345", "67", "89ABC"]  # Bagga and Baldwin
+COREFERENCE_CASES = {
+    "missing and spurious items": (
+        from_lists(["a", "bc", "def"], ["a", "bcx", "dy", "z"]),
+        {"coref_bcubed_precision": Fr(17, 42), "coref_bcubed_recall": Fr(5, 9)},
+    ),
+    "alignment": (
+        from_lists(["a", "bc", "def"], ["a", "de"]),
+        {
+            **{"ceaf_m_precision": 1, "ceaf_m_recall": Fr(1, 2)},
+            **{"ceaf_e_precision": Fr(9, 10), "ceaf_e_recall": Fr(3, 5)},
+        },
+    ),
+    "links": (from_lists(["ab", "cde"], ["bcx", "de"]), {"blanc_f1": Fr(7, 24)}),
+    "chains, a small error": (
+        from_lists(CHAINS, ["12345", "6789ABC"]),
+        {"coref_bcubed_precision": Fr(16, 21), "coref_bcubed_recall": 1, "coref_bcubed_f1": 0.864865},
+    ),
+    "chains, a large error": (
+        from_lists(CHAINS, ["1234589ABC", "67"]),
+        {"coref_bcubed_precision": Fr(7, 12), "coref_bcubed_recall": 1, "coref_bcubed_f1": 0.736842},
+    ),
+    # four in the key, in two pieces: one link of three is missing
+    "a split chain": (from_lists(["abcd"], ["ab", "cd"]), three("muc", 1, Fr(2, 3), Fr(4, 5))),
+    # b is unseen, a piece of its own: one link of two is found
+    "a missing item": (from_lists(["abc"], ["ac"]), three("muc", 1, Fr(1, 2), Fr(2, 3))),
+    # key: 3 items with 1 of 3 links, 4 items with 1 of 6: (1 + 2/3)/7
+    # response: 2 with 1 of 1, 2 with 0 of 1, 4 with 1 of 6: (2 + 2/3)/8
+    "links of entities": (
+        from_lists(["abc", "defg"], ["ab", "cd", "fghi"]),
+        three("lea", Fr(1, 3), Fr(5, 21), Fr(5, 18)),
+    ),
+}
+
+# -- the value of each score for two equal clusterings abc, de, f -----------------------------------
+
+ZERO = (
+    "pair_fp pair_fn mirkin split_join cluster_entropy class_entropy variation_of_information "
+    "pantel_lin_distance merge_distance basic_merge_distance"
+).split()
+OF_EQUALS = {
+    **dict.fromkeys(ALL_FAMILIES, 1),
+    **dict.fromkeys(ZERO, 0),
+    **{"pair_tp": 4, "pair_tn": 11},
+    "mutual_info": 1 / 2 + math.log2(3) / 3 + math.log2(6) / 6,
+    "dom_q0": math.log2(10 * 6 * 3) / 6,  # C(3 + 2, 2), C(2 + 2, 2), C(1 + 2, 2)
+}
+del OF_EQUALS["expected_mutual_info"]  # says nothing about equality
