@@ -336,7 +336,7 @@ _FLAGS = {"slices": "slice", "metrics": "metric"}
 _KEYWORD = re.compile(
     r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
     r"out|keep|threads|progress|overwrite|overlapping|max_pairs)="
-    r'(?:"([^"]*)"|\{([^}]*)\}|True\b|(\d[\d.]*(?:e[+-]?\d+)?)|(?=[\s.,;)]|$))'
+    r'(?:"([^"]*)"|\{([^}]*)\}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|(?=[\s.,;)]|$))'
 )
 
 
