@@ -1,15 +1,18 @@
-"""What the functions of two labelings share: their types, and the way from labels to scores."""
+"""What the functions of two labelings share: types, the way from labels to scores, how they are made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
 from fastbcubed.errors import OptionError
+from fastbcubed.metrics.documentation import document
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.registry import resolve
+from fastbcubed.metrics.pointwise import f_measure, weight_of_precision
+from fastbcubed.metrics.registry import METRICS, resolve
 
 if TYPE_CHECKING:
     from fastbcubed.contingency import Contingency
@@ -96,3 +99,75 @@ def compute(contingency: Contingency, metrics: Sequence[Metric], beta: float = 1
     )
     scores = overall(contingency, metrics, beta=beta)
     return [scores[metric.name] for metric in metrics]
+
+
+def make_score(name: str, example: str) -> Score:
+    """Make the function for a score."""
+
+    def score(
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+        return compute(table, [METRICS[name]])[0]
+
+    describe(score, name, document(METRICS[name], example))
+    return score
+
+
+def make_score_of_beta(name: str, example: str) -> ScoreOfBeta[float]:
+    """Make the function for a score that depends on beta."""
+
+    def score(
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        beta: float = 1.0,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        weight_of_precision(beta)  # raises before the work if there is no such beta
+        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+        return compute(table, [METRICS[name].at(beta)], beta)[0]
+
+    describe(score, name, document(METRICS[name], example, beta=True))
+    return score
+
+
+def make_three_scores(f_score: str, example: str) -> ScoreOfBeta[PrecisionRecallFscore]:
+    """Make the function for precision, recall and the F of both."""
+    metrics = [METRICS[name] for name in METRICS[f_score].needs]
+
+    def scores(
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        beta: float = 1.0,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> PrecisionRecallFscore:
+        alpha = weight_of_precision(beta)
+        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+        p, r = compute(table, metrics)
+        return PrecisionRecallFscore(p, r, float(f_measure(p, r, alpha)))
+
+    p, r = (metric.name for metric in metrics)
+    together = replace(
+        METRICS[f_score],
+        summary=METRICS[f_score].summary.replace("F1 of", "Precision, recall and F:"),
+        definition=f"P = {p}, R = {r}, F = 1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
+    )
+    returns = "PrecisionRecallFscore\n    Named tuple (precision, recall, f1); f1 is F for `beta`."
+    name = f_score.removesuffix("f1") + "precision_recall_fscore"
+    describe(scores, name, document(together, example, beta=True, returns=returns))
+    return scores
+
+
+def describe(function: Callable[..., object], name: str, documentation: str) -> None:
+    """Give a function its name and documentation, as one of `fastbcubed.metrics`."""
+    function.__module__ = "fastbcubed.metrics"
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = documentation
