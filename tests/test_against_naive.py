@@ -11,6 +11,7 @@ import warnings
 from fractions import Fraction
 
 import naive
+import naive_overlap
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,11 +26,16 @@ from fastbcubed.metrics.registry import METRICS
 MATRIX = ("tp", "fp", "fn", "tn")
 #: A true negative is a difference that may lose 12 bits before it is added up anew.
 RELATIVE = {"tp": 1e-15, "fp": 1e-15, "fn": 1e-15, "tn": 2**-52 * 2**14}
+OVERLAP = {"omega": naive_overlap.omega} | {
+    f"onmi_{which}": getattr(naive_overlap, f"onmi_{which}") for which in ("lfk", "max", "mean")
+}
 EQUAL_WEIGHTS_ONLY = {
+    *OVERLAP,
     *(f"adapted_bcubed_{which}" for which in ("precision", "recall", "f1")),
     *(f"{kind}_bcubed_{which}" for kind in ("chance", "adjusted") for which in ("precision", "recall")),
 }
 COMPLETE_LABELS_ONLY = {
+    *OVERLAP,
     *(f"{kind}_bcubed_{which}" for kind in ("chance", "adjusted") for which in ("precision", "recall")),
     *naive.WITH_TN,
 }
@@ -103,6 +109,8 @@ def both(case, **options):
 
 def mean_of(twin, name):
     """Return the twin's score; clusters whose items all weigh nothing are left out of averages."""
+    if name in OVERLAP:
+        return OVERLAP[name](*([set(c) for c in twin.clusters(side).values()] for side in ("true", "pred")))
     by = naive.BY_CLUSTER.fullmatch(name)
     if by is None:
         return twin.mean(name)

@@ -456,12 +456,14 @@ LISTED = {
     " adapted_bcubed_precision adapted_bcubed_recall adapted_bcubed_f1 chance_bcubed_precision"
     " chance_bcubed_recall adjusted_bcubed_precision adjusted_bcubed_recall",
     "elm": "elm_precision elm_recall elm_f1 elm_mean_f1",
+    "overlap": "omega onmi_lfk onmi_max onmi_mean",
 }
 NEED_TN = {
     *("accuracy", "balanced_accuracy", "specificity", "npv", "informedness", "markedness"),
     *("mcc", "pointwise_ari"),
 }
 BY_CHANCE = {f"{kind}_bcubed_{rate}" for kind in ("chance", "adjusted") for rate in ("precision", "recall")}
+OVERLAP = {"omega", "onmi_lfk", "onmi_max", "onmi_mean"}
 
 
 def names_of(*args, **kwargs):
@@ -524,7 +526,7 @@ def test_beta_adds_two_scores_and_nothing_else():
 def test_scores_that_weights_rule_out(weighting):
     metrics, not_computed = resolve("all", weighted=True, weighting=weighting)
     left = {name for name, _ in not_computed}
-    assert left == {name for name in METRICS if name.startswith("adapted")} | BY_CHANCE
+    assert left == {name for name in METRICS if name.startswith("adapted")} | BY_CHANCE | OVERLAP
     assert not left & {metric.name for metric in metrics}
     for name in left:
         with pytest.raises(MetricError, match=f"{name} .*count equally.*pass no weights"):
@@ -535,7 +537,7 @@ def test_scores_that_weights_rule_out(weighting):
 
 def test_scores_that_items_outside_rule_out():
     metrics, not_computed = resolve("all", outside=True)
-    assert {name for name, _ in not_computed} == NEED_TN | BY_CHANCE
+    assert {name for name, _ in not_computed} == NEED_TN | BY_CHANCE | OVERLAP
     assert "elm_f1" in {metric.name for metric in metrics}
     with pytest.raises(MetricError, match=r'mcc .*true negatives.*"outside".*unmatched="drop"'):
         resolve("mcc", outside=True)

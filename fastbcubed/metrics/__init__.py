@@ -5,10 +5,12 @@ They are written down family by family in `fastbcubed.metrics.functions`.
 
 from fastbcubed.metrics.functions.bcubed import *
 from fastbcubed.metrics.functions.elm import *
+from fastbcubed.metrics.functions.overlap import *
 from fastbcubed.metrics.functions.pointwise import *
 from fastbcubed.metrics.labelings import PrecisionRecallFscore
 
 __all__ = [
+    "ExactMatch",
     "PrecisionRecallFscore",
     "accuracy",
     "adapted_bcubed_f1",
@@ -36,6 +38,7 @@ __all__ = [
     "elm_precision",
     "elm_precision_recall_fscore",
     "elm_recall",
+    "exact_match",
     "f1",
     "fbeta",
     "informedness",
@@ -46,6 +49,10 @@ __all__ = [
     "mean_f1",
     "mean_fbeta",
     "npv",
+    "omega",
+    "onmi_lfk",
+    "onmi_max",
+    "onmi_mean",
     "over_merge_rate",
     "pointwise_ari",
     "pointwise_fowlkes_mallows",

@@ -22,7 +22,7 @@ class Metric:
     """A score. Exactly one of `formula`, `combine` and `score` says how it is computed."""
 
     name: str
-    family: str  # "pointwise" | "bcubed" | "elm"
+    family: str  # "pointwise" | "bcubed" | "elm" | "overlap"
     low: float
     high: float
     best: Literal["higher", "lower", "neither"]
@@ -42,7 +42,7 @@ class Metric:
     leave_one_out: bool = False  # the formula gets the matrix without the item itself
     unweighted_only: bool = False
     labelled_only: bool = False  # needs the true cluster of every item of a predicted one
-    on_covers: bool = False  # defined where clusters overlap, from precision and recall of an item
+    on_covers: bool = False  # defined where clusters overlap, too
     covers_only: bool = False  # defined there alone
     experimental: bool = False
     alias_of: str | None = None
@@ -97,5 +97,11 @@ REFERENCES = {
     " Evaluation Measure for Overlapping Clustering Algorithms, CIARP 2013.",
     "Moreno and Dias 2015": "J. G. Moreno and G. Dias, Adapted B-CUBED Metrics to Unbalanced"
     " Datasets, SIGIR 2015.",
+    "Collins and Dent 1988": "L. M. Collins and C. W. Dent, Omega: A General Formulation of the Rand Index"
+    " of Cluster Recovery Suitable for Non-disjoint Solutions, Multivariate Behavioral Research 23, 1988.",
+    "Lancichinetti et al. 2009": "A. Lancichinetti, S. Fortunato and J. Kertész, Detecting the overlapping"
+    " and hierarchical community structure in complex networks, New Journal of Physics 11, 2009.",
+    "McDaid et al. 2011": "A. F. McDaid, D. Greene and N. Hurley, Normalized Mutual Information to evaluate"
+    " overlapping community finding algorithms, arXiv:1110.2515, 2011.",
     "er-evaluation": "O. Binette, er-evaluation, a Python package for entity resolution.",
 }

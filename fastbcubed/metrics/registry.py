@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from math import inf
 
 from fastbcubed.errors import MetricError
-from fastbcubed.metrics import bcubed, elm, extended, pointwise
+from fastbcubed.metrics import bcubed, elm, extended, overlap, pointwise
 from fastbcubed.metrics.metric import REFERENCES, Formula, Metric
 
 __all__ = ["DEFAULT", "FAMILIES", "METRICS", "REFERENCES", "Metric", "lifted", "resolve"]
 
-_MODULES = (pointwise, bcubed, elm, extended)
+_MODULES = (pointwise, bcubed, elm, extended, overlap)
 
 METRICS: dict[str, Metric] = {metric.name: metric for module in _MODULES for metric in module.scores()}
 
@@ -70,7 +70,7 @@ def resolve(
     Parameters
     ----------
     names : str, Metric, iterable of these, or None
-        Scores, families ("pointwise", "bcubed", "elm") or "all"; None gives `DEFAULT`.
+        Scores, families ("pointwise", "bcubed", "elm", "overlap") or "all"; None gives `DEFAULT`.
     weighted : bool
         Whether the items have weights.
     weighting : {"pointwise", "outer"}
