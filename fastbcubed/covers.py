@@ -210,6 +210,7 @@ class Cover(Contingency):
         )  # fmt: skip
         #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
         self.every = (truth, prediction, n, weight)
+        self.max_pairs = max_pairs
         self._pool = pool or Pool(1)
         self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
         scored = np.arange(n_scored)

@@ -9,11 +9,13 @@ from fastbcubed.metrics.functions.edit import *
 from fastbcubed.metrics.functions.elm import *
 from fastbcubed.metrics.functions.entropy import *
 from fastbcubed.metrics.functions.matching import *
+from fastbcubed.metrics.functions.overlap import *
 from fastbcubed.metrics.functions.pairs import *
 from fastbcubed.metrics.functions.pointwise import *
 from fastbcubed.metrics.labelings import PrecisionRecallFscore
 
 __all__ = [
+    "ExactMatch",
     "HomogeneityCompletenessVMeasure",
     "PrecisionRecallFscore",
     "accuracy",
@@ -78,6 +80,7 @@ __all__ = [
     "elm_precision",
     "elm_precision_recall_fscore",
     "elm_recall",
+    "exact_match",
     "expected_mutual_info",
     "f1",
     "fbeta",
@@ -110,6 +113,10 @@ __all__ = [
     "nmi",
     "normalized_mutual_info_score",
     "npv",
+    "omega",
+    "onmi_lfk",
+    "onmi_max",
+    "onmi_mean",
     "over_merge_rate",
     "pair_confusion_matrix",
     "pair_f1",

@@ -23,7 +23,7 @@ class Metric:
     """A score. Exactly one of `formula`, `combine` and `score` says how it is computed."""
 
     name: str
-    family: str  # the file it is defined in
+    family: str  # the file it is defined in; "overlap" has two
     low: float
     high: float
     best: Literal["higher", "lower", "neither"]
@@ -47,7 +47,7 @@ class Metric:
     unweighted_only: bool = False
     weights_inside: bool = False  # no mean over items: with weighting="outer" weights have no place
     labelled_only: bool = False  # needs the true cluster of every item of a predicted one
-    on_covers: bool = False  # defined where clusters overlap, from precision and recall of an item
+    on_covers: bool = False  # defined where clusters overlap, too
     covers_only: bool = False  # defined there alone
     pairs_clusters: bool = False  # takes a search, which may be given up
     experimental: bool = False
@@ -151,5 +151,11 @@ REFERENCES = {
     " Mentions, ACL 2014.",
     "Moosavi and Strube 2016": "N. S. Moosavi and M. Strube, Which Coreference Evaluation Metric Do You"
     " Trust? A Proposal for a Link-based Entity Aware Metric, ACL 2016.",
+    "Collins and Dent 1988": "L. M. Collins and C. W. Dent, Omega: A General Formulation of the Rand Index"
+    " of Cluster Recovery Suitable for Non-disjoint Solutions, Multivariate Behavioral Research 23, 1988.",
+    "Lancichinetti et al. 2009": "A. Lancichinetti, S. Fortunato and J. Kertész, Detecting the overlapping"
+    " and hierarchical community structure in complex networks, New Journal of Physics 11, 2009.",
+    "McDaid et al. 2011": "A. F. McDaid, D. Greene and N. Hurley, Normalized Mutual Information to evaluate"
+    " overlapping community finding algorithms, arXiv:1110.2515, 2011.",
     "er-evaluation": "O. Binette, er-evaluation, a Python package for entity resolution.",
 }

@@ -19,6 +19,7 @@ from fastbcubed.metrics import (
     entropy,
     extended,
     matching,
+    overlap,
     pairs,
     pointwise,
 )
@@ -26,7 +27,7 @@ from fastbcubed.metrics.metric import REFERENCES, Formula, Metric
 
 __all__ = ["DEFAULT", "FAMILIES", "METRICS", "REFERENCES", "Metric", "lifted", "resolve"]
 
-_MODULES = (pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended)
+_MODULES = (pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended, overlap)
 
 METRICS: dict[str, Metric] = {metric.name: metric for module in _MODULES for metric in module.scores()}
 
