@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.contingency import CELL, Contingency, Rows, add_up
-from fastbcubed.engines.pool import Pool, blocks
+from fastbcubed.engines.pool import Pool, blocks, lend
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.memberships import Memberships
 from fastbcubed.sharing import Shares, Sides
@@ -115,9 +115,10 @@ def _cells(
     items = Memberships.from_rows(keys, np.arange(keys.size), n_keys, keys.size)
     cell = np.full(keys.size, -1)
     firsts = np.empty(items.codes.size, np.int64)
+    idle: list[NDArray[np.int64]] = []
 
     def number(first: int, last: int) -> int:
-        with pool.workspace("group", lambda: np.full((2, n_others), -1)) as (seen, place):
+        with lend(idle, lambda: np.full((2, n_others), -1)) as (seen, place):
             return kernels.group_cells(
                 items.offsets, items.codes, others, first, last, seen, place, cell, firsts
             )

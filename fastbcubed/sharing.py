@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
-from fastbcubed.engines.pool import Pool, blocks
+from fastbcubed.engines.pool import Pool, blocks, lend
 from fastbcubed.memberships import Memberships
 
 __all__ = ["OverlapTable", "Shares", "Sides", "Sizes", "Visits"]
@@ -154,15 +154,17 @@ class Sides:
         starts, stops = zip(*blocks(len(cells), CLUSTERS_AT_ONCE), strict=True)
         bounds = np.zeros(len(cells) + 1, np.int64)
         workspace = lambda: np.full((2, prediction.n_clusters), -1)  # noqa: E731
+        idle: list[Counts] = []
 
         def count(first: int, last: int) -> None:
-            with self.pool.workspace(("count", id(self)), workspace) as (seen, _):
+            with lend(idle, workspace) as (seen, _):
                 kernels.count_overlaps(
                     cells.offsets, cells.codes, prediction.offsets, prediction.codes, first, last, seen,
                     bounds[1:],
                 )  # fmt: skip
 
         self.pool.map(count, starts, stops, stage="count overlaps")
+        idle.clear()  # they hold clusters that were seen
         np.cumsum(bounds, out=bounds)
         n = int(bounds[-1])
         entry_bounds = np.zeros(self.n.size + 1, np.int64)
@@ -173,7 +175,7 @@ class Sides:
         weight, weighted = self._weights
 
         def add(first: int, last: int) -> None:
-            with self.pool.workspace(("add", id(self)), workspace) as (seen, place):
+            with lend(idle, workspace) as (seen, place):
                 kernels.add_overlaps(
                     cells.offsets, cells.codes, truth.offsets, truth.codes, prediction.offsets,
                     prediction.codes, self.n, weight, weighted, first, last, bounds, seen, place,
@@ -237,8 +239,10 @@ class Sides:
             ones = np.empty(widest, np.int64), np.empty(widest), np.empty(widest)
             return (*ones, np.empty(longest, np.int64), np.empty(longest, np.int64))
 
+        idle: list[tuple[NDArray[np.generic], ...]] = []
+
         def add(start: int, stop: int) -> None:
-            with self.pool.workspace(("match", id(self)), workspace) as space:
+            with lend(idle, workspace) as space:
                 add_matches(
                     start, stop, pairwise, weighted, self.n, weight, *self._rows, self.truth.n_clusters,
                     several.offsets, several.codes, *overlaps.sizes, overlaps.entry_bounds,

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -47,6 +47,19 @@ def blocks(n: int, size: int = BLOCK) -> list[tuple[int, int]]:
     return [(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
 
 
+@contextmanager
+def lend(idle: list[T], make: Callable[[], T]) -> Iterator[T]:
+    """Lend a workspace to one block: one of the idle ones, else a new one, which is idle afterwards."""
+    try:
+        space = idle.pop()
+    except IndexError:
+        space = make()
+    try:
+        yield space
+    finally:
+        idle.append(space)
+
+
 class Pool:
     """Threads for one call of the library; results come back in the order of the blocks.
 
@@ -81,18 +94,12 @@ class Pool:
         self._workspaces.clear()
         self._over, self._progress = True, None
 
-    @contextmanager
-    def workspace(self, key: Any, make: Callable[[], T]) -> Iterator[T]:
-        """Lend a workspace of this kind to one block; it is made once per thread and used again."""
-        idle = self._workspaces.setdefault(key, [])
-        try:
-            space = idle.pop()
-        except IndexError:
-            space = make()
-        try:
-            yield space
-        finally:
-            idle.append(space)
+    def workspace(self, key: Any, make: Callable[[], T]) -> AbstractContextManager[T]:
+        """Lend a workspace of this kind to one block; it is made once per thread and used again.
+
+        The key says all that matters of a workspace: size, types, what it holds at the start.
+        """
+        return lend(self._workspaces.setdefault(key, []), make)
 
     def map(self, function: Callable[..., T], *iterables: Iterable[Any], stage: str = "") -> list[T]:
         """Call `function` on every block and return the results in the order of the blocks."""
