@@ -177,6 +177,17 @@ def class_f1(truth: Family, prediction: Family, weight: Weights = None) -> Fract
     return best / sum(measure(t, weight) for t in truth)
 
 
+def closest_cluster(truth: Family, prediction: Family, weight: Weights = None) -> Shares:
+    """Means over clusters, and over classes, of the largest Jaccard index (METRICS 7.4)."""
+
+    def best(cluster, family):
+        return max(measure(cluster & c, weight) / measure(cluster | c, weight) for c in family)
+
+    p = sum(best(c, truth) for c in prediction) / len(prediction)
+    r = sum(best(t, prediction) for t in truth) / len(truth)
+    return Shares(p, r, f_measure(p, r, HALF))
+
+
 def exact_match(truth: Family, prediction: Family) -> Shares:
     """Clusters that both families have, each as often as both have it."""
     ours, theirs = (Counter(map(frozenset, family)) for family in (truth, prediction))

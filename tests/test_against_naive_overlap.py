@@ -14,6 +14,8 @@ import fastbcubed as fb
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 many = settings(max_examples=100, deadline=None)
 PARTS = ("precision", "recall", "f1", "mean_f1")
+PURITIES = ("purity", "inverse_purity", "purity_f1", "class_f1")
+OF_CLUSTERS = tuple(f"{kind}_{part}" for kind in ("cluster", "closest_cluster") for part in PARTS[:3])
 OVERLAP = ("omega", "onmi_lfk", "onmi_max", "onmi_mean")
 TOLERANCE = 1e-12
 WEIGHTINGS = ["pointwise", "outer"]
@@ -109,12 +111,30 @@ def test_overlap_family(pair, unmatched):
 
 
 @many
+@given(covers(), st.data(), st.sampled_from(["drop", "singleton"]))
+def test_best_counterparts(pair, data, unmatched):
+    weight = data.draw(weighted_or_not(pair)) if unmatched == "drop" else None
+    ev = evaluate(pair, weight, unmatched=unmatched, metrics=[*PURITIES, *OF_CLUSTERS])
+    families, exact_weight = twin.align(*pair, unmatched), exact(weight)
+    for name in PURITIES:
+        assert ev.overall[name] == close(getattr(twin, name)(*families, exact_weight)), name
+    same, closest = twin.exact_match(*families), twin.closest_cluster(*families, exact_weight)
+    for name, expected in zip(OF_CLUSTERS, (*same, *closest), strict=True):
+        assert ev.overall[name] == close(expected), name
+    assert (ev.overall["cluster_f1"] == 1) == twin.identical(*families)
+
+
+@many
 @given(pairs(unmatched=False), st.data(), st.sampled_from(WEIGHTINGS))
 def test_partitions_score_as_without_overlapping(pair, data, weighting):
     weight = data.draw(weighted_or_not(pair))
     sides = [fb.Clustering.from_dict(side) for side in pair]
     options = {"weight": weight, "weighting": weighting}
-    names = [*PARTS, "over_merge_rate", "under_merge_rate", "elm", *([] if weight else OVERLAP)]
+    names = [*PARTS, "over_merge_rate", "under_merge_rate", "elm", *PURITIES, *OF_CLUSTERS]
+    if weight:
+        names = [name for name in names if weighting == "pointwise" or not name.startswith("closest")]
+    else:
+        names += OVERLAP
     plain, overlapping = (
         fb.evaluate(*sides, **options, metrics=names, overlapping=over) for over in (False, True)
     )
@@ -131,7 +151,7 @@ def test_partitions_score_as_without_overlapping(pair, data, weighting):
 def test_an_identical_cover_scores_exactly_one(pair, data):
     weight = data.draw(weighted_or_not(pair))
     again = data.draw(st.permutations(pair.truth))
-    ev = evaluate((pair.truth, again), weight, metrics=[*PARTS, "elm"])
+    ev = evaluate((pair.truth, again), weight, metrics=[*PARTS, "elm", *PURITIES, *OF_CLUSTERS])
     assert set(ev.overall.values()) == {1.0}
 
 
@@ -139,5 +159,7 @@ def test_an_identical_cover_scores_exactly_one(pair, data):
 @many
 @given(covers(unmatched=False))
 def test_one_thread_and_more_give_the_same_bits(pair):
-    one, more = (evaluate(pair, threads=threads, metrics=[*PARTS, "elm", "overlap"]) for threads in (1, 3))
+    one, more = (
+        evaluate(pair, threads=threads, metrics=[*PARTS, "elm", "overlap", *PURITIES]) for threads in (1, 3)
+    )
     assert dict(one.overall) == dict(more.overall)

@@ -7,7 +7,7 @@ import naive_overlap as twin
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from covers import EXAMPLES, WORKED, homogeneity
+from covers import EXAMPLES, WORKED, homogeneity, sets
 
 import fastbcubed as fb
 
@@ -33,17 +33,21 @@ def score(name, truth, prediction):
     return fb.evaluate(truth, prediction, overlapping=True, metrics=[name]).overall[name]
 
 
-BY_CLUSTER = ("purity", "inverse_purity", "purity_f1", "class_f1")  # see test_overlap_scores.py
-
-
-@pytest.mark.parametrize(
-    ("example", "name"), [(e, name) for e in WORKED for name in WORKED[e] if name not in BY_CLUSTER]
-)
+@pytest.mark.parametrize(("example", "name"), [(e, name) for e in WORKED for name in WORKED[e]])
 def test_worked_values(example, name):
     """METRICS 3.4, 4.1, 4.2, 5, 13.3, 13.4, 16.2, 16.3."""
     expected = WORKED[example][name]
     tolerance = 5.1e-7 if isinstance(expected, float) else 1e-15
     assert score(name, *clusterings(*EXAMPLES[example])) == pytest.approx(float(expected), abs=tolerance)
+
+
+def test_exact_matches_of_repeated_clusters():
+    """{1,2} once of two, {3} once of two: 2 of 4 predicted and 2 of 3 true clusters."""
+    truth, prediction = clusterings(sets("12", "12", "3"), sets("12", "3", "3", "1"))
+    ev = fb.evaluate(truth, prediction, overlapping=True, metrics="matching")
+    found = fb.metrics.exact_match(contingency=ev.contingency)
+    assert found == (2 / 4, 2 / 3, pytest.approx(4 / 7, abs=1e-15))
+    assert found == tuple(ev.overall[f"cluster_{part}"] for part in ("precision", "recall", "f1"))
 
 
 def test_cutting_a_mixed_cluster_can_lower_global_cice():
@@ -59,14 +63,18 @@ def test_cutting_a_mixed_cluster_can_lower_global_cice():
 
 @pytest.mark.parametrize("sizes", [(1,), (3,), (4, 2, 1), (50, 30, 20)])
 def test_cheat_output(sizes):
-    """One cluster of all and a singleton each: R = 1, and P as METRICS 13.3 says."""
+    """One cluster of all and a singleton each: R = inverse purity = 1; P and purity as METRICS 13.3 says."""
     n, truth = sum(sizes), []
     for size in sizes:
         start = sum(map(len, truth))
         truth.append(set(range(start, start + size)))
-    ev = fb.extended_bcubed(*clusterings(truth, [set(range(n)), *({e} for e in range(n))]))
-    assert ev.recall == 1
-    assert ev.precision == pytest.approx(float(sum(s * (s - Fr(1, 2)) for s in sizes) / n**2), abs=1e-15)
+    cheat = clusterings(truth, [set(range(n)), *({e} for e in range(n))])
+    scores = fb.evaluate(
+        *cheat, overlapping=True, metrics=["precision", "recall", "purity", "inverse_purity"]
+    )
+    assert scores.recall == scores.inverse_purity == 1
+    assert scores.precision == pytest.approx(float(sum(s * (s - Fr(1, 2)) for s in sizes) / n**2), abs=1e-15)
+    assert scores.purity == pytest.approx((max(sizes) + n) / (2 * n), abs=1e-15)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
-"""Overlap: scores by whole clusters, or by pairs of items, for items that may be in several clusters.
+"""Overlap: scores made for clusters that overlap, of pairs of items or of whole clusters.
 
-Purity, best F, exact matches and mutual information are read from the pairs of clusters that share an
-item. Partitions have these scores as well; Omega is the adjusted Rand index there.
+Mutual information is read from the pairs of clusters that share an item. Partitions have these scores as
+well; Omega is the adjusted Rand index there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import fsum, inf
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,111 +20,12 @@ from fastbcubed.engines.pool import Pool
 from fastbcubed.memberships import Memberships
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.omega import omega
-from fastbcubed.metrics.pointwise import f_measure
 from fastbcubed.sharing import Sides
 
-__all__ = [
-    "ExactMatch",
-    "Fit",
-    "class_f1",
-    "compare_clusters",
-    "fits",
-    "inverse_purity",
-    "onmi_lfk",
-    "onmi_max",
-    "onmi_mean",
-    "purity",
-    "purity_f1",
-    "scores",
-    "sides_of",
-]
+__all__ = ["onmi_lfk", "onmi_max", "onmi_mean", "scores"]
 
 Floats = NDArray[np.float64]
 Minimum = Literal["overlapping", "all"]
-
-
-class Fit(NamedTuple):
-    """Sums over the clusters of one side, each with its best counterpart on the other."""
-
-    clusters: float  # how many there are
-    exact: float  # how many are the same on the other side, each as often as it is there
-    weight: float  # of all clusters: an item counts once for every cluster it is in
-    own: float  # weight in the largest overlap of each
-    others: float  # weight beside it
-    f1: float  # weight * best F
-    jaccard: float  # best Jaccard index, each cluster once
-
-
-class ExactMatch(NamedTuple):
-    """The shares of predicted and of true clusters that the other side has, too, and their F1."""
-
-    precision: float
-    recall: float
-    f1: float
-
-
-def fits(sides: Sides) -> tuple[Fit, Fit]:
-    """Find the best counterpart of every true and of every predicted cluster."""
-    overlaps, (true, pred) = sides.overlaps, sides.sizes
-    w, a, b = overlaps.sizes.weight, true.weight[overlaps.true], pred.weight[overlaps.pred]
-    f, jaccard = 2.0 * w / (a + b), w / (a + b - w)
-    exact = _n_same(sides)
-    both = []
-    for codes, sizes, own in (overlaps.true, true, a), (overlaps.pred, pred, b):
-        largest, best_f, best_jaccard = np.zeros((3, sizes.n.size))
-        np.maximum.at(largest, codes, w)
-        np.maximum.at(best_f, codes, own * f)
-        np.maximum.at(best_jaccard, codes, jaccard)
-        sums = (sizes.weight, largest, sizes.weight - largest, best_f, best_jaccard)
-        both.append(Fit(float(np.count_nonzero(sizes.n)), exact, *(float(each.sum()) for each in sums)))
-    return both[0], both[1]
-
-
-def _n_same(sides: Sides) -> int:
-    """Count the clusters that both sides have: of t true and p predicted copies the lesser number."""
-    overlaps, (true, pred) = sides.overlaps, sides.sizes
-    n = overlaps.sizes.n
-    same = (n == true.n[overlaps.true]) & (n == pred.n[overlaps.pred])
-    _, first, p = np.unique(overlaps.true[same], return_index=True, return_counts=True)
-    # the copies of a true cluster have the same first match
-    _, copy, t = np.unique(overlaps.pred[same][first], return_index=True, return_counts=True)
-    return int(np.minimum(t, p[copy]).sum())
-
-
-def purity(sides: Sides) -> float:
-    """Return the largest share of each predicted cluster in one true cluster, averaged by size.
-
-    Sizes count an item once for every cluster it is in, so that the score stays at most 1.
-    """
-    _, pred = fits(sides)
-    return pred.own / pred.weight
-
-
-def inverse_purity(sides: Sides) -> float:
-    """Return the largest share of each true cluster in one predicted cluster, averaged by size."""
-    true, _ = fits(sides)
-    return true.own / true.weight
-
-
-def purity_f1(sides: Sides) -> float:
-    """Return the F1 of purity and inverse purity."""
-    return float(f_measure(purity(sides), inverse_purity(sides)))
-
-
-def class_f1(sides: Sides) -> float:
-    """Return the best F1 of a predicted cluster for each true cluster, averaged by size."""
-    true, _ = fits(sides)
-    return true.f1 / true.weight
-
-
-def compare_clusters(sides: Sides) -> ExactMatch:
-    """Compare the clusters of both sides as sets of items.
-
-    All three are 1 if and only if the two families of clusters are the same.
-    """
-    true, pred = fits(sides)
-    p, r = pred.exact / pred.clusters, true.exact / true.clusters
-    return ExactMatch(p, r, float(f_measure(p, r)))
 
 
 def onmi_lfk(sides: Sides, minimum: Minimum = "overlapping") -> float:
@@ -155,7 +56,7 @@ def _normalized(sides: Sides, minimum: Minimum, norm: Callable[[float, float], f
     (true, true_least), (pred, pred_least) = ((fsum(h), fsum(least)) for h, least in both)
     whole = norm(true, pred)
     if whole == 0:
-        return float(compare_clusters(sides).f1 == 1)
+        return float(both[0][0].size == both[1][0].size)  # clusters of all items alone
     return ((true - true_least) + (pred - pred_least)) / 2 / whole
 
 
@@ -181,7 +82,7 @@ def _entropy(sizes: NDArray[np.int64], n: int) -> Floats:
     return -p * inside - (1.0 - p) * outside
 
 
-def sides_of(contingency: Contingency, pool: Pool | None = None) -> Sides:
+def sides_of(contingency: Contingency, pool: Pool) -> Sides:
     """Return the cells with their clusters: of a cover, or of a partition, where each has one."""
     if isinstance(contingency, Cover):
         return contingency.sides
@@ -190,18 +91,18 @@ def sides_of(contingency: Contingency, pool: Pool | None = None) -> Sides:
     truth = Memberships(offsets, true.astype(np.int64), n_true)
     prediction = Memberships(offsets, pred.astype(np.int64), n_pred)
     weight = np.ascontiguousarray(contingency.tp) if contingency.weighted else None
-    return Sides(truth, prediction, contingency.n.astype(np.int64), weight, pool or Pool(1))
+    return Sides(truth, prediction, contingency.n.astype(np.int64), weight, pool)
 
 
-def of_sides(score: Callable[[Sides], float], contingency: Contingency, pool: Pool | None = None) -> float:
+def of_sides(score: Callable[[Sides], float], contingency: Contingency, pool: Pool) -> float:
     """Return a score of the cells and their clusters."""
-    return score(sides_of(contingency, pool))
+    return score(contingency.once(sides_of, pool))
 
 
-def omega_of(contingency: Contingency, pool: Pool | None = None) -> float:
+def omega_of(contingency: Contingency, pool: Pool) -> float:
     """Return the Omega index, comparing as many pairs of cells as the cover allows."""
     max_pairs = contingency.max_pairs if isinstance(contingency, Cover) else MAX_PAIRS
-    return omega(sides_of(contingency, pool), max_pairs)
+    return omega(contingency.once(sides_of, pool), max_pairs)
 
 
 def scores() -> Iterator[Metric]:
