@@ -108,6 +108,19 @@ def test_verbs_with_the_twin(verbs):
         assert ev.overall[name] == pytest.approx(float(getattr(twin, name)(*pair)), abs=1e-12)
 
 
+def test_verbs_with_another_package(verbs):
+    """The package `bcubed` takes a dict from item to clusters of each side, the prediction first."""
+    bcubed = pytest.importorskip("bcubed")
+    sides = [{}, {}]
+    for side, name in zip(sides, ("truth", "pred_hypernym"), strict=True):
+        for row in verbs[name].to_pylist():
+            side.setdefault(row["item"], set()).add(row["cluster"])
+    truth, prediction = ({item: side[item] for item in sides[0] if item in sides[1]} for side in sides)
+    ev = fb.extended_bcubed(verbs["truth"], verbs["pred_hypernym"])
+    assert ev.precision == pytest.approx(bcubed.precision(prediction, truth), abs=1e-12)
+    assert ev.recall == pytest.approx(bcubed.recall(prediction, truth), abs=1e-12)
+
+
 def test_all_verbs():
     """A verb in its first sense alone is never wrong: precision 1; a coarser one finds nearly all."""
     truth = VERBS / "truth.parquet"
