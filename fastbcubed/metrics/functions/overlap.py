@@ -1,4 +1,4 @@
-"""Scores of whole clusters and of pairs of items, as functions of two labelings or of a contingency."""
+"""Scores of overlapping clusterings, as functions of a contingency or of two labelings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,161 @@ from numpy.typing import ArrayLike
 
 from fastbcubed.metrics.labelings import as_contingency, compute, describe
 from fastbcubed.metrics.labelings import make_score as _score
+from fastbcubed.metrics.labelings import make_three_scores as _three_scores
 from fastbcubed.metrics.registry import METRICS
 
 if TYPE_CHECKING:
     from fastbcubed.contingency import Contingency
 
-__all__ = ["ExactMatch", "exact_match", "omega", "onmi_lfk", "onmi_max", "onmi_mean"]
+__all__ = [
+    "ExactMatch",
+    "cice_bcubed_f1",
+    "cice_bcubed_mean_f1",
+    "cice_bcubed_precision",
+    "cice_bcubed_precision_recall_fscore",
+    "cice_bcubed_recall",
+    "exact_match",
+    "extended_bcubed_f1",
+    "extended_bcubed_mean_f1",
+    "extended_bcubed_precision",
+    "extended_bcubed_precision_recall_fscore",
+    "extended_bcubed_recall",
+    "extended_elm_f1",
+    "extended_elm_mean_f1",
+    "extended_elm_precision",
+    "extended_elm_precision_recall_fscore",
+    "extended_elm_recall",
+    "omega",
+    "onmi_lfk",
+    "onmi_max",
+    "onmi_mean",
+]
 
+#: Two true clusters share an item; one predicted cluster holds them both.
+_CELLS = """
+    >>> truth, prediction = {1: {"a"}, 2: {"a", "b"}, 3: {"b"}}, {1: {"c"}, 2: {"c"}, 3: {"c"}}
+    >>> cells = fastbcubed.evaluate(truth, prediction, overlapping=True).contingency"""
+
+extended_bcubed_precision = _score(
+    "extended_bcubed_precision",
+    f"""{_CELLS}
+    >>> score = extended_bcubed_precision(contingency=cells)
+    >>> round(score, 6)  # (2/3 + 1 + 2/3) / 3: items 1 and 3 share no true cluster
+    0.777778
+    """,
+)
+extended_bcubed_recall = _score(
+    "extended_bcubed_recall",
+    f"""{_CELLS}
+    >>> score = extended_bcubed_recall(contingency=cells)
+    >>> round(score, 6)  # (1 + 5/6 + 1) / 3: item 2 finds itself in one cluster, not two
+    0.944444
+    """,
+)
+extended_bcubed_f1 = _score(
+    "extended_bcubed_f1",
+    f"""{_CELLS}
+    >>> score = extended_bcubed_f1(contingency=cells)
+    >>> round(score, 6)  # 2 * 7/9 * 17/18 / (7/9 + 17/18)
+    0.853047
+    """,
+)
+extended_bcubed_mean_f1 = _score(
+    "extended_bcubed_mean_f1",
+    f"""{_CELLS}
+    >>> score = extended_bcubed_mean_f1(contingency=cells)
+    >>> round(score, 6)  # (4/5 + 10/11 + 4/5) / 3
+    0.836364
+    """,
+)
+extended_bcubed_precision_recall_fscore = _three_scores(
+    "extended_bcubed_f1",
+    f"""{_CELLS}
+    >>> scores = extended_bcubed_precision_recall_fscore(contingency=cells)
+    >>> [round(score, 6) for score in scores]
+    [0.777778, 0.944444, 0.853047]
+    """,
+)
+extended_elm_precision = _score(
+    "extended_elm_precision",
+    f"""{_CELLS}
+    >>> score = extended_elm_precision(contingency=cells)
+    >>> round(score, 6)  # (1/2 + 1 + 1/2) / 3: items 1 and 3 share no true cluster
+    0.666667
+    """,
+)
+extended_elm_recall = _score(
+    "extended_elm_recall",
+    f"""{_CELLS}
+    >>> score = extended_elm_recall(contingency=cells)
+    >>> round(score, 6)  # (1/1 + 2/2 + 1/1) / 3
+    1.0
+    """,
+)
+extended_elm_f1 = _score(
+    "extended_elm_f1",
+    f"""{_CELLS}
+    >>> score = extended_elm_f1(contingency=cells)
+    >>> round(score, 6)  # 2 * 2/3 * 1 / (2/3 + 1)
+    0.8
+    """,
+)
+extended_elm_mean_f1 = _score(
+    "extended_elm_mean_f1",
+    f"""{_CELLS}
+    >>> score = extended_elm_mean_f1(contingency=cells)
+    >>> round(score, 6)  # (2/3 + 1 + 2/3) / 3
+    0.777778
+    """,
+)
+extended_elm_precision_recall_fscore = _three_scores(
+    "extended_elm_f1",
+    f"""{_CELLS}
+    >>> scores = extended_elm_precision_recall_fscore(contingency=cells)
+    >>> [round(score, 6) for score in scores]
+    [0.666667, 1.0, 0.8]
+    """,
+)
+cice_bcubed_precision = _score(
+    "cice_bcubed_precision",
+    f"""{_CELLS}
+    >>> score = cice_bcubed_precision(contingency=cells)
+    >>> round(score, 6)  # (2/3 + 1 + 2/3) / 3, times the Jaccard index 2/3 of c and a, or b
+    0.518519
+    """,
+)
+cice_bcubed_recall = _score(
+    "cice_bcubed_recall",
+    f"""{_CELLS}
+    >>> score = cice_bcubed_recall(contingency=cells)
+    >>> round(score, 6)  # (1 + 5/6 + 1) / 3, times the Jaccard index 2/3 of a, or b, and c
+    0.62963
+    """,
+)
+cice_bcubed_f1 = _score(
+    "cice_bcubed_f1",
+    f"""{_CELLS}
+    >>> score = cice_bcubed_f1(contingency=cells)
+    >>> round(score, 6)  # 2 * 14/27 * 17/27 / (14/27 + 17/27)
+    0.568698
+    """,
+)
+cice_bcubed_mean_f1 = _score(
+    "cice_bcubed_mean_f1",
+    f"""{_CELLS}
+    >>> score = cice_bcubed_mean_f1(contingency=cells)
+    >>> round(score, 6)  # 2/3 * (4/5 + 10/11 + 4/5) / 3
+    0.557576
+    """,
+)
+cice_bcubed_precision_recall_fscore = _three_scores(
+    "cice_bcubed_f1",
+    f"""{_CELLS}
+    >>> scores = cice_bcubed_precision_recall_fscore(contingency=cells)
+    >>> [round(score, 6) for score in scores]
+    [0.518519, 0.62963, 0.568698]
+    """,
+)
 omega = _score(
     "omega",
     """
