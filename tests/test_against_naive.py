@@ -23,7 +23,7 @@ import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, SliceError, WeightError
 from fastbcubed.metrics.registry import METRICS
 
-WITH_TWINS = ("pointwise", "bcubed", "elm")
+WITH_TWINS = ("pointwise", "bcubed", "elm", "overlap")
 MATRIX = ("tp", "fp", "fn", "tn")
 #: A true negative is a difference that may lose 12 bits before it is added up anew.
 RELATIVE = {"tp": 1e-15, "fp": 1e-15, "fn": 1e-15, "tn": 2**-52 * 2**14}
