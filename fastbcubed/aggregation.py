@@ -24,14 +24,19 @@ from fastbcubed.metrics.registry import METRICS
 __all__ = [
     "cell_scores",
     "cluster_means",
+    "finished",
     "group_means",
+    "item_means",
     "item_score",
     "item_scores",
+    "item_sums",
     "overall",
     "with_needs",
 ]
 
 Floats = NDArray[np.float64]
+#: The name of the sum of weights among sums of scores.
+WEIGHT = ""
 
 
 def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
@@ -71,28 +76,71 @@ def overall(
     """
     chosen = [METRICS[m].at(beta) if isinstance(m, str) else m for m in metrics]
     pool = pool or Pool(1)
-    means = _item_means(contingency, with_needs(chosen, beta), pool)
+    means = item_means([item_sums(contingency, with_needs(chosen, beta), pool)])
+    return finished(chosen, means, beta, contingency, pool)
+
+
+def finished(
+    chosen: Iterable[Metric],
+    means: Mapping[str, float],
+    beta: float,
+    contingency: Contingency | None,
+    pool: Pool,
+) -> dict[str, float]:
+    """Return scores over all items from the means of those that items have.
+
+    Parameters
+    ----------
+    chosen : iterable of Metric
+        The scores.
+    means : dict of str to float
+        From `item_means`, of the scores and all they need.
+    beta : float
+        Weight of recall in F.
+    contingency : Contingency or None
+        All cells; None if no score is computed from them as a whole.
+    pool : Pool
+        The threads.
+    """
     result = {}
     for metric in chosen:
         if metric.combine is not None:
             result[metric.name] = float(metric.combine(means, beta))
         elif metric.score is not None:
+            assert contingency is not None
             result[metric.name] = float(metric.score(contingency, pool))
         else:
             result[metric.name] = means[metric.name]
     return result
 
 
-def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> dict[str, float]:
-    """Return the mean over items of every score that items have."""
+def item_means(sums: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the means over items of the scores that were summed over one or more sets of cells."""
+    parts = [part for part in sums if part]
+    if not parts:
+        return {}
+    added = {name: math.fsum(part[name] for part in parts) for name in parts[0]}
+    total = added.pop(WEIGHT)
+    if not 0 < total < math.inf:
+        raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")
+    return {name: value / total for name, value in added.items()}
+
+
+def item_sums(
+    contingency: Contingency, metrics: Iterable[Metric], pool: Pool, *, whole: bool = True
+) -> dict[str, float]:
+    """Return the weighted sum over items of every score that items have, and of their weight as `WEIGHT`.
+
+    Without `whole`, the contingency has not all cells of the true clusters, and only formulas are used.
+    """
     from fastbcubed.metrics.compiled import COMMON, RUN, sum_common, sum_products
 
     lifted = [m for m in metrics if m.formula is not None]
     outer = contingency.weighting == "outer"
-    direct = {m.name: m.mean(contingency, pool) for m in lifted if m.mean and not outer}
+    direct = {m.name: m.mean(contingency, pool) for m in lifted if m.mean and whole and not outer}
     lifted = [m for m in lifted if m.name not in direct]
-    if not lifted:
-        return direct
+    if not (lifted or direct):
+        return {}
     common = [m for m in lifted if m.name in COMMON and METRICS[m.name] is m]
     by_item = [m for m in lifted if differs_within_cells(contingency, m)]
     others = [m for m in lifted if m not in common and m not in by_item]
@@ -117,11 +165,9 @@ def _item_means(contingency: Contingency, metrics: list[Metric], pool: Pool) -> 
         return sums
 
     sums = contingency.map(add_up, pool)
-    total, *weighted = (math.fsum(column) for column in zip(*sums, strict=True))
-    if not 0 < total < math.inf:
-        raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")
-    names = [m.name for m in (*common, *by_item, *others)]
-    return direct | {name: value / total for name, value in zip(names, weighted, strict=True)}
+    names = [WEIGHT, *(m.name for m in (*common, *by_item, *others))]
+    found = {name: math.fsum(column) for name, column in zip(names, zip(*sums, strict=True), strict=True)}
+    return found | {name: mean * found[WEIGHT] for name, mean in direct.items()}
 
 
 def _scores_of(

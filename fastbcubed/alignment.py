@@ -7,20 +7,23 @@ absent key, and an item that is alone by policy has a key of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.clustering import Clustering
+from fastbcubed.combination import combine
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
 from fastbcubed.policies import Coverage, Policies
-from fastbcubed.side import Mask, Rows, Side, either, only, require_known_type
+from fastbcubed.side import Rows, Side, require_known_type
 from fastbcubed.sources.keys import key_pair
-from fastbcubed.weights import WeightTable, require_weights, row_weights
+from fastbcubed.weights import WeightTable, row_weights
 
-__all__ = ["Alignment", "align"]
+__all__ = ["Alignment", "Facts", "align", "is_used", "match_rows", "require_common", "starts_of_runs"]
 
 
 @dataclass(frozen=True)
@@ -92,42 +95,32 @@ def align(
     """
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
-    true_side = Side(truth, policies, pool, null_is_absent)
-    pred_side = Side(prediction, policies, pool, null_is_absent)
+    true_side = Side.of(truth, policies, truth.labels.keys(pool), null_is_absent)
+    pred_side = Side.of(prediction, policies, prediction.labels.keys(pool), null_is_absent)
     for side in (true_side, pred_side):
-        if not len(side.clustering):
-            raise EmptyInputError(f"{side.clustering.name} has no rows")
+        if not len(side):
+            raise EmptyInputError(f"{side.name} has no rows")
     if truth.items is None:
         _require_equal_length(truth, prediction)
         true_rows = pred_rows = None
     else:
-        true_rows, pred_rows = _join(true_side, pred_side, pool)
-
-    true_keys, lacks_true, alone_true = true_side.aligned(true_rows)
-    pred_keys, lacks_pred, alone_pred = pred_side.aligned(pred_rows)
+        true_rows, pred_rows = _join(truth, prediction, true_side, pred_side, pool)
     weight, total_weight = row_weights(
         ((truth, true_rows), (prediction, pred_rows)), weight_table, outer=outer, pool=pool
     )
-
-    truth_only = only(lacks_pred, lacks_true)
-    prediction_only = only(lacks_true, lacks_pred)
-    coverage = _coverage(
-        true_keys.size, either(lacks_true, lacks_pred), truth_only, prediction_only, weight, total_weight,
-        true_side, pred_side,
-    )  # fmt: skip
-    _enforce(policies, coverage, truth_only, prediction_only, true_side, pred_side, true_rows, pred_rows)
+    both = combine(true_side, pred_side, true_rows, pred_rows, weight, total_weight)
+    require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
+    for unmatched in both.unmatched(policies):
+        unmatched.enforce()
     if weight is not None and (true_rows is not None or weight_table is not None):
-        require_weights(weight, policies, lacks_true, lacks_pred, truth_only, prediction_only)
-    if truth_only is not None and policies.truth == "singleton":
-        alone_pred, lacks_pred = either(alone_pred, truth_only), only(lacks_pred, truth_only)
-    if prediction_only is not None and policies.prediction == "singleton":
-        alone_true, lacks_true = either(alone_true, prediction_only), only(lacks_true, prediction_only)
-
-    true_keys, absent_true = _special_keys(true_keys, lacks_true, alone_true)
-    pred_keys, absent_pred = _special_keys(pred_keys, lacks_pred, alone_pred)
+        both.require_weights(policies)
+    start = 0
+    if both.needs_special_keys(policies):
+        start = _unused_run([both.true_keys, both.pred_keys])
+    true_keys, pred_keys, absent_true, absent_pred = both.finished(policies, start)
     return Alignment(
         truth, prediction, true_keys, pred_keys, absent_true, absent_pred, true_rows, pred_rows,
-        weight, coverage, policies,
+        weight, both.coverage, policies,
     )  # fmt: skip
 
 
@@ -140,19 +133,34 @@ def _require_equal_length(truth: Clustering, prediction: Clustering) -> None:
         )
 
 
-def _join(true_side: Side, pred_side: Side, pool: Pool) -> tuple[Rows | None, Rows | None]:
+def _join(
+    truth: Clustering, prediction: Clustering, true_side: Side, pred_side: Side, pool: Pool
+) -> tuple[Rows | None, Rows | None]:
     """Match the rows of the two sides by item; None, None where they correspond one to one."""
-    from fastbcubed.engines.joining import match
-
-    true_items, pred_items = true_side.clustering.items, pred_side.clustering.items
+    true_items, pred_items = truth.items, prediction.items
     if true_items is None or pred_items is None:
         raise AlignmentError("one side has item ids and the other has none; give both sides the same form")
-    one_table = true_items is pred_items
-    if one_table:
-        true_keys = pred_keys = true_items.keys(pool)
-    else:
-        true_keys, pred_keys = key_pair(true_items, pred_items, pool)
-    in_order = one_table or (true_keys.size == pred_keys.size and _equal(true_keys, pred_keys))
+    if true_items is pred_items:
+        keys = true_items.keys(pool)
+        return match_rows(true_side, pred_side, keys, keys, pool)
+    return match_rows(true_side, pred_side, *key_pair(true_items, pred_items, pool), pool)
+
+
+def match_rows(
+    true_side: Side,
+    pred_side: Side,
+    true_keys: NDArray[np.int64],
+    pred_keys: NDArray[np.int64],
+    pool: Pool,
+) -> tuple[Rows | None, Rows | None]:
+    """Match the rows of the two sides by the keys of their items, and leave out rows that repeat one.
+
+    Returns for each aligned row the row of the truth and of the prediction, -1 where it has none: first those
+    of the truth. None, None where rows correspond one to one.
+    """
+    from fastbcubed.engines.joining import match
+
+    in_order = true_keys.size == pred_keys.size and _equal(true_keys, pred_keys)
     matches = match(true_keys, true_keys[:0] if in_order else pred_keys, pool)
     if in_order and not matches.true_again:
         return None, None
@@ -165,7 +173,7 @@ def _join(true_side: Side, pred_side: Side, pool: Pool) -> tuple[Rows | None, Ro
     if matches.true_again or matches.pred_again:
         matches = match(true_keys[true_rows], pred_keys[pred_rows], pool)
     found = matches.pred_of_true
-    of_true = np.where(found >= 0, pred_rows[found], -1)
+    of_true = np.where(found >= 0, pred_rows[found], -1) if pred_rows.size else found
     rest = pred_rows[matches.true_of_pred < 0]
     if not rest.size and true_rows.size == true_keys.size:
         return true_rows, of_true
@@ -178,100 +186,53 @@ def _equal(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
     return a is b or all(np.array_equal(a[i:j], b[i:j]) for i, j in blocks(a.size))
 
 
-def _coverage(
-    n_rows: int,
-    lacking: Mask | None,
-    truth_only: Mask | None,
-    prediction_only: Mask | None,
-    weight: NDArray[np.float64] | None,
-    total_weight: float,
-    true_side: Side,
-    pred_side: Side,
-) -> Coverage:
-    def figure(mask: Mask | None) -> tuple[int, float]:
-        if mask is None:
-            return 0, 0.0
-        n = int(np.count_nonzero(mask))
-        return n, float(n) if weight is None else float(weight[mask].sum())
+class Facts(NamedTuple):
+    """What a message about a side says: its name, its rows, how many lack a label, the first few items."""
 
-    truth, prediction = figure(truth_only), figure(prediction_only)
-    if lacking is None:
-        known = total_weight if weight is not None else float(n_rows)
-        common = (n_rows, known if known == known or weight is None else float(weight.sum()))
-    else:
-        common = figure(~lacking)
-    for side in (true_side, pred_side):
-        if side.absent is not None and side.n_null == len(side.clustering):
+    name: str
+    n_rows: int
+    n_absent: int
+    example: Callable[[], list[Any]]
+
+    @classmethod
+    def of(cls, side: Side) -> Facts:
+        """Return those of a whole side."""
+        first = np.arange(min(3, len(side)))
+        n_absent = 0 if side.absent is None else side.n_null
+        return cls(side.name, len(side), n_absent, lambda: side.take_items(first))
+
+
+def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
+    """Raise if the two sides have no item in common."""
+    for side in (truth, prediction):
+        if not side.n_rows:
+            raise EmptyInputError(f"{side.name} has no rows")
+        if side.n_absent == side.n_rows:
             raise EmptyInputError(
-                f"all {side.n_null} clusters of {side.clustering.name} are null, so there is nothing to score"
+                f"all {side.n_rows} clusters of {side.name} are null, so there is nothing to score"
             )
-    if not common[0]:
+    if not coverage.n_common:
         raise EmptyInputError(
-            f"no item of {true_side.clustering.name} is in {pred_side.clustering.name}: "
-            f"{truth[0]} items are only in the first, {prediction[0]} only in the second "
-            f"({_example(true_side)} against {_example(pred_side)}). Check that the item columns name "
-            "the same things in the same way."
-        )
-    return Coverage(
-        common[0], truth[0], prediction[0], common[1], truth[1], prediction[1],
-        true_side.n_null + pred_side.n_null,
-        true_side.n_noise + pred_side.n_noise,
-        true_side.n_duplicates + pred_side.n_duplicates,
-    )  # fmt: skip
-
-
-def _example(side: Side) -> str:
-    return first_few(side.take_items(np.arange(min(3, len(side.clustering)))))
-
-
-def _enforce(
-    policies: Policies,
-    coverage: Coverage,
-    truth_only: Mask | None,
-    prediction_only: Mask | None,
-    true_side: Side,
-    pred_side: Side,
-    true_rows: Rows | None,
-    pred_rows: Rows | None,
-) -> None:
-    """Raise if there are unmatched items where the policy says so."""
-    for policy, mask, side, other, rows, options in (
-        (policies.truth, truth_only, true_side, pred_side, true_rows, '"drop" or "singleton"'),
-        (policies.prediction, prediction_only, pred_side, true_side, pred_rows, '"drop", "singleton" or "outside"'),
-    ):  # fmt: skip
-        if policy != "raise" or mask is None or not mask.any():
-            continue
-        where = np.flatnonzero(mask)
-        shown = where[:4] if rows is None else rows[where[:4]]
-        raise AlignmentError(
-            f"{where.size} of {len(side.clustering)} items of {side.clustering.name} are missing from "
-            f"{other.clustering.name} (first: {first_few(side.take_items(shown))}). Pass unmatched="
-            f"{options} to continue."
+            f"no item of {truth.name} is in {prediction.name}: {coverage.n_truth_only} items are only in the "
+            f"first, {coverage.n_prediction_only} only in the second ({first_few(truth.example())} against "
+            f"{first_few(prediction.example())}). Check that the item columns name the same things in the same way."
         )
 
 
-def _special_keys(
-    keys: NDArray[np.int64], lacks: Mask | None, alone: Mask | None
-) -> tuple[NDArray[np.int64], int | None]:
-    """Give lonely items keys of their own, and lacking ones the absent key, none of them in use."""
-    if lacks is not None and not lacks.any():
-        lacks = None
-    if lacks is None and (alone is None or not alone.any()):
-        return keys, None
+def _unused_run(keys: Sequence[NDArray[np.int64]]) -> int:
+    """Return where a run of unused keys begins, one for each row; the key before it is unused, too."""
+    return next(start for start in starts_of_runs() if not any(is_used(start, k, k.size) for k in keys))
+
+
+def starts_of_runs() -> Iterator[int]:
+    """Yield where runs of keys may begin, the same each time; any serves whose keys are not in use."""
+    generator = np.random.default_rng(0)
+    while True:
+        yield int(generator.integers(-(2**63), 2**63, dtype=np.int64))
+
+
+def is_used(start: int, keys: NDArray[np.int64], n_rows: int) -> bool:
+    """Tell whether one of so many keys from `start` on, or the one before, is among these."""
     from fastbcubed.kernels.sums import find_run
 
-    generator = np.random.default_rng(0)  # any start serves that is not in use; the same each time
-    while True:
-        start = int(generator.integers(-(2**63), 2**63, dtype=np.int64))
-        if not find_run(keys, start, keys.size + 1):
-            break
-    keys = keys.copy()
-    fresh = np.uint64(start % 2**64)
-    if alone is not None:
-        rows = np.flatnonzero(alone)
-        keys[rows] = (fresh + rows.astype(np.uint64)).view(np.int64)
-    absent = np.array([fresh], np.uint64) + np.uint64(keys.size)
-    if lacks is None:
-        return keys, None
-    keys[lacks] = absent.view(np.int64)[0]
-    return keys, int(absent.view(np.int64)[0])
+    return bool(find_run(keys, start - 1, n_rows + 1))

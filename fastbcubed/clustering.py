@@ -91,6 +91,18 @@ class Clustering:
             lines.append(f"  other   {', '.join(others)}")
         return "\n".join(lines)
 
+    def slice(self, start: int, stop: int) -> Clustering:
+        """Return the clustering of consecutive rows; nothing is copied.
+
+        Parameters
+        ----------
+        start, stop : int
+            First row, and the row after the last.
+        """
+        items = None if self.items is None else self.items.stretch(start, stop)
+        weight = None if self.weight is None else self.weight[start:stop]
+        return Clustering(self.labels.stretch(start, stop), items, weight, None, self.name)
+
     @property
     def attribute_names(self) -> tuple[str, ...]:
         """Names of the columns of the table other than the items and labels."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-__all__ = ["CELL", "CELL_BLOCK", "SIDES", "Contingency", "OneSided", "Rows", "add_up"]
+__all__ = ["CELL", "CELL_BLOCK", "SIDES", "Contingency", "OneSided", "Rows", "add_up", "set_aside"]
 
 #: Cells handled at once: the arrays of one block stay in a core's cache; fixed, so sums never change.
 CELL_BLOCK = 1 << 13
@@ -71,6 +71,56 @@ class Rows:
     def weight(self) -> NDArray[np.float64]:
         """The weight of each row. Shape (n_rows,)."""
         return np.ones(self.n_rows) if self._weight is None else self._weight
+
+
+class SetAside(NamedTuple):
+    """Cells with items of both sides, and the others by the side that has them.
+
+    Attributes
+    ----------
+    cells : ndarray of records
+        The former.
+    pred : callable
+        Returns the codes of their predicted clusters.
+    one_sided : dict of str to OneSided
+        The latter.
+    kept : ndarray of bool, or None
+        Which of the cells that were built are among the former; None where all are.
+    """
+
+    cells: np.ndarray
+    pred: Callable[[], NDArray[np.integer]]
+    one_sided: dict[str, OneSided]
+    kept: NDArray[np.bool_] | None
+
+
+def set_aside(built: Built, *, outer: bool) -> SetAside:
+    """Tell the cells with items of one side alone from the others."""
+
+    def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
+        pred = np.empty_like(built.pred_in_part)
+        base = built.pred_base.astype(pred.dtype)
+        for first, start, stop in zip(base, built.bounds, built.bounds[1:], strict=False):
+            np.add(built.pred_in_part[start:stop], first, out=pred[start:stop])
+        if built.has_one_sided:
+            pred[built.pred_in_part < 0] = -1
+        return np.asarray(pred[kept])
+
+    cells, everything = built.cells, SetAside(built.cells, codes, {}, None)
+    if not built.has_one_sided:
+        return everything
+    there = {"true": cells["true"] >= 0, "pred": built.pred_in_part >= 0}
+    kept = there["true"] & there["pred"]
+    if kept.all():
+        return everything
+    every = {"true": cells["true"], "pred": codes()}
+    mass = cells["n"].astype(np.float64) if outer else cells["weight"]
+    one_sided = {}
+    for side, other in (SIDES, SIDES[::-1]):
+        alone = there[side] & ~there[other]
+        if alone.any():
+            one_sided[side] = OneSided(every[side][alone], cells["n"][alone], mass[alone])
+    return SetAside(cells[kept], lambda: codes(kept), one_sided, kept)
 
 
 class Contingency:
@@ -158,39 +208,19 @@ class Contingency:
         weight, n_rows
             Of the rows.
         """
-
-        def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
-            pred = np.empty_like(built.pred_in_part)
-            base = built.pred_base.astype(pred.dtype)
-            for first, start, stop in zip(base, built.bounds, built.bounds[1:], strict=False):
-                np.add(built.pred_in_part[start:stop], first, out=pred[start:stop])
-            if built.has_one_sided:
-                pred[built.pred_in_part < 0] = -1
-            return np.asarray(pred[kept])
-
-        cells = built.cells
-        find, one_sided, kept = locate, {}, None
-        if built.has_one_sided:
-            there = {"true": cells["true"] >= 0, "pred": built.pred_in_part >= 0}
-            every = {"true": cells["true"], "pred": codes()}
-            mass = cells["n"].astype(np.float64) if weighting == "outer" else cells["weight"]
-            for side, other in (SIDES, SIDES[::-1]):
-                alone = there[side] & ~there[other]
-                if alone.any():
-                    one_sided[side] = OneSided(every[side][alone], cells["n"][alone], mass[alone])
-            kept = there["true"] & there["pred"]
-            cells = cells[kept]
-            number = np.where(kept, np.cumsum(kept) - 1, -1)
-            if locate is not None:
-                find = lambda: number[locate()]  # noqa: E731
+        apart = set_aside(built, outer=weighting == "outer")
+        find = locate
+        if locate is not None and apart.kept is not None:
+            number = np.where(apart.kept, np.cumsum(apart.kept) - 1, -1)
+            find = lambda: number[locate()]  # noqa: E731
         return cls(
-            cells,
-            codes if kept is None else lambda: codes(kept),
+            apart.cells,
+            apart.pred,
             (built.n_true, int(built.pred_base[-1])),
             weighted=weighted,
             weighting=weighting,
             outside=outside,
-            one_sided=one_sided,
+            one_sided=apart.one_sided,
             rows=None if find is None else Rows(find, weight, n_rows),
         )
 

@@ -210,7 +210,7 @@ def definition(evaluation: Evaluation) -> str:
 
 
 def _heading(evaluation: Evaluation) -> list[str]:
-    lines = [f"Evaluation of {_items(evaluation.contingency.n_items)}"]
+    lines = [f"Evaluation of {_items(evaluation.summary['true']['items'])}"]
     names = {side: evaluation.names.get(side) or "" for side in ("truth", "prediction")}
     if any(name not in ("", f"the {side}") for side, name in names.items()):
         lines += [f"  {side:<12}{label(name)}" for side, name in names.items()]

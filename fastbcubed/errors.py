@@ -22,6 +22,7 @@ __all__ = [
     "OverlapError",
     "PairingError",
     "SliceError",
+    "SpillError",
     "TooMuchWorkError",
     "WeightError",
     "first_few",
@@ -74,6 +75,10 @@ class FileFormatError(FastBCubedError):
 
 class DiskSpaceError(FastBCubedError):
     """There is too little free disk for the files that a call would write."""
+
+
+class SpillError(FastBCubedError):
+    """What does not fit in memory cannot be written to the disk, or read back."""
 
 
 class MetricError(FastBCubedError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,44 +23,12 @@ from fastbcubed.listing import listed
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.policies import Coverage, Policies
+from fastbcubed.scores import Scores
 from fastbcubed.slicing import SliceKey, check_key, slice_codes, subset_mask
 from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 from fastbcubed.summary import Bounds, plain, precision_bounds, summarize
 
 __all__ = ["Evaluation", "Scores"]
-
-
-class Scores(Mapping[str, float]):
-    """Scores by name, also as attributes."""
-
-    def __init__(self, values: Mapping[str, float]) -> None:
-        self._values = dict(values)
-
-    def __getitem__(self, name: str) -> float:
-        try:
-            return self._values[name]
-        except KeyError:
-            raise MetricError(
-                f"{name!r} was not computed; there are {', '.join(self._values)}. Name it in "
-                "metrics=, or ask for it with .metric(name)"
-            ) from None
-
-    def __getattr__(self, name: str) -> float:
-        if name.startswith("_") or name not in self._values:
-            raise AttributeError(name)
-        return self._values[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._values
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return f"Scores({', '.join(f'{name}={value:.6g}' for name, value in self.items())})"
 
 
 @dataclass(eq=False)
@@ -90,6 +58,8 @@ class Evaluation:
         What the two sides are called.
     sliced : dict of str to pyarrow.Table
         Slices that were asked for when evaluating.
+    engine : {"memory", "disk"}
+        What did the work. The disk engine keeps scores and cells, but no items.
 
     Examples
     --------
@@ -113,6 +83,7 @@ class Evaluation:
     not_computed: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     sliced: dict[str, pa.Table] = field(default_factory=dict)
+    engine: str = "memory"
 
     def __getattr__(self, name: str) -> float:
         overall = self.__dict__.get("overall", {})
@@ -411,8 +382,18 @@ class Evaluation:
             self.contingency, codes, n, self.metrics, beta=self.beta, by_row=by_row
         )
 
+    @property
+    def has_items(self) -> bool:
+        """Whether the items were kept, so that there are slices and listings."""
+        return self._items is not None
+
     def kept_items(self) -> Items:
         """Return the items, or raise NotKeptError."""
+        if self.engine == "disk":
+            raise NotKeptError(
+                "the disk engine keeps scores and cells, but not the items, by which clusters are named, sliced "
+                'and listed; evaluate with engine="memory" for these, on a machine or a sample that allows it'
+            )
         if self._items is None or self.contingency.rows is None:
             raise NotKeptError(
                 'the items were not kept; evaluate or save with keep="items" to slice and to list them'

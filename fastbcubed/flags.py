@@ -140,6 +140,13 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
     add = parser.add_argument_group("work").add_argument
+    add(
+        "--engine", choices=("memory", "disk"),
+        help="where the work is done (default: disk for Parquet and Arrow files that would not fit in memory). "
+        "The disk engine gives scores, but no slices and no listings",
+    )  # fmt: skip
+    add("--memory-limit", metavar="SIZE", help="such as 2GiB (default: half of what is available)")
+    add("--spill-dir", metavar="DIR", help="where to spill (default: /var/tmp)")
     _add_work_flags(add, "all cores when absent; scores do not depend on it")
 
 
@@ -286,7 +293,7 @@ def _weight(text: str | None) -> Any:
         return None
     from pathlib import Path
 
-    from fastbcubed.sources.files import SUFFIXES
+    from fastbcubed.sources.formats import SUFFIXES
 
     endings = tuple(ending for several in SUFFIXES.values() for ending in several)
     apart = os.sep in text or (os.altsep is not None and os.altsep in text)
@@ -332,10 +339,15 @@ def _bound(text: str) -> tuple[str, float]:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form SCORE=VALUE, such as f1=0.9") from None
 
 
-_FLAGS = {"slices": "slice", "metrics": "metric"}
+_FLAGS = {
+    "slices": "slice",
+    "metrics": "metric",
+    "memory_limit": "memory-limit",
+    "spill_dir": "spill-dir",
+}
 _KEYWORD = re.compile(
     r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
-    r"out|keep|threads|progress|overwrite|overlapping|max_pairs)="
+    r"out|keep|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|max_pairs)="
     r'(?:"([^"]*)"|\{([^}]*)\}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|(?=[\s.,;)]|$))'
 )
 

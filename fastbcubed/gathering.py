@@ -77,7 +77,7 @@ def gather(clustering: Clustering, policies: Policies, pool: Pool, *, null_is_ab
     """
     from fastbcubed.engines.grouping import number
 
-    side = Side(clustering, policies, pool, null_is_absent)
+    side = Side.of(clustering, policies, clustering.labels.keys(pool), null_is_absent)
     n_rows = len(clustering)
     if clustering.items is None:
         items = firsts = np.arange(n_rows)

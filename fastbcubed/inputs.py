@@ -24,7 +24,7 @@ from fastbcubed.sources.tables import (
     weight_array,
 )
 
-__all__ = ["Inputs", "read_pair"]
+__all__ = ["Inputs", "PerSide", "one_side", "pair_of_table", "per_side", "read_pair"]
 
 #: A column name for both sides, or a pair of them: the truth's, the prediction's.
 PerSide = ColumnName | tuple[ColumnName, ColumnName]
@@ -91,10 +91,10 @@ def read_pair(
                 f"With table=, the columns of clusters are given in place of the truth and the prediction, "
                 f"so cluster={cluster!r} has no use."
             )
-        sides = _from_one_table(truth, prediction, table, item, weight)
+        sides = pair_of_table(truth, prediction, table, item, weight)
     else:
         sides = _from_two(truth, prediction, item, cluster, weight, overlapping)
-    items = _per_side(item, "item")
+    items = per_side(item, "item")
     weight_table = None
     if isinstance(weight, str):
         _check_weight(sides, weight)
@@ -121,7 +121,16 @@ def _was_read(side: Clustering, given: Any) -> bool:
     return side.attributes is not None and not isinstance(given, Clustering)
 
 
-def _per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
+def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
+    """Return the truth's and the prediction's name of a column from what an argument gives.
+
+    Parameters
+    ----------
+    names : str, list of str, or tuple of two of these
+        What was given.
+    argument : str
+        The name of the argument.
+    """
     if not isinstance(names, tuple):
         return names, names
     if len(names) != 2:
@@ -132,16 +141,29 @@ def _per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
     return names[0], names[1]
 
 
-def _from_one_table(
+def pair_of_table(
     truth: Any, prediction: Any, table: Any, item: PerSide, weight: Any
 ) -> tuple[Clustering, Clustering]:
+    """Read both sides from one table.
+
+    Parameters
+    ----------
+    truth, prediction : str or list of str
+        Their columns.
+    table : table
+        The table, or a block of it.
+    item : str, list of str, or tuple of two of these
+        Column of items.
+    weight : object
+        The name of a column of weights, or anything else, which is passed over.
+    """
     rows = as_rows(table, "the table")
     if rows is None:
         raise ColumnError(f"table should be a table or a path, not {type(table).__name__}.")
     groups = []
     for side, names in (("truth", truth), ("prediction", prediction)):
         groups.append(column_names(names, f"With table=, the {side}"))
-    named = _per_side(item, "item")[0]
+    named = per_side(item, "item")[0]
     if isinstance(item, tuple) and item[0] != item[1]:
         raise OptionError(f"With table= both sides have one item column, not two: {item!r}.")
     items = column_names(named, "item")
@@ -179,11 +201,11 @@ def _from_two(
     names = zip(
         (truth, prediction),
         ("the truth", "the prediction"),
-        _per_side(item, "item"),
-        _per_side(cluster, "cluster"),
+        per_side(item, "item"),
+        per_side(cluster, "cluster"),
         strict=True,
     )
-    sides = [_one_side(*given, weight, overlapping) for given in names]
+    sides = [one_side(*given, weight, overlapping) for given in names]
     positional = [side.items is None for side in sides]
     if positional == [True, True] and len(sides[0]) != len(sides[1]):
         raise AlignmentError(
@@ -201,9 +223,24 @@ def _from_two(
     return sides[0], sides[1]
 
 
-def _one_side(
+def one_side(
     given: Any, name: str, item: ColumnName, cluster: ColumnName, weight: Any, overlapping: bool
 ) -> Clustering:
+    """Read one side.
+
+    Parameters
+    ----------
+    given : object
+        Whatever holds it.
+    name : str
+        What it is, for messages.
+    item, cluster : str or list of str
+        Columns.
+    weight : object
+        The name of a column of weights, which the table may lack; or anything else, which is passed over.
+    overlapping : bool
+        Whether a dict may put an item in several clusters.
+    """
     if isinstance(given, Clustering):
         return given if weight is None else replace(given, weight=_own_weight(given, weight))
     if isinstance(given, Mapping):

@@ -13,6 +13,8 @@ from fastbcubed import aggregation, storage
 from fastbcubed.alignment import Alignment, align
 from fastbcubed.contingency import Contingency
 from fastbcubed.covers import MAX_PAIRS
+from fastbcubed.engine_choice import choose_engine
+from fastbcubed.engines.limits import memory_limit as memory_limit_of
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, PairingError, SliceError
 from fastbcubed.evaluation import Evaluation, Scores
@@ -51,6 +53,9 @@ def evaluate(
     table: Any = None,
     out: Any = None,
     keep: str = "cells",
+    engine: str | None = None,
+    memory_limit: int | str | None = None,
+    spill_dir: Any = None,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Evaluation:
@@ -101,7 +106,17 @@ def evaluate(
     out : path, optional
         A directory to write the result to; see `Evaluation.save`.
     keep : {"scores", "cells", "items"}
-        How much of the result to write to `out`.
+        How much of the result to write to `out`; with the disk engine, how much to hold.
+    engine : {"memory", "disk"}, optional
+        Where the work is done. The disk engine reads files block by block and spills what does not fit, so
+        that the rows need not be in memory; it gives scores and cells, but no slices and no listings. When
+        absent, the disk engine is used for Parquet and Arrow IPC files that would not fit, if it can serve
+        what is asked for.
+    memory_limit : int or str, optional
+        Bytes that the disk engine may use, or a text such as "2GiB"; half of the memory that the process
+        can still get when absent.
+    spill_dir : path, optional
+        Where the disk engine spills; /var/tmp when absent. Nothing is left there.
     threads : int, optional
         All cores of the process when absent. The scores do not depend on it.
     progress : bool or callable, optional
@@ -152,7 +167,23 @@ def evaluate(
     }
     resolve(chosen, **known)  # a wrong name is said before the work
     wanted = _slices(slices)
-    with reporting(progress) as report, Pool(_threads(threads), report) as pool:
+    limit, threads = memory_limit_of(memory_limit), _threads(threads)
+    in_the_way = {
+        "slices": bool(wanted), "attributes": attributes is not None, 'keep="items"': keep == "items",
+        'out with keep="cells"': out is not None and keep == "cells", "overlapping=True": overlapping,
+    }  # fmt: skip
+    sources = (truth, prediction) if table is None else (table,)
+    if choose_engine(engine, sources, limit, in_the_way) == "disk":
+        from fastbcubed.sharded import evaluate_in_shards
+
+        with reporting(progress) as report, Pool(threads, report) as pool:
+            ev = evaluate_in_shards(
+                truth, prediction, policies, chosen, item=item, cluster=cluster, weight=weight, table=table,
+                weighting=weighting, beta=beta, keep=keep == "cells", limit=limit, spill_dir=spill_dir,
+                pool=pool,
+            )  # fmt: skip
+        return _finished(ev, (), out, keep)
+    with reporting(progress) as report, Pool(threads, report) as pool:
         inputs = read_pair(
             truth,
             prediction,
@@ -197,9 +228,14 @@ def evaluate(
         dict(not_computed),
         {"truth": inputs.truth.name, "prediction": inputs.prediction.name},
     )
+    return _finished(ev, wanted, out, keep)
+
+
+def _finished(ev: Evaluation, wanted: Iterable[SliceKey], out: Any, keep: str) -> Evaluation:
+    """Slice, warn and write."""
     ev.sliced.update({slice_name(key): ev.slices(key) for key in wanted})
     for warning in ev.warnings:
-        warnings.warn(warning["message"], EvaluationWarning, stacklevel=2)
+        warnings.warn(warning["message"], EvaluationWarning, stacklevel=3)
     if out is not None:
         ev.save(out, keep=keep)
     return ev

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from fastbcubed.errors import OptionError, first_few
@@ -99,6 +100,12 @@ class Coverage:
         """Share of the weight of the truth whose items the prediction has."""
         known = self.weight_common + self.weight_truth_only
         return self.weight_common / known if known else 1.0
+
+    @classmethod
+    def total(cls, parts: Iterable[Coverage]) -> Coverage:
+        """Add up the coverage of blocks."""
+        columns = zip(*(astuple(part) for part in parts), strict=True)
+        return cls(*(sum(c) if isinstance(c[0], int) else math.fsum(c) for c in columns))  # type: ignore[arg-type]
 
     @property
     def complete(self) -> bool:

@@ -14,11 +14,21 @@ from fastbcubed.contingency import CELL_BLOCK, Contingency
 from fastbcubed.covers import Cover
 from fastbcubed.engines.pool import blocks
 
-__all__ = ["Bounds", "plain", "precision_bounds", "summarize"]
+__all__ = [
+    "Bounds",
+    "bound_sums",
+    "bounds_from",
+    "describe",
+    "plain",
+    "precision_bounds",
+    "summarize",
+]
 
 #: Bounds of precision this far apart are worth a warning.
 BOUNDS_APART = 0.01
 QUANTILES = (0.5, 0.9, 0.99)
+
+Histogram = tuple[NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -54,41 +64,61 @@ class Bounds:
 
 def precision_bounds(table: Contingency) -> Bounds | None:
     """Return what complete labels could make of the precision; None where no item is unlabelled."""
-    found = table.unlabelled if isinstance(table, Cover) else table.only("pred")
-    if found is None:
+    if _unlabelled(table) is None:
         return None
-    unlabelled_n, unlabelled = found
+    return bounds_from(bound_sums(table), table.total_weight)
+
+
+def bounds_from(sums: NDArray[np.float64], total_weight: float) -> Bounds:
+    """Return the bounds from what `bound_sums` gave for all cells."""
+    low, high, mated = sums / total_weight
+    return Bounds(float(low), float(high), float(mated))
+
+
+def _unlabelled(table: Contingency) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    """Return number and mass of the items that only the prediction has: by cluster, or by cell of a cover."""
+    return table.unlabelled if isinstance(table, Cover) else table.only("pred")
+
+
+def bound_sums(table: Contingency) -> NDArray[np.float64]:
+    """Add up the least precision, the greatest, and the weight that has unlabelled mates. Shape (3,)."""
+    unlabelled_n, unlabelled = _unlabelled(table) or (table.pred_n * 0, table.pred_n * 0.0)
     codes = np.arange(table.n_cells) if isinstance(table, Cover) else table.pred
-    sums = []
+    sums = [np.zeros(3)]
     for a, b in blocks(table.n_cells, CELL_BLOCK):
         cells = slice(a, b)
         w, pred = table.weight[cells], codes[cells]
         tp, fp, _, _ = confusion(table, a, b)
         u = unlabelled[pred]
         most = tp + fp + u
-        sums.append(((w * (tp / most)).sum(), (w * ((tp + u) / most)).sum(), w[unlabelled_n[pred] > 0].sum()))
-    low, high, mated = np.sum(sums, axis=0) / table.total_weight
-    return Bounds(float(low), float(high), float(mated))
+        mated = w[unlabelled_n[pred] > 0].sum()
+        sums.append(np.array([(w * (tp / most)).sum(), (w * ((tp + u) / most)).sum(), mated]))
+    return np.sum(sums, axis=0)
 
 
 def summarize(table: Contingency) -> dict[str, dict[str, Any]]:
     """Return items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
+    sizes = {"true": _size_histogram(table.true_n), "pred": _size_histogram(table.pred_n)}
+    return describe(sizes, table.n_items, table.n_exact)
+
+
+def describe(histograms: Mapping[str, Histogram], n_items: int, n_exact: int) -> dict[str, dict[str, Any]]:
+    """Do the same from the cluster sizes that each side has, ascending, and how many clusters have each."""
     result = {}
-    for side, counts in (("true", table.true_n), ("pred", table.pred_n)):
-        sizes, clusters = _size_histogram(counts)
+    for side, (sizes, clusters) in histograms.items():
         upto = np.cumsum(clusters)
         result[side] = {
-            "items": table.n_items,
+            "items": n_items,
             "clusters": int(upto[-1]),
             "singletons": int(clusters[0]) if sizes[0] == 1 else 0,
             "largest": int(sizes[-1]),
             "size_quantiles": {f"{q:g}": int(sizes[np.searchsorted(upto, q * upto[-1])]) for q in QUANTILES},
-            "exact": table.n_exact,
+            "exact": n_exact,
         }
     return result
 
 
-def _size_histogram(counts: NDArray[np.integer]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _size_histogram(counts: NDArray[np.integer]) -> Histogram:
     """Return the cluster sizes that there are, ascending, and how many clusters have each."""
     few = counts.max(initial=0) < max(1 << 16, counts.size)
     if not few:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,14 @@ from fastbcubed.policies import Policies
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import key_pair
 
-__all__ = ["WeightTable", "require_weights", "row_weights"]
+__all__ = [
+    "WeightTable",
+    "check_weights",
+    "join_weights",
+    "require_weights",
+    "row_weights",
+    "weights_by_key",
+]
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -42,43 +50,59 @@ def row_weights(
     pool : Pool
         The threads.
     """
-    total = math.nan
     if table is not None:
-        _check_weights(table[1], "the weight table", outer, pool)
-    result: NDArray[np.float64] | None = None
+        check_weights(table[1], "the weight table", outer, pool)
+        found = [(_look_up(clustering, *table, pool), rows) for clustering, rows in sides]
+        return join_weights(found), math.nan
+    total, found = math.nan, []
     for clustering, rows in sides:
-        weight = clustering.weight
-        if table is not None:
-            weight = _look_up(clustering, *table, pool)
-        if weight is None:
+        if clustering.weight is None:
             continue
-        if table is None:
-            added = _check_weights(weight, clustering.name, outer, pool)
-            total = added if rows is None and result is None else math.nan
-        values = weight if rows is None else np.where(rows < 0, np.nan, weight[rows])
-        if result is None:
-            result = values
-            if rows is None and table is None:
-                return result, total  # by position the truth's weights are all there is
-        else:
-            result = np.where(np.isnan(result), values, result)
-    return result, math.nan
+        added = check_weights(clustering.weight, clustering.name, outer, pool)
+        if rows is None:
+            return clustering.weight, added  # by position the truth's weights are all there is
+        found.append((clustering.weight, rows))
+    return join_weights(found), total
+
+
+def join_weights(
+    found: Sequence[tuple[NDArray[np.float64], Rows | None]],
+) -> NDArray[np.float64] | None:
+    """Return the weight of each aligned row from those of the sides' rows; the first that is known counts."""
+    result: NDArray[np.float64] | None = None
+    for weight, rows in found:
+        values = weight
+        if rows is not None:
+            values = np.where(rows < 0, np.nan, weight[rows]) if weight.size else np.full(rows.size, np.nan)
+        result = values if result is None else np.where(np.isnan(result), values, result)
+    return result
 
 
 def _look_up(
     clustering: Clustering, column: Column, values: NDArray[np.float64], pool: Pool
 ) -> NDArray[np.float64]:
-    from fastbcubed.engines.joining import match
-
     items = clustering.items
     if items is None:
         raise AlignmentError("a table of weights needs items with ids; pass an array of weights instead")
     own, given = key_pair(items, column, pool)
+    return weights_by_key(own, given, values, lambda keys: first_few(_repeated(column, keys)), pool)
+
+
+def weights_by_key(
+    own: NDArray[np.int64],
+    given: NDArray[np.int64],
+    values: NDArray[np.float64],
+    repeated: Callable[[NDArray[np.int64]], str],
+    pool: Pool,
+) -> NDArray[np.float64]:
+    """Return the weight of each item by its key, NaN where there is none; `repeated` names items for a message."""
+    from fastbcubed.engines.joining import match
+
     matches = match(own, given, pool)
     if matches.pred_again:
         raise DuplicateItemError(
-            f"{matches.pred_again} of {len(column)} rows of the weight table repeat an item of an earlier row "
-            f"({first_few(_repeated(column, given))}); give each item one weight"
+            f"{matches.pred_again} of {given.size} rows of the weight table repeat an item of an earlier row "
+            f"({repeated(given)}); give each item one weight"
         )
     found = matches.pred_of_true
     if matches.true_again:  # rows that repeat an item have its weight, too
@@ -95,7 +119,7 @@ def _repeated(column: Column, keys: NDArray[np.int64]) -> list[Any]:
     return column.take(again[:4]).to_pylist()
 
 
-def _check_weights(weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
+def check_weights(weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
     """Raise for weights that are none, and return their sum."""
     from fastbcubed.kernels.sums import LEAST, MOST, check_weights
 

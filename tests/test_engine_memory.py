@@ -356,7 +356,7 @@ def test_keys_set_apart_are_counted_by_the_other_key():
         is_apart = int(h) in apart
         expected[int(partition.part_of(partition.mix(p) if is_apart else h, bits)) + (is_apart << bits)] += 1
     counts = np.zeros(2 << bits, np.int64)
-    partition.count_parts(true, pred, 0, true.size, bits, heavy, first_heavy, counts)
+    partition.count_parts(true, pred, 0, true.size, False, 0, bits, heavy, first_heavy, counts)
     assert {part: n for part, n in enumerate(counts.tolist()) if n} == dict(expected)
 
 

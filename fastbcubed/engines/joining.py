@@ -60,7 +60,7 @@ def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[np.nda
     none = np.zeros((1 << bits) + 1, np.int64)
 
     def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-        partition.count_parts(keys, None, start, stop, bits, NO_ROWS, none, out)
+        partition.count_parts(keys, None, start, stop, False, 0, bits, NO_ROWS, none, out)
 
     pool.map(count, starts, stops, counts, stage="count items by part")
     bounds, next_row = offsets(counts)

@@ -47,7 +47,7 @@ def build(
     """
     weighted = weights is not None
     piece = (true_keys, pred_keys, weights)
-    rows, bounds = stages.partition_rows(plan, [piece], plan.row_type(weighted), pool)
+    rows, bounds = stages.partition_rows(plan, piece, plan.row_type(weighted), pool)
     parts = stages.build_parts(plan, rows, bounds, pool, weighted=weighted, skip=0, bits=plan.bits)
     del rows
     base = np.zeros(plan.n_parts, np.int64)  # codes of clusters set apart come first
@@ -68,7 +68,7 @@ def locate(
     Parameters are those of `build`. Shape (n_rows,).
     """
     piece = (true_keys, pred_keys, np.arange(plan.n_rows))
-    rows, bounds = stages.partition_rows(plan, [piece], plan.records["numbered row"], pool)
+    rows, bounds = stages.partition_rows(plan, piece, plan.records["numbered row"], pool)
     tasks = plan.tasks()
     starts, stops = zip(*tasks, strict=True)
     most_rows = int(np.diff(bounds).max())
@@ -79,12 +79,12 @@ def locate(
     def locate_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
         with pool.workspace("locate", lambda: stages.CellSpace(most_rows, plan.code, weighted=False)) as w:
             cell_kernels.locate_cells(
-                rows, bounds, first, last, plan.bits, w.head_slots, w.other_slots, w.counts,
+                rows, bounds, first, last, 0, plan.bits, plan.absent_pred, w.head_slots, w.other_slots, w.counts,
                 w.heads, w.codes, cell_of_row, n_cells, cells_by_part,
             )  # fmt: skip
 
     def place_task(first: int, last: int, to: NDArray[np.int64]) -> None:
-        cell_kernels.place_cells(rows, bounds, first, last, plan.bits, n_cells, to)
+        cell_kernels.place_cells(rows, bounds, first, last, 0, plan.bits, plan.absent_pred, n_cells, to)
 
     def look_up(start: int, stop: int) -> None:
         cell_kernels.look_up_cells(rows, start, stop, cell_of_row)

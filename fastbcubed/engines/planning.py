@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed.engines.pool import blocks
 from fastbcubed.kernels import partition
 
-__all__ = ["Plan", "find_heavy", "plan_parts"]
+__all__ = ["Plan", "find_heavy", "mixed_keys", "plan_parts"]
 
 #: Rows of one part on average: its cells and their hash table then stay in a core's cache.
 PART_ROWS = 30_000
@@ -95,7 +96,7 @@ def plan_parts(
     bits = min(max(0, (n - 1) // part_rows).bit_length(), MAX_BITS)
     heavy = find_heavy(true_keys) if bits else np.empty(0, np.int64)
     lacking = _mixed(absent_true)
-    heavy = np.union1d(_mix_all(heavy), lacking)
+    heavy = np.union1d(mixed_keys(heavy), lacking)
     wide = n >= WIDE if wide is None else wide
     return Plan(n, bits, heavy, lacking, _mixed(absent_pred), WIDE_RECORDS if wide else NARROW_RECORDS)
 
@@ -112,9 +113,10 @@ def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return found[counts > max(1, rows.size * HEAVY_SHARE)]
 
 
-def _mix_all(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def mixed_keys(keys: Iterable[int]) -> NDArray[np.int64]:
+    """Mix a few keys, as kernels do."""
     return np.array([partition.mix(np.int64(key)) for key in keys], np.int64)
 
 
 def _mixed(key: int | None) -> NDArray[np.int64]:
-    return _mix_all(np.array([] if key is None else [key], np.int64))
+    return mixed_keys([] if key is None else [key])

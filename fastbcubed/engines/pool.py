@@ -48,11 +48,13 @@ def blocks(n: int, size: int = BLOCK) -> list[tuple[int, int]]:
 
 
 @contextmanager
-def lend(idle: list[T], make: Callable[[], T]) -> Iterator[T]:
-    """Lend a workspace to one block: one of the idle ones, else a new one, which is idle afterwards."""
+def lend(idle: list[T], make: Callable[[], T], fits: Callable[[T], bool] | None = None) -> Iterator[T]:
+    """Lend a workspace to one block: an idle one that fits, else a new one; it is idle afterwards."""
     try:
         space = idle.pop()
     except IndexError:
+        space = make()
+    if fits is not None and not fits(space):
         space = make()
     try:
         yield space
@@ -94,12 +96,14 @@ class Pool:
         self._workspaces.clear()
         self._over, self._progress = True, None
 
-    def workspace(self, key: Any, make: Callable[[], T]) -> AbstractContextManager[T]:
-        """Lend a workspace of this kind to one block; it is made once per thread and used again.
+    def workspace(
+        self, key: Any, make: Callable[[], T], fits: Callable[[T], bool] | None = None
+    ) -> AbstractContextManager[T]:
+        """Lend a workspace of this kind to one block; it is used again as long as it fits.
 
-        The key says all that matters of a workspace: size, types, what it holds at the start.
+        The key says all else that matters of a workspace: its types, and what it holds at the start.
         """
-        return lend(self._workspaces.setdefault(key, []), make)
+        return lend(self._workspaces.setdefault(key, []), make, fits)
 
     def map(self, function: Callable[..., T], *iterables: Iterable[Any], stage: str = "") -> list[T]:
         """Call `function` on every block and return the results in the order of the blocks."""

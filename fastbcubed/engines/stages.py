@@ -6,7 +6,7 @@ Where the parts live is the engine's affair; a stage takes arrays and returns ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,9 +17,10 @@ from fastbcubed.engines import buffers
 from fastbcubed.engines.planning import PART_ROWS, PARTS_AT_ONCE, Plan
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.kernels import cells as cell_kernels
-from fastbcubed.kernels import partition
+from fastbcubed.kernels import closing, partition
 
 __all__ = [
+    "Apart",
     "Built",
     "CellSpace",
     "Parts",
@@ -28,6 +29,7 @@ __all__ = [
     "close_parts",
     "heavy_sums",
     "offsets",
+    "partition_cells",
     "partition_rows",
     "send_cells",
 ]
@@ -39,34 +41,54 @@ CLUSTER = np.dtype([("key", "i8"), ("mass", "f8"), ("rest", "f8"), ("only", "f8"
 
 
 def partition_rows(
-    plan: Plan, pieces: Sequence[Piece], dtype: np.dtype, pool: Pool
+    plan: Plan, piece: Piece, dtype: np.dtype, pool: Pool, *, mixed: bool = False
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Bring the rows of each part together, in row order; return them and where each part begins.
 
-    `pieces` are (true keys, pred keys, payload), one after the other; the payload is None, or goes into
-    the field `x`.
+    Parameters
+    ----------
+    plan : Plan
+        How to cut them.
+    piece : (true keys, pred keys, payload)
+        Arrays of shape (n_rows,); the payload is None, or goes into the field `x`.
+    dtype : numpy.dtype
+        Of the rows that are returned.
+    pool : Pool
+        The threads.
+    mixed : bool
+        Whether the keys are mixed already.
     """
-    home = np.array([partition.part_of(h, plan.bits) for h in plan.heavy], np.int64)
-    heavy = plan.heavy[np.argsort(home, kind="stable")]
-    first_heavy = np.searchsorted(np.sort(home), np.arange((1 << plan.bits) + 1))
-    size = max(1 << 16, -(-plan.n_rows // 64))
-    cut = [(piece, *block) for piece in pieces for block in blocks(piece[0].size, size)]
-    of_block, starts, stops = zip(*cut, strict=True)
-    counts = np.zeros((len(cut), plan.n_parts), np.int64)
+    apart = Apart.of(plan.heavy, 0, plan.bits)
+    starts, stops = zip(*blocks(plan.n_rows, max(1 << 16, -(-plan.n_rows // 64))), strict=True)
+    counts = np.zeros((len(starts), plan.n_parts), np.int64)
+    others = piece[1] if plan.heavy.size else None
 
-    def count(piece: Piece, start: int, stop: int, out: NDArray[np.int64]) -> None:
-        others = piece[1] if plan.heavy.size else None
-        partition.count_parts(piece[0], others, start, stop, plan.bits, heavy, first_heavy, out)
+    def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
+        partition.count_parts(piece[0], others, start, stop, mixed, 0, plan.bits, *apart, out)
 
-    pool.map(count, of_block, starts, stops, counts, stage="count rows by part")
+    pool.map(count, starts, stops, counts, stage="count rows by part")
     bounds, next_row = offsets(counts)
     rows = buffers.empty(plan.n_rows, dtype)
 
-    def scatter(piece: Piece, start: int, stop: int, to: NDArray[np.int64]) -> None:
-        partition.scatter_pairs(*piece, start, stop, plan.bits, heavy, first_heavy, to, rows)
+    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
+        partition.scatter_pairs(*piece, start, stop, mixed, 0, plan.bits, *apart, to, rows)
 
-    pool.map(scatter, of_block, starts, stops, next_row, stage="partition rows")
+    pool.map(scatter, starts, stops, next_row, stage="partition rows")
     return rows, bounds
+
+
+class Apart(NamedTuple):
+    """Mixed keys set apart, sorted by the part that these bits of them say, and where each part's begin."""
+
+    heavy: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, heavy: NDArray[np.int64], skip: int, bits: int) -> Apart:
+        """Sort the keys by part."""
+        home = np.array([partition.bits_of(h, skip, bits) for h in heavy], np.int64)
+        first = np.searchsorted(np.sort(home), np.arange((1 << bits) + 1))
+        return cls(heavy[np.argsort(home, kind="stable")], first)
 
 
 def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -87,6 +109,7 @@ class CellSpace:
     """
 
     def __init__(self, rows: int, code: str, *, weighted: bool) -> None:
+        self.rows = rows
         self.head_slots = _make_slots(rows)
         self.other_slots = np.empty(1 << 13, np.int32)
         self.counts = np.empty(rows, code)
@@ -174,11 +197,14 @@ def build_parts(
 
     def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
         heavy = plan.heavy if plan.is_apart(first) else NO_KEYS
-        key = ("build", most_rows)
-        with pool.workspace(key, lambda: CellSpace(most_rows, plan.code, weighted=weighted)) as w:
+        with pool.workspace(
+            "build",
+            lambda: CellSpace(most_rows, plan.code, weighted=weighted),
+            lambda space: space.rows >= most_rows,
+        ) as w:
             cell_kernels.build_cells(
-                rows, own, bounds, first, last, skip, bits, heavy, w.head_slots, w.other_slots,
-                w.counts, w.heads, w.codes, w.sums, w.errors, n_cells, n_clusters, cells_by_part,
+                rows, own, bounds, first, last, skip, bits, heavy, plan.absent_pred, w.head_slots,
+                w.other_slots, w.counts, w.heads, w.codes, w.sums, w.errors, n_cells, n_clusters, cells_by_part,
             )  # fmt: skip
 
     pool.map(build_task, starts, stops, histogram, stage="build cells")
@@ -193,6 +219,7 @@ def send_cells(
     pool: Pool,
     *,
     outer: bool,
+    empty: Callable[[int, np.dtype], np.ndarray] = buffers.empty,
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Send the cells where their pred keys say; return them and where each destination begins.
 
@@ -210,24 +237,47 @@ def send_cells(
         The threads.
     outer : bool
         Whether margins are counts.
+    empty : callable
+        Makes the array of cells.
     """
     flag = np.empty(0) if parts.weighted else None  # kernels are compiled for one of the two
     absent = int(np.searchsorted(plan.heavy, plan.absent_true[0])) if plan.absent_true.size else -1
     most = int(parts.n_clusters.max())
     bounds, next_cell = offsets(parts.histogram)
-    arrived = buffers.empty(int(bounds[-1]), plan.records["arrived"])
+    arrived = empty(int(bounds[-1]), plan.records["arrived"])
 
     def scatter_task(first: int, last: int, to: NDArray[np.int64]) -> None:
         apart = plan.is_apart(first) and sums is not None
-        with pool.workspace(("margins", most), lambda: np.empty((2, most))) as space:
+        with pool.workspace(
+            "margins", lambda: np.empty((2, most)), lambda space: space.shape[1] >= most
+        ) as space:
             mass, rest = sums if apart and sums is not None else space
-            cell_kernels.scatter_cells(
+            closing.scatter_cells(
                 parts.cells, parts.bounds, first, last, parts.skip, parts.bits, flag, outer, apart, absent,
                 plan.absent_pred, parts.n_cells, parts.n_clusters, base, mass, rest, to, arrived,
             )  # fmt: skip
 
     pool.map(scatter_task, *zip(*plan.tasks(), strict=True), next_cell, stage="partition cells")
     return arrived, bounds
+
+
+def partition_cells(plan: Plan, arrived: np.ndarray, pool: Pool) -> tuple[np.ndarray, NDArray[np.int64]]:
+    """Bring the cells of each part of their pred key together; return them and where each part begins."""
+    starts, stops = zip(*blocks(arrived.size, max(1 << 16, -(-arrived.size // 64))), strict=True)
+    counts = np.zeros((len(starts), 1 << plan.bits), np.int64)
+    out = buffers.empty(arrived.size, arrived.dtype)
+
+    def count(start: int, stop: int, by_part: NDArray[np.int64]) -> None:
+        closing.count_arrived(arrived, start, stop, plan.bits, plan.absent_pred, by_part)
+
+    pool.map(count, starts, stops, counts, stage="count cells by part")
+    bounds, next_cell = offsets(counts)
+
+    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
+        closing.scatter_arrived(arrived, start, stop, plan.bits, plan.absent_pred, to, out)
+
+    pool.map(scatter, starts, stops, next_cell, stage="partition cells")
+    return out, bounds
 
 
 def close_parts(
@@ -248,9 +298,12 @@ def close_parts(
     most = int(np.diff(bounds).max())
 
     def close_task(first: int, last: int) -> None:
-        key = ("close", most)
-        with pool.workspace(key, lambda: (_make_slots(most), np.empty(most, CLUSTER))) as space:
-            cell_kernels.close_cells(
+        with pool.workspace(
+            "close",
+            lambda: (_make_slots(most), np.empty(most, CLUSTER)),
+            lambda space: space[1].size >= most,
+        ) as space:
+            closing.close_cells(
                 arrived, cells, pred_in_part, bounds, first, last, outer, outside,
                 plan.absent_pred, *space, n_pred,
             )  # fmt: skip
@@ -267,7 +320,7 @@ def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[
 
     def add(part: int) -> NDArray[np.float64]:
         sums = np.zeros((2, plan.heavy.size))
-        cell_kernels.add_margins(
+        closing.add_margins(
             parts.cells, parts.bounds[part], parts.n_cells[part], flag, outer, plan.absent_pred, *sums
         )
         return sums

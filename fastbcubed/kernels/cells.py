@@ -1,4 +1,4 @@
-"""The heart of the library: rows of a part → its cells → their clusters, in one cache-sized place.
+"""The heart of the library: rows of a part → its cells, in one cache-sized place.
 
 A part is a range of rows that holds every row of its true clusters. Its cells are written over the
 rows they come from, which is safe because a cell never stands behind the row that made it. The first
@@ -11,18 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import kernel
-from fastbcubed.kernels.partition import bits_of, part_of
+from fastbcubed.kernels.partition import target_of
 
-__all__ = [
-    "add_margins",
-    "build_cells",
-    "close_cells",
-    "locate_cells",
-    "look_up_cells",
-    "place_cells",
-    "scatter_cells",
-    "table_size",
-]
+__all__ = ["build_cells", "locate_cells", "look_up_cells", "place_cells", "table_size"]
 
 #: So many weights of a cell are added up plainly before their sum is added exactly.
 RUN = 64
@@ -183,6 +174,7 @@ def build_cells(
     skip,
     bits,
     heavy,
+    absent_pred,
     head_slots,
     other_slots,
     counts,
@@ -235,163 +227,9 @@ def build_cells(
             cells[first + c].pred = pred
             cells[first + c].cluster = codes[head]
             cells[first + c].n = counts[c]
-            histogram[bits_of(pred, skip, bits)] += 1
+            histogram[target_of(pred, c, skip, bits, absent_pred)] += 1
         n_cells[part] = found
         n_clusters[part] = heavy.size if heavy.size else clusters
-
-
-@kernel
-def add_margins(cells, first, n_cells, weighted, outer, absent_pred, mass, rest):
-    """Add up the cells of one part by true cluster into `mass + rest`, exactly.
-
-    Items that the prediction lacks do not count.
-    """
-    for j in range(first, first + n_cells):
-        if absent_pred.size and cells[j].pred == absent_pred[0]:
-            continue
-        k = cells[j].cluster
-        own = np.float64(cells[j].n)
-        if weighted is not None:
-            own = own if outer else cells[j].x
-        mass[k], rest[k] = add_exactly(mass[k], rest[k], own)
-
-
-@kernel
-def scatter_cells(
-    cells,
-    bounds,
-    part_from,
-    part_to,
-    skip,
-    bits,
-    weighted,
-    outer,
-    apart,
-    absent_true,
-    absent_pred,
-    n_cells,
-    n_clusters,
-    base,
-    mass,
-    rest,
-    next_cell,
-    out,
-):
-    """Send the cells of several parts where these bits of their pred key say, with their false negatives.
-
-    Parameters
-    ----------
-    weighted : float64 (0,) or None
-        None for cells without weights.
-    apart : bool
-        Whether these parts hold the clusters set apart: their sums are then in `mass` and `rest`,
-        which are workspace otherwise.
-    absent_true : int
-        The cluster that stands for "the truth lacks this item", or -1.
-    base : int64 (n_parts,)
-        The code of the first true cluster of each part.
-    out : record array
-        Cells (pred, weight, fn, true, n); their code `true` is -1 if the truth lacks the item.
-    """  # fmt: skip
-    for part in range(part_from, part_to):
-        first = bounds[part]
-        if not apart:
-            mass[: n_clusters[part]] = 0.0
-            rest[: n_clusters[part]] = 0.0
-            add_margins(cells, first, n_cells[part], weighted, outer, absent_pred, mass, rest)
-        for j in range(first, first + n_cells[part]):
-            k = cells[j].cluster
-            pred = cells[j].pred
-            target = bits_of(pred, skip, bits)
-            to = next_cell[target]
-            next_cell[target] = to + 1
-            weight = np.float64(cells[j].n)
-            own = weight
-            if weighted is not None:
-                weight = cells[j].x
-                own = own if outer else weight
-            out[to].weight = weight
-            out[to].fn = (mass[k] - own) + rest[k]
-            out[to].pred = pred
-            out[to].n = cells[j].n
-            out[to].true = -1 if apart and k == absent_true else base[part] + k
-
-
-@kernel
-def close_cells(
-    arrived,
-    cells,
-    pred_codes,
-    bounds,
-    part_from,
-    part_to,
-    outer,
-    outside,
-    absent_pred,
-    slots,
-    clusters,
-    n_clusters,
-):
-    """Give the predicted clusters of several parts numbers, and their cells the false positives.
-
-    `arrived` and `cells` are the same memory: the first reads the pred key where the second has fp.
-    Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
-    lacks do not count, unless `outside`. `clusters` is workspace: records (key, mass, rest, only).
-    """  # fmt: skip
-    for part in range(part_from, part_to):
-        first = bounds[part]
-        last = bounds[part + 1]
-        size = table_size(last - first)
-        table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
-        table[:] = -1
-        mask = size - 1
-        room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
-        found = 0
-        for j in range(first, last):
-            pred = arrived[j].pred
-            if absent_pred.size and pred == absent_pred[0]:
-                pred_codes[j] = -1
-                continue
-            s = pred & mask
-            tag = ((pred >> 20) & 0x7FFFFFFF) >> room  # tells most entries apart
-            k = -1
-            entry = table[s]
-            while entry >= 0:
-                if entry >> room == tag:
-                    k = entry & ((1 << room) - 1)
-                    if clusters[k].key == pred:
-                        break
-                    k = -1
-                s = (s + 1) & mask
-                entry = table[s]
-            own = np.float64(arrived[j].n) if outer else arrived[j].weight
-            stranger = arrived[j].true < 0
-            if k < 0:
-                k = found
-                found += 1
-                table[s] = (tag << room) | k
-                clusters[k].key = pred
-                clusters[k].mass = 0.0 if stranger else own
-                clusters[k].rest = 0.0
-                clusters[k].only = own if stranger else 0.0
-            elif stranger:
-                clusters[k].only += own
-            else:
-                mass, rest = add_exactly(clusters[k].mass, clusters[k].rest, own)
-                clusters[k].mass = mass
-                clusters[k].rest = rest
-            pred_codes[j] = k
-        for j in range(first, last):
-            k = pred_codes[j]
-            if k < 0:
-                cells[j].fp = 0.0
-                continue
-            own = np.float64(arrived[j].n) if outer else arrived[j].weight
-            others = (clusters[k].mass - own) + clusters[k].rest
-            if outside:
-                others += clusters[k].only
-            cells[j].fp = others
-        n_clusters[part] = found
 
 
 @kernel
@@ -400,7 +238,9 @@ def locate_cells(
     bounds,
     part_from,
     part_to,
+    skip,
     bits,
+    absent_pred,
     head_slots,
     other_slots,
     counts,
@@ -420,18 +260,18 @@ def locate_cells(
         last = bounds[part + 1]
         found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local)
         for c in range(found):
-            histogram[part_of(rows[first + c].pred, bits)] += 1
+            histogram[target_of(rows[first + c].pred, c, skip, bits, absent_pred)] += 1
         n_cells[part] = found
         for i in range(first, last):
             slot_of_row[rows[i].x] = first + local[i - first]
 
 
 @kernel
-def place_cells(rows, bounds, part_from, part_to, bits, n_cells, next_cell):
+def place_cells(rows, bounds, part_from, part_to, skip, bits, absent_pred, n_cells, next_cell):
     """Write into the field `true` of each located cell where `scatter_cells` puts it."""
     for part in range(part_from, part_to):
         for j in range(bounds[part], bounds[part] + n_cells[part]):
-            target = part_of(rows[j].pred, bits)
+            target = target_of(rows[j].pred, j - bounds[part], skip, bits, absent_pred)
             rows[j].true = next_cell[target]
             next_cell[target] += 1
 

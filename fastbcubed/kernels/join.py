@@ -6,8 +6,9 @@ import numpy as np
 
 from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.partition import bits_of, mix
 
-__all__ = ["match_items"]
+__all__ = ["match_items", "scatter_records"]
 
 
 @kernel
@@ -78,3 +79,42 @@ def match_items(
                     break
                 s = (s + 1) & mask
     return true_again, pred_again
+
+
+@kernel
+def scatter_records(keys, labels, others, second, numbers, flags, weights, skip, bits, next_row, rows):
+    """Write the rows of a block to the shards of their item keys, in row order; what is None is left out.
+
+    Parameters
+    ----------
+    keys, labels, others : int64 (n,)
+        Keys of the item, of its label, and of its other label where one row has both.
+    second : uint64 (n,)
+        What proves the item key.
+    numbers, flags : int64 (n,)
+        Row number, and what is special about the row.
+    weights : float64 (n,)
+    skip, bits : int
+        The shard is these bits of the mixed key.
+    next_row : int64 (n_shards,)
+        Where the next row of each shard goes.
+    rows : record array
+        Fields key, label, other, second, number, flags, weight, as far as they are given.
+    """
+    for i in range(keys.size):
+        shard = bits_of(mix(keys[i]), skip, bits)
+        j = next_row[shard]
+        next_row[shard] = j + 1
+        rows[j].key = keys[i]
+        if labels is not None:
+            rows[j].label = labels[i]
+        if others is not None:
+            rows[j].other = others[i]
+        if second is not None:
+            rows[j].second = second[i]
+        if numbers is not None:
+            rows[j].number = numbers[i]
+        if flags is not None:
+            rows[j].flags = flags[i]
+        if weights is not None:
+            rows[j].weight = weights[i]

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["bits_of", "count_parts", "mix", "part_of", "scatter_items", "scatter_pairs"]
+__all__ = ["bits_of", "count_parts", "mix", "part_of", "scatter_items", "scatter_pairs", "target_of"]
 
 
 @kernel
@@ -31,41 +31,52 @@ def part_of(h, bits):
 
 
 @kernel
-def count_parts(keys, others, start, stop, bits, heavy, first_heavy, counts):
-    """Count the rows of one block by part.
+def target_of(pred, number, skip, bits, absent_pred):
+    """Return where a cell goes: by its pred key, or evenly if it has none; `number` is its own in its part."""
+    if absent_pred.size and pred == absent_pred[0]:
+        return number & ((1 << bits) - 1)
+    return bits_of(pred, skip, bits)
+
+
+@kernel
+def count_parts(keys, others, start, stop, mixed, skip, bits, heavy, first_heavy, counts):
+    """Count the rows of one block by part, which these bits of the mixed key say.
 
     Rows whose key is among `heavy` go by their other key, to a second set of parts. The heavy keys of
-    a part stand at `first_heavy[part]` and on. `others` is None where no key is set apart.
+    a part stand at `first_heavy[part]` and on. `others` is None where no key is set apart; `mixed` tells
+    whether keys are mixed already.
     """
     if others is None:
         for i in range(start, stop):
-            counts[part_of(mix(keys[i]), bits)] += 1
+            h = keys[i] if mixed else mix(keys[i])
+            counts[bits_of(h, skip, bits)] += 1
     else:
         for i in range(start, stop):
-            h = mix(keys[i])
-            part = part_of(h, bits)
+            h = keys[i] if mixed else mix(keys[i])
+            part = bits_of(h, skip, bits)
             for k in range(first_heavy[part], first_heavy[part + 1]):
                 if heavy[k] == h:  # in place: a call with arrays would count references
-                    part = (1 << bits) + part_of(mix(others[i]), bits)
+                    other = others[i] if mixed else mix(others[i])
+                    part = (1 << bits) + bits_of(other, skip, bits)
                     break
             counts[part] += 1
 
 
 @kernel
-def scatter_pairs(true, pred, payload, start, stop, bits, heavy, first_heavy, next_row, rows):
+def scatter_pairs(true, pred, payload, start, stop, mixed, skip, bits, heavy, first_heavy, next_row, rows):
     """Write one block of (true, pred, payload) rows to their parts, keys mixed, in row order.
 
     `next_row` (n_parts,) is where this block's next row of each part goes; `payload` is None, or
     goes into the field `x`. The parts are those of `count_parts`.
     """
     for i in range(start, stop):
-        h = mix(true[i])
-        other = mix(pred[i])
-        part = part_of(h, bits)
+        h = true[i] if mixed else mix(true[i])
+        other = pred[i] if mixed else mix(pred[i])
+        part = bits_of(h, skip, bits)
         if heavy.size:
             for k in range(first_heavy[part], first_heavy[part + 1]):
                 if heavy[k] == h:
-                    part = (1 << bits) + part_of(other, bits)
+                    part = (1 << bits) + bits_of(other, skip, bits)
                     break
         j = next_row[part]
         next_row[part] = j + 1

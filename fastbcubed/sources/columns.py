@@ -161,6 +161,16 @@ class Column:
             return sliced[0]
         return pa.chunked_array([self._struct([combined(part) for part in sliced])])
 
+    def stretch(self, start: int, stop: int) -> Column:
+        """Return the column of consecutive rows; nothing is copied.
+
+        Parameters
+        ----------
+        start, stop : int
+            First row, and the row after the last.
+        """
+        return Column(self.names, [part.slice(start, stop - start) for part in self.parts], self.where)
+
     def find(self, value: Any) -> np.ndarray:
         """Return the rows that hold this value, in order; of a composite id the value is a tuple.
 

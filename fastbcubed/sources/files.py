@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -13,27 +13,12 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, FastBCubedError, FileFormatError
+from fastbcubed.errors import ColumnError, FileFormatError
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
+from fastbcubed.sources.formats import SUFFIXES, CsvFile, IpcFile, ParquetFile, sniff
 from fastbcubed.sources.tables import BaseRows, Rows
 
 __all__ = ["FileRows", "find_files", "open_files"]
-
-#: Suffixes by format, in the order in which a directory is searched.
-SUFFIXES = {
-    "Parquet": (".parquet", ".pq"),
-    "Arrow IPC": (".arrow", ".feather", ".ipc", ".arrows"),
-    "CSV": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
-}
-_ERRORS = (
-    pa.ArrowException,
-    OSError,
-    ValueError,
-    ArithmeticError,
-    MemoryError,
-    LookupError,
-    EOFError,
-)
 
 
 def open_files(source: Any) -> Rows:
@@ -110,147 +95,6 @@ def _hidden(path: str) -> bool:
     return any(part[:1] in "._" and part != "." and "=" not in part for part in Path(path).parts)
 
 
-def sniff(path: str) -> str:
-    """Return the format of a file by its first and last bytes, CSV by its name.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    """
-    with _reading(path, "a table"):
-        size = os.path.getsize(path)
-        with open(path, "rb") as file:
-            head = file.read(8)
-            file.seek(max(0, size - 6))
-            tail = file.read()
-    name = path.lower()
-    if size == 0:
-        raise FileFormatError(f"{path} is empty (0 bytes). Was it written to the end?")
-    expected = "PAR1"
-    if head[:4] == b"PAR1":
-        if tail[-4:] == b"PAR1" and size >= 12:
-            return "Parquet"
-    elif head[:6] == b"ARROW1":
-        expected = "ARROW1"
-        if tail == b"ARROW1" and size >= 24:
-            return "Arrow IPC"
-    elif head[:4] == b"\xff\xff\xff\xff":
-        return "Arrow IPC stream"
-    elif name.endswith(SUFFIXES["CSV"]):
-        return "CSV"
-    else:
-        raise FileFormatError(
-            f"{path} is not Parquet, Arrow IPC or CSV: it begins with {head[:4]!r}, Parquet with "
-            f"b'PAR1'. Write it as Parquet; text files should be named *.csv or *.tsv."
-        )
-    raise FileFormatError(
-        f"{path} is truncated: it begins with {expected} but ends with {tail[-len(expected) :]!r} "
-        f"after {size:,} bytes. Write or copy it again."
-    )
-
-
-@contextmanager
-def _reading(path: str, form: str) -> Iterator[None]:
-    """Turn whatever a reader raises into one error that names the file."""
-    try:
-        yield
-    except FastBCubedError:
-        raise
-    except _ERRORS as error:
-        cause = str(error).strip().rstrip(".").splitlines()
-        raise FileFormatError(
-            f"{path} cannot be read as {form}: {cause[0] if cause else type(error).__name__}. "
-            "If the file exists and may be read, it is damaged: write or copy it again."
-        ) from error
-
-
-class ParquetFile:
-    """One Parquet file: names and row count at once, columns when asked for, checksums verified."""
-
-    form = "Parquet"
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        with self._open() as file:
-            self.names = file.schema_arrow.names
-            self.n_rows: int | None = file.metadata.num_rows
-
-    @contextmanager
-    def _open(self) -> Iterator[Any]:
-        import pyarrow.parquet as pq
-
-        with (
-            _reading(self.path, self.form),
-            pq.ParquetFile(self.path, page_checksum_verification=True) as file,
-        ):
-            yield file
-
-    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Read columns."""
-        with self._open() as file:
-            table = file.read(columns=list(dict.fromkeys(names)))
-            return [table.column(name) for name in names]
-
-
-class IpcFile:
-    """One Arrow IPC file or stream; what is read is validated, as a damaged offset could crash."""
-
-    form = "Arrow IPC"
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.n_rows: int | None = None
-        with self._open() as reader:
-            self.names = reader.schema.names
-
-    @contextmanager
-    def _open(self, fields: list[int] | None = None) -> Iterator[Any]:
-        import pyarrow.ipc
-
-        options = pyarrow.ipc.IpcReadOptions(included_fields=fields or [], ensure_native_endian=True)
-        with _reading(self.path, self.form), pa.OSFile(self.path) as file:
-            stream = sniff(self.path) == "Arrow IPC stream"
-            opener = pyarrow.ipc.open_stream if stream else pyarrow.ipc.open_file
-            yield opener(file, options=options)
-
-    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Read columns."""
-        with self._open([self.names.index(name) for name in names]) as reader:
-            table = reader.read_all()
-            table.validate(full=True)
-            return [table.column(name) for name in names]
-
-
-class CsvFile:
-    """One CSV file with a header, read as text at once."""
-
-    form = "CSV"
-
-    def __init__(self, path: str) -> None:
-        import pyarrow.csv
-
-        self.path = path
-        delimiter = "\t" if ".tsv" in path.lower() else ","
-        parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
-        with _reading(path, self.form):
-            with pyarrow.csv.open_csv(path, parse_options=parse) as reader:
-                types = dict.fromkeys(reader.schema.names, pa.string())
-            convert = pyarrow.csv.ConvertOptions(
-                column_types=types,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            )
-            self._table = pyarrow.csv.read_csv(path, parse_options=parse, convert_options=convert)
-        self.names = self._table.column_names
-        self.n_rows: int | None = self._table.num_rows
-
-    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Return columns as text."""
-        return [self._table.column(name) for name in names]
-
-
 class FileRows(BaseRows):
     """The rows of one or more files of one format, one after the other.
 
@@ -284,17 +128,53 @@ class FileRows(BaseRows):
                 file.n_rows = len(file.read(file.names[:1])[0]) if file.names else 0
         return sum(file.n_rows or 0 for file in self._files)
 
+    @property
+    def bytes_in_memory(self) -> int:
+        """The bytes that all columns take when they are read, about."""
+        return sum(file.bytes_in_memory for file in self._files)
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether the files can be read group by group; text is read as a whole, to find its types."""
+        return not any(isinstance(file, CsvFile) for file in self._files)
+
+    def groups(self) -> list[Group]:
+        """Return the row groups of all files, in order."""
+        found = []
+        for file, folders in zip(self._files, self._folders, strict=True):
+            assert not isinstance(file, CsvFile)
+            for k, n_rows in enumerate(file.group_sizes()):
+                found.append(Group(self, file, k, n_rows, folders))
+        return found
+
+    def folder_column(self, name: str, value: str | None, n_rows: int) -> pa.ChunkedArray:
+        """Return a column that is the same in all rows of a file, of the type that all files give it."""
+        values = [folders.get(name) for folders in self._folders]
+        every = pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays(from_numpy(np.zeros(1, np.int8)), from_texts([v]))
+                for v in values
+            ]
+        )
+        column = _constant(value, n_rows)
+        return read_integers(column) if read_integers(every).type != every.type else column
+
+    def require(self, file: Any, folders: Mapping[str, Any], names: Sequence[str]) -> None:
+        """Raise if one of the files lacks a column that the first one has."""
+        own = [name for name in names if name in self._files[0].names]
+        absent = [name for name in own if name not in file.names]
+        absent += [name for name in names if name not in own and name not in folders]
+        if absent:
+            raise ColumnError(
+                f"{file.path} has no column {absent[0]!r}, which {self.paths[0]} has; "
+                f"its columns are {', '.join(file.names)}."
+            )
+
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         own = [name for name in names if name in self._files[0].names]
         pieces: dict[str, list[pa.ChunkedArray]] = {name: [] for name in names}
         for file, folders in zip(self._files, self._folders, strict=True):
-            absent = [name for name in own if name not in file.names]
-            absent += [name for name in names if name not in own and name not in folders]
-            if absent:
-                raise ColumnError(
-                    f"{file.path} has no column {absent[0]!r}, which {self.paths[0]} has; "
-                    f"its columns are {', '.join(file.names)}."
-                )
+            self.require(file, folders, names)
             for name, data in zip(own, file.read(own) if own else [], strict=True):
                 if file.n_rows not in (None, len(data)):
                     raise FileFormatError(
@@ -311,6 +191,47 @@ class FileRows(BaseRows):
     def _join(self, name: str, pieces: list[pa.ChunkedArray]) -> pa.ChunkedArray:
         joined = join_pieces(pieces, f"Column {name!r} in the files of {self.where}")
         return read_integers(joined) if name in self.untyped else joined
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row group of one of the files of a table.
+
+    Attributes
+    ----------
+    table : FileRows
+        The table.
+    file : ParquetFile or IpcFile
+        The file.
+    number, n_rows : int
+        Which group of the file, and its rows.
+    folders : dict of str to str or None
+        Columns that the folders of the file give.
+    """
+
+    table: FileRows
+    file: ParquetFile | IpcFile
+    number: int
+    n_rows: int
+    folders: Mapping[str, str | None]
+
+    def read(self, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
+        """Yield columns, `size` rows at a time."""
+        self.table.require(self.file, self.folders, names)
+        own = [name for name in names if name in self.file.names]
+        rows = 0
+        for batch in self.file.read_group(self.number, own or self.file.names[:1], size):
+            n, rows = len(batch[0]), rows + len(batch[0])
+            data = dict(zip(own, batch, strict=False))
+            yield [
+                data[name] if name in data else self.table.folder_column(name, self.folders[name], n)
+                for name in names
+            ]
+        if rows != self.n_rows:
+            raise FileFormatError(
+                f"{self.file.path} had {self.n_rows} rows in group {self.number} and now has {rows}: it changed "
+                "while it was read. Try again when it is complete."
+            )
 
 
 def _folder_values(path: str, root: str) -> dict[str, str | None]:

@@ -144,11 +144,10 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
 
     For a dictionary these are the pairs of its values, which are few; else one pair per row.
     """
-    n, words = len(parts[0]), hashing.seed_words(seed)
-    first = np.empty(n, dtype=np.uint64)
-    ranges = blocks(n)
-    starts, stops = zip(*ranges, strict=True)
     if len(parts) == 1 and pa.types.is_dictionary(parts[0].type):
+        n, words = len(parts[0]), hashing.seed_words(seed)
+        first = np.empty(n, dtype=np.uint64)
+        starts, stops = zip(*blocks(n), strict=True)
         tables = {id(pair): pair for pair in dictionary_tables(parts[0], words)}
         data = parts[0]
         pairs = list(tables.values())
@@ -159,14 +158,22 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
 
         pool.map(gather, starts, stops, stage="hash ids")
         return first.view(np.int64), pairs
-    second = np.empty(n, dtype=np.uint64)
+    keys, second = write_both(parts, seed, pool)
+    return keys, [(keys.view(np.uint64), second)]
+
+
+def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of a column of one or more parts, and the second word of every row."""
+    n, words = len(parts[0]), hashing.seed_words(seed)
+    first, second = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
+    starts, stops = zip(*blocks(n), strict=True)
     writer = part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
 
     def write(start: int, stop: int) -> None:
         writer(start, stop, first[start:stop], second[start:stop])
 
     pool.map(write, starts, stops, stage="hash ids")
-    return first.view(np.int64), [(first, second)]
+    return first.view(np.int64), second
 
 
 def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:

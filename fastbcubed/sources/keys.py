@@ -19,7 +19,7 @@ from fastbcubed.sources.validity import require_valid
 if TYPE_CHECKING:
     from fastbcubed.sources.columns import Column
 
-__all__ = ["comparable_keys", "key_pair"]
+__all__ = ["are_plain", "comparable_keys", "key_pair", "seeded_keys"]
 
 #: Hash seeds that are tried; a second one is needed about once in 3,000 columns of 10**8 strings.
 ATTEMPTS = 8
@@ -53,7 +53,7 @@ def comparable_keys(columns: Sequence[Column], pool: Pool | None = None) -> list
     pool : Pool, optional
         Threads to use; one thread when absent.
     """
-    _check_kinds(columns)
+    check_kinds(columns)
     try:
         with _some(pool) as threads:
             return _keys(columns, threads)
@@ -88,13 +88,64 @@ def _some(pool: Pool | None) -> Iterator[Pool]:
             yield own
 
 
+def are_plain(columns: Sequence[Column]) -> bool:
+    """Say whether integers serve as their own keys in all of these columns, judged by their types."""
+    kinds = [plain_type(part.type) for column in columns for part in column.plain]
+    unsigned = [pa.types.is_uint64(kind) for kind in kinds]
+    return all(column.kind == "integer" for column in columns) and (all(unsigned) or not any(unsigned))
+
+
+def seeded_keys(
+    column: Column, seed: int | None, pool: Pool
+) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the keys of a block of a column, and the pairs of words that prove them if all blocks' are checked.
+
+    Parameters
+    ----------
+    column : Column
+        A block; the same seed makes keys of several blocks, or columns, comparable.
+    seed : int or None
+        Which hash function to use; None where integers are their own keys.
+    pool : Pool
+        Threads to use.
+    """
+    try:
+        if seed is None:
+            return _read_only(_integer_keys(column.plain[0], pool)), []
+        from fastbcubed.sources.fingerprints import write_pairs  # imports numba
+
+        return write_pairs(column.plain, seed, pool)
+    except pa.ArrowInvalid:
+        for part in column.plain:
+            require_valid(part, column.where)
+        raise
+
+
+def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of a block of a column, and for each row the word that proves its key.
+
+    Parameters
+    ----------
+    column, seed, pool
+        As for `seeded_keys`.
+    """
+    from fastbcubed.sources.fingerprints import write_both
+
+    try:
+        return write_both(column.plain, seed, pool)
+    except pa.ArrowInvalid:
+        for part in column.plain:
+            require_valid(part, column.where)
+        raise
+
+
 def _read_only(keys: np.ndarray) -> np.ndarray:
     keys = keys.view()
     keys.flags.writeable = False
     return keys
 
 
-def _check_kinds(columns: Sequence[Column]) -> None:
+def check_kinds(columns: Sequence[Column]) -> None:
     known = [c for c in columns if len(c) and not all(_all_null(part) for part in c.plain)]
     for column in known[1:]:
         if column.kinds != known[0].kinds:

@@ -1,0 +1,151 @@
+"""The rows of clusterings brought together by item, in shards: what the join of two sides reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.block_keys import Keys
+from fastbcubed.engines.planning import MAX_BITS
+from fastbcubed.engines.pool import Pool
+from fastbcubed.engines.spill import Pages, Spill, Spool
+from fastbcubed.engines.stages import offsets
+from fastbcubed.kernels import partition
+from fastbcubed.kernels.join import scatter_records
+from fastbcubed.policies import Policies
+from fastbcubed.side import Mask, Side
+
+__all__ = ["ItemRows", "ItemShards", "sides_of"]
+
+NO_KEYS = np.empty(0, np.int64)
+ABSENT, ALONE = 1, 2  # flags of a row; those of the second label are shifted by two bits
+
+
+class ItemRows:
+    """What a message needs to name items of a shard: they are looked for in the input again."""
+
+    def __init__(
+        self, keys: NDArray[np.int64], find: Callable[[NDArray[np.int64]], list[Any]], rows: Any = None
+    ) -> None:
+        self._keys, self._find, self._rows = keys, find, rows
+
+    def take(self, rows: NDArray[np.int64]) -> ItemRows:
+        """Choose rows."""
+        return ItemRows(self._keys, self._find, rows)
+
+    def to_pylist(self) -> list[Any]:
+        """Return the items of the rows."""
+        return self._find(self._keys[self._rows])
+
+
+class ItemShards:
+    """The rows of a side, or of two sides whose rows correspond, sharded by item.
+
+    Parameters
+    ----------
+    n_labels : int
+        Labels of a row: 1, 2, or 0 where items come with weights alone.
+    bits : int
+        There are 2**bits shards.
+    spill : Spill
+        Where to what does not fit goes.
+    memory : int
+        Bytes that may be kept.
+    proved, numbered, flagged, weighted : bool
+        Whether rows have a word that proves their key, a number, flags, a weight.
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        bits: int,
+        spill: Spill,
+        memory: int,
+        *,
+        proved: bool,
+        numbered: bool,
+        flagged: bool,
+        weighted: bool,
+    ) -> None:
+        fields = [("key", "i8"), ("label", "i8")] if n_labels else [("key", "i8"), ("weight", "f8")]
+        fields += [("other", "i8")] * (n_labels == 2)
+        fields += [("second", "u8")] * proved + [("number", "i8")] * numbered + [("flags", "i8")] * flagged
+        fields += [("weight", "f8")] * (weighted and n_labels > 0)
+        self._bits = bits
+        self._spool = Spool(np.dtype(fields), 1 << bits, spill, memory)
+        self._first = np.zeros((1 << bits) + 1, np.int64)
+
+    def put(
+        self,
+        index: Any,
+        keys: Keys,
+        sides: tuple[Side, ...],
+        weight: NDArray[np.float64] | None,
+        first_row: int,
+        pool: Pool,
+    ) -> None:
+        """Take a block of rows: item keys, the sides that have them, weights."""
+        names = self._spool.dtype.names or ()
+        n = keys.first.size
+        counts = np.zeros((1, self._spool.n_shards), np.int64)
+        partition.count_parts(
+            keys.first, None, 0, n, False, MAX_BITS, self._bits, NO_KEYS, self._first, counts[0]
+        )
+        bounds, next_row = offsets(counts)
+        labels = sides[0].labels if sides else None
+        other = sides[1].labels if "other" in names else None
+        flags = _flags(sides, n) if "flags" in names else None
+        numbers = np.arange(first_row, first_row + n) if "number" in names else None
+        with pool.workspace("pages", Pages) as pages:
+            rows = pages.empty(n, self._spool.dtype)
+            scatter_records(
+                keys.first, labels, other, keys.second if "second" in names else None, numbers, flags,
+                weight if "weight" in names else None, MAX_BITS, self._bits, next_row[0], rows,
+            )  # fmt: skip
+            self._spool.put(index, pages, bounds)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return how many rows each shard has."""
+        return self._spool.sizes()
+
+    def read(self, shard: int) -> dict[str, np.ndarray]:
+        """Return the columns of a shard, rows in the order of their blocks."""
+        rows = self._spool.read(shard)
+        return {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
+
+
+def _flags(sides: tuple[Side, ...], n_rows: int) -> NDArray[np.int64]:
+    flags = np.zeros(n_rows, np.int64)
+    for k, side in enumerate(sides):
+        for mask, flag in ((side.absent, ABSENT), (side.alone, ALONE)):
+            if mask is not None:
+                flags[mask] |= flag << 2 * k
+    return flags
+
+
+def sides_of(
+    rows: dict[str, np.ndarray], names: tuple[str, ...], policies: Policies, items: ItemRows
+) -> list[Side]:
+    """Return the sides whose rows a shard holds: one, or two that correspond."""
+    found = []
+    for k, (name, column) in enumerate(zip(names, ("label", "other"), strict=False)):
+        absent: Mask | None = None
+        alone: Mask | None = None
+        if "flags" in rows:
+            absent = (rows["flags"] & (ABSENT << 2 * k)) != 0
+            alone = (rows["flags"] & (ALONE << 2 * k)) != 0
+        found.append(
+            Side(
+                name,
+                rows[column],
+                policies,
+                absent=absent,
+                alone=alone,
+                weight=rows.get("weight"),
+                items=items,
+            )
+        )
+    return found

@@ -1,0 +1,198 @@
+"""From the cells of a part to those of a predicted cluster: sent there with their false negatives, and closed.
+
+A cell that arrives knows its weight, its false negatives and its pred key; closing it gives its predicted
+cluster a number, and the cell its false positives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.cells import add_exactly, bit_length, table_size
+from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.partition import target_of
+
+__all__ = ["add_margins", "close_cells", "count_arrived", "count_items", "scatter_arrived", "scatter_cells"]
+
+
+@kernel
+def add_margins(cells, first, n_cells, weighted, outer, absent_pred, mass, rest):
+    """Add up the cells of one part by true cluster into `mass + rest`, exactly.
+
+    Items that the prediction lacks do not count.
+    """
+    for j in range(first, first + n_cells):
+        if absent_pred.size and cells[j].pred == absent_pred[0]:
+            continue
+        k = cells[j].cluster
+        own = np.float64(cells[j].n)
+        if weighted is not None:
+            own = own if outer else cells[j].x
+        mass[k], rest[k] = add_exactly(mass[k], rest[k], own)
+
+
+@kernel
+def count_items(cells, first, n_cells, absent_pred, counts):
+    """Count the items of each true cluster of a part; those that the prediction lacks do not count."""
+    for j in range(first, first + n_cells):
+        if not (absent_pred.size and cells[j].pred == absent_pred[0]):
+            counts[cells[j].cluster] += cells[j].n
+
+
+@kernel
+def scatter_cells(
+    cells,
+    bounds,
+    part_from,
+    part_to,
+    skip,
+    bits,
+    weighted,
+    outer,
+    apart,
+    absent_true,
+    absent_pred,
+    n_cells,
+    n_clusters,
+    base,
+    mass,
+    rest,
+    next_cell,
+    out,
+):
+    """Send the cells of several parts where these bits of their pred key say, with their false negatives.
+
+    Parameters
+    ----------
+    weighted : float64 (0,) or None
+        None for cells without weights.
+    apart : bool
+        Whether these parts hold the clusters set apart: their sums are then in `mass` and `rest`,
+        which are workspace otherwise.
+    absent_true : int
+        The cluster that stands for "the truth lacks this item", or -1.
+    base : int64 (n_parts,)
+        The code of the first true cluster of each part.
+    out : record array
+        Cells (pred, weight, fn, true, n); their code `true` is -1 if the truth lacks the item.
+    """  # fmt: skip
+    for part in range(part_from, part_to):
+        first = bounds[part]
+        if not apart:
+            mass[: n_clusters[part]] = 0.0
+            rest[: n_clusters[part]] = 0.0
+            add_margins(cells, first, n_cells[part], weighted, outer, absent_pred, mass, rest)
+        for j in range(first, first + n_cells[part]):
+            k = cells[j].cluster
+            pred = cells[j].pred
+            target = target_of(pred, j - first, skip, bits, absent_pred)
+            to = next_cell[target]
+            next_cell[target] = to + 1
+            weight = np.float64(cells[j].n)
+            own = weight
+            if weighted is not None:
+                weight = cells[j].x
+                own = own if outer else weight
+            out[to].weight = weight
+            out[to].fn = (mass[k] - own) + rest[k]
+            out[to].pred = pred
+            out[to].n = cells[j].n
+            out[to].true = -1 if apart and k == absent_true else base[part] + k
+
+
+@kernel
+def count_arrived(cells, start, stop, bits, absent_pred, counts):
+    """Count cells of one block by the part of their pred key."""
+    for i in range(start, stop):
+        counts[target_of(cells[i].pred, i, 0, bits, absent_pred)] += 1
+
+
+@kernel
+def scatter_arrived(cells, start, stop, bits, absent_pred, next_cell, out):
+    """Copy cells of one block to the part of their pred key."""
+    for i in range(start, stop):
+        target = target_of(cells[i].pred, i, 0, bits, absent_pred)
+        to = next_cell[target]
+        next_cell[target] = to + 1
+        out[to].pred = cells[i].pred
+        out[to].weight = cells[i].weight
+        out[to].fn = cells[i].fn
+        out[to].true = cells[i].true
+        out[to].n = cells[i].n
+
+
+@kernel
+def close_cells(
+    arrived,
+    cells,
+    pred_codes,
+    bounds,
+    part_from,
+    part_to,
+    outer,
+    outside,
+    absent_pred,
+    slots,
+    clusters,
+    n_clusters,
+):
+    """Give the predicted clusters of several parts numbers, and their cells the false positives.
+
+    `arrived` and `cells` are the same memory: the first reads the pred key where the second has fp.
+    Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
+    lacks do not count, unless `outside`. `clusters` is workspace: records (key, mass, rest, only).
+    """  # fmt: skip
+    for part in range(part_from, part_to):
+        first = bounds[part]
+        last = bounds[part + 1]
+        size = table_size(last - first)
+        table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
+        table[:] = -1
+        mask = size - 1
+        room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
+        found = 0
+        for j in range(first, last):
+            pred = arrived[j].pred
+            if absent_pred.size and pred == absent_pred[0]:
+                pred_codes[j] = -1
+                continue
+            s = pred & mask
+            tag = ((pred >> 20) & 0x7FFFFFFF) >> room  # tells most entries apart
+            k = -1
+            entry = table[s]
+            while entry >= 0:
+                if entry >> room == tag:
+                    k = entry & ((1 << room) - 1)
+                    if clusters[k].key == pred:
+                        break
+                    k = -1
+                s = (s + 1) & mask
+                entry = table[s]
+            own = np.float64(arrived[j].n) if outer else arrived[j].weight
+            stranger = arrived[j].true < 0
+            if k < 0:
+                k = found
+                found += 1
+                table[s] = (tag << room) | k
+                clusters[k].key = pred
+                clusters[k].mass = 0.0 if stranger else own
+                clusters[k].rest = 0.0
+                clusters[k].only = own if stranger else 0.0
+            elif stranger:
+                clusters[k].only += own
+            else:
+                mass, rest = add_exactly(clusters[k].mass, clusters[k].rest, own)
+                clusters[k].mass = mass
+                clusters[k].rest = rest
+            pred_codes[j] = k
+        for j in range(first, last):
+            k = pred_codes[j]
+            if k < 0:
+                cells[j].fp = 0.0
+                continue
+            own = np.float64(arrived[j].n) if outer else arrived[j].weight
+            others = (clusters[k].mass - own) + clusters[k].rest
+            if outside:
+                others += clusters[k].only
+            cells[j].fp = others
+        n_clusters[part] = found

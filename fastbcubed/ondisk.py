@@ -1,0 +1,202 @@
+"""Cells without holding the rows in memory: aligned blocks of rows → shards → cells → what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import aggregation
+from fastbcubed.contingency import Contingency, OneSided, SetAside, set_aside
+from fastbcubed.engines.disk import RowShards, Sizes
+from fastbcubed.engines.planning import HEAVY_SHARE
+from fastbcubed.engines.pool import Pool
+from fastbcubed.engines.spill import Packed
+from fastbcubed.errors import EmptyInputError, NotKeptError
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.summary import Bounds, bound_sums, bounds_from, describe
+
+__all__ = ["AlignedBlock", "NoCells", "Outcome", "Question", "count_cells", "find_heavy"]
+
+
+class AlignedBlock(NamedTuple):
+    """Aligned rows; see `Alignment`. Blocks of one evaluation can be sorted by `index`."""
+
+    index: Any
+    true_keys: NDArray[np.int64]
+    pred_keys: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+
+
+class Question(NamedTuple):
+    """What is asked of the cells.
+
+    Attributes
+    ----------
+    metrics : list of Metric
+        Scores that items have, to be summed.
+    weighting : {"pointwise", "outer"}
+        How weights count.
+    outside : bool
+        Whether items that only the prediction has are false positives of their mates.
+    bounds : bool
+        Whether to work out the bounds of precision.
+    keep : bool
+        Whether to keep the cells.
+    """
+
+    metrics: list[Metric]
+    weighting: str
+    outside: bool
+    bounds: bool
+    keep: bool
+
+
+@dataclass
+class Outcome:
+    """What the cells of all shards add up to.
+
+    Attributes
+    ----------
+    means : dict of str to float
+        Of each score over all items.
+    summary : dict
+        As `summary.summarize` returns it.
+    bounds : Bounds or None
+        Bounds of the precision.
+    contingency : Contingency or None
+        All cells, mapped from a file, if they were to be kept.
+    """
+
+    means: dict[str, float]
+    summary: dict[str, dict[str, Any]]
+    bounds: Bounds | None
+    contingency: Contingency | None
+
+
+@dataclass(frozen=True)
+class NoCells:
+    """What stands for the cells of an evaluation that did not keep them.
+
+    Attributes
+    ----------
+    n_items : int
+        Scored items.
+    weighted, weighting, outside, rows
+        As those of a contingency.
+    """
+
+    n_items: int
+    weighted: bool
+    weighting: str
+    outside: bool
+    rows: None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotKeptError('the cells were not kept; evaluate with keep="cells"')
+
+
+def find_heavy(samples: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the keys with a large share of a sample, which stands for all rows."""
+    sample = np.concatenate([np.empty(0, np.int64), *samples])
+    keys, counts = np.unique(sample, return_counts=True)
+    return keys[counts > max(1, sample.size * HEAVY_SHARE)]
+
+
+def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
+    """Build the cells of rows that are in shards, and answer the question from them."""
+    outer = question.weighting == "outer"
+    cells = shards.cells(pool, outer=outer)
+    kept = _Kept(shards, question) if question.keep else None
+    total = _Totals()
+    for built in cells.close(pool, outer=outer, outside=question.outside):
+        apart = set_aside(built, outer=outer)
+        total.add(apart, built.n_true, int(built.pred_base[-1]), shards.weighted, question, pool)
+        if kept is not None:
+            kept.add(apart, int(built.pred_base[-1]))
+    if not total.n_items:
+        raise EmptyInputError("there is no item to score: no item is on both sides")
+    sizes = {"true": cells.true_sizes.histogram(), "pred": total.pred_sizes.histogram()}
+    return Outcome(
+        aggregation.item_means(total.sums),
+        describe(sizes, total.n_items, total.n_exact),
+        bounds_from(total.bound_sums, total.weight) if question.bounds else None,
+        None if kept is None else kept.finish(cells.n_true),
+    )
+
+
+@dataclass
+class _Totals:
+    sums: list[Mapping[str, float]] = field(default_factory=list)
+    pred_sizes: Sizes = field(default_factory=Sizes)
+    bound_sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    weight: float = 0.0
+    n_items: int = 0
+    n_exact: int = 0
+
+    def add(
+        self, apart: SetAside, n_true: int, n_pred: int, weighted: bool, question: Question, pool: Pool
+    ) -> None:
+        """Add the cells of a shard."""
+        if not apart.cells.size:
+            return
+        table = Contingency(
+            apart.cells,
+            apart.pred,
+            (n_true, n_pred),
+            weighted=weighted,
+            weighting=question.weighting,
+            outside=question.outside,
+            one_sided=apart.one_sided,
+        )
+        self.sums.append(aggregation.item_sums(table, question.metrics, pool, whole=False))
+        self.pred_sizes.add(table.pred_n)
+        self.n_items += table.n_items
+        self.n_exact += table.n_exact
+        if question.bounds:
+            self.bound_sums += bound_sums(table)
+            self.weight += float(table.weight.sum(dtype=np.float64))
+
+
+class _Kept:
+    """Cells of all shards one after the other, in files that a contingency can map."""
+
+    def __init__(self, shards: RowShards, question: Question) -> None:
+        directory, records = shards.spill.directory, shards.plan.records
+        self._cells = Packed(records["final"], directory)
+        self._pred = Packed(np.dtype(shards.plan.code), directory)
+        self._one_sided: dict[str, list[OneSided]] = {}
+        self._n_pred = 0
+        self._weighted = shards.weighted
+        self._question = question
+
+    def add(self, apart: SetAside, n_pred: int) -> None:
+        """Take the cells of a shard, in which codes of predicted clusters begin at 0."""
+        self._cells.append(apart.cells)
+        self._pred.append(apart.pred() + self._n_pred)
+        for side, alone in apart.one_sided.items():
+            codes = alone.codes + (self._n_pred if side == "pred" else 0)
+            self._one_sided.setdefault(side, []).append(alone._replace(codes=codes))
+        self._n_pred += n_pred
+
+    def finish(self, n_true: int) -> Contingency:
+        """Return the contingency."""
+        pred = self._pred.finish()
+        one_sided = {
+            side: OneSided(*(np.concatenate(column) for column in zip(*found, strict=True)))
+            for side, found in self._one_sided.items()
+        }
+        return Contingency(
+            self._cells.finish(),
+            lambda: pred,
+            (n_true, self._n_pred),
+            weighted=self._weighted,
+            weighting=self._question.weighting,
+            outside=self._question.outside,
+            one_sided=one_sided,
+        )

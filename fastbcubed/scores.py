@@ -1,0 +1,42 @@
+"""Scores by name: what `Evaluation.overall` and subsets hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fastbcubed.errors import MetricError
+
+__all__ = ["Scores"]
+
+
+class Scores(Mapping[str, float]):
+    """Scores by name, also as attributes."""
+
+    def __init__(self, values: Mapping[str, float]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> float:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise MetricError(
+                f"{name!r} was not computed; there are {', '.join(self._values)}. Name it in "
+                "metrics=, or ask for it with .metric(name)"
+            ) from None
+
+    def __getattr__(self, name: str) -> float:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(name)
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Scores({', '.join(f'{name}={value:.6g}' for name, value in self.items())})"

@@ -1,0 +1,106 @@
+"""Tables in blocks of rows, read one after the other, so that a table need not fit in memory.
+
+A source is a run of blocks that one thread reads in order: a row group of a Parquet file, a file of Arrow IPC, a
+stretch of a table in memory. Sources of one table may be read side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed.engines.pool import blocks
+from fastbcubed.sources.tables import BaseRows, Rows
+
+__all__ = ["BLOCK_ROWS", "BlockRows", "Source", "sources_of"]
+
+#: Rows of a block at most: a few columns of it are worked on at once by each thread.
+BLOCK_ROWS = 1 << 20
+
+Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
+
+
+class BlockRows(BaseRows):
+    """Consecutive rows of a table; columns are read when asked for, all at once.
+
+    Attributes
+    ----------
+    first_row : int
+        The number of the first of them in the table.
+    """
+
+    def __init__(self, table: Rows, first_row: int, n_rows: int, read: Read) -> None:
+        super().__init__(table.names, table.where)
+        self.untyped = table.untyped
+        self.first_row = first_row
+        self._n_rows = n_rows
+        self._columns = read
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return self._columns(names)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run of blocks: the number of its first row, its rows, and what yields the blocks anew each time."""
+
+    first_row: int
+    n_rows: int
+    blocks: Callable[[], Iterator[BlockRows]]
+
+
+def sources_of(table: Rows, size: int = BLOCK_ROWS) -> list[Source]:
+    """Cut a table into sources, whose blocks have `size` rows at most."""
+    from fastbcubed.sources.files import FileRows
+
+    if isinstance(table, FileRows) and table.can_be_cut and len(table):
+        return _of_files(table, size)
+    return [_stretch(table, start, stop) for start, stop in blocks(len(table), size)]
+
+
+def _stretch(table: Rows, start: int, stop: int) -> Source:
+    """Return a source of one block, cut from a table in memory."""
+
+    def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [column.slice(start, stop - start) for column in table.columns(names)]
+
+    def once() -> Iterator[BlockRows]:
+        yield BlockRows(table, start, stop - start, read)
+
+    return Source(start, stop - start, once)
+
+
+def _of_files(table: Rows, size: int) -> list[Source]:
+    from fastbcubed.sources.files import FileRows
+
+    assert isinstance(table, FileRows)
+    found = []
+    first = 0
+    for group in table.groups():
+        found.append(_of_group(table, group, first, size))
+        first += group.n_rows
+    return found
+
+
+def _of_group(table: Rows, group: Any, first_row: int, size: int) -> Source:
+    def read_blocks() -> Iterator[BlockRows]:
+        batches: Iterator[list[pa.ChunkedArray]] | None = None
+        asked: Sequence[str] = ()
+        for start, stop in blocks(group.n_rows, size):
+
+            def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
+                nonlocal batches, asked
+                if batches is None:
+                    asked, batches = names, group.read(names, size)
+                assert list(asked) == list(names), "the columns of a source are read together"
+                return next(batches)
+
+            yield BlockRows(table, first_row + start, stop - start, read)
+
+    return Source(first_row, group.n_rows, read_blocks)

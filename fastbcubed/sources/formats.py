@@ -1,0 +1,237 @@
+"""One file of a table: its format, its columns, its groups of rows; a fault is a FileFormatError."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed.errors import FastBCubedError, FileFormatError
+
+__all__ = ["SUFFIXES", "CsvFile", "IpcFile", "ParquetFile", "sniff"]
+
+#: Suffixes by format, in the order in which a directory is searched.
+SUFFIXES = {
+    "Parquet": (".parquet", ".pq"),
+    "Arrow IPC": (".arrow", ".feather", ".ipc", ".arrows"),
+    "CSV": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+}
+#: Bytes of each column that are read ahead where a group is read bit by bit.
+READ_AHEAD = 1 << 20
+_ERRORS = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    ArithmeticError,
+    MemoryError,
+    LookupError,
+    EOFError,
+)
+
+
+def sniff(path: str) -> str:
+    """Return the format of a file by its first and last bytes, CSV by its name.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    """
+    with _reading(path, "a table"):
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            head = file.read(8)
+            file.seek(max(0, size - 6))
+            tail = file.read()
+    name = path.lower()
+    if size == 0:
+        raise FileFormatError(f"{path} is empty (0 bytes). Was it written to the end?")
+    expected = "PAR1"
+    if head[:4] == b"PAR1":
+        if tail[-4:] == b"PAR1" and size >= 12:
+            return "Parquet"
+    elif head[:6] == b"ARROW1":
+        expected = "ARROW1"
+        if tail == b"ARROW1" and size >= 24:
+            return "Arrow IPC"
+    elif head[:4] == b"\xff\xff\xff\xff":
+        return "Arrow IPC stream"
+    elif name.endswith(SUFFIXES["CSV"]):
+        return "CSV"
+    else:
+        raise FileFormatError(
+            f"{path} is not Parquet, Arrow IPC or CSV: it begins with {head[:4]!r}, Parquet with "
+            f"b'PAR1'. Write it as Parquet; text files should be named *.csv or *.tsv."
+        )
+    raise FileFormatError(
+        f"{path} is truncated: it begins with {expected} but ends with {tail[-len(expected) :]!r} "
+        f"after {size:,} bytes. Write or copy it again."
+    )
+
+
+@contextmanager
+def _reading(path: str, form: str) -> Iterator[None]:
+    """Turn whatever a reader raises into one error that names the file."""
+    try:
+        yield
+    except FastBCubedError:
+        raise
+    except _ERRORS as error:
+        cause = str(error).strip().rstrip(".").splitlines()
+        raise FileFormatError(
+            f"{path} cannot be read as {form}: {cause[0] if cause else type(error).__name__}. "
+            "If the file exists and may be read, it is damaged: write or copy it again."
+        ) from error
+
+
+class ParquetFile:
+    """One Parquet file: names and row count at once, columns when asked for, checksums verified."""
+
+    form = "Parquet"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._state = _state(path)
+        with self._open() as file:
+            self._metadata = file.metadata
+            self.names = file.schema_arrow.names
+            self.n_rows: int | None = file.metadata.num_rows
+
+    @contextmanager
+    def _open(self, **options: Any) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        with (
+            _reading(self.path, self.form),
+            pq.ParquetFile(self.path, page_checksum_verification=True, **options) as file,
+        ):
+            yield file
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """The bytes that all columns take when they are read, about."""
+        return sum(self._metadata.row_group(k).total_byte_size for k in range(self._metadata.num_row_groups))
+
+    def group_sizes(self) -> list[int]:
+        """Return the number of rows of each row group."""
+        return [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]
+
+    def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
+        """Yield columns of a row group, `size` rows at a time; what is read ahead is bounded."""
+        options = {"metadata": self._metadata, "buffer_size": READ_AHEAD, "pre_buffer": False}
+        with self._open(**options) as file:
+            columns = list(dict.fromkeys(names))
+            for batch in file.iter_batches(size, [group], columns, use_threads=False):
+                yield [pa.chunked_array([batch.column(name)]) for name in names]
+        if _state(self.path) != self._state:
+            raise FileFormatError(f"{self.path} changed while it was read. Try again when it is complete.")
+
+    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Read columns."""
+        with self._open() as file:
+            table = file.read(columns=list(dict.fromkeys(names)))
+            return [table.column(name) for name in names]
+
+
+class IpcFile:
+    """One Arrow IPC file or stream; what is read is validated, as a damaged offset could crash."""
+
+    form = "Arrow IPC"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.n_rows: int | None = None
+        with self._open() as reader:
+            self.names = reader.schema.names
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """The bytes that all columns take when they are read, about."""
+        return os.path.getsize(self.path)
+
+    def group_sizes(self) -> list[int]:
+        """Return the number of rows of the file, which is read as one group."""
+        return [len(self.read(self.names[:1])[0])] if self.names else []
+
+    def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
+        """Yield columns of the file, `size` rows at a time."""
+        at = sorted({self.names.index(name) for name in names})
+        waiting: list[pa.RecordBatch] = []
+        with self._open(at) as reader:
+            for batch in _batches(reader):
+                batch.validate(full=True)
+                waiting.append(batch)
+                while sum(map(len, waiting)) >= size:
+                    table = pa.Table.from_batches(waiting)
+                    yield [table.column(name).slice(0, size) for name in names]
+                    waiting = table.slice(size).to_batches()
+            if waiting:
+                table = pa.Table.from_batches(waiting)
+                yield [table.column(name) for name in names]
+
+    @contextmanager
+    def _open(self, fields: list[int] | None = None) -> Iterator[Any]:
+        import pyarrow.ipc
+
+        options = pyarrow.ipc.IpcReadOptions(included_fields=fields or [], ensure_native_endian=True)
+        with _reading(self.path, self.form), pa.OSFile(self.path) as file:
+            stream = sniff(self.path) == "Arrow IPC stream"
+            opener = pyarrow.ipc.open_stream if stream else pyarrow.ipc.open_file
+            yield opener(file, options=options)
+
+    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Read columns."""
+        with self._open([self.names.index(name) for name in names]) as reader:
+            table = reader.read_all()
+            table.validate(full=True)
+            return [table.column(name) for name in names]
+
+
+def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of an IPC file or stream."""
+    if hasattr(reader, "num_record_batches"):
+        yield from map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        yield from reader
+
+
+def _state(path: str) -> tuple[int, int, int]:
+    """Return what differs when a file has changed."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+class CsvFile:
+    """One CSV file with a header, read as text at once."""
+
+    form = "CSV"
+
+    def __init__(self, path: str) -> None:
+        import pyarrow.csv
+
+        self.path = path
+        delimiter = "\t" if ".tsv" in path.lower() else ","
+        parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
+        with _reading(path, self.form):
+            with pyarrow.csv.open_csv(path, parse_options=parse) as reader:
+                types = dict.fromkeys(reader.schema.names, pa.string())
+            convert = pyarrow.csv.ConvertOptions(
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            )
+            self._table = pyarrow.csv.read_csv(path, parse_options=parse, convert_options=convert)
+        self.names = self._table.column_names
+        self.bytes_in_memory = self._table.nbytes
+        self.n_rows: int | None = self._table.num_rows
+
+    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return columns as text."""
+        return [self._table.column(name) for name in names]
