@@ -7,12 +7,14 @@ import importlib.util
 import json
 import shutil
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks import memory
 from benchmarks.datasets import DEFAULT_DIRECTORY, Dataset
+from benchmarks.families import AMI, measure_families, measure_functions
 from benchmarks.harness import ROOT, TOLERANCE, Protocol, measure_all
 from benchmarks.machine import machine_facts, usable_cores
 from benchmarks.overlap import CASES, QUICK_CASES, measure_overlap
@@ -24,6 +26,10 @@ from benchmarks.startup import measure_startup
 SIZES = (5_000, 100_000, 10**6, 10**7, 10**8)
 STRING_SIZE = 10**7
 QUICK_SIZES = (1_000, 20_000)
+FAMILY_SIZE = 10**7
+FUNCTION_SIZES = (10**6, 10**7)
+AMI_SIZE = 250_000  # 1e5 clusters a side
+PARTS = ("startup", "families", "functions", "overlap", "scores")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -58,12 +64,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--results", type=Path, help="directory of the result files")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md", help="gets the tables")
     parser.add_argument("--quick", action="store_true", help="tiny sizes; README stays")
-    parser.add_argument("--no-startup", action="store_true", help="leave out the startup")
-    parser.add_argument("--no-overlap", action="store_true", help="leave out overlapping clusterings")
-    parser.add_argument("--overlap-only", action="store_true", help="measure overlapping clusterings alone")
+    parser.add_argument("--only", type=comma_list, default=PARTS, help=f"of {','.join(PARTS)}; default: all")
     parser.add_argument("--report-only", action="store_true", help="measure nothing")
     options = parser.parse_args(arguments)
-    for wanted, known in ((options.shapes, tuple(SHAPES)), (options.ids, IDS)):
+    for wanted, known in ((options.shapes, tuple(SHAPES)), (options.ids, IDS), (options.only, PARTS)):
         unknown = [name for name in wanted or () if name not in known]
         if unknown:
             parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(known)}")
@@ -125,25 +129,34 @@ def run(options: argparse.Namespace, results: Path) -> bool:
     agreed = True
     with path.open("w") as file:
         write_line(file, facts | limits)
-        if not options.no_overlap:
-            cases, rounds = (QUICK_CASES, 1) if options.quick else (CASES, options.repeat)
-            for record in measure_overlap(cases, rounds):
+        if importlib.util.find_spec("fastbcubed"):
+            for record in measure_fastbcubed(options):
                 write_line(file, record)
                 if (record.get("difference") or 0.0) > TOLERANCE:
-                    log(f"bcubed: overlapping scores differ by {record['difference']:.2e}")
+                    log(f"{record['kind']}: scores differ by {record['difference']:.2e}")
                     agreed = False
-        if options.overlap_only:
-            return agreed
-        if not options.no_startup and importlib.util.find_spec("fastbcubed"):
-            for record in measure_startup(options.data_dir, runs=1 if options.quick else 9):
-                write_line(file, record)
-        for dataset in plan(options):
+        for dataset in plan(options) if "scores" in options.only else ():
             for measurement in measure_all(dataset, forms, protocol):
                 write_line(file, measurement.record())
                 if (measurement.difference or 0.0) > TOLERANCE:
                     log(f"{measurement.form.key}: scores differ by {measurement.difference:.2e}")
                     agreed = False
     return agreed
+
+
+def measure_fastbcubed(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Measure what is not one work of many rivals: the start, families, overlap, scikit-learn's functions."""
+    runs, size = (1, QUICK_SIZES[0]) if options.quick else (options.repeat, None)
+    if "startup" in options.only:
+        yield from measure_startup(options.data_dir, runs=1 if options.quick else 9)
+    if "families" in options.only:
+        yield from measure_families(size or FAMILY_SIZE, runs, options.threads)
+    if "overlap" in options.only:
+        yield from measure_overlap(QUICK_CASES if options.quick else CASES, runs)
+    if "functions" in options.only and importlib.util.find_spec("sklearn"):
+        yield from measure_functions(size or AMI_SIZE, [AMI], runs, options.timeout)
+        for n_items in [size] if size else FUNCTION_SIZES:
+            yield from measure_functions(n_items, runs=runs, limit=options.timeout)
 
 
 def memory_limit(gibibytes: float) -> int:

@@ -1,109 +1,121 @@
-"""What each family adds to building the cells, and scikit-learn score by score: `python -m benchmarks.families`."""
+"""What each family of scores adds to building the cells, and how scikit-learn's scores compare."""
 
 from __future__ import annotations
 
-import argparse
+import json
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from benchmarks.harness import ROOT
 from benchmarks.shapes import generate
 
-__all__ = ["SCORES", "added_by_family", "against_scikit_learn", "main"]
+__all__ = ["FUNCTIONS", "measure_families", "measure_functions"]
 
-FAMILIES = ("pairs", "entropy", "edit")
-#: Functions that both libraries have under one name.
-SCORES = (
-    "pair_confusion_matrix",
-    "rand_score",
-    "adjusted_rand_score",
-    "fowlkes_mallows_score",
-    "mutual_info_score",
+FAMILIES = ("pairs", "matching", "entropy", "edit", "coreference")
+#: Functions of `fastbcubed.metrics` that scikit-learn has under the same name.
+FUNCTIONS = (
+    "v_measure_score",
     "homogeneity_score",
     "completeness_score",
-    "v_measure_score",
+    "mutual_info_score",
     "normalized_mutual_info_score",
-    "adjusted_mutual_info_score",
+    "adjusted_rand_score",
+    "rand_score",
+    "fowlkes_mallows_score",
 )
-SLOW = ("adjusted_mutual_info_score",)  # quadratic in the clusters of scikit-learn
+#: Takes time that is quadratic in the number of clusters in scikit-learn.
+AMI = "adjusted_mutual_info_score"
 
 
-def seconds_of(call: Callable[[], Any], repeat: int) -> float:
-    """Return the median seconds of some calls."""
-    found = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        call()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+def seconds_of(call: Callable[[], Any]) -> float:
+    """Return the seconds of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
-def added_by_family(n_items: int, repeat: int = 3, *, weighted: bool = False) -> dict[str, float]:
-    """Return the seconds of building the cells of shape "er", and of all scores of each family after it."""
+def measure_families(n_items: int, runs: int = 3, threads: int | None = None) -> Iterator[dict[str, Any]]:
+    """Time building cells of shape `er`, and the scores of each family after it; give result lines.
+
+    Scores that pair clusters one to one take a search and are timed apart.
+    """
     import fastbcubed as fb
     from fastbcubed.aggregation import overall
     from fastbcubed.engines.pool import Pool
     from fastbcubed.metrics.registry import resolve
 
     rows = generate("er", n_items)
-    weight = rows.weights if weighted else None
-
-    def build() -> fb.Contingency:
-        return fb.contingency(rows.labels_true, rows.labels_pred, weight=weight)
-
-    found = {"cells": seconds_of(build, repeat + 1)}
-    for family in FAMILIES:
-        metrics = resolve(family, weighted=weighted)[0]
-        overall(build(), metrics)  # compiles
-        times = []
-        for _ in range(repeat):
-            cells = build()
-            with Pool() as pool:
-                times.append(seconds_of(lambda: overall(cells, metrics, pool=pool), 1))  # noqa: B023
-        found[family] = statistics.median(times)
-    return found
-
-
-def against_scikit_learn(
-    n_items: int, names: tuple[str, ...] = SCORES, repeat: int = 3
-) -> dict[str, tuple[float, float]]:
-    """Return, for each function, the seconds of fastbcubed and of scikit-learn, both from labels."""
-    import sklearn.metrics
-
-    import fastbcubed as fb
-
-    rows = generate("er", n_items)
-    labels = rows.labels_true, rows.labels_pred
-    found = {}
-    for name in names:
-        ours, theirs = getattr(fb.metrics, name), getattr(sklearn.metrics.cluster, name)
-        ours(*labels)  # compiles
-        found[name] = seconds_of(lambda: ours(*labels), repeat), seconds_of(lambda: theirs(*labels), 1)  # noqa: B023
-    return found
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Print both tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.families", description=__doc__)
-    parser.add_argument("--items", type=float, default=1e7)
-    parser.add_argument("--slow", action="store_true", help="also what is quadratic in scikit-learn")
-    parser.add_argument("--scores", help="of scikit-learn's, with commas")
-    options = parser.parse_args(arguments)
-    n_items = int(options.items)
     for weighted in (False, True):
-        found = added_by_family(n_items, weighted=weighted)
-        print(f"{n_items:,} items, {'with' if weighted else 'without'} weights: ms, % of building the cells")
-        for name, seconds in found.items():
-            print(f"  {name:30}{seconds * 1e3:10.1f}{100 * seconds / found['cells']:8.0f} %")
-    names = tuple(options.scores.split(",")) if options.scores else SCORES
-    chosen = tuple(name for name in names if options.slow or name not in SLOW)
-    print(f"{n_items:,} items: seconds of fastbcubed, of scikit-learn, and their ratio")
-    for name, (ours, theirs) in against_scikit_learn(n_items, chosen).items():
-        print(f"  {name:30}{ours:10.3f}{theirs:10.3f}{theirs / ours:8.1f}")
+        weight = rows.weights if weighted else None
+
+        def build(weight: Any = weight) -> fb.Contingency:
+            return fb.contingency(rows.labels_true, rows.labels_pred, weight=weight, threads=threads)
+
+        def score(metrics: Sequence[Any]) -> float:
+            cells = build()  # anew, as it keeps what several scores come from
+            with Pool(threads) as pool:
+                return seconds_of(lambda: overall(cells, metrics, pool=pool))
+
+        found = {family: resolve(family, weighted=weighted)[0] for family in FAMILIES}
+        every = [metric for metrics in found.values() for metric in metrics]
+        found = {name: [m for m in metrics if not m.pairs_clusters] for name, metrics in found.items()}
+        found["all of these"] = [m for m in every if not m.pairs_clusters]
+        found["one-to-one pairing"] = [m for m in every if m.pairs_clusters]
+        of_cells = [seconds_of(build) for _ in range(runs + 1)][1:]
+        record = {"kind": "family", "shape": "er", "n_items": n_items, "weighted": weighted}
+        cells = statistics.median(of_cells)
+        yield record | {"name": "building the cells", "seconds": cells, "share": 1.0}
+        for name, metrics in found.items():
+            if metrics:
+                seconds = statistics.median([score(metrics) for _ in range(runs + 1)][1:])
+                yield record | {"name": name, "seconds": seconds, "share": seconds / cells}
+
+
+def measure_functions(
+    n_items: int, names: Sequence[str] = FUNCTIONS, runs: int = 3, limit: float = 600.0
+) -> Iterator[dict[str, Any]]:
+    """Time functions from labels to score, of fastbcubed and of scikit-learn, each in a fresh process."""
+    for name in names:
+        record: dict[str, Any] = {"kind": "function", "shape": "er", "n_items": n_items, "name": name}
+        for package, key in (("fastbcubed", "seconds"), ("sklearn", "rival_seconds")):
+            command = [sys.executable, "-m", "benchmarks.families", package, name, str(n_items), str(runs)]
+            try:
+                done = subprocess.run(
+                    command, cwd=ROOT, timeout=limit, check=True, capture_output=True, text=True
+                )
+                score, seconds = json.loads(done.stdout)
+                record |= {key: seconds, f"{key.removesuffix('seconds')}score": score}
+            except subprocess.TimeoutExpired:
+                record |= {key: None, "outcome": "time"}
+            except subprocess.CalledProcessError as error:
+                record |= {key: None, "outcome": "error", "message": error.stderr[-500:]}
+        yield record
+
+
+def main(package: str, name: str, n_items: str, runs: str) -> int:
+    """Print the score of one function and its seconds: the median of calls after one that compiles."""
+    rows = generate("er", int(n_items))
+    if package == "sklearn":  # nothing to compile; one call is enough
+        from sklearn.metrics import cluster as functions
+
+        calls = 1
+    else:
+        import fastbcubed.metrics as functions
+
+        getattr(functions, name)(rows.labels_true, rows.labels_pred)
+        calls = int(runs)
+    scores: list[float] = []
+    call = getattr(functions, name)
+    seconds = [
+        seconds_of(lambda: scores.append(call(rows.labels_true, rows.labels_pred))) for _ in range(calls)
+    ]
+    print(json.dumps([float(scores[0]), statistics.median(seconds)]))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -14,7 +14,7 @@ from benchmarks.shapes import SHAPES
 __all__ = ["TABLES", "load_runs", "make_tables", "rewrite_regions"]
 
 Record = dict[str, Any]
-TABLES = ("large", "sweep", "strings", "small", "overlap", "startup")
+TABLES = ("large", "sweep", "strings", "small", "overlap", "families", "functions", "startup")
 SMALL = ("er-evaluation", "bcubed")  # rivals that are shown in a table of their own
 FIGURES = ("time", "items/s", "ratio", "peak memory", "growth", "first call")
 
@@ -38,7 +38,7 @@ def newest(runs: list[list[Record]]) -> list[Record]:
         for record in records:
             groups.setdefault(workload(record), []).append(record | {"machine": machine})
         for key, group in groups.items():
-            reference = any(record.get("rival") == REFERENCE for record in group)
+            reference = any(record.get("rival", REFERENCE) == REFERENCE for record in group)
             if key not in chosen or (reference and key not in has_reference):
                 chosen[key] = group
             if reference:
@@ -50,6 +50,10 @@ def workload(record: Record) -> tuple[Any, ...]:
     """Say what a record is about, apart from the rival."""
     if record["kind"] in ("startup", "overlap"):
         return (record["kind"],)
+    if record["kind"] == "family":
+        return ("family", record["n_items"], record["weighted"])
+    if record["kind"] == "function":
+        return ("function", record["n_items"], record["name"])
     return (record["kind"], record["shape"], record["n_items"], record["ids"], record["seed"])
 
 
@@ -85,9 +89,17 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         "strings": [r for r in scores if r["ids"] == "string" and r["rival"] not in SMALL],
         "small": [r for r in of_er if workload(r) in small],
         "overlap": [record for record in records if record["kind"] == "overlap"],
+        "families": [record for record in records if record["kind"] == "family"],
+        "functions": [record for record in records if record["kind"] == "function"],
         "startup": [record for record in records if record["kind"] == "startup"],
     }
-    makers = {"sweep": sweep_table, "overlap": overlap_table, "startup": startup_table}
+    makers = {
+        "sweep": sweep_table,
+        "overlap": overlap_table,
+        "families": families_table,
+        "functions": functions_table,
+        "startup": startup_table,
+    }
     tables = {}
     for name in TABLES:
         if chosen[name]:
@@ -172,6 +184,31 @@ def overlap_table(records: list[Record]) -> str:
     return markdown(head, rows, left=1)
 
 
+def families_table(records: list[Record]) -> str:
+    """One row for each family: its time after building the cells, and its share of that."""
+    rows: dict[tuple[int, str], list[str]] = {}
+    for record in sorted(records, key=lambda r: (r["n_items"], r["weighted"])):
+        row = rows.setdefault((record["n_items"], record["name"]), [])
+        if record["weighted"] and not row:
+            row += ["", ""]
+        row += [seconds(record["seconds"]), f"{record['share']:.0%}"]
+    head = ("items", "scores", "time", "of building", "weighted", "of building")
+    table = [(count(n), name, *row, *[""] * (4 - len(row))) for (n, name), row in rows.items()]
+    return markdown(head, table, left=2)
+
+
+def functions_table(records: list[Record]) -> str:
+    """One row for each function that scikit-learn has as well."""
+    rows = []
+    for record in sorted(records, key=lambda r: r["n_items"]):
+        own, rival = record["seconds"], record["rival_seconds"]
+        mine = seconds(own) if own is not None else unfinished(record)
+        theirs = seconds(rival) if rival is not None else unfinished(record)
+        times = ratio(rival, own) if rival is not None and own is not None else ""
+        rows.append((f"`{record['name']}`", count(record["n_items"]), mine, theirs, times))
+    return markdown(("function", "items", "fastbcubed", "scikit-learn", "ratio"), rows, left=1)
+
+
 def startup_table(records: list[Record]) -> str:
     """One row for each thing that is started."""
     names = {
@@ -223,6 +260,8 @@ def footnotes(records: list[Record]) -> str:
     }
     rivals = ("bcubed" if r["kind"] == "overlap" else r.get("rival", REFERENCE) for r in records)
     used = {"numba", "numpy", "pandas", "pyarrow", *rivals}
+    if any(r["kind"] == "function" for r in records):
+        used.add("scikit-learn")
     machines = {machine_line(record["machine"], used) for record in records}
     return " ".join([*sorted(notes), *sorted(differing), *sorted(machines)])
 

@@ -150,6 +150,10 @@ class Contingency:
         Whether weights count inside the confusion matrices, or in means alone.
     outside : bool
         Whether items that only the prediction has are false positives of their mates.
+    parts : ndarray of int64, shape (n_parts + 1,)
+        Where parts of the cells begin that have predicted clusters of their own.
+    pair_weight : float or None
+        Products of the weights of two items of a cell, added up, where that is known without `rows`.
 
     Examples
     --------
@@ -170,6 +174,9 @@ class Contingency:
         outside: bool = False,
         one_sided: Mapping[str, OneSided] | None = None,
         rows: Rows | None = None,
+        parts: NDArray[np.int64] | None = None,
+        complete: bool = False,
+        pair_weight: float | None = None,
     ) -> None:
         if not cells.size:
             raise EmptyInputError("there is no item to score: no item is on both sides")
@@ -181,6 +188,9 @@ class Contingency:
         self.outside = outside
         self._one_sided = one_sided or {}
         self.rows = rows
+        self.parts = np.array([0, cells.size]) if parts is None else parts
+        self._complete = complete
+        self.pair_weight = pair_weight
         self._made: dict[Callable[..., Any], Any] = {}
 
     @classmethod
@@ -213,6 +223,7 @@ class Contingency:
         if locate is not None and apart.kept is not None:
             number = np.where(apart.kept, np.cumsum(apart.kept) - 1, -1)
             find = lambda: number[locate()]  # noqa: E731
+        bounds = built.bounds
         return cls(
             apart.cells,
             apart.pred,
@@ -222,6 +233,8 @@ class Contingency:
             outside=outside,
             one_sided=apart.one_sided,
             rows=None if find is None else Rows(find, weight, n_rows),
+            parts=bounds if apart.kept is None else np.append(0, np.cumsum(apart.kept))[bounds],
+            complete=not built.has_one_sided,
         )
 
     @classmethod
@@ -232,6 +245,7 @@ class Contingency:
         n: ArrayLike,
         weight: ArrayLike | None = None,
         *,
+        weight_squares: ArrayLike | None = None,
         weighting: str = "pointwise",
     ) -> Contingency:
         """Make a contingency from its cells, such as those of a cross tabulation.
@@ -244,6 +258,8 @@ class Contingency:
             Items of each cell, 0 or more; cells without items are left out.
         weight : array-like of float, shape (n_cells,), optional
             Weight of the items of each cell together.
+        weight_squares : array-like of float, shape (n_cells,), optional
+            Sum of the squares of these weights, item by item; scores of pairs of items need it.
         weighting : {"pointwise", "outer"}
             Whether weights count inside the confusion matrices, or in means alone.
 
@@ -256,7 +272,7 @@ class Contingency:
         ColumnError
             If the lengths differ, or a code or a count is negative or not an integer.
         WeightError
-            If a weight is not finite or not positive.
+            If a weight is not finite or not positive, or a square is negative.
         EmptyInputError
             If there is no item.
 
@@ -268,15 +284,21 @@ class Contingency:
         table = as_counts(true, "true"), as_counts(pred, "pred"), as_counts(n, "n")
         sizes = {array.size for array in table}
         mass = None if weight is None else np.asarray(weight, np.float64)
-        if mass is not None:
-            sizes.add(mass.size)
+        squares = None if weight_squares is None else np.asarray(weight_squares, np.float64)
+        if squares is not None and (mass is None or not (squares >= 0).all()):
+            raise WeightError("weight_squares goes with weight, and none of its values is negative or NaN")
+        sizes |= {array.size for array in (mass, squares) if array is not None}
         if len(sizes) > 1:
-            raise ColumnError(f"cells differ in length: {sorted(sizes)} for true, pred, n, weight")
+            raise ColumnError(f"cells differ in length: {sorted(sizes)} in the arrays given")
         if weighting not in ("pointwise", "outer"):
             raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
         cells, pred_codes, n_codes = tabulate(*table, mass, outer=weighting == "outer")
-        weighted = mass is not None
-        return cls(cells, lambda: pred_codes, n_codes, weighted=weighted, weighting=weighting)
+        pair_weight = None
+        if squares is not None:
+            terms = [*(cells["weight"] ** 2).tolist(), *(-squares[table[2] > 0]).tolist()]
+            pair_weight = max(0.0, math.fsum(terms)) / 2 if (cells["n"] > 1).any() else 0.0
+        how: dict[str, Any] = {"weighted": mass is not None, "weighting": weighting}
+        return cls(cells, lambda: pred_codes, n_codes, **how, pair_weight=pair_weight)
 
     @property
     def true(self) -> NDArray[np.integer]:
@@ -403,12 +425,12 @@ class Contingency:
     @cached_property
     def n_true(self) -> int:
         """True clusters that have a scored item."""
-        return int(np.count_nonzero(self.true_n))
+        return self._sizes["true"] if self._complete else int(np.count_nonzero(self.true_n))
 
     @cached_property
     def n_pred(self) -> int:
         """Predicted clusters that have a scored item."""
-        return int(np.count_nonzero(self.pred_n))
+        return self._sizes["pred"] if self._complete else int(np.count_nonzero(self.pred_n))
 
     @cached_property
     def n_exact(self) -> int:

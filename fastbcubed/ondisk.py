@@ -172,6 +172,7 @@ class _Kept:
         self._pred = Packed(np.dtype(shards.plan.code), directory)
         self._one_sided: dict[str, list[OneSided]] = {}
         self._n_pred = 0
+        self._ends = [0]
         self._weighted = shards.weighted
         self._question = question
 
@@ -183,6 +184,7 @@ class _Kept:
             codes = alone.codes + (self._n_pred if side == "pred" else 0)
             self._one_sided.setdefault(side, []).append(alone._replace(codes=codes))
         self._n_pred += n_pred
+        self._ends.append(self._ends[-1] + apart.cells.size)
 
     def finish(self, n_true: int) -> Contingency:
         """Return the contingency."""
@@ -199,4 +201,5 @@ class _Kept:
             weighting=self._question.weighting,
             outside=self._question.outside,
             one_sided=one_sided,
+            parts=np.array(self._ends),
         )

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from fastbcubed import aggregation, covers
 from fastbcubed.contingency import CELL, Contingency, OneSided, Rows
 from fastbcubed.covers import Cover
+from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.items import TableItems
 from fastbcubed.metrics.extended import cice
+from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.metrics.registry import METRICS, Metric
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.sources.arrays import from_numpy, table_of
@@ -64,6 +66,8 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
         else:
             _write_whole(file, _parquet_writer(table))
     head = {"layout": LAYOUT, "keep": keep, "metrics": [m.name for m in ev.metrics]}
+    if "cells" in wanted:
+        head["pair_weight"] = _pair_weight(ev.contingency)
     text = json.dumps({**head, **json.loads(ev.to_json())}, indent=2, ensure_ascii=False) + "\n"
     _write_whole(path / "overall.json", lambda to: Path(to).write_text(text, encoding="utf-8"))
 
@@ -135,6 +139,14 @@ def _clusters(ev: Evaluation, side: str) -> pa.Table:
     if only is not None:
         columns |= {"n_items_only_here": only[0], "weight_only_here": only[1]}
     return table_of(columns)
+
+
+def _pair_weight(table: Contingency) -> float | None:
+    """Return what scores of pairs need of the weights of items, in place of these."""
+    if not table.weighted or table.weighting == "outer" or table.rows is None or isinstance(table, Cover):
+        return table.pair_weight
+    with Pool() as pool:
+        return float(pair_counts(table, pool).tp)
 
 
 def _cells(ev: Evaluation) -> pa.Table:
@@ -215,9 +227,11 @@ def load(directory: Any) -> Evaluation:
     policies = Policies(
         **definition["unmatched"], **{k: definition[k] for k in ("nulls", "duplicates", "noise")}
     )
-    overlapping = definition.get("overlapping", False)
-    read = _cover if overlapping else _contingency
-    table = read(cells, sides, stored, definition, policies)
+    table: Contingency
+    if definition.get("overlapping", False):
+        table = _cover(cells, sides, stored, definition, policies)
+    else:
+        table = _contingency(cells, sides, stored, definition, policies, head.get("pair_weight"))
     known = {field.name for field in fields(Coverage)}
     figures: dict[str, Any] = {
         k: np.nan if v is None else v for k, v in head["coverage"].items() if k in known
@@ -285,6 +299,7 @@ def _contingency(
     stored: pa.Table | None,
     definition: dict[str, Any],
     policies: Policies,
+    pair_weight: float | None,
 ) -> Contingency:
     records = np.empty(cells.num_rows, CELL)
     for name in ("true", "n", "weight", "fp", "fn"):
@@ -303,4 +318,5 @@ def _contingency(
         outside=policies.prediction == "outside",
         one_sided=one_sided,
         rows=_rows(stored, definition),
+        pair_weight=pair_weight,
     )

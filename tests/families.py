@@ -26,10 +26,9 @@ def by_item(pair, weight):
 def differences(pair, weight, names, room=1e-12):
     """Return the scores that differ from their twins by more than room * max(1, |score|)."""
     found = evaluate(pair, weight, metrics=names).overall
-    common = [{e: k for e, k in side.items() if e in pair.truth and e in pair.prediction} for side in pair]
     wrong = {}
     for name in names:
-        expected = Fraction(naive_families.score(name, *common, by_item(pair, weight)))
+        expected = Fraction(naive_families.score(name, *pair, by_item(pair, weight)))
         here = room.get(name, 1e-12) if isinstance(room, dict) else room
         if not (
             math.isfinite(found[name])

@@ -15,6 +15,7 @@ pytest.importorskip("benchmarks")
 from benchmarks import __main__ as command
 from benchmarks import report, shapes
 from benchmarks.datasets import Dataset, load_rows, write_rows
+from benchmarks.families import AMI, FAMILIES, measure_families, measure_functions
 from benchmarks.forms import Form, Limits
 from benchmarks.harness import TOLERANCE, Measurement, Protocol, measure_all
 from benchmarks.rivals import FORMS, REFERENCE, find_forms
@@ -123,7 +124,7 @@ def test_run_writes_results_and_tables(tmp_path: Path) -> None:
     regions = [f"<!-- benchmark:{name} -->old<!-- /benchmark:{name} -->" for name in report.TABLES]
     readme.write_text("before\n" + "\n".join(regions) + "\nafter\n")
     places = ["--data-dir", tmp_path / "data", "--results", tmp_path, "--readme", readme]
-    options = ["--sizes", "300", "--rivals", "pandas", "--repeat", "1", "--no-startup"]
+    options = ["--sizes", "300", "--rivals", "pandas", "--repeat", "1", "--only", "scores"]
     assert command.main([*map(str, places), *options]) == 0
     (path,) = tmp_path.glob("*.json")
     machine, record = [json.loads(line) for line in path.read_text().splitlines()]
@@ -145,6 +146,25 @@ def test_limits_are_kept(limits: dict[str, int], outcome: str, tmp_path: Path) -
     (measurement,) = measure_all(Dataset("er", 100), find_forms(["pandas"]), protocol)
     assert measurement.outcome == outcome
     assert measurement.record()["seconds"] is None
+
+
+def test_families_and_functions_are_timed(tmp_path: Path) -> None:
+    """Each family is compared with building the cells, each function with scikit-learn's, which agrees."""
+    pytest.importorskip("sklearn")
+    records = list(measure_families(300, runs=1))
+    assert {(r["name"], r["weighted"]) for r in records} >= {
+        (f, w) for f in FAMILIES[:4] for w in (True, False)
+    }
+    (one, *_), (cells, *_) = measure_functions(300, ["rand_score", AMI], runs=1), records
+    assert one["score"] == pytest.approx(one["rival_score"], abs=1e-12)
+    (late,) = measure_functions(300, ["rand_score"], runs=1, limit=1e-3)
+    assert (late["outcome"], late["rival_seconds"]) == ("time", None)
+    machine = {"date": "2025-01-31T10:00:00", "cpu": "C", "virtual": False, "cores": 2, "memory_bytes": None}
+    machine |= {"threads": 2, "system": "Linux", "python": "3.11", "versions": {"scikit-learn": "1"}}
+    tables = report.make_tables([[machine, *records, one | {"rival_seconds": None, "outcome": "time"}]])
+    assert set(tables) == {"families", "functions"}
+    assert "building the cells" in tables["families"].splitlines()[2] and cells["share"] == 1
+    assert "did not finish (time)" in tables["functions"] and "scikit-learn 1" in tables["functions"]
 
 
 def test_startup_is_timed(tmp_path: Path) -> None:

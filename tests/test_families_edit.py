@@ -158,3 +158,21 @@ def test_threads_and_blocks():
     true, pred = rng.integers(0, 150_000, 400_000), rng.integers(0, 150_000, 400_000)
     runs = [fb.evaluate(true, pred, metrics="edit", threads=k).overall for k in (1, 2, 4)]
     assert runs[0] == runs[1] == runs[2]
+
+
+@pytest.mark.parametrize("missing", [0, 5_000])
+def test_parts_have_clusters_of_their_own(missing):
+    """What is found part by part is what is found in the same cells as one part."""
+    rng = np.random.default_rng(3)
+    true, pred = rng.integers(0, 30_000, 70_000), rng.integers(0, 25_000, 70_000)
+    sides = [dict(enumerate(true.tolist())), dict(enumerate(pred.tolist()))]
+    for item in range(missing):
+        del sides[item % 2][item]
+    table = fb.contingency(*sides)
+    parts = [set(table.pred[a:b].tolist()) for a, b in itertools.pairwise(table.parts)]
+    assert len(parts) > 2
+    assert sum(map(len, parts)) == len(set.union(*parts)) == table.n_pred
+    assert table.n_true == len(set(table.true.tolist()))
+    whole = Contingency.from_cells(table.true, table.pred, table.n)
+    for name in ("pantel_lin_distance", "pantel_lin", "basic_merge_distance"):
+        assert getattr(fbm, name)(contingency=table) == getattr(fbm, name)(contingency=whole)

@@ -15,7 +15,7 @@ import fastbcubed as fb
 from fastbcubed import metrics as fbm
 from fastbcubed.contingency import Contingency
 from fastbcubed.engines.pool import Pool
-from fastbcubed.errors import MetricError
+from fastbcubed.errors import MetricError, WeightError
 from fastbcubed.metrics import pairs as module
 
 SCIKIT = ("rand_score", "adjusted_rand_score", "fowlkes_mallows_score")
@@ -122,7 +122,7 @@ def test_ten_billion_items_in_clusters_of_a_billion():
 
 def test_weights_need_the_items():
     table = Contingency.from_cells([0, 0, 1], [0, 1, 1], [2, 1, 1], [2.5, 1.0, 2.0])
-    with pytest.raises(MetricError, match=r"squares of the weights.*keep='items'"):
+    with pytest.raises(MetricError, match=r"squares of the weights.*weight_squares"):
         fbm.rand(contingency=table)
     assert fbm.pair_fp(contingency=table) == 2.0  # 1 * 2
     assert fbm.mirkin(contingency=table) == 2 * (2.0 + 2.5)
@@ -141,6 +141,29 @@ def test_where_they_are_not_defined():
     outside = {"a": 0, "b": 0}, {"a": 1, "b": 2, "c": 1}
     with pytest.raises(MetricError, match="outside"):
         fb.evaluate(*outside, unmatched="outside", metrics="pair_precision")
+
+
+def test_squares_stand_in_for_the_items(tmp_path):
+    """Weights 1, 2 | 3 | 4, 5, 6 by cell: pairs in cells weigh 2 and 20 + 24 + 30; squares 5, 9 and 77."""
+    true, pred, weight = [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [1, 2, 3, 4, 5, 6]
+    whole = fb.evaluate(true, pred, weight=weight, metrics="pairs")
+    assert whole.overall["pair_tp"] == 76
+    cells = [0, 0, 1], [0, 1, 1], [2, 1, 3], [3.0, 3.0, 15.0]
+    table = Contingency.from_cells(*cells, weight_squares=[5.0, 9.0, 77.0])
+    halves = [np.repeat(np.array(column), 2) for column in cells[:2]], [1, 1, 1, 0, 1, 2]
+    parts = Contingency.from_cells(
+        *halves[0], halves[1], [1, 2, 3, 0, 4, 11], weight_squares=[1, 4, 9, 0, 16, 61]
+    )
+    whole.save(tmp_path, keep="cells")
+    for name in PAIRS:
+        for other in (table, parts):
+            assert getattr(fbm, name)(contingency=other) == whole.overall[name]
+        assert fb.load(tmp_path).metric(name) == whole.overall[name]
+    for wrong in ([-1, 0, 0], [np.nan, 0, 0]):
+        with pytest.raises(WeightError, match="weight_squares"):
+            Contingency.from_cells(*cells, weight_squares=wrong)
+    with pytest.raises(WeightError, match="goes with weight"):
+        Contingency.from_cells(*cells[:3], weight_squares=[1, 1, 1])
 
 
 @settings(deadline=None, max_examples=50)

@@ -6,88 +6,83 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["SEEN", "TAKEN", "gather", "keep_majorities", "list_broken", "match"]
+__all__ = ["gather", "keep_majorities", "match"]
 
-#: What is known of a class: it has a listed cell, or it is the only majority class of some cluster.
-SEEN, TAKEN = 1, 2
-
-
-@kernel
-def list_broken(cells, pred, start, stop, out):
-    """List the cells that are not whole clusters on both sides: true and predicted cluster, and items.
-
-    The number of items is negative where they are a whole predicted cluster. Returns how many cells are
-    listed, and the items of the others. The shape of `out` is (n_cells, 3).
-    """
-    count, items = 0, 0
-    for i in range(start, stop):
-        if cells[i].fp == 0.0 and cells[i].fn == 0.0:
-            items += cells[i].n
-        else:
-            n = cells[i].n
-            out[count, 0], out[count, 1], out[count, 2] = (
-                cells[i].true,
-                pred[i],
-                n if cells[i].fp > 0.0 else -n,
-            )
-            count += 1
-    return count, items
+#: A largest cell of the cluster is a whole class, which no other cluster can keep.
+SURE = -1
 
 
 @kernel
-def keep_majorities(listed, largest, state):
-    """Find the largest cell of each predicted cluster, and match the clusters that have one such cell.
+def keep_majorities(cells, pred, parts, first, last, only, tied):
+    """Find the largest cells of predicted clusters, and whether the cluster can keep the class of one.
 
-    Returns the items in largest cells, how many classes are matched, how many of the listed cells are
-    largest cells of clusters with several (these come first in `listed` then), and how many classes and
-    clusters the listed cells belong to.
+    Returns the items in largest cells, how many clusters keep a class that no other can, and how much was
+    put into `only` and `tied`.
 
     Parameters
     ----------
-    listed : int (n, 3)
-        Cells as `list_broken` lists them, those of a cluster all or none; reordered.
-    largest : int (n_pred, 2), zeros
-        Output: the size of the largest cell of each predicted cluster, and how many have that size.
-    state : int8, by true cluster, zeros
-        Output: SEEN or TAKEN.
+    cells : record array
+        The cells of a contingency.
+    pred : int, one for each
+        Their predicted clusters.
+    parts : int64 (n_parts + 1,)
+        Where parts of the cells begin that have predicted clusters of their own.
+    first, last : int
+        The range of parts.
+    only : int output
+        True clusters in several cells that are the only majority class of some cluster; room for the cells.
+    tied : int (n_cells, 2) output
+        True and predicted clusters of cells that are largest with others, none of which is a whole class.
     """
-    classes, clusters, items, matched, tied = 0, 0, 0, 0, 0
-    for k in range(len(listed)):
-        true, pred, n = listed[k, 0], listed[k, 1], listed[k, 2]
-        if state[true] == 0:
-            state[true] = SEEN
-            classes += 1
-        if n < 0:
-            clusters += 1
-            items -= n
-            if state[true] != TAKEN:
-                state[true] = TAKEN
-                matched += 1
-            continue
-        most = largest[pred, 0]
-        clusters += most == 0
-        if n > most:
-            largest[pred, 0], largest[pred, 1] = n, 1
-        elif n == most:
-            largest[pred, 1] += 1
-    for k in range(len(listed)):
-        true, pred, n = listed[k, 0], listed[k, 1], listed[k, 2]
-        if n < 0 or n < largest[pred, 0]:
-            continue
-        if largest[pred, 1] == 1:
+    items, matched, n_only, n_tied = 0, 0, 0, 0
+    for part in range(first, last):
+        found = keep_part(cells, pred, parts[part], parts[part + 1], only[n_only:], tied[n_tied:])
+        items += found[0]
+        matched += found[1]
+        n_only += found[2]
+        n_tied += found[3]
+    return items, matched, n_only, n_tied
+
+
+@kernel
+def keep_part(cells, pred, start, stop, only, tied):
+    """Do the same for one part."""
+    items, matched, n_only, n_tied = 0, 0, 0, 0
+    if start == stop:
+        return items, matched, n_only, n_tied
+    low, high = pred[start], pred[start]
+    for i in range(start, stop):
+        low, high = min(low, pred[i]), max(high, pred[i])
+    largest, rivals = np.zeros(high - low + 1, np.int64), np.zeros(high - low + 1, np.int32)
+    for i in range(start, stop):
+        n = cells[i].n
+        whole_class = cells[i].fn == 0.0
+        if cells[i].fp == 0.0:
             items += n
-            if state[true] != TAKEN:
-                state[true] = TAKEN
-                matched += 1
-        else:
-            listed[tied, 0], listed[tied, 1] = true, pred
-            tied += 1
-    for k in range(tied):
-        pred = listed[k, 1]
-        if largest[pred, 1] > 0:
-            items += largest[pred, 0]
-            largest[pred, 1] = 0
-    return items, matched, tied, classes, clusters
+            matched += whole_class
+            only[n_only] = cells[i].true
+            n_only += not whole_class
+            continue
+        k = pred[i] - low
+        if n > largest[k]:
+            largest[k] = n
+            rivals[k] = SURE if whole_class else 1
+        elif n == largest[k] and rivals[k] != SURE:
+            rivals[k] = SURE if whole_class else rivals[k] + 1
+    for k in range(largest.size):
+        items += largest[k]
+        matched += rivals[k] == SURE
+    for i in range(start, stop):
+        if cells[i].fp == 0.0 or cells[i].fn == 0.0:
+            continue
+        k = pred[i] - low
+        if cells[i].n == largest[k] and rivals[k] == 1:
+            only[n_only] = cells[i].true
+            n_only += 1
+        elif cells[i].n == largest[k] and rivals[k] > 1:
+            tied[n_tied, 0], tied[n_tied, 1] = cells[i].true, pred[i]
+            n_tied += 1
+    return items, matched, n_only, n_tied
 
 
 @kernel

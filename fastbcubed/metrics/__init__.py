@@ -72,6 +72,7 @@ __all__ = [
     "cluster_precision",
     "cluster_precision_recall_fscore",
     "cluster_recall",
+    "combined_entropy",
     "completeness",
     "completeness_score",
     "coref_bcubed_f1",

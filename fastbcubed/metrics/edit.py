@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.engines.pool import Pool
+from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.metric import Floats, Metric
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Cost = float | Callable[[Floats, Floats], Any]
 
+#: Parts of the cells that are handled by one task.
+PARTS_AT_ONCE = 16
 #: Costs are tried on so many steps of the work, and on small blocks: two that come, and what was there.
 TRIED = 1 << 14
 SMALL = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 3.0, 5.0), (0.0, 1.0, 2.0, 8.0)
@@ -30,60 +32,54 @@ class Majorities(NamedTuple):
 
     kept: int  #: items in the largest cell of their cluster
     matched: int  #: clusters in the largest matching of clusters with majority classes
-    n_true: int
-    n_pred: int
 
 
 def majorities(contingency: Contingency, pool: Pool) -> Majorities:
     """Return what the clusters keep, by counts, when all but their largest cell is moved away.
 
-    A cluster that has one majority class is matched with it, unless another has been; a matching with as
-    many clusters as possible is searched for among the rest, which have several.
+    A class in one cluster alone is kept by it if it may be, and one that is the only choice of some cluster
+    by one of these. A matching with as many clusters as possible is searched for among the rest.
     """
-    from fastbcubed.kernels.edit import TAKEN, keep_majorities, list_broken, match
+    from fastbcubed.kernels.edit import keep_majorities, match
 
-    cells, codes = contingency.cells, contingency.pred
+    cells, pred, parts = contingency.cells, contingency.pred, contingency.parts
 
-    def task(start: int, stop: int) -> tuple[NDArray[np.integer], int]:
-        out = np.empty((stop - start, 3), cells["n"].dtype)
-        count, items = list_broken(cells, codes, start, stop, out)
-        return out[:count].copy(), items
+    def task(first: int, last: int) -> tuple[int, int, NDArray[np.integer], NDArray[np.integer]]:
+        size = int(parts[last] - parts[first])
+        only, tied = (np.empty(shape, pred.dtype) for shape in ((size + 1,), (size, 2)))
+        items, sure, *n = keep_majorities(cells, pred, parts, first, last, only, tied)
+        return items, sure, only[: n[0]].copy(), tied[: n[1]].copy()
 
-    found, items = zip(*contingency.map(task, pool, "list cells"), strict=True)
-    listed = np.concatenate(found)
-    whole = contingency.n_cells - len(listed)
-    if not len(listed):
-        return Majorities(sum(items), whole, whole, whole)
-    n_true, n_pred = (int(codes.max()) + 1 for codes in listed.T[:2])
-    largest, state = np.zeros((n_pred, 2), listed.dtype), np.zeros(n_true, np.int8)
-    kept, matched, tied, classes, clusters = keep_majorities(listed, largest, state)
-    true, pred, _ = listed[:tied].T
-    free = state[true] != TAKEN
-    order = np.argsort(pred[free], kind="stable")
-    lefts = pred[free][order]
-    classes_left, rights = np.unique(true[free][order], return_inverse=True)
-    first = np.append(np.flatnonzero(np.diff(lefts, prepend=-1)), lefts.size)
-    matched += match(first, rights, classes_left.size)
-    return Majorities(sum(items) + kept, whole + matched, whole + classes, whole + clusters)
+    ranges = zip(*blocks(parts.size - 1, PARTS_AT_ONCE), strict=True)
+    items, sure, only, tied = zip(*pool.map(task, *ranges, stage="find majorities"), strict=True)
+    taken = np.zeros(contingency.codes("true")[1], bool)
+    for classes in only:
+        taken[classes] = True
+    true, rivals = np.concatenate(tied).T
+    free = ~taken[true]
+    lefts, rights = rivals[free], true[free]
+    order = np.argsort(lefts, kind="stable")
+    names, rights = np.unique(rights[order], return_inverse=True)
+    first = np.append(np.flatnonzero(np.diff(lefts[order], prepend=-1)), lefts.size)
+    return Majorities(sum(items), sum(sure) + int(taken.sum()) + int(match(first, rights, names.size)))
 
 
 def pantel_lin_distance(contingency: Contingency, pool: Pool) -> float:
     """Return the fewest merges of clusters and moves of items that lead to the classes."""
     found = contingency.once(majorities, pool)
-    return (contingency.n_items - found.kept) + (found.n_pred - found.matched)
+    return (contingency.n_items - found.kept) + (contingency.n_pred - found.matched)
 
 
 def pantel_lin(contingency: Contingency, pool: Pool) -> float:
     """Return what the prediction saves of the steps that singletons take; by count if these take none."""
     steps = pantel_lin_distance(contingency, pool)
-    most = contingency.n_items - contingency.once(majorities, pool).n_true
+    most = contingency.n_items - contingency.n_true
     return (most - steps) / most if most else float(steps == 0)
 
 
 def basic_merge_distance(contingency: Contingency, pool: Pool) -> float:
     """Return the splits and merges that lead to the classes, all splits first."""
-    found = contingency.once(majorities, pool)
-    return 2 * contingency.n_cells - found.n_true - found.n_pred
+    return 2 * contingency.n_cells - contingency.n_true - contingency.n_pred
 
 
 def merge_distance(contingency: Contingency, split_cost: Cost, merge_cost: Cost) -> float:

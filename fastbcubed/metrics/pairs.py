@@ -143,10 +143,12 @@ def _weight_together(contingency: Contingency, sums: _Sums, pool: Pool) -> Fract
     """
     if not sums.squares:  # no cell has two items
         return Fraction(0)
+    if contingency.pair_weight is not None:
+        return Fraction(contingency.pair_weight)
     if contingency.rows is None:
         raise MetricError(
             "pairs of items with weights need the squares of the weights, and this contingency was made "
-            "from cells alone; build it from labels or tables, or load an evaluation saved with keep='items'"
+            "from cells alone; pass weight_squares to from_cells, or build it from labels or tables"
         )
     rows = contingency.rows
     if rows.n_rows == contingency.n_items:  # every row is scored

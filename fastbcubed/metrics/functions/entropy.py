@@ -348,3 +348,38 @@ describe(
         returns="HomogeneityCompletenessVMeasure\n    Named tuple (homogeneity, completeness, v_measure).",
     ),
 )
+
+
+def combined_entropy(
+    labels_true: ArrayLike | None = None,
+    labels_pred: ArrayLike | None = None,
+    *,
+    beta: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    contingency: Contingency | None = None,
+) -> float:
+    """Return the sum; what is shown to users is put together below."""
+    if not (isinstance(beta, Real) and 0 <= beta <= 1):
+        raise OptionError(f"beta is the share of the cluster entropy, from 0 to 1, not {beta!r}")
+    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+    of_cluster, of_class = compute(table, [METRICS["cluster_entropy"], METRICS["class_entropy"]])
+    return float(beta) * of_cluster + (1.0 - float(beta)) * of_class
+
+
+describe(
+    combined_entropy,
+    "combined_entropy",
+    document(
+        replace(
+            METRICS["variation_of_information"],
+            summary="Weighted mean of cluster entropy and class entropy, in bits.",
+            definition="beta H(C|K) + (1 - beta) H(K|C)",
+        ),
+        """
+        >>> combined_entropy(list("aabb"), [1, 1, 1, 1], beta=0.25)  # 1/4 of log2(4/2), and 3/4 of 0
+        0.25
+        """,
+        options="beta : float, default 0.5\n    Share of the cluster entropy, from 0 to 1.\n",
+        or_option=", or if beta is not between 0 and 1",
+    ),
+)
