@@ -317,7 +317,7 @@ class Cover(Contingency):
         found[(true if side == "true" else pred)[same]] = True
         return found
 
-    def parts(self, side: str) -> NDArray[np.int64]:
+    def n_met(self, side: str) -> NDArray[np.int64]:
         """Return how many clusters of the other side each cluster meets."""
         table = self.sides.overlaps
         codes = table.true if side == "true" else table.pred

@@ -22,7 +22,7 @@ def cluster_columns(table: Contingency, side: str, metrics: list[Metric], beta: 
     """Return code, n_items, weight, n_parts, exact and the scores of every cluster with a scored item."""
     groups = aggregation.means_by_cluster(table, side, metrics, beta=beta)
     if isinstance(table, Cover):
-        parts, exact = table.parts(side), table.exact(side)
+        parts, exact = table.n_met(side), table.exact(side)
     else:
         codes, size = table.codes(side)
         parts = np.bincount(codes, minlength=size)
