@@ -17,6 +17,7 @@ from benchmarks.datasets import DEFAULT_DIRECTORY, Dataset
 from benchmarks.families import AMI, measure_families, measure_functions
 from benchmarks.harness import ROOT, TOLERANCE, Protocol, measure_all
 from benchmarks.machine import machine_facts, usable_cores
+from benchmarks.overlap import CASES, QUICK_CASES, measure_overlap
 from benchmarks.report import load_runs, make_tables, rewrite_regions
 from benchmarks.rivals import FORMS, find_forms
 from benchmarks.shapes import IDS, SHAPES
@@ -28,7 +29,7 @@ QUICK_SIZES = (1_000, 20_000)
 FAMILY_SIZE = 10**7
 FUNCTION_SIZES = (10**6, 10**7)
 AMI_SIZE = 250_000  # 1e5 clusters a side
-PARTS = ("startup", "families", "functions", "scores")
+PARTS = ("startup", "families", "functions", "overlap", "scores")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -131,6 +132,9 @@ def run(options: argparse.Namespace, results: Path) -> bool:
         if importlib.util.find_spec("fastbcubed"):
             for record in measure_fastbcubed(options):
                 write_line(file, record)
+                if (record.get("difference") or 0.0) > TOLERANCE:
+                    log(f"{record['kind']}: scores differ by {record['difference']:.2e}")
+                    agreed = False
         for dataset in plan(options) if "scores" in options.only else ():
             for measurement in measure_all(dataset, forms, protocol):
                 write_line(file, measurement.record())
@@ -141,12 +145,14 @@ def run(options: argparse.Namespace, results: Path) -> bool:
 
 
 def measure_fastbcubed(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Measure what is not one work of many rivals: the start, families of scores, scikit-learn's functions."""
+    """Measure what is not one work of many rivals: the start, families, overlap, scikit-learn's functions."""
     runs, size = (1, QUICK_SIZES[0]) if options.quick else (options.repeat, None)
     if "startup" in options.only:
         yield from measure_startup(options.data_dir, runs=1 if options.quick else 9)
     if "families" in options.only:
         yield from measure_families(size or FAMILY_SIZE, runs, options.threads)
+    if "overlap" in options.only:
+        yield from measure_overlap(QUICK_CASES if options.quick else CASES, runs)
     if "functions" in options.only and importlib.util.find_spec("sklearn"):
         yield from measure_functions(size or AMI_SIZE, [AMI], runs, options.timeout)
         for n_items in [size] if size else FUNCTION_SIZES:

@@ -14,7 +14,7 @@ from benchmarks.shapes import SHAPES
 __all__ = ["TABLES", "load_runs", "make_tables", "rewrite_regions"]
 
 Record = dict[str, Any]
-TABLES = ("large", "sweep", "strings", "small", "families", "functions", "startup")
+TABLES = ("large", "sweep", "strings", "small", "overlap", "families", "functions", "startup")
 SMALL = ("er-evaluation", "bcubed")  # rivals that are shown in a table of their own
 FIGURES = ("time", "items/s", "ratio", "peak memory", "growth", "first call")
 
@@ -48,8 +48,8 @@ def newest(runs: list[list[Record]]) -> list[Record]:
 
 def workload(record: Record) -> tuple[Any, ...]:
     """Say what a record is about, apart from the rival."""
-    if record["kind"] == "startup":
-        return ("startup",)
+    if record["kind"] in ("startup", "overlap"):
+        return (record["kind"],)
     if record["kind"] == "family":
         return ("family", record["n_items"], record["weighted"])
     if record["kind"] == "function":
@@ -61,6 +61,8 @@ def best_forms(group: list[Record]) -> list[Record]:
     """Keep the fastest form of each rival."""
     best: dict[str, Record] = {}
     for record in group:
+        if record["kind"] == "overlap":
+            return group
         name = record.get("rival") or record["name"]
         if name not in best or speed_key(record) < speed_key(best[name]):
             best[name] = record
@@ -86,12 +88,14 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         "sweep": [r for r in of_er if r["rival"] not in SMALL],
         "strings": [r for r in scores if r["ids"] == "string" and r["rival"] not in SMALL],
         "small": [r for r in of_er if workload(r) in small],
+        "overlap": [record for record in records if record["kind"] == "overlap"],
         "families": [record for record in records if record["kind"] == "family"],
         "functions": [record for record in records if record["kind"] == "function"],
         "startup": [record for record in records if record["kind"] == "startup"],
     }
     makers = {
         "sweep": sweep_table,
+        "overlap": overlap_table,
         "families": families_table,
         "functions": functions_table,
         "startup": startup_table,
@@ -152,6 +156,32 @@ def sweep_table(records: list[Record]) -> str:
         (count(n_items), *(row.get(rival, "") for rival in rivals)) for n_items, row in sorted(cells.items())
     ]
     return markdown(("items", *rivals), rows, left=0)
+
+
+def overlap_table(records: list[Record]) -> str:
+    """One row for each number of items, size of clusters, and share of items in two clusters."""
+    head = ("clusters of", "items", "in two", "memberships", "time", "growth", "per membership", "bcubed")
+    rows = []
+    for record in records:
+        clusters = f"{record['size']}, one of half" if record["giant"] else str(record["size"])
+        row = [clusters, count(record["n_items"]), f"{100 * record['overlap']:g} %"]
+        if record["outcome"] != "ok":
+            rows.append((*row, "", unfinished(record), "", "", ""))
+            continue
+        rival = record.get("rival_seconds")
+        others = f"{seconds(rival)} ({ratio(rival, record['seconds'])})" if rival else ""
+        each = f"{record['growth_bytes'] / record['memberships']:.0f} bytes"
+        rows.append(
+            (
+                *row,
+                count(record["memberships"]),
+                seconds(record["seconds"]),
+                size(record["growth_bytes"]),
+                each,
+                others,
+            )
+        )
+    return markdown(head, rows, left=1)
 
 
 def families_table(records: list[Record]) -> str:
@@ -226,9 +256,10 @@ def footnotes(records: list[Record]) -> str:
     differing = {
         f"{library(r)} on {r['shape']}: scores differ from fastbcubed by {r['difference']:.1e}."
         for r in records
-        if (r.get("difference") or 0.0) > 1e-9
+        if (r.get("difference") or 0.0) > 1e-9 and r["kind"] == "scores"
     }
-    used = {"numba", "numpy", "pandas", "pyarrow", *(r.get("rival", REFERENCE) for r in records)}
+    rivals = ("bcubed" if r["kind"] == "overlap" else r.get("rival", REFERENCE) for r in records)
+    used = {"numba", "numpy", "pandas", "pyarrow", *rivals}
     if any(r["kind"] == "function" for r in records):
         used.add("scikit-learn")
     machines = {machine_line(record["machine"], used) for record in records}

@@ -6,6 +6,7 @@ from fastbcubed.clustering import Clustering
 from fastbcubed.contingency import Contingency
 from fastbcubed.errors import EvaluationWarning, FastBCubedError
 from fastbcubed.evaluation import Evaluation
+from fastbcubed.extended import cice_bcubed, extended_bcubed
 from fastbcubed.pipeline import contingency, evaluate
 from fastbcubed.storage import load
 
@@ -16,10 +17,12 @@ __all__ = [
     "EvaluationWarning",
     "FastBCubedError",
     "__version__",
+    "cice_bcubed",
     "constraints",
     "contingency",
     "errors",
     "evaluate",
+    "extended_bcubed",
     "load",
     "metrics",
 ]

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.confusion import Confusion, TrueNegatives, confusion
+from fastbcubed.confusion import Confusion, TrueNegatives, among_others, confusion
 from fastbcubed.contingency import CELL_BLOCK, Contingency
+from fastbcubed.covers import Cover
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import MetricError, WeightError
 from fastbcubed.metrics.metric import Metric
@@ -40,10 +41,11 @@ WEIGHT = ""
 
 def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
     """Return the scores together with those that they are combined from."""
+    given = {metric.name: metric for metric in metrics}
     found: dict[str, Metric] = {}
-    for metric in metrics:
+    for metric in given.values():
         for name in metric.needs:
-            found.setdefault(name, METRICS[name].at(beta))
+            found.setdefault(name, given.get(name) or METRICS[name].at(beta))
         found.setdefault(metric.name, metric)
     return list(found.values())
 
@@ -194,8 +196,18 @@ def _block_scores(
 ) -> list[Floats]:
     """Return the scores of one block of cells, for scores that the items of a cell share."""
     matrix = confusion(contingency, start, stop, tn=tn)
-    others = matrix._replace(tp=contingency.n[start:stop].astype(np.float64) - 1.0)
-    return [_apply(m, others if m.leave_one_out else matrix) for m in metrics]
+    others = matrix
+    if any(m.leave_one_out for m in metrics):
+        n = contingency.n[start:stop].astype(np.float64)
+        others = among_others(contingency, n - 1.0, slice(start, stop), matrix)
+    found = []
+    for m in metrics:
+        its = others if m.leave_one_out else matrix
+        if m.matrix is not None:
+            tp, fp, fn = (np.ascontiguousarray(x[start:stop]) for x in m.matrix(contingency))
+            its = Confusion(tp, fp, fn, None)
+        found.append(_apply(m, its))
+    return found
 
 
 def _apply(metric: Metric, matrix: Confusion) -> Floats:
@@ -274,7 +286,8 @@ def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:
     tp = (totals[cell] - rows.weight) + errors[cell]
     tp[contingency.n[cell] == 1] = 0.0
     tn = TrueNegatives(contingency)()[cell] if metric.uses_tn else None
-    return Confusion(tp, contingency.fp[cell], contingency.fn[cell], tn)
+    matrix = Confusion(tp, contingency.fp[cell], contingency.fn[cell], tn)
+    return among_others(contingency, tp, cell, matrix)
 
 
 def _rows(contingency: Contingency, metric: Metric) -> Any:
@@ -291,9 +304,20 @@ def cluster_means(contingency: Contingency, side: str, name: str) -> Floats:
 
     Clusters without scored items are left out, and those whose items all have weight 0: they have no mean.
     """
-    codes, size = contingency.codes(side)
-    groups = group_means(contingency, codes, size, [METRICS[name]], beta=1.0)
+    groups = means_by_cluster(contingency, side, [METRICS[name]], beta=1.0)
     return np.asarray(groups[name][groups["weight"] > 0])
+
+
+def means_by_cluster(
+    contingency: Contingency, side: str, metrics: Iterable[Metric], *, beta: float
+) -> dict[str, NDArray[Any]]:
+    """Return items, weight and mean scores of the clusters of a side, by code; see `group_means`."""
+    if isinstance(contingency, Cover):
+        members = contingency.members(side)
+        return group_means(
+            contingency, members.codes, members.n_clusters, metrics, beta=beta, cells=members.rows()
+        )
+    return group_means(contingency, *contingency.codes(side), metrics, beta=beta)
 
 
 def group_means(
@@ -304,6 +328,7 @@ def group_means(
     *,
     beta: float,
     by_row: bool = False,
+    cells: NDArray[np.int64] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Return items, weight and mean scores of groups of cells, or of rows.
 
@@ -321,6 +346,8 @@ def group_means(
         Weight of recall in F.
     by_row : bool
         Whether `codes` are those of rows.
+    cells : ndarray of int64, optional
+        The cell of each code, where cells are in several groups.
 
     Returns
     -------
@@ -332,15 +359,16 @@ def group_means(
     codes = np.ascontiguousarray(codes)
     counts = np.zeros(n_groups, np.int64)
     rows = contingency.rows
-    cells = None
-    weight = contingency.weight
+    n, weight = contingency.n, contingency.weight
     if by_row:
         assert rows is not None
         cells, weight = rows.cell, rows.weight
         codes = np.where(cells < 0, -1, codes)
         count_by_code(codes, np.ones(codes.size, np.int64), counts)
     else:
-        count_by_code(codes, contingency.n, counts)
+        if cells is not None:
+            n, weight = n[cells], weight[cells]
+        count_by_code(codes, n, counts)
 
     def add(scores: Floats, per_row: bool = False) -> Floats:
         totals, errors = np.zeros(n_groups), np.zeros(n_groups)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
-from fastbcubed.sources.arrays import is_pandas
+from fastbcubed.sources.arrays import is_pandas, join_pieces
 from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.lists import unlisted
 from fastbcubed.sources.tables import (
     ColumnName,
     Rows,
@@ -125,7 +126,8 @@ class Clustering:
         Parameters
         ----------
         table : path, data frame, Arrow stream exporter, or dict of columns
-            The table. Arrow data are not copied; of files only the needed columns are read.
+            The table. Arrow data are not copied; of files only the needed columns are read. An item in
+            several clusters has several rows, or a list of clusters.
         item, cluster : str or list of str
             Their columns; a list makes a composite id. A default name that the table lacks stands
             for the only column left.
@@ -153,6 +155,8 @@ class Clustering:
                 "Arrays of labels and weights go to Clustering.from_labels."
             )
         items, clusters = choose_columns(rows, {"item": item, "cluster": cluster}, weight)
+        if len(clusters) == 1:
+            rows = unlisted(rows, clusters[0])
         columns, weights = read_columns(rows, [items, clusters], weight)
         return cls(columns[1], columns[0], weights, rows, rows.where)
 
@@ -364,6 +368,42 @@ class Clustering:
         found, labels = connect(columns)
         return cls.from_labels(labels, items=found, name=name)
 
+    def with_ancestors(self, child: Any, parent: Any) -> Clustering:
+        """Return this clustering with every item in all ancestors of its clusters, too.
+
+        Parameters
+        ----------
+        child, parent : array-like of shape (n_links,)
+            Clusters, and a cluster that each is within; a null parent says that there is none. A cluster
+            may have several.
+
+        Returns
+        -------
+        Clustering
+            The same rows, and one for each further membership; without weights and attributes.
+
+        Raises
+        ------
+        OptionError
+            If a cluster is its own ancestor.
+
+        Examples
+        --------
+        >>> towns = Clustering.from_clusters({"Bern": ["a"], "Lyon": ["b"]})
+        >>> places = towns.with_ancestors(["Bern", "Lyon"], ["Switzerland", "France"])
+        >>> places.labels.take([2, 3]).to_pylist()
+        ['Switzerland', 'France']
+        """
+        from fastbcubed.hierarchy import lift
+
+        links = [as_column(child, "child"), as_column(parent, "parent")]
+        if self.items is None:
+            raise OptionError(f"{self.name} has no item ids; pass Clustering.from_labels(labels, items=ids).")
+        rows, labels = lift(self.labels, self.items.keys(), *links)
+        items = self.items.take(np.concatenate([np.arange(len(self)), rows]))
+        pieces = join_pieces([self.labels.parts[0], labels.parts[0]], f"the labels of {self.name}")
+        return Clustering.from_labels(pieces, items=items, name=self.name)
+
 
 def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> tuple[list[Any], list[Any]]:
     sets: Sequence[Any] = [
@@ -373,8 +413,8 @@ def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> t
     if several and not overlapping:
         raise OverlapError(
             f"{len(several)} of {len(sets)} items of {name} are in more than one cluster "
-            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: choose one "
-            "for each."
+            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: if "
+            "clusters may overlap, pass overlapping=True; else choose one for each."
         )
     items, labels = [], []
     for item, value in zip(mapping, sets, strict=True):

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fastbcubed.covers import Cover
+
 if TYPE_CHECKING:
     from fastbcubed.evaluation import Evaluation
 
@@ -198,6 +200,11 @@ def definition(evaluation: Evaluation) -> str:
         how = "weights count inside each item's confusion matrix and in the mean"
     if any(m.overall_only or "_by_" in m.name for m in evaluation.metrics):
         how += ". Scores by cluster, and of all items at once, say so"
+    if isinstance(table, Cover):
+        how += (
+            ". Clusters may overlap (Extended BCubed): tp, fp and fn are in proportion to the mean share of the "
+            "common clusters over an item's mates"
+        )
     of_beta = f" Beta is {evaluation.beta:g}." if evaluation.beta != 1 else ""
     return f"Means are over items; {how}.{of_beta}"
 

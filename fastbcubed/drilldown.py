@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from fastbcubed import aggregation
 from fastbcubed.confusion import TrueNegatives
-from fastbcubed.contingency import Contingency, Rows
+from fastbcubed.contingency import SIDES, Contingency, Rows
+from fastbcubed.covers import Cover
 from fastbcubed.items import Items
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.sources.arrays import table_of
@@ -19,28 +20,37 @@ __all__ = ["cluster_columns", "item_columns", "one_item"]
 
 def cluster_columns(table: Contingency, side: str, metrics: list[Metric], beta: float) -> dict[str, Any]:
     """Return code, n_items, weight, n_parts, exact and the scores of every cluster with a scored item."""
-    codes, size = table.codes(side)
-    groups = aggregation.group_means(table, codes, size, metrics, beta=beta)
-    parts = np.bincount(codes, minlength=size)
-    wrong = np.bincount(codes[(table.fp != 0) | (table.fn != 0)], minlength=size)
+    groups = aggregation.means_by_cluster(table, side, metrics, beta=beta)
+    if isinstance(table, Cover):
+        parts, exact = table.n_met(side), table.exact(side)
+    else:
+        codes, size = table.codes(side)
+        parts = np.bincount(codes, minlength=size)
+        exact = np.bincount(codes[(table.fp != 0) | (table.fn != 0)], minlength=size) == 0
     there = np.flatnonzero(groups["n_items"])
     return {
         "code": there,
         "n_items": groups["n_items"][there],
         "weight": groups["weight"][there],
         "n_parts": parts[there],
-        "exact": wrong[there] == 0,
+        "exact": exact[there],
         **{m.name: groups[m.name][there] for m in metrics if m.name in groups},
     }
 
 
 def item_columns(table: Contingency, rows: Rows, metrics: list[Metric]) -> pa.Table:
-    """Return row, weight, tp, fp, fn, tn (null under "outside") and the scores of every scored item."""
+    """Return row, weight, tp, fp, fn, tn (null under "outside") and the scores of every scored item.
+
+    Of overlapping clusterings true_mates and pred_mates in place of the matrix.
+    """
     here = np.flatnonzero(rows.cell >= 0)
     cell = rows.cell[here]
     columns: dict[str, Any] = {"row": here, "weight": rows.weight[here]}
-    columns |= {"tp": table.tp[cell], "fp": table.fp[cell], "fn": table.fn[cell]}
-    columns["tn"] = pa.nulls(here.size, pa.float64()) if table.outside else TrueNegatives(table)()[cell]
+    if isinstance(table, Cover):
+        columns |= {f"{side}_mates": table.mates(side)[cell] for side in SIDES}
+    else:
+        columns |= {"tp": table.tp[cell], "fp": table.fp[cell], "fn": table.fn[cell]}
+        columns["tn"] = pa.nulls(here.size, pa.float64()) if table.outside else TrueNegatives(table)()[cell]
     for metric in metrics:
         if metric.item_name and metric.item_name not in columns:
             columns[metric.item_name] = aggregation.item_scores(table, metric)[here]
@@ -66,11 +76,12 @@ def one_item(
         "true_cluster": items.labels("true", own)[0].as_py(),
         "pred_cluster": items.labels("pred", own)[0].as_py(),
         "weight": float(rows.weight[row]),
-        "tp": float(table.tp[cell]),
-        "fp": float(table.fp[cell]),
-        "fn": float(table.fn[cell]),
-        "tn": None if table.outside else float(TrueNegatives(table)(cell, cell + 1)[0]),
     }
+    if isinstance(table, Cover):
+        result |= {f"{side}_mates": int(table.mates(side)[cell]) for side in SIDES}
+    else:
+        result |= {"tp": float(table.tp[cell]), "fp": float(table.fp[cell]), "fn": float(table.fn[cell])}
+        result["tn"] = None if table.outside else float(TrueNegatives(table)(cell, cell + 1)[0])
     for metric in metrics:
         if metric.item_name:
             result[metric.item_name] = aggregation.item_score(table, metric, row)

@@ -23,6 +23,7 @@ __all__ = [
     "PairingError",
     "SliceError",
     "SpillError",
+    "TooMuchWorkError",
     "WeightError",
     "first_few",
 ]
@@ -90,6 +91,10 @@ class PairingError(MetricError):
 
 class SliceError(FastBCubedError):
     """A slice or an item that was asked for is not in the evaluation."""
+
+
+class TooMuchWorkError(FastBCubedError):
+    """More pairs would have to be compared than the caller allows; the message names the argument."""
 
 
 class NotKeptError(FastBCubedError):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed import aggregation
 from fastbcubed._version import __version__
 from fastbcubed.contingency import SIDES, Contingency, Rows
+from fastbcubed.covers import Cover
 from fastbcubed.drilldown import cluster_columns, item_columns, one_item
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, RowNumbers
@@ -99,6 +100,7 @@ class Evaluation:
         """What the scores mean: average, weighting, policies."""
         return {
             "average": "item",
+            "overlapping": isinstance(self.contingency, Cover),
             "weighted": self.contingency.weighted,
             "weighting": self.contingency.weighting,
             "beta": self.beta,
@@ -106,6 +108,7 @@ class Evaluation:
             "nulls": self.policies.nulls,
             "duplicates": self.policies.duplicates,
             "noise": self.policies.noise,
+            **{name: value for m in self.metrics if m.options for name, value in m.options.items()},
         }
 
     @cached_property
@@ -365,7 +368,13 @@ class Evaluation:
     def _resolve(self, names: Iterable[Any]) -> list[Metric]:
         table = self.contingency
         own = [lifted(n, outside=table.outside) if callable(n) else n for n in names]
-        found, _ = resolve(own, weighted=table.weighted, weighting=table.weighting, outside=table.outside)
+        found, _ = resolve(
+            own,
+            weighted=table.weighted,
+            weighting=table.weighting,
+            outside=table.outside,
+            overlapping=isinstance(table, Cover),
+        )
         return [metric.at(self.beta) for metric in found]
 
     def _group(self, codes: NDArray[np.integer], n: int, *, by_row: bool) -> dict[str, NDArray[Any]]:

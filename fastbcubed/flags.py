@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+from fastbcubed.covers import MAX_PAIRS
 from fastbcubed.errors import OptionError
 
 __all__ = [
@@ -37,7 +38,8 @@ Examples
 
 JSON (--json): one object. Later versions may add keys; these stay.
   fastbcubed      version                    truth, prediction   what was compared
-  definition      average, weighted, weighting, beta, unmatched {truth, prediction}, nulls, duplicates, noise
+  definition      average, overlapping, weighted, weighting, beta,
+                  unmatched {truth, prediction}, nulls, duplicates, noise; of CICE-BCubed match, similarity
   overall         score -> number, null where it is not defined
   coverage        n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise,
                   n_duplicates, truth_coverage, bounds {precision_lower, precision_upper, unlabelled_mates}
@@ -92,6 +94,14 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     add("--nulls", default="raise", choices=("raise", "singleton", "drop"), help="items with a null cluster")
     add("--duplicates", default="raise", choices=("raise", "drop"), help="rows that repeat an earlier one")
     add("--noise", metavar="LABEL", help="a label, such as -1, whose items are each alone")
+    add(
+        "--overlapping", action="store_true",
+        help="items may be in several clusters: a row per membership; the scores are Extended BCubed's",
+    )  # fmt: skip
+    add(
+        "--max-pairs", type=float, default=MAX_PAIRS, metavar="N",
+        help=f"with --overlapping, how many pairs of cells to compare at most (default: {MAX_PAIRS:.0e})",
+    )  # fmt: skip
 
     add = parser.add_argument_group("scores").add_argument
     add(
@@ -337,7 +347,8 @@ _FLAGS = {
 }
 _KEYWORD = re.compile(
     r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
-    r'out|keep|engine|memory_limit|spill_dir|threads|progress|overwrite)=(?:True|"([^"]*)"|\{([^}]*)\}|(?=[\s.,;)]|$))'
+    r"out|keep|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|max_pairs)="
+    r'(?:"([^"]*)"|\{([^}]*)\}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|(?=[\s.,;)]|$))'
 )
 
 
@@ -351,9 +362,10 @@ def in_flags(message: str) -> str:
     """
 
     def flag(found: re.Match[str]) -> str:
-        name, value, several = found.groups()
+        name, value, several, number = found.groups()
+        value = value or number
         if several is not None:
             value = re.sub(r'"(\w+)": "(\w+)"', r"\1=\2", several).replace(", ", ",")
-        return f"--{_FLAGS.get(name, name)}{f' {value}' if value else ''}"
+        return f"--{_FLAGS.get(name, name).replace('_', '-')}{f' {value}' if value else ''}"
 
     return re.sub(r'(?<=--)(\w+ \w+) or "(\w+)"', r"\1 or \2", _KEYWORD.sub(flag, message))

@@ -12,6 +12,7 @@ from fastbcubed.clustering import Clustering
 from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightError
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.lists import unlisted
 from fastbcubed.sources.tables import (
     ColumnName,
     Rows,
@@ -168,6 +169,17 @@ def pair_of_table(
     items = column_names(named, "item")
     if items != ["item"] or "item" in rows.names:
         groups.append(items)
+    if any(unlisted(rows, name) is not rows for group in groups[:2] for name in group):
+        if groups[-1] == groups[1]:
+            raise ColumnError(
+                f"{rows.where} has lists of clusters, so it needs a column of items; pass item=."
+            )
+        named_weight = weight if isinstance(weight, str) else None
+        truth, prediction = (
+            Clustering.from_table(rows, item=named, cluster=group, weight=named_weight)
+            for group in groups[:2]
+        )
+        return truth, prediction
     columns, weights = read_columns(rows, groups, weight if isinstance(weight, str) else None)
     ids = columns[2] if len(columns) > 2 else None
     sides = [

@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.alignment import Alignment
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import AlignmentError, ColumnError, DuplicateItemError, SliceError, first_few
 from fastbcubed.sources import Rows, as_column, as_rows, key_pair
-from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.tables import read_columns
 
@@ -162,7 +163,10 @@ class TableItems:
         return _find_all(self._column, as_column(ids, "item", "the items asked for"))
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
-        labels = as_column(self._table[f"{side}_cluster"], f"{side}_cluster")
+        column = self._table[f"{side}_cluster"]
+        if pa.types.is_large_list(column.type):
+            return _share_label(column, row)
+        labels = as_column(column, f"{side}_cluster")
         keys, nulls = labels.keys(), labels.null_rows
         same = np.asarray(keys == keys[row])
         if nulls is not None:
@@ -242,6 +246,17 @@ class AttributeTable:
                 f"{matches.pred_again} rows of the attributes repeat an item; give each item one row"
             )
         return matches.pred_of_true
+
+
+def _share_label(lists: pa.ChunkedArray, row: int) -> NDArray[np.bool_]:
+    """Return which rows have a label of this row in their list."""
+    own = lists[row].values
+    same = np.zeros(len(lists), np.bool_)
+    if own is not None:
+        found = to_numpy(pc.is_in(pc.list_flatten(lists), value_set=own, skip_nulls=True))
+        same[to_numpy(pc.list_parent_indices(lists))[found]] = True
+    same[row] = True
+    return same
 
 
 def _find_all(items: Column, wanted: Column) -> RowNumbers:

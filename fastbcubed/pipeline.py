@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from fastbcubed import aggregation, storage
 from fastbcubed.alignment import Alignment, align
 from fastbcubed.contingency import Contingency
+from fastbcubed.covers import MAX_PAIRS
 from fastbcubed.engine_choice import choose_engine
 from fastbcubed.engines.limits import memory_limit as memory_limit_of
 from fastbcubed.engines.pool import Pool
@@ -21,6 +22,7 @@ from fastbcubed.inputs import Inputs, PerSide, read_pair
 from fastbcubed.items import AlignedItems, AttributeTable
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, lifted, resolve
+from fastbcubed.overlapping import build_cover
 from fastbcubed.policies import Policies
 from fastbcubed.progress import reporting
 from fastbcubed.slicing import SliceKey, check_key, slice_name
@@ -46,6 +48,8 @@ def evaluate(
     nulls: str = "raise",
     duplicates: str = "raise",
     noise: Any = None,
+    overlapping: bool = False,
+    max_pairs: float = MAX_PAIRS,
     table: Any = None,
     out: Any = None,
     keep: str = "cells",
@@ -92,6 +96,11 @@ def evaluate(
         What happens to rows that repeat an earlier one.
     noise : object, optional
         The label, such as -1, whose items are taken as alone.
+    overlapping : bool
+        Whether items may be in several clusters: tables then have a row per membership (or a list of
+        clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
+    max_pairs : float
+        With `overlapping`, how many pairs of cells to compare at most.
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
@@ -150,12 +159,18 @@ def evaluate(
     policies = Policies.of(unmatched, nulls, duplicates, noise)
     outside = policies.prediction == "outside"
     chosen = _metrics(metrics, outside)
-    resolve(chosen, weighting=weighting, outside=outside, beta=beta)  # a wrong name is said before the work
+    known: dict[str, Any] = {
+        "weighting": weighting,
+        "outside": outside,
+        "beta": beta,
+        "overlapping": overlapping,
+    }
+    resolve(chosen, **known)  # a wrong name is said before the work
     wanted = _slices(slices)
     limit, threads = memory_limit_of(memory_limit), _threads(threads)
     in_the_way = {
         "slices": bool(wanted), "attributes": attributes is not None, 'keep="items"': keep == "items",
-        'out with keep="cells"': out is not None and keep == "cells",
+        'out with keep="cells"': out is not None and keep == "cells", "overlapping=True": overlapping,
     }  # fmt: skip
     sources = (truth, prediction) if table is None else (table,)
     if choose_engine(engine, sources, limit, in_the_way) == "disk":
@@ -170,12 +185,27 @@ def evaluate(
         return _finished(ev, (), out, keep)
     with reporting(progress) as report, Pool(threads, report) as pool:
         inputs = read_pair(
-            truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes
+            truth,
+            prediction,
+            item=item,
+            cluster=cluster,
+            weight=weight,
+            table=table,
+            attributes=attributes,
+            overlapping=overlapping,
         )
-        alignment, cells = _build(inputs, policies, weighting, pool, one_table=table is not None)
-        found, not_computed = resolve(
-            chosen, weighted=cells.weighted, weighting=weighting, outside=outside, beta=beta
-        )
+        cells: Contingency
+        items: AlignedItems
+        labels = None
+        if overlapping:
+            coverage, cells, items = build_cover(
+                inputs, policies, weighting, pool, one_table=table is not None, max_pairs=max_pairs
+            )
+            labels = items.cluster_labels
+        else:
+            alignment, cells = _build(inputs, policies, weighting, pool, one_table=table is not None)
+            coverage, items = alignment.coverage, AlignedItems(alignment)
+        found, not_computed = resolve(chosen, weighted=cells.weighted, **known)
         try:
             scores = aggregation.overall(cells, found, beta=beta, pool=pool)
         except PairingError as error:  # a family may do without the scores that take a pairing
@@ -185,16 +215,15 @@ def evaluate(
             found = [m for m in found if not m.pairs_clusters]
             not_computed += [(name, str(error)) for name in hopeless]
             scores = aggregation.overall(cells, found, beta=beta, pool=pool)
-    items = AlignedItems(alignment)
     ev = Evaluation(
         cells,
         found,
         beta,
-        alignment.coverage,
+        coverage,
         policies,
         Scores(scores),
         items,
-        None,
+        labels,
         AttributeTable(*inputs.attribute_table, items) if inputs.attribute_table else None,
         dict(not_computed),
         {"truth": inputs.truth.name, "prediction": inputs.prediction.name},
@@ -312,7 +341,7 @@ def _metrics(metrics: Any, outside: bool) -> list[str | Metric] | None:
     chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
     if not chosen:
         raise MetricError("metrics is empty; leave it out for the usual scores")
-    names = [m.name for m in chosen if isinstance(m, Metric)]
+    names = [m.name for m in chosen if isinstance(m, Metric) and m.family == "own"]
     for name in names:
         if names.count(name) > 1 or name in METRICS:
             raise MetricError(

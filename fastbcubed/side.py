@@ -148,8 +148,9 @@ class Side:
             items = np.unique(firsts[differ])
             raise OverlapError(
                 f"{items.size} of {np.count_nonzero(begins)} items of {name} are in more than one cluster "
-                f"({self._some(items)}). A partition has every item in one cluster: choose one for each, or "
-                "check that the item column is the right one."
+                f"({self._some(items)}). A partition has every item in one cluster: if clusters "
+                "may overlap, pass overlapping=True; else choose one for each, or check that the item column is "
+                "the right one."
             )
         weight = self.weight
         if weight is not None and (other := weight[rows] != weight[firsts]).any():

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.contingency import Contingency
+from fastbcubed.covers import Cover
 from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, named_sides
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow, to_numpy
@@ -151,18 +152,22 @@ def _attribute(name: str, items: Items, attributes: AttributeTable | None) -> pa
 
 
 def _size_codes(name: str, contingency: Contingency) -> Sliced:
-    """Slice by cluster size: 1, 2-3, 4-7, and so on."""
+    """Slice by cluster size: 1, 2-3, 4-7, and so on; of several clusters, by the items in any of them."""
     rows = contingency.rows
     assert rows is not None
-    if name == "true_size":
-        sizes, codes = contingency.true_n, contingency.true
+    side = "true" if name == "true_size" else "pred"
+    sizes: NDArray[np.integer]
+    if isinstance(contingency, Cover):
+        sizes = contingency.mates(side)
     else:
-        sizes, codes = contingency.pred_n, contingency.pred
+        codes, _ = contingency.codes(side)
+        sizes = contingency.true_n if side == "true" else contingency.pred_n
         only = contingency.only("pred")
-        if contingency.outside and only is not None:
+        if side == "pred" and contingency.outside and only is not None:
             sizes = sizes + only[0]
+        sizes = sizes[codes]
     power = np.frexp(np.maximum(sizes, 1).astype(np.float64))[1] - 1
-    by_row = power[codes][np.maximum(rows.cell, 0)].astype(np.int64)
+    by_row = power[np.maximum(rows.cell, 0)].astype(np.int64)
     n = int(by_row.max()) + 1
     names = ["1"] + [f"{2**k}-{2 ** (k + 1) - 1}" for k in range(1, n)]
     return Sliced(by_row, {name: from_texts(names[:n])})

@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import aggregation
+from fastbcubed import aggregation, covers
 from fastbcubed.contingency import CELL, Contingency, OneSided, Rows
+from fastbcubed.covers import Cover
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.items import TableItems
+from fastbcubed.metrics.extended import cice
 from fastbcubed.metrics.pairs import pair_counts
-from fastbcubed.metrics.registry import METRICS
+from fastbcubed.metrics.registry import METRICS, Metric
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.sources.arrays import from_numpy, table_of
 
@@ -130,9 +132,8 @@ def _slice_text(values: tuple[Any, ...]) -> str | None:
 def _clusters(ev: Evaluation, side: str) -> pa.Table:
     """Return the clusters of one side; the row number is the code that the cells use."""
     table = ev.contingency
-    codes, counts = (table.true, table.true_n) if side == "true" else (table.pred, table.pred_n)
-    groups = aggregation.group_means(table, codes, counts.size, ev.metrics, beta=ev.beta)
-    columns: dict[str, Any] = {"cluster": ev.cluster_labels(side, np.arange(counts.size))}
+    groups = aggregation.means_by_cluster(table, side, ev.metrics, beta=ev.beta)
+    columns: dict[str, Any] = {"cluster": ev.cluster_labels(side, np.arange(groups["n_items"].size))}
     columns |= groups
     only = table.only(side)
     if only is not None:
@@ -142,7 +143,7 @@ def _clusters(ev: Evaluation, side: str) -> pa.Table:
 
 def _pair_weight(table: Contingency) -> float | None:
     """Return what scores of pairs need of the weights of items, in place of these."""
-    if not table.weighted or table.weighting == "outer" or table.rows is None:
+    if not table.weighted or table.weighting == "outer" or table.rows is None or isinstance(table, Cover):
         return table.pair_weight
     with Pool() as pool:
         return float(pair_counts(table, pool).tp)
@@ -150,6 +151,8 @@ def _pair_weight(table: Contingency) -> float | None:
 
 def _cells(ev: Evaluation) -> pa.Table:
     table = ev.contingency
+    if isinstance(table, Cover):
+        return covers.as_table(table)
     names = ("true", "pred", "n", "weight", "fp", "fn")
     return table_of({name: np.ascontiguousarray(getattr(table, name)) for name in names})
 
@@ -224,14 +227,18 @@ def load(directory: Any) -> Evaluation:
     policies = Policies(
         **definition["unmatched"], **{k: definition[k] for k in ("nulls", "duplicates", "noise")}
     )
-    table = _contingency(cells, sides, stored, definition, policies, head.get("pair_weight"))
+    table: Contingency
+    if definition.get("overlapping", False):
+        table = _cover(cells, sides, stored, definition, policies)
+    else:
+        table = _contingency(cells, sides, stored, definition, policies, head.get("pair_weight"))
     known = {field.name for field in fields(Coverage)}
     figures: dict[str, Any] = {
         k: np.nan if v is None else v for k, v in head["coverage"].items() if k in known
     }
     return Evaluation(
         table,
-        [METRICS[name].at(definition["beta"]) for name in head["metrics"] if name in METRICS],
+        _metrics(head["metrics"], definition),
         definition["beta"],
         Coverage(**figures),
         policies,
@@ -244,6 +251,14 @@ def load(directory: Any) -> Evaluation:
     )
 
 
+def _metrics(names: list[str], definition: dict[str, Any]) -> list[Metric]:
+    """Return the scores by name, those of CICE-BCubed in the reading that was saved."""
+    known = dict(METRICS)
+    if "match" in definition:
+        known |= {m.name: m for m in cice(definition["match"], definition["similarity"])}
+    return [known[name].at(definition["beta"]) for name in names if name in known]
+
+
 def _read(file: Path) -> pa.Table:
     from fastbcubed.sources import read_table
 
@@ -252,6 +267,30 @@ def _read(file: Path) -> pa.Table:
 
 def _numpy(table: pa.Table, name: str) -> NDArray[Any]:
     return np.asarray(table[name].to_numpy())
+
+
+def _cover(
+    cells: pa.Table,
+    sides: dict[str, pa.Table],
+    stored: pa.Table | None,
+    definition: dict[str, Any],
+    policies: Policies,
+) -> Contingency:
+    return covers.from_table(
+        cells,
+        (sides["true"].num_rows, sides["pred"].num_rows),
+        rows=_rows(stored, definition),
+        weighted=definition["weighted"],
+        weighting=definition["weighting"],
+        outside=policies.prediction == "outside",
+    )
+
+
+def _rows(stored: pa.Table | None, definition: dict[str, Any]) -> Rows | None:
+    if stored is None:
+        return None
+    cell = stored["cell"].fill_null(-1).to_numpy()
+    return Rows(lambda: cell, _numpy(stored, "weight") if definition["weighted"] else None, cell.size)
 
 
 def _contingency(
@@ -270,11 +309,6 @@ def _contingency(
         if "n_items_only_here" in clusters.column_names:
             n, mass = _numpy(clusters, "n_items_only_here"), _numpy(clusters, "weight_only_here")
             one_sided[side] = OneSided(np.arange(n.size), n, mass)
-    rows = None
-    if stored is not None:
-        cell = stored["cell"].fill_null(-1).to_numpy()
-        weight = _numpy(stored, "weight") if definition["weighted"] else None
-        rows = Rows(lambda: cell, weight, cell.size)
     return Contingency(
         records,
         lambda: _numpy(cells, "pred"),
@@ -283,6 +317,6 @@ def _contingency(
         weighting=definition["weighting"],
         outside=policies.prediction == "outside",
         one_sided=one_sided,
-        rows=rows,
+        rows=_rows(stored, definition),
         pair_weight=pair_weight,
     )

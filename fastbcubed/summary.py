@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.confusion import confusion
 from fastbcubed.contingency import CELL_BLOCK, Contingency
+from fastbcubed.covers import Cover
 from fastbcubed.engines.pool import blocks
 
 __all__ = [
@@ -63,7 +64,7 @@ class Bounds:
 
 def precision_bounds(table: Contingency) -> Bounds | None:
     """Return what complete labels could make of the precision; None where no item is unlabelled."""
-    if table.only("pred") is None:
+    if _unlabelled(table) is None:
         return None
     return bounds_from(bound_sums(table), table.total_weight)
 
@@ -74,13 +75,19 @@ def bounds_from(sums: NDArray[np.float64], total_weight: float) -> Bounds:
     return Bounds(float(low), float(high), float(mated))
 
 
+def _unlabelled(table: Contingency) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    """Return number and mass of the items that only the prediction has: by cluster, or by cell of a cover."""
+    return table.unlabelled if isinstance(table, Cover) else table.only("pred")
+
+
 def bound_sums(table: Contingency) -> NDArray[np.float64]:
     """Add up the least precision, the greatest, and the weight that has unlabelled mates. Shape (3,)."""
-    unlabelled_n, unlabelled = table.only("pred") or (table.pred_n * 0, table.pred_n * 0.0)
+    unlabelled_n, unlabelled = _unlabelled(table) or (table.pred_n * 0, table.pred_n * 0.0)
+    codes = np.arange(table.n_cells) if isinstance(table, Cover) else table.pred
     sums = [np.zeros(3)]
     for a, b in blocks(table.n_cells, CELL_BLOCK):
         cells = slice(a, b)
-        w, pred = table.weight[cells], table.pred[cells]
+        w, pred = table.weight[cells], codes[cells]
         tp, fp, _, _ = confusion(table, a, b)
         u = unlabelled[pred]
         most = tp + fp + u

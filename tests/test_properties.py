@@ -240,6 +240,8 @@ def test_a_perfect_clustering_is_exactly_perfect(case, kind):
     for name, score in ev.overall.items():
         if METRICS[name].best == "neither" or name in NOT_PERFECT:
             continue
+        if name == "onmi_lfk" and len(set(labels[0])) == 1:  # no entropy to be told (METRICS 5.3)
+            continue
         assert score == (0.0 if METRICS[name].best == "lower" else 1.0), name
     tables = [ev.items(), ev.clusters("true"), ev.clusters("pred"), ev.slices("true_size")]
     for table, metric in itertools.product(tables, ev.metrics):

@@ -63,7 +63,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "fastbcubed").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == modules
     assert not [name for name in names if "__pycache__" in name or "test" in name.lower()]
-    wanted = {f"fastbcubed/data/patentsview/{name}" for name in DATA_FILES}
+    wanted = {path.relative_to(ROOT).as_posix() for path in (ROOT / "fastbcubed" / "data").rglob("*.*")}
     wanted |= {"fastbcubed/py.typed", "fastbcubed/data/NOTICE.md"}
     wanted |= {f"{info}/licenses/LICENSE", f"{info}/licenses/fastbcubed/data/NOTICE.md"}
     assert wanted <= names

@@ -15,7 +15,7 @@ from fastbcubed.kernels import partition
 from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.join import match_items
 
-__all__ = ["Matches", "match"]
+__all__ = ["Matches", "match", "scatter_keys"]
 
 ITEM = np.dtype([("key", "i8"), ("row", "i8")])
 NO_ROWS = np.empty(0, np.int64)
@@ -34,8 +34,8 @@ def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
     """Match the items of two sides by their keys. Shapes: (n_true_rows,), (n_pred_rows,)."""
     rows = true_keys.size + pred_keys.size
     bits = min(max(0, (rows - 1) // PART_ROWS).bit_length(), MAX_BITS)
-    true_items, true_bounds = _scatter(true_keys, bits, pool)
-    pred_items, pred_bounds = _scatter(pred_keys, bits, pool)
+    true_items, true_bounds = scatter_keys(true_keys, bits, pool)
+    pred_items, pred_bounds = scatter_keys(pred_keys, bits, pool)
     pred_of_true = np.empty(true_keys.size, np.int64)
     true_of_pred = np.empty(pred_keys.size, np.int64)
     usual = table_size(min(rows, 2 * PART_ROWS))
@@ -52,7 +52,7 @@ def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
     return Matches(pred_of_true, true_of_pred, true_again, pred_again)
 
 
-def _scatter(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[np.ndarray, NDArray[np.int64]]:
+def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Bring the items of each part together, in row order; return them and where parts begin."""
     row_blocks = blocks(keys.size, max(1 << 16, -(-keys.size // 64)))
     starts, stops = zip(*row_blocks, strict=True)

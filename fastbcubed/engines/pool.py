@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -47,11 +47,27 @@ def blocks(n: int, size: int = BLOCK) -> list[tuple[int, int]]:
     return [(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
 
 
+@contextmanager
+def lend(idle: list[T], make: Callable[[], T], fits: Callable[[T], bool] | None = None) -> Iterator[T]:
+    """Lend a workspace to one block: an idle one that fits, else a new one; it is idle afterwards."""
+    try:
+        space = idle.pop()
+    except IndexError:
+        space = make()
+    if fits is not None and not fits(space):
+        space = make()
+    try:
+        yield space
+    finally:
+        idle.append(space)
+
+
 class Pool:
     """Threads for one call of the library; results come back in the order of the blocks.
 
     Threads are started on first use and end with the `with` block, so that nothing survives into a
-    forked child. An exception or Ctrl-C cancels the blocks that have not started.
+    forked child; what is mapped later runs in the calling thread. An exception or Ctrl-C cancels the
+    blocks that have not started.
 
     Parameters
     ----------
@@ -68,6 +84,7 @@ class Pool:
         self._progress = progress
         self._executor: ThreadPoolExecutor | None = None
         self._workspaces: dict[Any, list[Any]] = {}
+        self._over = False
 
     def __enter__(self) -> Pool:
         return self
@@ -77,29 +94,22 @@ class Pool:
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._executor = None
         self._workspaces.clear()
+        self._over, self._progress = True, None
 
-    @contextmanager
     def workspace(
         self, key: Any, make: Callable[[], T], fits: Callable[[T], bool] | None = None
-    ) -> Iterator[T]:
-        """Lend a workspace of this kind to one block; it is used again as long as it fits."""
-        idle = self._workspaces.setdefault(key, [])
-        try:
-            space = idle.pop()
-        except IndexError:
-            space = make()
-        if fits is not None and not fits(space):
-            space = make()
-        try:
-            yield space
-        finally:
-            idle.append(space)
+    ) -> AbstractContextManager[T]:
+        """Lend a workspace of this kind to one block; it is used again as long as it fits.
+
+        The key says all else that matters of a workspace: its types, and what it holds at the start.
+        """
+        return lend(self._workspaces.setdefault(key, []), make, fits)
 
     def map(self, function: Callable[..., T], *iterables: Iterable[Any], stage: str = "") -> list[T]:
         """Call `function` on every block and return the results in the order of the blocks."""
         tasks = list(zip(*iterables, strict=True))
         started = time.perf_counter()
-        if self.threads == 1 or len(tasks) == 1:
+        if self.threads == 1 or len(tasks) == 1 or self._over:
             results = []
             for task in tasks:
                 results.append(function(*task))

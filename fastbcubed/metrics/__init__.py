@@ -9,11 +9,13 @@ from fastbcubed.metrics.functions.edit import *
 from fastbcubed.metrics.functions.elm import *
 from fastbcubed.metrics.functions.entropy import *
 from fastbcubed.metrics.functions.matching import *
+from fastbcubed.metrics.functions.overlap import *
 from fastbcubed.metrics.functions.pairs import *
 from fastbcubed.metrics.functions.pointwise import *
 from fastbcubed.metrics.labelings import PrecisionRecallFscore
 
 __all__ = [
+    "ExactMatch",
     "HomogeneityCompletenessVMeasure",
     "PrecisionRecallFscore",
     "accuracy",
@@ -54,6 +56,11 @@ __all__ = [
     "ceaf_m_recall",
     "chance_bcubed_precision",
     "chance_bcubed_recall",
+    "cice_bcubed_f1",
+    "cice_bcubed_mean_f1",
+    "cice_bcubed_precision",
+    "cice_bcubed_precision_recall_fscore",
+    "cice_bcubed_recall",
     "class_entropy",
     "class_f1",
     "closest_cluster_f1",
@@ -79,7 +86,18 @@ __all__ = [
     "elm_precision",
     "elm_precision_recall_fscore",
     "elm_recall",
+    "exact_match",
     "expected_mutual_info",
+    "extended_bcubed_f1",
+    "extended_bcubed_mean_f1",
+    "extended_bcubed_precision",
+    "extended_bcubed_precision_recall_fscore",
+    "extended_bcubed_recall",
+    "extended_elm_f1",
+    "extended_elm_mean_f1",
+    "extended_elm_precision",
+    "extended_elm_precision_recall_fscore",
+    "extended_elm_recall",
     "f1",
     "fbeta",
     "fowlkes_mallows_score",
@@ -111,6 +129,10 @@ __all__ = [
     "nmi",
     "normalized_mutual_info_score",
     "npv",
+    "omega",
+    "onmi_lfk",
+    "onmi_max",
+    "onmi_mean",
     "over_merge_rate",
     "pair_confusion_matrix",
     "pair_f1",

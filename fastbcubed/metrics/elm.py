@@ -30,7 +30,15 @@ def elm_item_f1(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 def scores() -> Iterator[Metric]:
     """Yield the scores of the family "elm"."""
-    higher = partial(Metric, family="elm", low=0.0, high=1.0, best="higher", source="van Heusden et al. 2022")
+    higher = partial(
+        Metric,
+        family="elm",
+        low=0.0,
+        high=1.0,
+        best="higher",
+        source="van Heusden et al. 2022",
+        on_covers=True,
+    )
     among_others = partial(higher, leave_one_out=True)
     without = "each without the item itself"
     yield among_others(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
+from fastbcubed.covers import Cover
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.documentation import BETA, document
@@ -98,6 +99,7 @@ def check_defined(contingency: Contingency, metrics: Sequence[Metric]) -> None:
         weighted=contingency.weighted,
         weighting=contingency.weighting,
         outside=contingency.outside,
+        overlapping=isinstance(contingency, Cover),
     )
 
 

@@ -1,7 +1,8 @@
 """Matching: how well each cluster fits its best counterpart on the other side.
 
 Where weights count in means alone (`weighting="outer"`), shares and F are those of counts, and the means
-over items weigh them. A one-to-one pairing is the one of the largest weight either way.
+over items weigh them. A one-to-one pairing is the one of the largest weight either way. Where clusters
+overlap, an item counts once in every cluster that it is in.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastbcubed.contingency import Contingency
+from fastbcubed.covers import Cover
 from fastbcubed.engines.pool import BLOCK, Pool, blocks
 from fastbcubed.metrics.assignment import pair_clusters
 from fastbcubed.metrics.metric import Metric
@@ -22,6 +25,7 @@ from fastbcubed.metrics.pointwise import f_measure
 
 if TYPE_CHECKING:
     from fastbcubed.metrics.metric import Floats
+    from fastbcubed.sharing import Sides
 
 #: The best cell of a cluster so far: weight of the cluster, the cell and the rest, best Jaccard index.
 BEST = np.dtype([("weight", "f8"), ("own", "f8"), ("others", "f8"), ("jaccard", "f8")])
@@ -48,6 +52,8 @@ class Fits(NamedTuple):
 
 def fits(contingency: Contingency, pool: Pool) -> Fits:
     """Find the best counterpart of every cluster, of the two sides at the same time."""
+    if isinstance(contingency, Cover):
+        return fit_overlaps(contingency)
     contingency.pred  # noqa: B018  made before the threads ask for it
     return Fits(*pool.map(partial(_fit, contingency), ("true", "pred"), stage="match clusters"))
 
@@ -70,6 +76,38 @@ def _fit(contingency: Contingency, side: str) -> Fit:
         add_best(best, start, stop, outer or contingency.outside, runs)
         sums.append(runs)
     return Fit(*(math.fsum(column) for column in np.concatenate(sums).T.tolist()))
+
+
+def fit_overlaps(cover: Cover) -> Fits:
+    """Find the best counterparts where clusters overlap, from all pairs of clusters that share an item."""
+    overlaps, (true, pred) = cover.sides.overlaps, cover.sides.sizes
+    w, a, b = overlaps.sizes.weight, true.weight[overlaps.true], pred.weight[overlaps.pred]
+    f, jaccard = 2.0 * w / (a + b), w / (a + b - w)
+    exact = n_same(cover.sides)
+
+    def fit(codes: NDArray[np.integer], sizes: Floats, mass: Floats, scored: NDArray[np.bool_]) -> Fit:
+        own, best_f, best_jaccard = np.zeros((3, sizes.size))
+        for best, values in ((own, w), (best_f, f), (best_jaccard, jaccard)):
+            np.maximum.at(best, codes, values)
+        kept, share = mass[scored], own[scored] / sizes[scored]
+        sums = (kept, kept * share, kept * (1.0 - share), kept * best_f[scored], best_jaccard[scored])
+        return Fit(kept.size, exact, *map(math.fsum, sums))
+
+    return Fits(
+        fit(overlaps.true, true.weight, cover.true_weight, cover.true_n > 0),
+        fit(overlaps.pred, pred.weight, cover.pred_weight, cover.pred_n > 0),
+    )
+
+
+def n_same(sides: Sides) -> int:
+    """Count the clusters that both sides have: of t true and p predicted copies the lesser number."""
+    overlaps, (true, pred) = sides.overlaps, sides.sizes
+    n = overlaps.sizes.n
+    same = (n == true.n[overlaps.true]) & (n == pred.n[overlaps.pred])
+    _, first, p = np.unique(overlaps.true[same], return_index=True, return_counts=True)
+    # the copies of a true cluster have the same first match
+    _, copy, t = np.unique(overlaps.pred[same][first], return_index=True, return_counts=True)
+    return int(np.minimum(t, p[copy]).sum())
 
 
 # Scores
@@ -158,7 +196,8 @@ def matching_accuracy(contingency: Contingency, pool: Pool) -> float:
 
 NOTE = (
     "K true clusters of weights a and M predicted clusters of weights b meet in V cells of weights w; N is the"
-    " weight of all items. Without weights all of these are numbers of items."
+    " weight of all items. Without weights all of these are numbers of items. Where clusters overlap, an item"
+    " counts once in every cluster that it is in, and N is the sum of the a, or of the b."
 )
 COUNTS = "Clusters count equally, so that weights make no difference."
 
@@ -172,12 +211,14 @@ def scores() -> Iterator[Metric]:
         summary="Mean over items of the largest share that a true cluster has in their predicted cluster.",
         definition="sum over predicted clusters of their largest w, over N",
         score=partial(of_fits, purity),
+        on_covers=True,
     )
     yield zhao(
         "inverse_purity",
         summary="Mean over items of the largest share that a predicted cluster has in their true cluster.",
         definition="sum over true clusters of their largest w, over N",
         score=partial(of_fits, inverse_purity),
+        on_covers=True,
     )
     yield zhao(
         "purity_f1",
@@ -185,6 +226,7 @@ def scores() -> Iterator[Metric]:
         definition="2 P R / (P + R), with P = purity and R = inverse_purity",
         source="Amigó et al. 2009",
         score=partial(of_fits, purity_f1),
+        on_covers=True,
     )
     yield rate(
         "class_f1",
@@ -192,6 +234,7 @@ def scores() -> Iterator[Metric]:
         definition="sum over true clusters of (a / N) max over predicted clusters of 2 w / (a + b)",
         source="Larsen and Aone 1999",
         score=partial(of_fits, class_f1),
+        on_covers=True,
     )
     exact = partial(rate, source="Barnes 2015", note=COUNTS)
     yield exact(
@@ -199,18 +242,21 @@ def scores() -> Iterator[Metric]:
         summary="Share of predicted clusters that are true clusters, item for item.",
         definition="clusters that are the same on both sides, over M predicted clusters",
         score=partial(of_fits, exact_precision),
+        on_covers=True,
     )
     yield exact(
         "cluster_recall",
         summary="Share of true clusters that are predicted clusters, item for item.",
         definition="clusters that are the same on both sides, over K true clusters",
         score=partial(of_fits, exact_recall),
+        on_covers=True,
     )
     yield exact(
         "cluster_f1",
         summary="F1 of cluster precision and cluster recall.",
         definition="2 P R / (P + R), with P = cluster_precision and R = cluster_recall",
         score=partial(of_fits, exact_f1),
+        on_covers=True,
     )
     closest = partial(rate, source="Maidasani et al. 2012", weights_inside=True)
     yield closest(
@@ -218,18 +264,21 @@ def scores() -> Iterator[Metric]:
         summary="Mean over predicted clusters, each once, of the Jaccard index with the closest true one.",
         definition="1/M sum over predicted clusters of max over true clusters of w / (a + b - w)",
         score=partial(of_fits, closest_precision),
+        on_covers=True,
     )
     yield closest(
         "closest_cluster_recall",
         summary="Mean over true clusters, each once, of the Jaccard index with the closest predicted one.",
         definition="1/K sum over true clusters of max over predicted clusters of w / (a + b - w)",
         score=partial(of_fits, closest_recall),
+        on_covers=True,
     )
     yield closest(
         "closest_cluster_f1",
         summary="F1 of closest-cluster precision and recall.",
         definition="2 P R / (P + R), with P = closest_cluster_precision and R = closest_cluster_recall",
         score=partial(of_fits, closest_f1),
+        on_covers=True,
     )
     yield rate(
         "talburt_wang",

@@ -23,7 +23,7 @@ class Metric:
     """A score. Exactly one of `formula`, `combine` and `score` says how it is computed."""
 
     name: str
-    family: str  # the file it is defined in
+    family: str  # the file it is defined in; "overlap" has two
     low: float
     high: float
     best: Literal["higher", "lower", "neither"]
@@ -37,12 +37,18 @@ class Metric:
         None  # of `formula` over all items, where that is faster
     )
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
+    matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = (
+        None  # its own tp, fp, fn of a cover's cells
+    )
+    options: Mapping[str, str] | None = None  # in which of its readings it is computed
     needs: tuple[str, ...] = ()
     uses_tn: bool = False
     leave_one_out: bool = False  # the formula gets the matrix without the item itself
     unweighted_only: bool = False
     weights_inside: bool = False  # no mean over items: with weighting="outer" weights have no place
     labelled_only: bool = False  # needs the true cluster of every item of a predicted one
+    on_covers: bool = False  # defined where clusters overlap, too
+    covers_only: bool = False  # defined there alone
     pairs_clusters: bool = False  # takes a search, which may be given up
     experimental: bool = False
     alias_of: str | None = None
@@ -67,8 +73,14 @@ class Metric:
             return self
         return replace(self, formula=self.formula_of_beta(beta))
 
-    def undefined(self, *, weighted: bool, weighting: str, outside: bool) -> str | None:
+    def undefined(
+        self, *, weighted: bool, weighting: str, outside: bool, overlapping: bool = False
+    ) -> str | None:
         """Return why the score is not defined for such input, and what to do; None if it is."""
+        if overlapping and not (self.on_covers or self.covers_only):
+            return "it is not defined where clusters may overlap; pass partitions, without overlapping=True"
+        if self.covers_only and not overlapping:
+            return "it compares clusterings whose clusters may overlap; pass overlapping=True"
         if self.unweighted_only and weighted:
             how = "in the mean" if weighting == "outer" else "in the clusters and in the mean"
             return f"it lets all items count equally, but they have weights {how}; pass no weights"
@@ -114,6 +126,8 @@ REFERENCES = {
     " Resolution Results, VLDB Endowment 3, 2010.",
     "van Heusden et al. 2022": "R. van Heusden, J. Kamps and M. Marx, BCubed Revisited: Elements"
     " Like Me, ICTIR 2022.",
+    "Rosales-Méndez and Ramírez-Cruz 2013": "H. Rosales-Méndez and Y. Ramírez-Cruz, CICE-BCubed: A New"
+    " Evaluation Measure for Overlapping Clustering Algorithms, CIARP 2013.",
     "Moreno and Dias 2015": "J. G. Moreno and G. Dias, Adapted B-CUBED Metrics to Unbalanced"
     " Datasets, SIGIR 2015.",
     "Zhao and Karypis 2001": "Y. Zhao and G. Karypis, Criterion Functions for Document Clustering:"
@@ -137,5 +151,11 @@ REFERENCES = {
     " Mentions, ACL 2014.",
     "Moosavi and Strube 2016": "N. S. Moosavi and M. Strube, Which Coreference Evaluation Metric Do You"
     " Trust? A Proposal for a Link-based Entity Aware Metric, ACL 2016.",
+    "Collins and Dent 1988": "L. M. Collins and C. W. Dent, Omega: A General Formulation of the Rand Index"
+    " of Cluster Recovery Suitable for Non-disjoint Solutions, Multivariate Behavioral Research 23, 1988.",
+    "Lancichinetti et al. 2009": "A. Lancichinetti, S. Fortunato and J. Kertész, Detecting the overlapping"
+    " and hierarchical community structure in complex networks, New Journal of Physics 11, 2009.",
+    "McDaid et al. 2011": "A. F. McDaid, D. Greene and N. Hurley, Normalized Mutual Information to evaluate"
+    " overlapping community finding algorithms, arXiv:1110.2515, 2011.",
     "er-evaluation": "O. Binette, er-evaluation, a Python package for entity resolution.",
 }

@@ -201,18 +201,21 @@ def scores() -> Iterator[Metric]:
     lower = partial(higher, best="lower")
     yield higher(
         "precision",
+        on_covers=True,
         summary="Mean over items of the share of an item's predicted cluster that belongs with it.",
         definition="mean over items of tp / (tp + fp)",
         formula=precision,
     )
     yield higher(
         "recall",
+        on_covers=True,
         summary="Mean over items of the share of an item's true cluster that was found with it.",
         definition="mean over items of tp / (tp + fn)",
         formula=recall,
     )
     yield higher(
         "f1",
+        on_covers=True,
         summary="F1 of mean precision and mean recall, their harmonic mean.",
         definition="2 P R / (P + R), with P = precision and R = recall",
         source="Amigó et al. 2009",
@@ -221,6 +224,7 @@ def scores() -> Iterator[Metric]:
     )
     yield higher(
         "mean_f1",
+        on_covers=True,
         summary="Mean over items of the F1 of an item's own precision and recall.",
         definition="mean over items of tp / (tp + (fp + fn) / 2)",
         source="van Heusden et al. 2022",
@@ -228,6 +232,7 @@ def scores() -> Iterator[Metric]:
     )
     yield higher(
         "fbeta",
+        on_covers=True,
         summary="F of mean precision and mean recall; beta above 1 leans to recall.",
         definition="1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
         source="Amigó et al. 2009",
@@ -236,6 +241,7 @@ def scores() -> Iterator[Metric]:
     )
     yield higher(
         "mean_fbeta",
+        on_covers=True,
         summary="Mean over items of an item's own F; beta above 1 leans to recall.",
         definition="mean over items of tp / (tp + alpha fp + (1 - alpha) fn), with alpha = 1 / (1 + beta^2)",
         source="van Heusden et al. 2022",
@@ -256,12 +262,14 @@ def scores() -> Iterator[Metric]:
     )
     yield lower(
         "over_merge_rate",
+        on_covers=True,
         summary="Mean over items of the share of an item's predicted cluster that does not belong with it.",
         definition="mean over items of fp / (tp + fp)",
         formula=over_merge_rate,
     )
     yield lower(
         "under_merge_rate",
+        on_covers=True,
         summary="Mean over items of the share of an item's true cluster that was not found with it.",
         definition="mean over items of fn / (tp + fn)",
         formula=under_merge_rate,

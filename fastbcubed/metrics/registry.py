@@ -11,12 +11,23 @@ from collections.abc import Iterable
 from math import inf
 
 from fastbcubed.errors import MetricError
-from fastbcubed.metrics import bcubed, coreference, edit, elm, entropy, matching, pairs, pointwise
+from fastbcubed.metrics import (
+    bcubed,
+    coreference,
+    edit,
+    elm,
+    entropy,
+    extended,
+    matching,
+    overlap,
+    pairs,
+    pointwise,
+)
 from fastbcubed.metrics.metric import REFERENCES, Formula, Metric
 
 __all__ = ["DEFAULT", "FAMILIES", "METRICS", "REFERENCES", "Metric", "lifted", "resolve"]
 
-_MODULES = (pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference)
+_MODULES = (pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended, overlap)
 
 METRICS: dict[str, Metric] = {metric.name: metric for module in _MODULES for metric in module.scores()}
 
@@ -62,6 +73,7 @@ def resolve(
     weighted: bool = False,
     weighting: str = "pointwise",
     outside: bool = False,
+    overlapping: bool = False,
     beta: float = 1.0,
 ) -> tuple[list[Metric], list[tuple[str, str]]]:
     """Return the scores to compute, and those to list as not computed, each with the reason.
@@ -76,6 +88,8 @@ def resolve(
         How the weights count.
     outside : bool
         Whether predicted clusters hold items outside the truth, under that policy.
+    overlapping : bool
+        Whether items may be in several clusters.
     beta : float
         Weight of recall in F. Any other than 1 adds fbeta and mean_fbeta.
 
@@ -101,7 +115,7 @@ def resolve(
     """
     pointwise.weight_of_precision(beta)  # raises for a beta that is none
     if names is None:
-        names = DEFAULT
+        names = [name for name in DEFAULT if METRICS[name].on_covers or not overlapping]
     elif isinstance(names, str | Metric) or not isinstance(names, Iterable):
         names = (names,)
     extra = OF_BETA if beta != 1 else ()
@@ -109,7 +123,9 @@ def resolve(
     left: dict[str, str] = {}
     for name in (*names, *extra):
         for metric in _expand(name):
-            reason = metric.undefined(weighted=weighted, weighting=weighting, outside=outside)
+            reason = metric.undefined(
+                weighted=weighted, weighting=weighting, outside=outside, overlapping=overlapping
+            )
             if reason is None:
                 chosen.setdefault(metric.name, metric.at(beta))
             elif metric.name == name or metric is name:

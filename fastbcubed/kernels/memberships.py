@@ -1,0 +1,202 @@
+"""Compressed rows: which clusters each item is in; made, turned round, compared and numbered."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.partition import mix
+
+__all__ = [
+    "count_codes",
+    "fill_rows",
+    "find_firsts",
+    "find_others",
+    "find_unequal",
+    "find_unsorted",
+    "hash_rows",
+    "mark_repeats",
+    "number_parts",
+    "number_small",
+    "sort_rows",
+    "take_codes",
+    "turn_rows",
+]
+
+#: Longer rows are left to a sort that does not slow down with the square of the length.
+SHORT = 32
+
+
+@kernel
+def count_codes(codes, counts):
+    """Count each code; negative ones are left out. Shapes: (n,), (n_codes,)."""
+    for i in range(codes.size):
+        if codes[i] >= 0:
+            counts[codes[i]] += 1
+
+
+@kernel
+def fill_rows(rows, codes, next_place, out):
+    """Write each code to the next place of its row; rows that are negative are left out.
+
+    Shapes: (n,), (n,), (n_rows,), (n_kept,).
+    """
+    for i in range(rows.size):
+        row = rows[i]
+        if row >= 0:
+            place = next_place[row]
+            next_place[row] = place + 1
+            out[place] = codes[i]
+
+
+@kernel
+def turn_rows(offsets, codes, next_place, out):
+    """Write each row's number to the next place of every code in it. Shapes: (n_rows + 1,), (n,), (n_codes,), (n,)."""
+    for row in range(offsets.size - 1):
+        for i in range(offsets[row], offsets[row + 1]):
+            code = codes[i]
+            place = next_place[code]
+            next_place[code] = place + 1
+            out[place] = row
+
+
+@kernel
+def sort_rows(offsets, codes):
+    """Sort the codes of each row where they stand. Shapes: (n_rows + 1,), (n,)."""
+    for row in range(offsets.size - 1):
+        first = offsets[row]
+        last = offsets[row + 1]
+        if last - first < 2:
+            continue
+        if last - first > SHORT:
+            codes[first:last].sort()
+        else:
+            for i in range(first + 1, last):
+                code = codes[i]
+                j = i
+                while j > first and codes[j - 1] > code:
+                    codes[j] = codes[j - 1]
+                    j -= 1
+                codes[j] = code
+
+
+@kernel
+def mark_repeats(offsets, codes, keep, counts):
+    """Mark the codes that stay when each row keeps its codes once, and count them. Rows are sorted."""
+    for row in range(offsets.size - 1):
+        first = offsets[row]
+        for i in range(first, offsets[row + 1]):
+            keep[i] = i == first or codes[i] != codes[i - 1]
+            counts[row] += keep[i]
+
+
+@kernel
+def take_codes(offsets, codes, rows, new_offsets, out):
+    """Copy some rows, in the order given."""
+    for k in range(rows.size):
+        place = new_offsets[k]
+        for i in range(offsets[rows[k]], offsets[rows[k] + 1]):
+            out[place] = codes[i]
+            place += 1
+
+
+@kernel
+def hash_rows(offsets, codes, rows, seed, out):
+    """Fingerprint the sorted codes of some rows. Shapes: (n_rows + 1,), (n,), (k,), () -> (k,)."""
+    for k in range(rows.size):
+        h = mix(seed)
+        for i in range(offsets[rows[k]], offsets[rows[k] + 1]):
+            h = mix(h ^ (np.int64(codes[i]) + 1))
+        out[k] = h
+
+
+@kernel
+def find_unequal(offsets, codes, rows, firsts):
+    """Return the first k whose row has not the same codes as `firsts[k]`, or -1 if all have."""
+    for k in range(rows.size):
+        a = offsets[rows[k]]
+        b = offsets[firsts[k]]
+        size = offsets[rows[k] + 1] - a
+        if size != offsets[firsts[k] + 1] - b:
+            return k
+        for i in range(size):
+            if codes[a + i] != codes[b + i]:
+                return k
+    return -1
+
+
+@kernel
+def find_unsorted(keys, start, stop):
+    """Tell whether some key of a block is less than the one before it."""
+    for i in range(max(start, 1), stop):
+        if keys[i] < keys[i - 1]:
+            return True
+    return False
+
+
+@kernel
+def number_small(keys, lowest, numbers, codes, firsts):
+    """Give numbers to keys from a small range by their first appearance; return how many there are.
+
+    Shapes: (n,), (), (range,) of -1, (n,), (n,).
+    """
+    n = 0
+    for i in range(keys.size):
+        k = keys[i] - lowest
+        code = numbers[k]
+        if code < 0:
+            code = n
+            numbers[k] = code
+            firsts[n] = i
+            n += 1
+        codes[i] = code
+    return n
+
+
+@kernel
+def number_parts(items, bounds, part_from, part_to, slots, first):
+    """Write, for every row of several parts, the first row that has the same key.
+
+    Shapes: records (key, row), (n_parts + 1,), (), (), (power of two,), (n,). Rows ascend in a part.
+    """
+    for part in range(part_from, part_to):
+        begin = bounds[part]
+        n = bounds[part + 1] - begin
+        size = 1024
+        while 3 * size < 4 * n:
+            size *= 2
+        table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
+        table[:] = -1
+        mask = size - 1
+        for i in range(n):
+            key = items[begin + i].key
+            s = key & mask
+            while table[s] >= 0 and items[begin + table[s]].key != key:
+                s = (s + 1) & mask
+            if table[s] < 0:
+                table[s] = i
+            first[items[begin + i].row] = items[begin + table[s]].row
+
+
+@kernel
+def find_firsts(first, start, stop, code, firsts):
+    """Give numbers to the rows of a block that are the first with their key, and return how many there are.
+
+    `first` gets -1 - code for them; with `firsts` None they are counted only.
+    """
+    n = 0
+    for i in range(start, stop):
+        if first[i] == i:
+            if firsts is not None:
+                firsts[code + n] = i
+                first[i] = -1 - (code + n)
+            n += 1
+    return n
+
+
+@kernel
+def find_others(first, start, stop, codes):
+    """Give every row of a block the code of the first row with its key."""
+    for i in range(start, stop):
+        row = first[i]
+        codes[i] = -1 - row if row < 0 else -1 - first[row]

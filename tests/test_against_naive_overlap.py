@@ -1,0 +1,165 @@
+"""Overlapping clusterings against the twin: generated covers, every policy, weights, and partitions."""
+
+from fractions import Fraction
+
+import naive_overlap as twin
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from strategies import pairs
+from strategies_overlap import Covers, covers, item_weights
+
+import fastbcubed as fb
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+many = settings(max_examples=100, deadline=None)
+PARTS = ("precision", "recall", "f1", "mean_f1")
+PURITIES = ("purity", "inverse_purity", "purity_f1", "class_f1")
+OF_CLUSTERS = tuple(f"{kind}_{part}" for kind in ("cluster", "closest_cluster") for part in PARTS[:3])
+OVERLAP = ("omega", "onmi_lfk", "onmi_max", "onmi_mean")
+TOLERANCE = 1e-12
+WEIGHTINGS = ["pointwise", "outer"]
+
+
+def clustering(family, weight=None) -> fb.Clustering:
+    """A row per membership, so that a repeated cluster is one of its own."""
+    rows = [(item, number) for number, cluster in enumerate(family) for item in sorted(cluster)]
+    table = {"item": [item for item, _ in rows], "cluster": [number for _, number in rows]}
+    if weight is not None:
+        table["weight"] = [weight[item] for item, _ in rows]
+    return fb.Clustering.from_table(table, weight=None if weight is None else "weight")
+
+
+def evaluate(pair, weight=None, **options) -> fb.Evaluation:
+    truth, prediction = (clustering(family, weight) for family in pair)
+    if weight is not None:
+        options["weight"] = "weight"
+    return fb.evaluate(truth, prediction, overlapping=True, **options)
+
+
+def exact(weight):
+    return None if weight is None else {item: Fraction(w) for item, w in weight.items()}
+
+
+def close(value):
+    return pytest.approx(float(value), rel=TOLERANCE, abs=TOLERANCE)
+
+
+def weighted_or_not(pair):
+    return st.none() | item_weights(pair.items)
+
+
+@many
+@given(covers(), st.data(), st.sampled_from(["drop", "singleton", "outside"]))
+def test_extended_bcubed_and_elm(pair, data, unmatched):
+    weight = data.draw(weighted_or_not(pair))
+    ev = evaluate(pair, weight, unmatched=unmatched, metrics=[*PARTS, "elm"])
+    families = twin.align(*pair, unmatched)
+    for prefix, function in ("", twin.extended_bcubed), ("elm_", twin.extended_elm):
+        expected = function(*families, exact(weight))
+        for part in PARTS:
+            assert ev.overall[prefix + part] == close(getattr(expected, part)), prefix + part
+
+
+@many
+@given(covers(), st.data(), st.sampled_from(["global", "pair"]), st.sampled_from(["jaccard", "rand", "f1"]))
+def test_cice_bcubed(pair, data, match, similarity):
+    weight = data.draw(weighted_or_not(pair))
+    truth, prediction = (clustering(family, weight) for family in pair)
+    named = None if weight is None else "weight"
+    ev = fb.cice_bcubed(truth, prediction, weight=named, match=match, similarity=similarity)
+    expected = twin.cice_bcubed(*twin.align(*pair), exact(weight), match=match, similarity=similarity)
+    for part in PARTS:
+        assert ev.overall[f"cice_bcubed_{part}"] == close(getattr(expected, part)), part
+
+
+@many
+@given(covers(), st.data())
+def test_items(pair, data):
+    weight = data.draw(weighted_or_not(pair))
+    ev = evaluate(pair, weight, metrics=["precision", "recall", "mean_f1"])
+    expected = twin.extended_bcubed(*twin.align(*pair), exact(weight)).by_item
+    found = ev.items().select(["item", "precision", "recall", "item_f1"]).to_pylist()
+    assert {row["item"]: tuple(row.values())[1:] for row in found} == {
+        item: tuple(map(close, scores)) for item, scores in expected.items()
+    }
+
+
+@many
+@given(covers(unmatched=False), st.data())
+def test_slices_are_means_over_their_items(pair, data):
+    weight = data.draw(weighted_or_not(pair))
+    chosen = data.draw(st.lists(st.sampled_from(pair.items), min_size=1, unique=True))
+    ev = evaluate(pair, weight)
+    scores = twin.extended_bcubed(*pair, exact(weight)).by_item
+    for k, name in enumerate(["precision", "recall"]):
+        expected = close(twin.mean({item: scores[item][k] for item in chosen}, exact(weight)))
+        assert ev.subset(chosen)[name] == expected
+        assert ev.slices({"chosen": chosen})[name].to_pylist() == [expected]
+
+
+@many
+@given(covers(), st.sampled_from(["drop", "singleton"]))
+def test_overlap_family(pair, unmatched):
+    ev = evaluate(pair, unmatched=unmatched, metrics="overlap")
+    families = twin.align(*pair, unmatched)
+    for name in OVERLAP:
+        of_twin = getattr(twin, name)
+        assert ev.overall[name] == close(of_twin(*families)), name
+    found = fb.metrics.exact_match(contingency=ev.contingency)
+    assert found == tuple(map(close, twin.exact_match(*families)))
+
+
+@many
+@given(covers(), st.data(), st.sampled_from(["drop", "singleton"]))
+def test_best_counterparts(pair, data, unmatched):
+    weight = data.draw(weighted_or_not(pair)) if unmatched == "drop" else None
+    ev = evaluate(pair, weight, unmatched=unmatched, metrics=[*PURITIES, *OF_CLUSTERS])
+    families, exact_weight = twin.align(*pair, unmatched), exact(weight)
+    for name in PURITIES:
+        assert ev.overall[name] == close(getattr(twin, name)(*families, exact_weight)), name
+    same, closest = twin.exact_match(*families), twin.closest_cluster(*families, exact_weight)
+    for name, expected in zip(OF_CLUSTERS, (*same, *closest), strict=True):
+        assert ev.overall[name] == close(expected), name
+    assert (ev.overall["cluster_f1"] == 1) == twin.identical(*families)
+
+
+@many
+@given(pairs(unmatched=False), st.data(), st.sampled_from(WEIGHTINGS))
+def test_partitions_score_as_without_overlapping(pair, data, weighting):
+    weight = data.draw(weighted_or_not(pair))
+    sides = [fb.Clustering.from_dict(side) for side in pair]
+    options = {"weight": weight, "weighting": weighting}
+    names = [*PARTS, "over_merge_rate", "under_merge_rate", "elm", *PURITIES, *OF_CLUSTERS]
+    if weight:
+        names = [name for name in names if weighting == "pointwise" or not name.startswith("closest")]
+    else:
+        names += OVERLAP
+    plain, overlapping = (
+        fb.evaluate(*sides, **options, metrics=names, overlapping=over) for over in (False, True)
+    )
+    assert len(overlapping.overall) == len(names) + 3
+    for name, value in overlapping.overall.items():
+        assert value == close(plain.overall[name]), name
+    assert fb.metrics.exact_match(contingency=plain.contingency) == fb.metrics.exact_match(
+        contingency=overlapping.contingency
+    )
+
+
+@many
+@given(covers(unmatched=False), st.data())
+def test_an_identical_cover_scores_exactly_one(pair, data):
+    weight = data.draw(weighted_or_not(pair))
+    again = data.draw(st.permutations(pair.truth))
+    ev = evaluate((pair.truth, again), weight, metrics=[*PARTS, "elm", *PURITIES, *OF_CLUSTERS])
+    assert set(ev.overall.values()) == {1.0}
+
+
+@example(Covers([{1, 2, 3}, {1, 2, 3}, {3}], [{1, 2}, {1, 2}, {2, 3}, {3}]))
+@many
+@given(covers(unmatched=False))
+def test_one_thread_and_more_give_the_same_bits(pair):
+    one, more = (
+        evaluate(pair, threads=threads, metrics=[*PARTS, "elm", "overlap", *PURITIES]) for threads in (1, 3)
+    )
+    assert dict(one.overall) == dict(more.overall)
