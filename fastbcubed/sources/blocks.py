@@ -37,10 +37,15 @@ class BlockRows(BaseRows):
         self.untyped = table.untyped
         self.first_row = first_row
         self._n_rows = n_rows
+        self._table = table
         self._columns = read
 
     def __len__(self) -> int:
         return self._n_rows
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type that the column has in the whole table."""
+        return self._table.type_of(name)
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         return self._columns(names)

@@ -128,6 +128,12 @@ class FileRows(BaseRows):
                 file.n_rows = len(file.read(file.names[:1])[0]) if file.names else 0
         return sum(file.n_rows or 0 for file in self._files)
 
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type that a column has in the first file; folders give text."""
+        schema = self._files[0].schema
+        at = schema.get_field_index(name)
+        return schema.field(at).type if at >= 0 else pa.string()
+
     @property
     def bytes_in_memory(self) -> int:
         """The bytes that all columns take when they are read, about."""

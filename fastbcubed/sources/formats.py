@@ -97,7 +97,8 @@ class ParquetFile:
         self._state = _state(path)
         with self._open() as file:
             self._metadata = file.metadata
-            self.names = file.schema_arrow.names
+            self.schema: pa.Schema = file.schema_arrow
+            self.names = self.schema.names
             self.n_rows: int | None = file.metadata.num_rows
 
     @contextmanager
@@ -145,7 +146,8 @@ class IpcFile:
         self.path = path
         self.n_rows: int | None = None
         with self._open() as reader:
-            self.names = reader.schema.names
+            self.schema: pa.Schema = reader.schema
+            self.names = self.schema.names
 
     @property
     def bytes_in_memory(self) -> int:
@@ -228,7 +230,8 @@ class CsvFile:
                 quoted_strings_can_be_null=False,
             )
             self._table = pyarrow.csv.read_csv(path, parse_options=parse, convert_options=convert)
-        self.names = self._table.column_names
+        self.schema: pa.Schema = self._table.schema
+        self.names = self.schema.names
         self.bytes_in_memory = self._table.nbytes
         self.n_rows: int | None = self._table.num_rows
 

@@ -26,7 +26,7 @@ def unlisted(rows: Rows, name: str) -> Rows:
     name : str
         A column; an empty list, like a null, becomes a null.
     """
-    kind = rows.columns([name])[0].type
+    kind = rows.type_of(name)
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     return _Unlisted(rows, name) if lists else rows

@@ -65,6 +65,9 @@ class Rows(Protocol):
     def column(self, name: str) -> pa.ChunkedArray:
         """Read one column."""
 
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type of a column, unread where that is known."""
+
 
 class BaseRows:
     """What all rows share: looking up names, and refusing unknown or repeated ones."""
@@ -94,6 +97,10 @@ class BaseRows:
                 fault = "is no column" if count == 0 else f"are {count} columns named"
                 raise ColumnError(f"There {fault} {name!r} in {self.where} ({_listed(self._names)}).")
         return self._read(names)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type of a column; it is read if need be."""
+        return self.columns([name])[0].type
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         raise NotImplementedError
