@@ -40,8 +40,9 @@ __all__ = [
 
 #: Two true clusters share an item; one predicted cluster holds them both.
 _CELLS = """
+    >>> import fastbcubed as fb
     >>> truth, prediction = {1: {"a"}, 2: {"a", "b"}, 3: {"b"}}, {1: {"c"}, 2: {"c"}, 3: {"c"}}
-    >>> cells = fastbcubed.evaluate(truth, prediction, overlapping=True).contingency"""
+    >>> cells = fb.evaluate(truth, prediction, overlapping=True).contingency"""
 
 extended_bcubed_precision = _score(
     "extended_bcubed_precision",
