@@ -24,6 +24,7 @@ from fastbcubed.metrics.registry import METRICS
 __all__ = [
     "cell_scores",
     "cluster_means",
+    "combined",
     "finished",
     "group_means",
     "item_means",
@@ -388,11 +389,12 @@ def group_means(
                 means[metric.name] = add(cell_scores(contingency, metric)) / whole
         table: dict[str, NDArray[Any]] = {"n_items": counts, "weight": whole}
         for metric in wanted:
-            table[metric.name] = _combined(metric, means, beta)
+            table[metric.name] = combined(metric, means, beta)
     return table
 
 
-def _combined(metric: Metric, means: Mapping[str, Floats], beta: float) -> Floats:
+def combined(metric: Metric, means: Mapping[str, Floats], beta: float) -> Floats:
+    """Return a score of groups from the means that it needs, or is."""
     if metric.combine is None:
         return means[metric.name]
     return np.asarray(metric.combine(means, beta), np.float64)

@@ -86,12 +86,15 @@ class SetAside(NamedTuple):
         The latter.
     kept : ndarray of bool, or None
         Which of the cells that were built are among the former; None where all are.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where the parts of the former begin.
     """
 
     cells: np.ndarray
     pred: Callable[[], NDArray[np.integer]]
     one_sided: dict[str, OneSided]
     kept: NDArray[np.bool_] | None
+    bounds: NDArray[np.int64]
 
 
 def set_aside(built: Built, *, outer: bool) -> SetAside:
@@ -106,7 +109,7 @@ def set_aside(built: Built, *, outer: bool) -> SetAside:
             pred[built.pred_in_part < 0] = -1
         return np.asarray(pred[kept])
 
-    cells, everything = built.cells, SetAside(built.cells, codes, {}, None)
+    cells, everything = built.cells, SetAside(built.cells, codes, {}, None, built.bounds)
     if not built.has_one_sided:
         return everything
     there = {"true": cells["true"] >= 0, "pred": built.pred_in_part >= 0}
@@ -120,7 +123,8 @@ def set_aside(built: Built, *, outer: bool) -> SetAside:
         alone = there[side] & ~there[other]
         if alone.any():
             one_sided[side] = OneSided(every[side][alone], cells["n"][alone], mass[alone])
-    return SetAside(cells[kept], lambda: codes(kept), one_sided, kept)
+    bounds = np.append(0, np.cumsum(kept))[built.bounds]
+    return SetAside(cells[kept], lambda: codes(kept), one_sided, kept, bounds)
 
 
 class Contingency:
@@ -191,6 +195,7 @@ class Contingency:
         self.parts = np.array([0, cells.size]) if parts is None else parts
         self._complete = complete
         self.pair_weight = pair_weight
+        self.tn: NDArray[np.float64] | None = None  # set where they come from more than these cells
         self._made: dict[Callable[..., Any], Any] = {}
 
     @classmethod
@@ -223,7 +228,6 @@ class Contingency:
         if locate is not None and apart.kept is not None:
             number = np.where(apart.kept, np.cumsum(apart.kept) - 1, -1)
             find = lambda: number[locate()]  # noqa: E731
-        bounds = built.bounds
         return cls(
             apart.cells,
             apart.pred,
@@ -233,7 +237,7 @@ class Contingency:
             outside=outside,
             one_sided=apart.one_sided,
             rows=None if find is None else Rows(find, weight, n_rows),
-            parts=bounds if apart.kept is None else np.append(0, np.cumsum(apart.kept))[bounds],
+            parts=apart.bounds,
             complete=not built.has_one_sided,
         )
 

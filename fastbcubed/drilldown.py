@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastbcubed import aggregation
 from fastbcubed.confusion import TrueNegatives
@@ -15,11 +16,24 @@ from fastbcubed.items import Items
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.sources.arrays import table_of
 
-__all__ = ["cluster_columns", "item_columns", "one_item"]
+__all__ = ["by_code", "cluster_columns", "item_columns", "one_item", "with_items"]
 
 
-def cluster_columns(table: Contingency, side: str, metrics: list[Metric], beta: float) -> dict[str, Any]:
+def cluster_columns(
+    table: Contingency, side: str, metrics: list[Metric], beta: float
+) -> dict[str, NDArray[Any]]:
     """Return code, n_items, weight, n_parts, exact and the scores of every cluster with a scored item."""
+    return with_items(0, by_code(table, side, metrics, beta))
+
+
+def with_items(first: int, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return those of the clusters from a code on that have a scored item, and their codes as "code"."""
+    there = np.flatnonzero(columns["n_items"])
+    return {"code": there + first, **{name: values[there] for name, values in columns.items()}}
+
+
+def by_code(table: Contingency, side: str, metrics: list[Metric], beta: float) -> dict[str, NDArray[Any]]:
+    """Return n_items, weight, n_parts, exact and the scores of every cluster by code."""
     groups = aggregation.means_by_cluster(table, side, metrics, beta=beta)
     if isinstance(table, Cover):
         parts, exact = table.n_met(side), table.exact(side)
@@ -27,15 +41,13 @@ def cluster_columns(table: Contingency, side: str, metrics: list[Metric], beta: 
         codes, size = table.codes(side)
         parts = np.bincount(codes, minlength=size)
         exact = np.bincount(codes[(table.fp != 0) | (table.fn != 0)], minlength=size) == 0
-    there = np.flatnonzero(groups["n_items"])
+    scores = {m.name: groups[m.name] for m in metrics if m.name in groups}
     return {
-        "code": there,
-        "n_items": groups["n_items"][there],
-        "weight": groups["weight"][there],
-        "n_parts": parts[there],
-        "exact": exact[there],
-        **{m.name: groups[m.name][there] for m in metrics if m.name in groups},
-    }
+        "n_items": groups["n_items"],
+        "weight": groups["weight"],
+        "n_parts": parts,
+        "exact": exact,
+    } | scores
 
 
 def item_columns(table: Contingency, rows: Rows, metrics: list[Metric]) -> pa.Table:

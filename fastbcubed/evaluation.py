@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from fastbcubed.scores import Scores
 from fastbcubed.slicing import SliceKey, check_key, slice_codes, subset_mask
 from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 from fastbcubed.summary import Bounds, plain, precision_bounds, summarize
+
+if TYPE_CHECKING:
+    from fastbcubed.cluster_tables import ClusterRanges
 
 __all__ = ["Evaluation", "Scores"]
 
@@ -59,7 +62,9 @@ class Evaluation:
     sliced : dict of str to pyarrow.Table
         Slices that were asked for when evaluating.
     engine : {"memory", "disk"}
-        What did the work. The disk engine keeps scores and cells, but no items.
+        What did the work. The disk engine keeps scores, cells and clusters, but no items.
+    ranges : ClusterRanges or None
+        What works out the clusters where their cells do not fit in memory.
 
     Examples
     --------
@@ -84,6 +89,7 @@ class Evaluation:
     names: dict[str, str] = field(default_factory=dict)
     sliced: dict[str, pa.Table] = field(default_factory=dict)
     engine: str = "memory"
+    ranges: ClusterRanges | None = None
 
     def __getattr__(self, name: str) -> float:
         overall = self.__dict__.get("overall", {})
@@ -253,14 +259,16 @@ class Evaluation:
         """
         if side not in SIDES:
             raise SliceError(f'side is "true" or "pred", not {side!r}')
-        columns = cluster_columns(self.contingency, side, self.metrics, self.beta)
         default = "recall" if side == "true" else "precision"
+        scores = [m.name for m in self.metrics if not m.overall_only]
         if order_by is None:
-            scores = (m.name for m in self.metrics if m.name in columns)
-            order_by = default if default in columns else next(scores, "weight")
+            order_by = default if default in scores else next(iter(scores), "weight")
         named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
-        found = listed(table_of(columns), self.metrics, order_by, limit, named_by=named_by)
-        return found.drop_columns(["code"])
+        if self.ranges is None or limit is None:
+            table = table_of(cluster_columns(self.contingency, side, self.metrics, self.beta))
+        else:
+            table = self.ranges.best(side, self.metrics, self.beta, order_by, limit, named_by)
+        return listed(table, self.metrics, order_by, limit, named_by=named_by).drop_columns(["code"])
 
     def items(self, *, order_by: str | None = None, limit: int | None = None) -> pa.Table:
         """Return every scored item: its clusters, weight, confusion matrix and scores.
@@ -383,6 +391,11 @@ class Evaluation:
         )
 
     @property
+    def has_clusters(self) -> bool:
+        """Whether the clusters were kept, so that they can be listed."""
+        return self._labels is not None or self.has_items
+
+    @property
     def has_items(self) -> bool:
         """Whether the items were kept, so that there are slices and listings."""
         return self._items is not None
@@ -391,8 +404,8 @@ class Evaluation:
         """Return the items, or raise NotKeptError."""
         if self.engine == "disk":
             raise NotKeptError(
-                "the disk engine keeps scores and cells, but not the items, by which clusters are named, sliced "
-                'and listed; evaluate with engine="memory" for these, on a machine or a sample that allows it'
+                "the disk engine keeps scores and cells, but not the items, by which one slices "
+                'and lists; evaluate with engine="memory" for these, on a machine or a sample that allows it'
             )
         if self._items is None or self.contingency.rows is None:
             raise NotKeptError(

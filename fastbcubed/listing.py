@@ -13,7 +13,7 @@ from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
-__all__ = ["listed"]
+__all__ = ["contenders", "listed", "require_known", "require_limit"]
 
 
 def listed(
@@ -44,17 +44,12 @@ def listed(
     -------
     pyarrow.Table
     """
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise OptionError(f"limit is a number of rows, 0 or more, not {limit!r}")
+    require_limit(limit)
     n = table.num_rows if limit is None else min(limit, table.num_rows)
     if order_by is None:
         return _with_names(table.slice(0, n), named_by)
     known = [name for name in table.column_names if named_by is None or name != named_by[0]]
-    if order_by not in known:
-        raise MetricError(
-            f"cannot order by {order_by!r}; there are {', '.join(known)}. Name a score in "
-            "metrics= to have it in the tables"
-        )
+    require_known(order_by, known)
     rank = _rank(table[order_by], order_by, metrics)
     lightest_last = -to_numpy(table["weight"])
     rows = _first_rows(rank, lightest_last, n)
@@ -64,6 +59,31 @@ def listed(
         keys |= _sortable(found[named_by[1]])
     order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return found.take(order[:n])
+
+
+def require_limit(limit: int | None) -> None:
+    """Raise if this is no number of rows."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise OptionError(f"limit is a number of rows, 0 or more, not {limit!r}")
+
+
+def require_known(order_by: str, known: Iterable[str]) -> None:
+    """Raise if there is no such column to order by."""
+    if order_by not in known:
+        raise MetricError(
+            f"cannot order by {order_by!r}; there are {', '.join(known)}. Name a score in "
+            "metrics= to have it in the tables"
+        )
+
+
+def contenders(table: pa.Table, metrics: Iterable[Metric], order_by: str, limit: int) -> pa.Table:
+    """Return the rows that `listed` may list: the first `limit`, and all that tie with the last of them.
+
+    Parameters are those of `listed`.
+    """
+    rank = _rank(table[order_by], order_by, metrics)
+    rows = _first_rows(rank, -to_numpy(table["weight"]), min(limit, table.num_rows))
+    return table.take(from_numpy(np.sort(rows)))
 
 
 def _rank(column: pa.ChunkedArray, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:

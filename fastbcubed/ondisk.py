@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import aggregation
-from fastbcubed.contingency import Contingency, OneSided, SetAside, set_aside
+from fastbcubed.contingency import SIDES, Contingency, OneSided, SetAside, set_aside
 from fastbcubed.engines.disk import RowShards, Sizes
 from fastbcubed.engines.planning import HEAVY_SHARE
 from fastbcubed.engines.pool import Pool
@@ -19,7 +19,7 @@ from fastbcubed.errors import EmptyInputError, NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.summary import Bounds, bound_sums, bounds_from, describe
 
-__all__ = ["AlignedBlock", "NoCells", "Outcome", "Question", "count_cells", "find_heavy"]
+__all__ = ["AlignedBlock", "ClusterKeys", "NoCells", "Outcome", "Question", "count_cells", "find_heavy"]
 
 
 class AlignedBlock(NamedTuple):
@@ -46,6 +46,8 @@ class Question(NamedTuple):
         Whether to work out the bounds of precision.
     keep : bool
         Whether to keep the cells.
+    named : bool
+        Whether to keep the keys of the clusters, too.
     """
 
     metrics: list[Metric]
@@ -53,6 +55,15 @@ class Question(NamedTuple):
     outside: bool
     bounds: bool
     keep: bool
+    named: bool
+
+
+class ClusterKeys(NamedTuple):
+    """The mixed key of each cluster by code, mapped from files; the first true ones were set apart."""
+
+    true: NDArray[np.int64]
+    pred: NDArray[np.int64]
+    n_apart: int
 
 
 @dataclass
@@ -69,12 +80,15 @@ class Outcome:
         Bounds of the precision.
     contingency : Contingency or None
         All cells, mapped from a file, if they were to be kept.
+    keys : ClusterKeys or None
+        The keys of the clusters, if they were to be kept.
     """
 
     means: dict[str, float]
     summary: dict[str, dict[str, Any]]
     bounds: Bounds | None
     contingency: Contingency | None
+    keys: ClusterKeys | None
 
 
 @dataclass(frozen=True)
@@ -111,14 +125,15 @@ def find_heavy(samples: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
 def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
     """Build the cells of rows that are in shards, and answer the question from them."""
     outer = question.weighting == "outer"
-    cells = shards.cells(pool, outer=outer)
     kept = _Kept(shards, question) if question.keep else None
+    keys = {} if kept is None else kept.keys
+    cells = shards.cells(pool, outer=outer, keys=keys.get("true"))
     total = _Totals()
-    for built in cells.close(pool, outer=outer, outside=question.outside):
+    for built in cells.close(pool, outer=outer, outside=question.outside, with_keys=bool(keys)):
         apart = set_aside(built, outer=outer)
         total.add(apart, built.n_true, int(built.pred_base[-1]), shards.weighted, question, pool)
         if kept is not None:
-            kept.add(apart, int(built.pred_base[-1]))
+            kept.add(apart, int(built.pred_base[-1]), built.keys)
     if not total.n_items:
         raise EmptyInputError("there is no item to score: no item is on both sides")
     sizes = {"true": cells.true_sizes.histogram(), "pred": total.pred_sizes.histogram()}
@@ -127,6 +142,7 @@ def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
         describe(sizes, total.n_items, total.n_exact),
         bounds_from(total.bound_sums, total.weight) if question.bounds else None,
         None if kept is None else kept.finish(cells.n_true),
+        None if kept is None else kept.finished_keys(),
     )
 
 
@@ -172,11 +188,14 @@ class _Kept:
         self._pred = Packed(np.dtype(shards.plan.code), directory)
         self._one_sided: dict[str, list[OneSided]] = {}
         self._n_pred = 0
-        self._ends = [0]
+        self._bounds = [np.zeros(1, np.int64)]
+        self._n_apart = int(shards.plan.heavy.size)
+        sides = SIDES if question.named else ()
+        self.keys = {side: Packed(np.dtype(np.int64), directory) for side in sides}
         self._weighted = shards.weighted
         self._question = question
 
-    def add(self, apart: SetAside, n_pred: int) -> None:
+    def add(self, apart: SetAside, n_pred: int, pred_keys: NDArray[np.int64] | None) -> None:
         """Take the cells of a shard, in which codes of predicted clusters begin at 0."""
         self._cells.append(apart.cells)
         self._pred.append(apart.pred() + self._n_pred)
@@ -184,7 +203,9 @@ class _Kept:
             codes = alone.codes + (self._n_pred if side == "pred" else 0)
             self._one_sided.setdefault(side, []).append(alone._replace(codes=codes))
         self._n_pred += n_pred
-        self._ends.append(self._ends[-1] + apart.cells.size)
+        self._bounds.append(self._bounds[-1][-1] + apart.bounds[1:])
+        if pred_keys is not None:
+            self.keys["pred"].append(pred_keys)
 
     def finish(self, n_true: int) -> Contingency:
         """Return the contingency."""
@@ -201,5 +222,11 @@ class _Kept:
             weighting=self._question.weighting,
             outside=self._question.outside,
             one_sided=one_sided,
-            parts=np.array(self._ends),
+            parts=np.concatenate(self._bounds),
         )
+
+    def finished_keys(self) -> ClusterKeys | None:
+        """Return the keys of the clusters, if they were asked for."""
+        if not self.keys:
+            return None
+        return ClusterKeys(self.keys["true"].finish(), self.keys["pred"].finish(), self._n_apart)

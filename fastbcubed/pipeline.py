@@ -170,7 +170,7 @@ def evaluate(
     limit, threads = memory_limit_of(memory_limit), _threads(threads)
     in_the_way = {
         "slices": bool(wanted), "attributes": attributes is not None, 'keep="items"': keep == "items",
-        'out with keep="cells"': out is not None and keep == "cells", "overlapping=True": overlapping,
+        "overlapping=True": overlapping,
     }  # fmt: skip
     sources = (truth, prediction) if table is None else (table,)
     if choose_engine(engine, sources, limit, in_the_way) == "disk":

@@ -10,9 +10,11 @@ import numpy as np
 from fastbcubed import aggregation
 from fastbcubed.alignment import starts_of_runs
 from fastbcubed.block_keys import Retry
+from fastbcubed.cluster_names import ClusterNames
+from fastbcubed.cluster_tables import ClusterRanges
 from fastbcubed.engines.disk import Layout, RowShards
 from fastbcubed.engines.pool import Pool
-from fastbcubed.engines.spill import Spill
+from fastbcubed.engines.spill import Spill, spill_directory
 from fastbcubed.errors import OptionError
 from fastbcubed.evaluation import Evaluation
 from fastbcubed.inputs import PerSide
@@ -80,6 +82,11 @@ def evaluate_in_shards(
     if cells is None:
         n_items = outcome.summary["true"]["items"]
         cells = NoCells(n_items, found.weighted, weighting, policies.prediction == "outside")
+    ranges = None
+    if outcome.contingency is not None and outcome.keys is not None:
+        ranges = ClusterRanges(
+            outcome.contingency, outcome.keys, limit, spill_directory(spill_dir), pool.threads
+        )
     ev = Evaluation(
         cells,
         found.metrics,
@@ -88,9 +95,11 @@ def evaluate_in_shards(
         policies,
         Scores(found.scores),
         None,
+        found.names,
         not_computed=found.not_computed,
         names=dict(zip(("truth", "prediction"), pair.names, strict=True)),
         engine="disk",
+        ranges=ranges,
     )
     ev.summary, ev.bounds = outcome.summary, outcome.bounds
     return ev
@@ -106,6 +115,7 @@ class _Answer:
     not_computed: dict[str, str]
     coverage: Coverage
     weighted: bool
+    names: ClusterNames | None
 
 
 def _answer(
@@ -188,7 +198,7 @@ def _attempt(
     question = Question(
         streamed, weighting, outside,
         bounds=policies.prediction == "drop" and coverage.n_prediction_only > 0,
-        keep=keep or bool(whole),
+        keep=keep or bool(whole), named=keep,
     )  # fmt: skip
     assert rows.shards is not None
     outcome = count_cells(rows.shards, question, pool)
@@ -197,7 +207,8 @@ def _attempt(
         by_tn = [m for m in whole if m.formula is not None]
         means |= aggregation.item_means([aggregation.item_sums(outcome.contingency, by_tn, pool)])
     scores = aggregation.finished(metrics, means, beta, outcome.contingency, pool)
-    return _Answer(outcome, scores, metrics, dict(not_computed), coverage, weighted)
+    names = None if outcome.keys is None else aligner.names(outcome.keys)
+    return _Answer(outcome, scores, metrics, dict(not_computed), coverage, weighted, names)
 
 
 def _block_rows(limit: int) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import aggregation, covers
+from fastbcubed import covers
 from fastbcubed.contingency import CELL, Contingency, OneSided, Rows
 from fastbcubed.covers import Cover
-from fastbcubed.engines.pool import Pool
+from fastbcubed.drilldown import by_code
+from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.items import TableItems
@@ -36,6 +38,8 @@ KEEP = {
     "cells": ("true_clusters", "pred_clusters", "cells"),
     "items": ("items",),
 }
+#: Cells that are written at once.
+CELLS_AT_ONCE = 1 << 18
 #: Version of the layout of the files.
 LAYOUT = 1
 
@@ -49,22 +53,27 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileFormatError(f"cannot make the directory {path}: {error.strerror}") from error
-    tables: dict[str, Callable[[], pa.Table | None]] = {
+    levels = list(KEEP)[: list(KEEP).index(keep) + 1]
+    wanted = [name for level in levels for name in KEEP[level]]
+    if "items" in wanted:
+        ev.kept_items()  # what was not kept is said before anything is written
+    if "cells" in wanted:
+        ev.contingency.n_cells  # noqa: B018
+    tables: dict[str, Callable[[], Iterable[pa.Table]]] = {
         "slices": lambda: _slices(ev),
         "true_clusters": lambda: _clusters(ev, "true"),
         "pred_clusters": lambda: _clusters(ev, "pred"),
         "cells": lambda: _cells(ev),
         "items": lambda: _items(ev),
     }
-    levels = list(KEEP)[: list(KEEP).index(keep) + 1]
-    wanted = [name for level in levels for name in KEEP[level]]
     for name, make in tables.items():
         file = path / f"{name}.parquet"
-        table = make() if name in wanted else None
-        if table is None:
+        pieces = iter(make() if name in wanted else ())
+        first = next(pieces, None)
+        if first is None:
             file.unlink(missing_ok=True)  # of an earlier evaluation
         else:
-            _write_whole(file, _parquet_writer(table))
+            _write_whole(file, _parquet_writer(first, pieces))
     head = {"layout": LAYOUT, "keep": keep, "metrics": [m.name for m in ev.metrics]}
     if "cells" in wanted:
         head["pair_weight"] = _pair_weight(ev.contingency)
@@ -79,10 +88,16 @@ def as_path(directory: Any) -> Path:
     return Path(directory)
 
 
-def _parquet_writer(table: pa.Table) -> Callable[[str], object]:
+def _parquet_writer(first: pa.Table, others: Iterable[pa.Table]) -> Callable[[str], object]:
+    """Return what writes tables of one schema, one after the other."""
     import pyarrow.parquet as pq
 
-    return lambda to: pq.write_table(table, to, compression="zstd", write_page_checksum=True)
+    def write(to: str) -> None:
+        with pq.ParquetWriter(to, first.schema, compression="zstd", write_page_checksum=True) as writer:
+            for table in chain([first], others):
+                writer.write_table(table)
+
+    return write
 
 
 def _write_whole(file: Path, write: Callable[[str], object]) -> None:
@@ -109,7 +124,7 @@ def written_aside(file: Path) -> Iterator[str]:
         raise FileFormatError(f"cannot write {file}: {error.strerror or error}") from error
 
 
-def _slices(ev: Evaluation) -> pa.Table | None:
+def _slices(ev: Evaluation) -> list[pa.Table]:
     """Return the slices that were asked for in one table: what it is sliced by, the slice, scores."""
     tables = []
     for name, table in ev.sliced.items():
@@ -119,7 +134,7 @@ def _slices(ev: Evaluation) -> pa.Table | None:
         scores = table.drop_columns(table.column_names[:at])
         scores = scores.add_column(0, "by", pa.array([name] * len(rows), pa.string()))
         tables.append(scores.add_column(1, "slice", pa.array(slices, pa.string())))
-    return pa.concat_tables(tables) if tables else None
+    return [pa.concat_tables(tables)] if tables else []
 
 
 def _slice_text(values: tuple[Any, ...]) -> str | None:
@@ -129,16 +144,25 @@ def _slice_text(values: tuple[Any, ...]) -> str | None:
     return None if values[0] is None else str(values[0])
 
 
-def _clusters(ev: Evaluation, side: str) -> pa.Table:
-    """Return the clusters of one side; the row number is the code that the cells use."""
+def _clusters(ev: Evaluation, side: str) -> Iterator[pa.Table]:
+    """Yield the clusters of one side in the order of their codes, so that a row number is a code."""
     table = ev.contingency
-    groups = aggregation.means_by_cluster(table, side, ev.metrics, beta=ev.beta)
-    columns: dict[str, Any] = {"cluster": ev.cluster_labels(side, np.arange(groups["n_items"].size))}
-    columns |= groups
+    ranges: Iterable[tuple[int, dict[str, NDArray[Any]]]]
+    if ev.ranges is None:
+        ranges = [(0, by_code(table, side, ev.metrics, ev.beta))]
+    else:
+        ranges = ev.ranges.by_code(side, ev.metrics, ev.beta)
     only = table.only(side)
-    if only is not None:
-        columns |= {"n_items_only_here": only[0], "weight_only_here": only[1]}
-    return table_of(columns)
+    for first, columns in ranges:
+        there = columns["n_items"] > 0
+        labels = ev.cluster_labels(side, first + np.flatnonzero(there))
+        if not there.all():  # clusters that only items of this side are in have no name
+            labels = labels.take(from_numpy(np.maximum(np.cumsum(there) - 1, 0), ~there))
+        found: dict[str, Any] = {"cluster": labels} | columns
+        if only is not None:
+            here = slice(first, first + there.size)
+            found |= {"n_items_only_here": only[0][here], "weight_only_here": only[1][here]}
+        yield table_of(found)
 
 
 def _pair_weight(table: Contingency) -> float | None:
@@ -149,15 +173,17 @@ def _pair_weight(table: Contingency) -> float | None:
         return float(pair_counts(table, pool).tp)
 
 
-def _cells(ev: Evaluation) -> pa.Table:
+def _cells(ev: Evaluation) -> Iterator[pa.Table]:
     table = ev.contingency
     if isinstance(table, Cover):
-        return covers.as_table(table)
-    names = ("true", "pred", "n", "weight", "fp", "fn")
-    return table_of({name: np.ascontiguousarray(getattr(table, name)) for name in names})
+        yield covers.as_table(table)
+        return
+    columns = {name: getattr(table, name) for name in ("true", "pred", "n", "weight", "fp", "fn")}
+    for start, stop in blocks(table.n_cells, CELLS_AT_ONCE):
+        yield table_of({name: np.ascontiguousarray(each[start:stop]) for name, each in columns.items()})
 
 
-def _items(ev: Evaluation) -> pa.Table:
+def _items(ev: Evaluation) -> list[pa.Table]:
     """Return the rows of the evaluation: ids, labels, weight, cell (null: not scored), attributes."""
     items, rows = ev.kept_items(), ev.contingency.rows
     assert rows is not None
@@ -172,7 +198,7 @@ def _items(ev: Evaluation) -> pa.Table:
         columns |= {f"{side}.{name}": items.attribute(side, name) for name in names}
     if ev.attributes is not None:
         columns |= {f"attributes.{n}": ev.attributes.attribute(n) for n in ev.attributes.names}
-    return table_of(columns)
+    return [table_of(columns)]
 
 
 def load(directory: Any) -> Evaluation:

@@ -27,7 +27,7 @@ from fastbcubed.engines.planning import (
     mixed_keys,
 )
 from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.engines.spill import Behind, Pages, Spill, Spool
+from fastbcubed.engines.spill import Behind, Packed, Pages, Spill, Spool
 from fastbcubed.errors import OptionError
 from fastbcubed.kernels import closing, partition
 
@@ -162,14 +162,21 @@ class RowShards:
             )
             self.rows.put(index, pages, bounds)
 
-    def cells(self, pool: Pool, *, outer: bool) -> CellShards:
-        """Build the cells of all shards and send them to the shards of their pred keys."""
+    def cells(self, pool: Pool, *, outer: bool, keys: Packed | None = None) -> CellShards:
+        """Build the cells of all shards and send them to the shards of their pred keys.
+
+        Where `keys` is given it gets the mixed keys of the true clusters by code.
+        """
         found = CellShards(self.plan, self.layout, self.spill)
+        if keys is not None:
+            keys.append(self.plan.heavy)
         apart = list(range(1 << self.layout.bits, self.n_shards))
         if apart:
             self._cells_apart(found, apart, pool, outer)
         for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits)):
-            plan, parts = self._build(raw, pool)
+            plan, parts = self._build(raw, pool, with_keys=keys is not None)
+            if keys is not None and parts.keys is not None:
+                keys.append(parts.keys)
             base = found.n_true + np.cumsum(parts.n_clusters) - parts.n_clusters
             found.count_items(plan, parts, pool)
             found.put(shard, plan, parts, base, None, pool, outer=outer)
@@ -178,7 +185,7 @@ class RowShards:
         self.rows.clear()
         return found
 
-    def _build(self, raw: np.ndarray, pool: Pool) -> tuple[Plan, stages.Parts]:
+    def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:
         """Build the cells of the rows of a shard."""
         n = raw.size
         plan = replace(self.plan, n_rows=n, bits=min(max(0, (n - 1) // PART_ROWS).bit_length(), MAX_BITS))
@@ -186,8 +193,9 @@ class RowShards:
         rows, bounds = stages.partition_rows(plan, piece, raw.dtype, pool, mixed=True)
         del raw, piece
         return plan, stages.build_parts(
-            plan, rows, bounds, pool, weighted=self.weighted, skip=MAX_BITS, bits=self.layout.bits
-        )
+            plan, rows, bounds, pool, weighted=self.weighted, skip=MAX_BITS, bits=self.layout.bits,
+            with_keys=with_keys,
+        )  # fmt: skip
 
     def _cells_apart(self, found: CellShards, shards: list[int], pool: Pool, outer: bool) -> None:
         """Build the cells of the clusters set apart; they can leave once all of them are added up."""
@@ -269,11 +277,15 @@ class CellShards:
         for sizes in pool.map(count, *tasks, stage="count clusters"):
             self.true_sizes.add(sizes)
 
-    def close(self, pool: Pool, *, outer: bool, outside: bool) -> Iterator[stages.Built]:
+    def close(
+        self, pool: Pool, *, outer: bool, outside: bool, with_keys: bool = False
+    ) -> Iterator[stages.Built]:
         """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each."""
         for _, raw in self.cells.read_ahead(range(self.cells.n_shards)):
             bits = min(max(0, (raw.size - 1) // PART_ROWS).bit_length(), MAX_BITS)
             plan = replace(self.plan, n_rows=raw.size, bits=bits)
             arrived, bounds = stages.partition_cells(plan, raw, pool)
             del raw
-            yield stages.close_parts(plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside)
+            yield stages.close_parts(
+                plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside, with_keys=with_keys
+            )

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fastbcubed.engines import buffers
 from fastbcubed.errors import OptionError, SpillError
 
-__all__ = ["PAGE", "Behind", "Packed", "Pages", "Spill", "Spool"]
+__all__ = ["PAGE", "Behind", "Packed", "Pages", "Spill", "Spool", "spill_directory"]
 
 #: Direct writes begin and end at multiples of this.
 PAGE = 4096
@@ -70,9 +70,7 @@ class Spill:
     """
 
     def __init__(self, directory: Any = None, *, named: bool = False) -> None:
-        if directory is None:
-            directory = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
-        self.directory = Path(directory)
+        self.directory = spill_directory(directory)
         self._files: tuple[int, int] | None = None
         if not named and _is_in_memory(self.directory):
             raise OptionError(
@@ -187,6 +185,13 @@ class Spill:
         return SpillError(
             f"cannot spill to {self.directory}: {error.strerror}. Name a directory with spill_dir="
         )
+
+
+def spill_directory(given: Any) -> Path:
+    """Return the directory to spill to: the one given, else /var/tmp, else that for temporary files."""
+    if given is None:
+        given = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
+    return Path(given)
 
 
 def _gib(size: float) -> str:

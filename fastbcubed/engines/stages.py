@@ -137,6 +137,8 @@ class Built:
         Codes of true clusters.
     has_one_sided : bool
         Whether a side lacks an item.
+    keys : ndarray of int64, shape (n_pred,), or None
+        The mixed key of each predicted cluster by code, if it was asked for.
     """
 
     cells: np.ndarray
@@ -145,6 +147,7 @@ class Built:
     pred_base: NDArray[np.int64]
     n_true: int
     has_one_sided: bool
+    keys: NDArray[np.int64] | None = None
 
 
 class Parts(NamedTuple):
@@ -164,6 +167,8 @@ class Parts(NamedTuple):
         How many of each task's parts go where.
     weighted : bool
         Whether there is a field `x`.
+    keys : ndarray of int64 or None
+        The mixed keys of the true clusters that are not set apart, part by part, if they were asked for.
     """
 
     cells: np.ndarray
@@ -174,6 +179,7 @@ class Parts(NamedTuple):
     bits: int
     histogram: NDArray[np.int64]
     weighted: bool
+    keys: NDArray[np.int64] | None = None
 
 
 def build_parts(
@@ -185,8 +191,10 @@ def build_parts(
     weighted: bool,
     skip: int,
     bits: int,
+    with_keys: bool = False,
 ) -> Parts:
     """Turn the rows of each part into cells where they stand; `skip` and `bits` are those of `Parts`."""
+    keys = buffers.empty(plan.n_rows, np.dtype(np.int64)) if with_keys else None
     own = rows.view(plan.records["weighted cell" if weighted else "cell"])
     tasks = plan.tasks()
     starts, stops = zip(*tasks, strict=True)
@@ -205,10 +213,18 @@ def build_parts(
             cell_kernels.build_cells(
                 rows, own, bounds, first, last, skip, bits, heavy, plan.absent_pred, w.head_slots,
                 w.other_slots, w.counts, w.heads, w.codes, w.sums, w.errors, n_cells, n_clusters, cells_by_part,
+                keys,
             )  # fmt: skip
 
     pool.map(build_task, starts, stops, histogram, stage="build cells")
-    return Parts(own, bounds, n_cells, n_clusters, skip, bits, histogram, weighted)
+    if keys is not None:
+        keys = _fronts(keys, bounds, n_clusters[: 1 << plan.bits])
+    return Parts(own, bounds, n_cells, n_clusters, skip, bits, histogram, weighted, keys)
+
+
+def _fronts(values: np.ndarray, bounds: NDArray[np.int64], sizes: NDArray[np.int64]) -> np.ndarray:
+    """Bring together what stands at the fronts of parts."""
+    return np.concatenate([values[a : a + n] for a, n in zip(bounds, sizes, strict=False)])
 
 
 def send_cells(
@@ -289,12 +305,14 @@ def close_parts(
     *,
     outer: bool,
     outside: bool,
+    with_keys: bool = False,
 ) -> Built:
     """Give the predicted clusters numbers, and give the cells their false positives, where they stand."""
     cells = arrived.view(plan.records["final"])
     pred_in_part = buffers.empty(arrived.size, plan.code)
     n_parts = bounds.size - 1
     n_pred = np.zeros(n_parts, np.int64)
+    keys = buffers.empty(arrived.size, np.dtype(np.int64)) if with_keys else None
     most = int(np.diff(bounds).max())
 
     def close_task(first: int, last: int) -> None:
@@ -305,13 +323,16 @@ def close_parts(
         ) as space:
             closing.close_cells(
                 arrived, cells, pred_in_part, bounds, first, last, outer, outside,
-                plan.absent_pred, *space, n_pred,
+                plan.absent_pred, *space, n_pred, keys,
             )  # fmt: skip
 
     pool.map(close_task, *zip(*blocks(n_parts, PARTS_AT_ONCE), strict=True), stage="close cells")
     one_sided = bool(plan.absent_true.size or plan.absent_pred.size)
     base = np.concatenate([[0], np.cumsum(n_pred)])
-    return Built(cells, pred_in_part, bounds, base, n_true, one_sided)
+    return Built(
+        cells, pred_in_part, bounds, base, n_true, one_sided,
+        None if keys is None else _fronts(keys, bounds, n_pred),
+    )  # fmt: skip
 
 
 def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[np.float64]:

@@ -185,6 +185,7 @@ def build_cells(
     n_cells,
     n_clusters,
     histogram,
+    keys,
 ):
     """Turn the rows of several parts into cells, and number the true clusters of each part.
 
@@ -203,6 +204,8 @@ def build_cells(
     n_cells, n_clusters : int64 (n_parts,) outputs
     histogram : int64 (2**bits,) output
         Cells by where these bits of their pred key send them.
+    keys : int64 (n_rows,) output, or None
+        The key of each cluster that is not set apart, by its number, from where its part begins.
     """  # fmt: skip
     lacking = absent_pred.size > 0
     absent = absent_pred[0] if lacking else 0
@@ -219,6 +222,8 @@ def build_cells(
                     codes[c] = np.searchsorted(heavy, rows[first + c].true)
                 else:
                     codes[c] = clusters
+                    if keys is not None:
+                        keys[first + clusters] = rows[first + c].true
                 clusters += 1
             pred = rows[first + c].pred
             if sums is not None:

@@ -141,12 +141,14 @@ def close_cells(
     slots,
     clusters,
     n_clusters,
+    keys,
 ):
     """Give the predicted clusters of several parts numbers, and their cells the false positives.
 
     `arrived` and `cells` are the same memory: the first reads the pred key where the second has fp.
     Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
     lacks do not count, unless `outside`. `clusters` is workspace: records (key, mass, rest, only).
+    Where `keys` is given it gets the key of each cluster by its code, from where its part begins.
     """  # fmt: skip
     for part in range(part_from, part_to):
         first = bounds[part]
@@ -181,6 +183,8 @@ def close_cells(
                 found += 1
                 table[s] = (tag << room) | k
                 clusters[k].key = pred
+                if keys is not None:
+                    keys[first + k] = pred
                 clusters[k].mass = 0.0 if stranger else own
                 clusters[k].rest = 0.0
                 clusters[k].only = own if stranger else 0.0

@@ -6,7 +6,16 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["bits_of", "count_parts", "mix", "part_of", "scatter_items", "scatter_pairs", "target_of"]
+__all__ = [
+    "bits_of",
+    "count_parts",
+    "mix",
+    "part_of",
+    "scatter_items",
+    "scatter_pairs",
+    "target_of",
+    "unmix_all",
+]
 
 
 @kernel
@@ -16,6 +25,26 @@ def mix(key):
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.int64(h ^ (h >> np.uint64(31)))
+
+
+@kernel
+def unmix(h):
+    """Return the key that `mix` has scrambled: each of its steps undone, the last one first."""
+    key = np.uint64(h)
+    key = key ^ (key >> np.uint64(31)) ^ (key >> np.uint64(62))
+    key *= np.uint64(0x319642B2D24D8EC3)  # times the last factor of `mix`: 1, modulo 2**64
+    key = key ^ (key >> np.uint64(27)) ^ (key >> np.uint64(54))
+    key *= np.uint64(0x96DE1B173F119089)  # times the first one: 1
+    return np.int64(key ^ (key >> np.uint64(30)) ^ (key >> np.uint64(60)))
+
+
+@kernel
+def unmix_all(mixed):
+    """Return the keys that were scrambled. Shape (n,)."""
+    keys = np.empty(mixed.size, np.int64)
+    for i in range(mixed.size):
+        keys[i] = unmix(mixed[i])
+    return keys
 
 
 @kernel
