@@ -161,13 +161,14 @@ def _more(ev: Any, options: argparse.Namespace) -> str:
     """Return which flags would show more."""
     from fastbcubed.display import label
 
-    known = [name for side in ev.kept_items().attribute_sides().values() for name in side]
-    left = [label(n) for n in dict.fromkeys([*known, "true_size", "pred_size"]) if n not in ev.sliced]
-    hints = [f"--worst {max(20, 4 * options.worst)}"]
-    if left:
-        hints.append(f"--slice NAME ({', '.join(left[:4])}{', …' if left[4:] else ''})")
-    if options.out is None:
-        hints.append("--out DIR --keep items")
+    hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []
+    if ev.has_items:
+        known = [name for side in ev.kept_items().attribute_sides().values() for name in side]
+        left = [label(n) for n in dict.fromkeys([*known, "true_size", "pred_size"]) if n not in ev.sliced]
+        if left:
+            hints.append(f"--slice NAME ({', '.join(left[:4])}{', …' if left[4:] else ''})")
+    if options.out is None or not ev.has_clusters:
+        hints.append(f"--out DIR --keep {'items' if ev.has_items else 'cells'}")
     return f"More: {'; '.join(hints)}; see --help"
 
 

@@ -19,10 +19,10 @@ from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import seeded_keys
 from fastbcubed.sources.selection import combined
 
-__all__ = ["ClusterNames"]
+__all__ = ["NamesByKey"]
 
 
-class ClusterNames:
+class NamesByKey:
     """The labels of clusters by code.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.aggregation import combined, with_needs
+from fastbcubed.aggregation import cell_scores, combined, with_needs
 from fastbcubed.confusion import TrueNegatives
 from fastbcubed.contingency import Contingency
 from fastbcubed.drilldown import by_code, with_items
@@ -117,10 +117,7 @@ class ClusterRanges:
             codes = table.pred[start:stop]
             end = self._keys.pred.size if k + 1 == len(runs) else int(codes.max()) + 1
             tn = None if negatives is None else negatives(start, stop)
-            yield (
-                first,
-                self._columns(asked.metrics, asked.beta, table.cells[start:stop], codes, first, end, tn),
-            )
+            yield first, asked.columns(self._excerpt(table.cells[start:stop], codes, first, end, tn))
             first = end
 
     def _true(
@@ -129,15 +126,13 @@ class ClusterRanges:
         table, n_apart, n_true = self._table, self._keys.n_apart, self._keys.true.size
         n_ranges = min(-(-table.n_cells // n_cells), MAX_RANGES)
         width = max(1, -(-(n_true - n_apart) // n_ranges))
-        kind = (
-            table.cells.dtype if negatives is None else np.dtype([("cell", table.cells.dtype), ("tn", "f8")])
-        )
+        kind = np.dtype([("cell", table.cells.dtype)] + [("tn", "f8")] * (negatives is not None))
         with Spill(self._directory, named=True) as spill, Pool(self._threads) as pool:
             spill.require_free(max(0, table.n_cells * kind.itemsize - self._limit // 4))
             spool = Spool(kind, n_ranges, spill, self._limit // 4)
 
-            def send(start: int, stop: int) -> Columns | None:
-                """Send cells to their ranges; return what those of clusters set apart come to."""
+            def send(start: int, stop: int) -> tuple[Contingency, Columns] | None:
+                """Send cells to their ranges; return those of clusters set apart, and their scores."""
                 cells = table.cells[start:stop]
                 tn = None if negatives is None else negatives(start, stop)
                 home = (np.maximum(cells["true"] - n_apart, -1) // width).astype(np.int16)
@@ -146,46 +141,46 @@ class ClusterRanges:
                 bounds = np.append(0, np.cumsum(np.bincount(home[rest], minlength=n_ranges)))
                 with pool.workspace("pages", Pages) as pages:
                     out = pages.empty(rest.size, kind)
-                    if tn is None:
-                        out[:] = cells[rest]
-                    else:
-                        out["cell"], out["tn"] = cells[rest], tn[rest]
+                    out["cell"] = cells[rest]
+                    if tn is not None:
+                        out["tn"] = tn[rest]
                     spool.put(start, pages, bounds)
                 if not apart.size:
                     return None
-                of_apart = None if tn is None else tn[apart]
-                codes = cells["true"][apart]
-                return self._columns(asked.of_items, asked.beta, cells[apart], codes, 0, n_apart, of_apart)
+                cells, tn = cells[apart], None if tn is None else tn[apart]
+                found = self._excerpt(cells, cells["true"], 0, n_apart, tn)
+                return found, {m.name: cell_scores(found, m) for m in asked.of_items}
 
+            sums = _Sums(asked, n_apart)
             tasks = blocks(table.n_cells, BATCH)
-            found = _added_up(asked, n_apart, pool.stream(send, tasks, stage="sort cells by true cluster"))
+            for found in pool.stream(send, tasks, stage="sort cells by true cluster"):
+                if found is not None:
+                    sums.add(*found)
             if n_apart:
-                yield 0, found
+                yield 0, sums.columns()
             first = n_apart
             for shard, records in spool.read_ahead(range(n_ranges)):
                 start, end = (min(n_apart + each * width, n_true) for each in (shard, shard + 1))
                 if first < start:  # clusters without cells
                     yield first, _blank(asked.metrics, start - first)
-                cells, tn = (records, None) if negatives is None else (records["cell"], records["tn"])
-                first = end
-                yield start, self._columns(asked.metrics, asked.beta, cells, cells["true"], start, end, tn)
+                first, cells = end, records["cell"]
+                tn = None if negatives is None else records["tn"]
+                yield start, asked.columns(self._excerpt(cells, cells["true"], start, end, tn))
             if first < n_true:
                 yield first, _blank(asked.metrics, n_true - first)
 
-    def _columns(
+    def _excerpt(
         self,
-        metrics: list[Metric],
-        beta: float,
         cells: np.ndarray,
         codes: NDArray[np.integer],
         first: int,
         end: int,
         tn: NDArray[np.float64] | None,
-    ) -> Columns:
-        """Return the columns of a range of clusters from all of their cells."""
+    ) -> Contingency:
+        """Return these cells as if the clusters of one side, from a code on, were the predicted ones."""
         whole = self._table
         own = codes - first
-        excerpt = Contingency(
+        found = Contingency(
             cells,
             lambda: own,
             (end - first, end - first),
@@ -193,8 +188,8 @@ class ClusterRanges:
             weighting=whole.weighting,
             outside=whole.outside,
         )
-        excerpt.tn = tn
-        return by_code(excerpt, "pred", metrics, beta)
+        found.tn = tn
+        return found
 
 
 class _Asked:
@@ -204,6 +199,10 @@ class _Asked:
         self.metrics = metrics
         self.beta = beta
         self.of_items = [m for m in with_needs(metrics, beta) if m.formula is not None]
+
+    def columns(self, table: Contingency) -> Columns:
+        """Return the columns of the predicted clusters of a table, which has all of their cells."""
+        return by_code(table, "pred", self.metrics, self.beta)
 
 
 def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
@@ -232,18 +231,31 @@ def _blank(metrics: list[Metric], n: int) -> Columns:
     return {name: columns[name] for name in ("n_items", "weight", "n_parts", "exact")} | scores
 
 
-def _added_up(asked: _Asked, n: int, pieces: Iterable[Columns | None]) -> Columns:
-    """Add up the columns that clusters have from some of their cells each."""
-    found = _blank(asked.metrics, n)
-    sums = {m.name: np.zeros(n) for m in asked.of_items}
-    for piece in pieces:
-        if piece is None:
-            continue
-        for name in ("n_items", "weight", "n_parts"):
-            found[name] += piece[name]
-        found["exact"] &= piece["exact"]
-        for name, total in sums.items():
-            total += np.where(piece["weight"] > 0, piece[name] * piece["weight"], 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = {name: total / found["weight"] for name, total in sums.items()}
-        return found | {m.name: combined(m, means, asked.beta) for m in asked.metrics}
+class _Sums:
+    """The columns of clusters that have some of their cells here and some there, added up."""
+
+    def __init__(self, asked: _Asked, n: int) -> None:
+        self._asked = asked
+        self._found = _blank(asked.metrics, n)
+        self._weight = np.zeros((2, n))
+        self._sums = {m.name: np.zeros((2, n)) for m in asked.of_items}
+
+    def add(self, table: Contingency, scores: dict[str, NDArray[np.float64]]) -> None:
+        """Add cells, whose codes are those of `table.pred`, and the scores that their items have."""
+        from fastbcubed.kernels.sums import add_by_code, count_by_code
+
+        codes, found = table.pred, self._found
+        count_by_code(codes, table.n, found["n_items"])
+        found["n_parts"] += np.bincount(codes, minlength=found["n_parts"].size)
+        found["exact"][codes[(table.fp != 0) | (table.fn != 0)]] = False
+        add_by_code(codes, table.weight, np.ones(codes.size), None, *self._weight)
+        for name, values in scores.items():
+            add_by_code(codes, table.weight, values, None, *self._sums[name])
+
+    def columns(self) -> Columns:
+        """Return the columns."""
+        weight = self._weight.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = {name: sums.sum(axis=0) / weight for name, sums in self._sums.items()}
+            scores = {m.name: combined(m, means, self._asked.beta) for m in self._asked.metrics}
+        return self._found | {"weight": weight} | scores

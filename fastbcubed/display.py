@@ -50,7 +50,8 @@ def as_text(evaluation: Evaluation) -> str:
     parts = [overview(evaluation)]
     if warned := [_paragraph(w["message"], "Warning: ") for w in evaluation.warnings]:
         parts.append("\n".join(warned))
-    parts.append(_next_steps(evaluation))
+    if steps := _next_steps(evaluation):
+        parts.append(steps)
     return "\n\n".join(parts)
 
 
@@ -75,7 +76,8 @@ def as_html(evaluation: Evaluation) -> str:
     notes = [definition(evaluation), *_not_computed(evaluation)]
     parts.append(f"<p>{'<br>'.join(map(_escaped, notes))}</p>")
     parts += [f"<p><b>Warning:</b> {_escaped(w['message'])}</p>" for w in evaluation.warnings]
-    parts.append(f"<pre>{html.escape(_next_steps(evaluation))}</pre>")
+    if steps := _next_steps(evaluation):
+        parts.append(f"<pre>{html.escape(steps)}</pre>")
     return f"<div>{''.join(parts)}</div>"
 
 
@@ -253,10 +255,12 @@ def _not_computed(evaluation: Evaluation) -> list[str]:
 
 def _next_steps(evaluation: Evaluation) -> str:
     """Return two or three calls that show where the score is lost."""
+    if not evaluation.has_clusters:
+        return ""
     steps = [('  .clusters("pred", limit=5)', 'the worst predicted clusters; or "true"')]
     try:
         items = evaluation.kept_items()
-    except ValueError:  # what was saved has no items
+    except ValueError:  # there are clusters alone
         return aligned(Grid(["Next:", ""], [steps[0]]), figures_left=True)
     attributes = [name for names in items.attribute_sides().values() for name in names]
     if evaluation.attributes is not None:

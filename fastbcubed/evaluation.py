@@ -18,7 +18,7 @@ from fastbcubed.contingency import SIDES, Contingency, Rows
 from fastbcubed.covers import Cover
 from fastbcubed.drilldown import cluster_columns, item_columns, one_item
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError, first_few
-from fastbcubed.items import AttributeTable, Items, RowNumbers
+from fastbcubed.items import AttributeTable, Items, RowNumbers, without_noise
 from fastbcubed.listing import listed
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
@@ -437,4 +437,5 @@ class Evaluation:
         """Return the labels of clusters by code, null for one that a policy has made."""
         if self._labels is not None:
             return self._labels(side, codes)
-        return self.kept_items().labels(side, self._first_rows[side][codes])
+        labels = self.kept_items().labels(side, self._first_rows[side][codes])
+        return without_noise(labels, self.policies.noise)

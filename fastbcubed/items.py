@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -13,13 +14,20 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment import Alignment
 from fastbcubed.engines.pool import Pool
-from fastbcubed.errors import AlignmentError, ColumnError, DuplicateItemError, SliceError, first_few
+from fastbcubed.errors import (
+    AlignmentError,
+    ColumnError,
+    DuplicateItemError,
+    IdTypeError,
+    SliceError,
+    first_few,
+)
 from fastbcubed.sources import Rows, as_column, as_rows, key_pair
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.tables import read_columns
 
-__all__ = ["AlignedItems", "AttributeTable", "Items", "TableItems"]
+__all__ = ["AlignedItems", "AttributeTable", "Items", "TableItems", "without_noise"]
 
 RowNumbers = NDArray[np.int64]
 
@@ -53,6 +61,15 @@ class Items(Protocol):
 
     def attribute(self, side: str, name: str) -> pa.ChunkedArray:
         """Return an attribute of all rows, null where the side lacks the item."""
+
+
+def without_noise(labels: pa.Array, noise: Any) -> pa.Array:
+    """Return the labels of clusters with null in place of the noise label, whose items are alone by policy."""
+    null = np.zeros(len(labels), np.bool_)
+    if noise is not None:
+        with suppress(IdTypeError):  # then it is a label of the other side alone
+            null[as_column(labels, "cluster").find(noise)] = True
+    return labels.take(from_numpy(np.arange(len(labels)), null)) if null.any() else labels
 
 
 class AlignedItems:

@@ -109,9 +109,9 @@ def evaluate(
         How much of the result to write to `out`; with the disk engine, how much to hold.
     engine : {"memory", "disk"}, optional
         Where the work is done. The disk engine reads files block by block and spills what does not fit, so
-        that the rows need not be in memory; it gives scores and cells, but no slices and no listings. When
-        absent, the disk engine is used for Parquet and Arrow IPC files that would not fit, if it can serve
-        what is asked for.
+        that the rows need not be in memory; it gives scores, cells and clusters, but no slices and no items.
+        Clusters whose labels are not integers are named by reading the input again. When absent, the disk
+        engine is used for Parquet and Arrow IPC files that would not fit, if it can serve what is asked for.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a text such as "2GiB"; half of the memory that the process
         can still get when absent.

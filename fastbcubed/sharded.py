@@ -10,7 +10,7 @@ import numpy as np
 from fastbcubed import aggregation
 from fastbcubed.alignment import starts_of_runs
 from fastbcubed.block_keys import Retry
-from fastbcubed.cluster_names import ClusterNames
+from fastbcubed.cluster_names import NamesByKey
 from fastbcubed.cluster_tables import ClusterRanges
 from fastbcubed.engines.disk import Layout, RowShards
 from fastbcubed.engines.pool import Pool
@@ -115,7 +115,7 @@ class _Answer:
     not_computed: dict[str, str]
     coverage: Coverage
     weighted: bool
-    names: ClusterNames | None
+    names: NamesByKey | None
 
 
 def _answer(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment import Facts, is_used, match_rows, require_common
 from fastbcubed.block_keys import Items, Labels, Retry
-from fastbcubed.cluster_names import ClusterNames
+from fastbcubed.cluster_names import NamesByKey
 from fastbcubed.clustering import Clustering
 from fastbcubed.combination import Combination, Unmatched, combine
 from fastbcubed.engines.planning import MAX_BITS
@@ -123,12 +123,12 @@ class Aligner:
         """The key of items that a side lacks."""
         return int((np.array([self.choice.start], np.int64) - 1)[0])
 
-    def names(self, keys: ClusterKeys) -> ClusterNames:
+    def names(self, keys: ClusterKeys) -> NamesByKey:
         """Return the labels of clusters with these keys, when all rows have been aligned."""
         made = (self.choice.start - 1, self.pair.n_rows + 1) if self._special else None
         first = [side.labels for side in self._firsts]
         seeds = [labels.seed for labels in self._labels]
-        return ClusterNames(self.pair, first, seeds, made, keys, self._pool.threads)
+        return NamesByKey(self.pair, first, seeds, made, keys, self._pool.threads)
 
     def sample_of_true_keys(self) -> list[NDArray[np.int64]]:
         """Return keys of true labels from a few stretches, spread over all, where rows come as they are."""

@@ -127,7 +127,7 @@ def print_evaluation(evaluation: Evaluation, terminal: Terminal, *, worst: int) 
         print_slices(evaluation, terminal, name, worst=worst)
     if evaluation.sliced and (note := loss_note(evaluation)):
         terminal.line(note)
-    if worst and evaluation.has_items:
+    if worst and evaluation.has_clusters:
         for side in ("pred", "true"):
             print_worst(evaluation, terminal, side, worst=worst)
 
