@@ -113,6 +113,9 @@ class _Labels:
             The threads.
         """
         place = np.full(wanted.size, -1)
+        low = (8 << wanted.size.bit_length()) - 1  # these bits tell most other keys from those wanted
+        likely = np.zeros(low + 1, bool)
+        likely[wanted & low] = True
         pieces = [self._none]
         n_found = 0
         lock = threading.Lock()
@@ -124,14 +127,14 @@ class _Labels:
                 for block in blocks:
                     labels = block.sides[self._at].labels
                     keys, _ = seeded_keys(labels, self._seed, alone)
-                    at = np.minimum(np.searchsorted(wanted, keys), wanted.size - 1)
-                    there = (wanted[at] == keys) & (place[at] < 0)
-                    nulls = labels.null_rows
-                    if nulls is not None:
-                        there &= ~nulls  # their keys are arbitrary
-                    rows = np.flatnonzero(there)
+                    nulls = labels.null_rows  # their keys are arbitrary
+                    there = likely[keys & low]
+                    rows = np.flatnonzero(there if nulls is None else there & ~nulls)
+                    at = np.minimum(np.searchsorted(wanted, keys[rows]), wanted.size - 1)
+                    new = (wanted[at] == keys[rows]) & (place[at] < 0)
+                    rows, at = rows[new], at[new]
                     with lock:
-                        codes, first = np.unique(at[rows], return_index=True)
+                        codes, first = np.unique(at, return_index=True)
                         fresh = place[codes] < 0
                         place[codes[fresh]] = n_found + np.arange(np.count_nonzero(fresh))
                         pieces.append(labels.take(rows[first[fresh]]))

@@ -29,7 +29,7 @@ CELL_BYTES, SCORE_BYTES = 128, 24
 #: Cells that are sent to their ranges at once.
 BATCH = 1 << 16
 MAX_RANGES = 1 << 12
-#: What a cluster takes at most while its label is looked for.
+#: What a cluster takes, about, while its label is looked for and its columns wait.
 NAMED_BYTES = 256
 
 
@@ -85,7 +85,7 @@ class ClusterRanges:
         """
         require_limit(limit)
         found: pa.Table | None = None
-        most = max(limit, self._limit // 4 // NAMED_BYTES)
+        most = max(limit, self._named_at_once)
         for first, columns in self.by_code(side, metrics, beta):
             require_known(order_by, columns)
             more = table_of(with_items(first, columns))
@@ -96,6 +96,23 @@ class ClusterRanges:
                 found = found.drop_columns([named_by[1]])
         assert found is not None
         return found
+
+    @property
+    def _named_at_once(self) -> int:
+        """Clusters whose labels are looked for at once."""
+        return self._limit // 2 // NAMED_BYTES
+
+    def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
+        """Yield what `by_code` does, but as many clusters at once as labels are looked for at once."""
+        first, held = 0, list[Columns]()
+        for _, columns in self.by_code(side, metrics, beta):
+            held.append(columns)
+            n = sum(each["n_items"].size for each in held)
+            if n >= self._named_at_once:
+                yield first, _joined(held)
+                first, held = first + n, []
+        if held:
+            yield first, _joined(held)
 
     def by_code(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
         """Yield the first code of each range, and n_items, weight, n_parts, exact and scores of its clusters."""
@@ -221,6 +238,11 @@ def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
         last = end
     if last > start:
         yield start, last
+
+
+def _joined(ranges: list[Columns]) -> Columns:
+    """Put consecutive ranges together."""
+    return {name: np.concatenate([columns[name] for columns in ranges]) for name in ranges[0]}
 
 
 def _blank(metrics: list[Metric], n: int) -> Columns:

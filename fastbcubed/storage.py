@@ -151,7 +151,7 @@ def _clusters(ev: Evaluation, side: str) -> Iterator[pa.Table]:
     if ev.ranges is None:
         ranges = [(0, by_code(table, side, ev.metrics, ev.beta))]
     else:
-        ranges = ev.ranges.by_code(side, ev.metrics, ev.beta)
+        ranges = ev.ranges.to_be_named(side, ev.metrics, ev.beta)
     only = table.only(side)
     for first, columns in ranges:
         there = columns["n_items"] > 0

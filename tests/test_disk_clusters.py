@@ -27,7 +27,7 @@ def ranges(request, monkeypatch):
     """Cut the clusters into many ranges, and let ties be decided early; or neither."""
     if request.param == "small ranges":
         monkeypatch.setattr(cluster_tables, "CELL_BYTES", LIMIT // 4 // 5)
-        monkeypatch.setattr(cluster_tables, "NAMED_BYTES", LIMIT // 4 // 6)
+        monkeypatch.setattr(cluster_tables, "NAMED_BYTES", LIMIT // 2 // 6)
         monkeypatch.setattr(cluster_tables, "BATCH", 7)
 
 
