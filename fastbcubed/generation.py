@@ -16,8 +16,8 @@ import pyarrow as pa
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import DiskSpaceError, OptionError
 from fastbcubed.progress import reporting
-from fastbcubed.storage import written_aside
 from fastbcubed.synthetic import IDS, NAME, Synthetic, check_among, check_number, schema_of
+from fastbcubed.whole_files import written_aside
 
 if TYPE_CHECKING:
     from fastbcubed.progress import Report

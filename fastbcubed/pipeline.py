@@ -168,10 +168,7 @@ def evaluate(
     resolve(chosen, **known)  # a wrong name is said before the work
     wanted = _slices(slices)
     limit, threads = memory_limit_of(memory_limit), _threads(threads)
-    in_the_way = {
-        "slices": bool(wanted), "attributes": attributes is not None, 'keep="items"': keep == "items",
-        'out with keep="cells"': out is not None and keep == "cells", "overlapping=True": overlapping,
-    }  # fmt: skip
+    in_the_way = {"overlapping=True": overlapping}
     sources = (truth, prediction) if table is None else (table,)
     if choose_engine(engine, sources, limit, in_the_way) == "disk":
         from fastbcubed.sharded import evaluate_in_shards
@@ -179,8 +176,8 @@ def evaluate(
         with reporting(progress) as report, Pool(threads, report) as pool:
             ev = evaluate_in_shards(
                 truth, prediction, policies, chosen, item=item, cluster=cluster, weight=weight, table=table,
-                weighting=weighting, beta=beta, keep=keep == "cells", limit=limit, spill_dir=spill_dir,
-                pool=pool,
+                weighting=weighting, beta=beta, attributes=attributes, slices=wanted, keep=keep, out=out,
+                limit=limit, spill_dir=spill_dir, pool=pool,
             )  # fmt: skip
         return _finished(ev, (), out, keep)
     with reporting(progress) as report, Pool(threads, report) as pool:

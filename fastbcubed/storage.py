@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -21,14 +19,16 @@ from fastbcubed.covers import Cover
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
+from fastbcubed.item_files import StoredItems
 from fastbcubed.items import TableItems
 from fastbcubed.metrics.extended import cice
 from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.metrics.registry import METRICS, Metric
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.sources.arrays import from_numpy, table_of
+from fastbcubed.whole_files import make_directory, written_aside
 
-__all__ = ["KEEP", "as_path", "load", "save", "written_aside"]
+__all__ = ["KEEP", "as_path", "load", "save"]
 
 #: What each level of `keep` writes, on top of the level before.
 KEEP = {
@@ -44,11 +44,7 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     """Write an evaluation; see `Evaluation.save`."""
     if keep not in KEEP:
         raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
-    path = as_path(directory)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(f"cannot make the directory {path}: {error.strerror}") from error
+    path = make_directory(as_path(directory))
     tables: dict[str, Callable[[], pa.Table | None]] = {
         "slices": lambda: _slices(ev),
         "true_clusters": lambda: _clusters(ev, "true"),
@@ -60,6 +56,9 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     wanted = [name for level in levels for name in KEEP[level]]
     for name, make in tables.items():
         file = path / f"{name}.parquet"
+        if name == "items" and name in wanted and isinstance(ev.kept_items(), StoredItems):
+            _copy_items(ev, file)
+            continue
         table = make() if name in wanted else None
         if table is None:
             file.unlink(missing_ok=True)  # of an earlier evaluation
@@ -89,24 +88,6 @@ def _write_whole(file: Path, write: Callable[[str], object]) -> None:
     """Write a file that is there as a whole or not at all."""
     with written_aside(file) as aside:
         write(aside)
-
-
-@contextmanager
-def written_aside(file: Path) -> Iterator[str]:
-    """Give the name of a file to write, which becomes `file` at the end, or is removed after an error."""
-    try:
-        handle, aside = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-        os.close(handle)
-        try:
-            yield aside
-            os.chmod(aside, 0o644)
-            os.replace(aside, file)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(aside)
-            raise
-    except OSError as error:
-        raise FileFormatError(f"cannot write {file}: {error.strerror or error}") from error
 
 
 def _slices(ev: Evaluation) -> pa.Table | None:
@@ -155,6 +136,14 @@ def _cells(ev: Evaluation) -> pa.Table:
         return covers.as_table(table)
     names = ("true", "pred", "n", "weight", "fp", "fn")
     return table_of({name: np.ascontiguousarray(getattr(table, name)) for name in names})
+
+
+def _copy_items(ev: Evaluation, file: Path) -> None:
+    """Copy the file of the items, unless it is this one."""
+    items = ev.kept_items()
+    assert isinstance(items, StoredItems)
+    if not items.file.is_at(file):
+        _write_whole(file, items.file.copy_to)
 
 
 def _items(ev: Evaluation) -> pa.Table:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.engines import stages
+from fastbcubed.engines import buffers, stages
 from fastbcubed.engines.planning import (
     MAX_BITS,
     NARROW_RECORDS,
@@ -148,22 +148,36 @@ class RowShards:
         pred_keys: NDArray[np.int64],
         weight: NDArray[np.float64] | None,
         pool: Pool,
-    ) -> None:
-        """Take a block of rows; blocks count in the order of their indexes, whatever order they come in."""
+        *,
+        placed: bool = False,
+    ) -> NDArray[np.int32] | None:
+        """Take a block of rows; blocks count in the order of their indexes, whatever order they come in.
+
+        Where `placed`, returns the place of each row among those of the block, ordered by shard.
+        """
         n, bits = true_keys.size, self.layout.bits
         counts = np.zeros((1, self.n_shards), np.int64)
         others = pred_keys if self.plan.heavy.size else None
         partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._apart, counts[0])
         bounds, next_row = stages.offsets(counts)
+        places = np.empty(n if placed else 0, np.int32)
+        if placed:
+            partition.place_rows(
+                true_keys, pred_keys, MAX_BITS, bits, *self._apart, next_row[0].copy(), places
+            )
         with pool.workspace("pages", Pages) as pages:
             rows = pages.empty(n, self.rows.dtype)
             partition.scatter_pairs(
                 true_keys, pred_keys, weight, 0, n, False, MAX_BITS, bits, *self._apart, next_row[0], rows
             )
             self.rows.put(index, pages, bounds)
+        return places if placed else None
 
-    def cells(self, pool: Pool, *, outer: bool) -> CellShards:
-        """Build the cells of all shards and send them to the shards of their pred keys."""
+    def cells(self, pool: Pool, *, outer: bool, again: bool = False) -> CellShards:
+        """Build the cells of all shards and send them to the shards of their pred keys.
+
+        The rows are forgotten, unless they are needed `again`.
+        """
         found = CellShards(self.plan, self.layout, self.spill)
         apart = list(range(1 << self.layout.bits, self.n_shards))
         if apart:
@@ -175,7 +189,8 @@ class RowShards:
             found.put(shard, plan, parts, base, None, pool, outer=outer)
             found.n_true += int(parts.n_clusters[: 1 << plan.bits].sum())
         found.settle()
-        self.rows.clear()
+        if not again:
+            self.rows.clear()
         return found
 
     def _build(self, raw: np.ndarray, pool: Pool) -> tuple[Plan, stages.Parts]:
@@ -214,6 +229,7 @@ class RowShards:
         found.n_true = self.plan.heavy.size
         if self.plan.absent_true.size:
             counts[np.searchsorted(self.plan.heavy, self.plan.absent_true[0])] = 0
+        found.heavy_sizes = counts
         found.true_sizes.add(counts)
         total = stages.add_up(sums) if sums else None
         for (shard, plan, parts), (_, again) in zip(waiting, cells.read_ahead(shards), strict=True):
@@ -228,6 +244,7 @@ class CellShards:
         self.plan = plan
         self.n_true = 0
         self.true_sizes = Sizes()
+        self.heavy_sizes = np.zeros(0, np.int64)
         self.cells = Spool(plan.records["arrived"], 1 << layout.bits, spill, layout.cells_kept)
         self._leaving = Behind(self.cells.put)
 
@@ -269,11 +286,18 @@ class CellShards:
         for sizes in pool.map(count, *tasks, stage="count clusters"):
             self.true_sizes.add(sizes)
 
-    def close(self, pool: Pool, *, outer: bool, outside: bool) -> Iterator[stages.Built]:
-        """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each."""
-        for _, raw in self.cells.read_ahead(range(self.cells.n_shards)):
+    def close(
+        self, pool: Pool, *, outer: bool, outside: bool, placed: bool = False
+    ) -> Iterator[tuple[int, stages.Built, NDArray[np.int64] | None]]:
+        """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each.
+
+        Yields the shard, its cells and, where `placed`, the place among them of each cell that arrived.
+        """
+        for shard, raw in self.cells.read_ahead(range(self.cells.n_shards)):
             bits = min(max(0, (raw.size - 1) // PART_ROWS).bit_length(), MAX_BITS)
             plan = replace(self.plan, n_rows=raw.size, bits=bits)
-            arrived, bounds = stages.partition_cells(plan, raw, pool)
+            places = buffers.empty(raw.size, np.int64) if placed else None
+            arrived, bounds = stages.partition_cells(plan, raw, pool, places)
             del raw
-            yield stages.close_parts(plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside)
+            built = stages.close_parts(plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside)
+            yield shard, built, places

@@ -249,6 +249,15 @@ class Spool:
         with self._lock:
             self._batches[index] = (bounds.copy(), place)
 
+    @property
+    def indexes(self) -> list[Any]:
+        """The indexes of the batches, in order."""
+        return sorted(self._batches)
+
+    def segments(self, shard: int) -> NDArray[np.int64]:
+        """Return how many records of this shard each batch has, in their order. Shape (n_batches,)."""
+        return np.array([self._batches[i][0][shard + 1] - self._batches[i][0][shard] for i in self.indexes])
+
     def sizes(self) -> NDArray[np.int64]:
         """Return how many records each shard has. Shape (n_shards,)."""
         total = np.zeros(self.n_shards, np.int64)
@@ -260,16 +269,25 @@ class Spool:
         """Bring the records of a shard together, in the order of the batches."""
         into = buffers.empty(int(self.sizes()[shard]), self.dtype)
         at = 0
-        for index in sorted(self._batches):
-            bounds, place = self._batches[index]
-            first, last = int(bounds[shard]), int(bounds[shard + 1])
-            out = into[at : at + last - first]
-            at += out.size
-            if isinstance(place, np.ndarray):
-                np.copyto(out, place[first:last])
-            elif out.size:
-                self._spill.read(place + first * self.dtype.itemsize, out.view(np.uint8).data)
+        for index in self.indexes:
+            first, last = self._batches[index][0][shard : shard + 2].tolist()
+            self._copy(index, first, into[at : at + last - first])
+            at += last - first
         return into
+
+    def read_batch(self, index: Any) -> np.ndarray:
+        """Return a batch as it was put: the records of its shards, one after the other."""
+        into = buffers.empty(int(self._batches[index][0][-1]), self.dtype)
+        self._copy(index, 0, into)
+        return into
+
+    def _copy(self, index: Any, first: int, out: np.ndarray) -> None:
+        """Copy records of a batch, from the first one given on."""
+        place = self._batches[index][1]
+        if isinstance(place, np.ndarray):
+            np.copyto(out, place[first : first + out.size])
+        elif out.size:
+            self._spill.read(place + first * self.dtype.itemsize, out.view(np.uint8).data)
 
     def read_ahead(self, shards: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the shards that have records, with them; the next one is read meanwhile."""
