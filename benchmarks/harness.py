@@ -43,7 +43,11 @@ class Protocol:
 
 @dataclass
 class Measurement:
-    """What came out for one form on one data set, all rounds together."""
+    """What came out for one form on one data set, all rounds together.
+
+    Each round is a process: one of the `first_seconds`, and three of the `warm_seconds` (one where
+    a call takes more than half a minute), whose median over all rounds is what tables show.
+    """
 
     form: Form
     dataset: Dataset
