@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import memory
 from benchmarks.datasets import DEFAULT_DIRECTORY, Dataset
-from benchmarks.disk import BILLION, BILLION_LIMIT, LIMIT, billion, file_datasets, stored
+from benchmarks.disk import BILLION, BILLION_LIMIT, LIMIT, NoRoomError, billion, file_datasets, stored
 from benchmarks.families import AMI, measure_families, measure_functions
 from benchmarks.forms import Form
 from benchmarks.harness import ROOT, TOLERANCE, Protocol, measure_all
@@ -103,8 +103,8 @@ def plan(options: argparse.Namespace, protocol: Protocol) -> Iterator[tuple[Data
     if "scores" in options.only:
         for dataset in plan_arrays(options):
             yield dataset, protocol
-    sizes = options.sizes or (QUICK_SIZES if options.quick else FILE_SIZES)
     if "disk" in options.only:
+        sizes = options.sizes or (QUICK_SIZES[:1] if options.quick else FILE_SIZES)
         for dataset in file_datasets(sizes, options.shapes or ["er"], options.ids or IDS, options.seed):
             yield dataset, replace(protocol, limit=LIMIT)
     if "billion" in options.only:
@@ -159,7 +159,7 @@ def run(options: argparse.Namespace, results: Path) -> bool:
             try:
                 with stored(dataset, how.directory):
                     measurements = measure_all(dataset, installed(options.rivals, dataset), how)
-            except OSError as error:
+            except NoRoomError as error:
                 log(f"left out: {error}")
                 agreed = False
                 continue

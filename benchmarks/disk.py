@@ -10,14 +10,19 @@ from pathlib import Path
 from benchmarks.datasets import Dataset
 from benchmarks.shapes import Ids
 
-__all__ = ["BILLION", "BILLION_LIMIT", "LIMIT", "billion", "file_datasets", "stored"]
+__all__ = ["BILLION", "BILLION_LIMIT", "LIMIT", "NoRoomError", "billion", "file_datasets", "stored"]
 
 LIMIT = 2 << 30  # bytes that libraries may use
 BILLION, BILLION_LIMIT = 10**9, 8 << 30
 KEEP_FREE = 10 << 30  # bytes of disk
 SPILL = 48  # bytes of disk per item beside the files: 16 of its row, and 32 if it is a cell of its own
+ITEM = 160  # bytes of disk per item whose scores are written, which is done from two tables
 NAMES = {"table": 3, "tables": 4, "labels": 2}  # columns of a layout, a weight being as long as an integer
 NAME_BYTES = {"int64": 8, "string": 21}
+
+
+class NoRoomError(Exception):
+    """The disk lacks room for what is to be measured."""
 
 
 def file_datasets(
@@ -41,20 +46,21 @@ def stored(dataset: Dataset, directory: Path) -> Iterator[None]:
 
     Raises
     ------
-    OSError
+    NoRoomError
         If the disk lacks room.
     """
     if dataset.layout == "arrays":
         yield
         return
     directory.mkdir(parents=True, exist_ok=True)
-    needed = dataset.n_items * (NAMES[dataset.layout] * NAME_BYTES[dataset.ids] + SPILL) + KEEP_FREE
+    per_item = NAMES[dataset.layout] * NAME_BYTES[dataset.ids] + SPILL + ITEM * (dataset.layout == "tables")
+    needed = dataset.n_items * per_item + KEEP_FREE
     free = shutil.disk_usage(directory).free
     if free < needed:
-        raise OSError(
+        raise NoRoomError(
             f"{dataset.n_items:,} items as {dataset.layout} take up to {needed / 2**30:.0f} GiB of disk with "
-            f"what is spilled and {KEEP_FREE >> 30} GiB left alone, but {directory} has {free / 2**30:.0f} "
-            "free; name another --data-dir"
+            f"what is spilled and written, and {KEEP_FREE >> 30} GiB left alone, but {directory} has "
+            f"{free / 2**30:.0f} free; name another --data-dir"
         )
     try:
         yield

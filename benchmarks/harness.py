@@ -67,7 +67,7 @@ class Measurement:
     anonymous_bytes: int = 0  # how far anonymous memory rose in a call, at most
     read_bytes: int = 0  # from disk, by the last call
     written_bytes: int = 0
-    file_bytes: int = 0
+    file_bytes: int = 0  # of the data set
     limit_bytes: int | None = None  # that the library was told
     scores: dict[str, float] = field(default_factory=dict)
     check_scores: dict[str, float] = field(default_factory=dict)

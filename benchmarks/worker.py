@@ -43,17 +43,19 @@ def main(argument: str) -> int:
         try:
             measure(form, Path(task["path"]), limits, events, check=task["check"])
         except Exception as error:
-            message = f"{type(error).__name__}: {error}"
-            send(events, event="failed", outcome=outcome_of(error), message=message[:500])
+            outcome, message = outcome_of(error)
+            send(events, event="failed", outcome=outcome, message=message[:500])
             return 1
     return 0
 
 
-def outcome_of(error: Exception) -> str:
-    """Name what kept a form from its end."""
-    if isinstance(error, MemoryError) or "out of memory" in f"{type(error).__name__}: {error}".lower():
-        return "memory"
-    return "not possible" if isinstance(error, NotPossible) else "error"
+def outcome_of(error: Exception) -> tuple[str, str]:
+    """Say what kept a form from its end."""
+    if isinstance(error, NotPossible):
+        return "not possible", str(error)
+    message = f"{type(error).__name__}: {error}"
+    lacks_memory = isinstance(error, MemoryError) or "out of memory" in message.lower()
+    return "memory" if lacks_memory else "error", message
 
 
 def private_output() -> TextIO:
