@@ -127,7 +127,9 @@ def generate(
             make = partial(synthetic.rows, columns[order], order=order, ids=ids)
             schema = schema_of(columns[order], ids).with_metadata({"fastbcubed.generate": origin})
             with pq.ParquetWriter(aside, schema, compression=compression, use_dictionary=REPEATING) as writer:
-                for batch in pool.stream(make, blocks(n_items, row_group), stage=f"writing the {order}"):
+                groups = blocks(n_items, row_group)
+                sizes = [stop - start for start, stop in groups]
+                for batch in pool.stream(make, groups, f"writing the {order}", sizes):
                     writer.write_table(pa.Table.from_batches([batch]), row_group_size=row_group)
 
 

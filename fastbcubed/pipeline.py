@@ -29,6 +29,9 @@ from fastbcubed.slicing import SliceKey, check_key, slice_name
 
 __all__ = ["contingency", "evaluate"]
 
+#: Rows of both sides from which on a plan is told before the work.
+LARGE = 20_000_000
+
 Progress = bool | Callable[[Any], None] | None
 
 
@@ -120,8 +123,11 @@ def evaluate(
     threads : int, optional
         All cores of the process when absent. The scores do not depend on it.
     progress : bool or callable, optional
-        Whether to show progress on stderr; a callable gets a `Progress` after every block. When absent it
-        is shown on a terminal.
+        Whether to show progress on stderr; when absent it is shown on a terminal. A callable gets a
+        `fastbcubed.progress.Progress` after every block: `stage`, `done` of `total` blocks, `seconds`, `rows` of
+        `total_rows`, bytes `spilled`, and `rows_per_second` and `seconds_left` worked out from these. With
+        the disk engine, and for large work in memory, the first is of the stage "plan", and its `message`
+        says how the work will be done and what it takes.
 
     Returns
     -------
@@ -194,6 +200,9 @@ def evaluate(
             attributes=attributes,
             overlapping=overlapping,
         )
+        n_rows = len(inputs.truth) + len(inputs.prediction)
+        if n_rows > LARGE:
+            pool.announce(f"memory engine: {n_rows:,} rows of both sides, {pool.threads} threads", n_rows)
         cells: Contingency
         items: AlignedItems
         labels = None

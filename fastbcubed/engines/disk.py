@@ -168,7 +168,7 @@ class RowShards:
         apart = list(range(1 << self.layout.bits, self.n_shards))
         if apart:
             self._cells_apart(found, apart, pool, outer)
-        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits)):
+        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
             plan, parts = self._build(raw, pool)
             base = found.n_true + np.cumsum(parts.n_clusters) - parts.n_clusters
             found.count_items(plan, parts, pool)
@@ -195,7 +195,7 @@ class RowShards:
         dtype = self.plan.records["weighted cell" if self.weighted else "cell"]
         cells = Spool(dtype, self.n_shards, self.spill, self.layout.cells_kept // 2)
         counts = np.zeros(self.plan.heavy.size, np.int64)
-        for shard, raw in self.rows.read_ahead(shards):
+        for shard, raw in self.rows.read_ahead(shards, pool, "build large clusters"):
             plan, parts = self._build(raw, pool)
             sums.append(stages.heavy_sums(plan, parts, pool, outer=outer))
             for part in range(1 << plan.bits, plan.n_parts):
@@ -216,7 +216,8 @@ class RowShards:
             counts[np.searchsorted(self.plan.heavy, self.plan.absent_true[0])] = 0
         found.true_sizes.add(counts)
         total = stages.add_up(sums) if sums else None
-        for (shard, plan, parts), (_, again) in zip(waiting, cells.read_ahead(shards), strict=True):
+        read_again = cells.read_ahead(shards, pool, "send large clusters")
+        for (shard, plan, parts), (_, again) in zip(waiting, read_again, strict=True):
             base = np.zeros(plan.n_parts, np.int64)
             found.put(shard, plan, parts._replace(cells=again), base, total, pool, outer=outer)
 
@@ -271,7 +272,7 @@ class CellShards:
 
     def close(self, pool: Pool, *, outer: bool, outside: bool) -> Iterator[stages.Built]:
         """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each."""
-        for _, raw in self.cells.read_ahead(range(self.cells.n_shards)):
+        for _, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):
             bits = min(max(0, (raw.size - 1) // PART_ROWS).bit_length(), MAX_BITS)
             plan = replace(self.plan, n_rows=raw.size, bits=bits)
             arrived, bounds = stages.partition_cells(plan, raw, pool)
