@@ -26,6 +26,7 @@ from fastbcubed.overlapping import build_cover
 from fastbcubed.policies import Policies
 from fastbcubed.progress import reporting
 from fastbcubed.slicing import SliceKey, check_key, slice_name
+from fastbcubed.written import require_writable
 
 __all__ = ["contingency", "evaluate"]
 
@@ -107,7 +108,8 @@ def evaluate(
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
-        A directory to write the result to; see `Evaluation.save`.
+        A directory to write the result to; see `Evaluation.save`. Whether it can be written to is
+        checked before the work.
     keep : {"scores", "cells", "items"}
         How much of the result to write to `out`; with the disk engine, how much to hold.
     engine : {"memory", "disk"}, optional
@@ -162,6 +164,7 @@ def evaluate(
         raise OptionError(f"progress is True, False or a function, not {progress!r}")
     if out is not None:
         out = storage.as_path(out)
+        require_writable(out)
     policies = Policies.of(unmatched, nulls, duplicates, noise)
     outside = policies.prediction == "outside"
     chosen = _metrics(metrics, outside)
