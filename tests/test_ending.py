@@ -244,3 +244,36 @@ def test_a_result_that_replaces_one_is_there_at_once(tmp_path, monkeypatch) -> N
     monkeypatch.undo()
     an_evaluation(60).save(tmp_path, keep="scores")
     assert set(content(tmp_path)) == {"overall.json"}
+
+
+# -- Files that change ------------------------------------------------------------------------------
+
+
+def write(kind: str, path: Path, labels: np.ndarray) -> None:
+    table = pa.table({"t": labels, "p": labels // 2})
+    if kind == "Parquet":
+        pq.write_table(table, path, row_group_size=1000, compression="none")
+    else:
+        pyarrow.feather.write_feather(table, str(path), chunksize=1000, compression="uncompressed")
+
+
+@pytest.mark.parametrize("kind", ["Parquet", "Arrow IPC"])
+@pytest.mark.parametrize("change", ["shrinks", "is written anew", "is replaced", "is removed"])
+def test_a_file_that_changes_between_the_plan_and_the_work(kind, change, tmp_path) -> None:
+    """It has been opened by then, its rows counted and its first block read."""
+    path, labels = tmp_path / "rows", np.arange(5000)
+    write(kind, path, labels)
+
+    def intervene(progress: Any) -> None:
+        if progress.stage == "plan":
+            if change == "shrinks":
+                os.truncate(path, path.stat().st_size // 2)
+            elif change == "is removed":
+                path.unlink()
+            else:
+                to = tmp_path / "new" if change == "is replaced" else path
+                write(kind, to, labels[::-1])
+                to.replace(path)
+
+    with pytest.raises(FileFormatError, match=str(path)):
+        fb.evaluate("t", "p", table=path, engine="disk", progress=intervene)

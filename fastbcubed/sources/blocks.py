@@ -99,12 +99,15 @@ def _of_group(table: Rows, group: Any, first_row: int, size: int) -> Source:
         asked: Sequence[str] = ()
         for start, stop in blocks(group.n_rows, size):
 
-            def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
+            def read(names: Sequence[str], last: bool = stop == group.n_rows) -> list[pa.ChunkedArray]:
                 nonlocal batches, asked
                 if batches is None:
                     asked, batches = names, group.read(names, size)
                 assert list(asked) == list(names), "the columns of a source are read together"
-                return next(batches)
+                found = next(batches)
+                if last:
+                    next(batches, None)  # what comes at the end: the file must not have changed
+                return found
 
             yield BlockRows(table, first_row + start, stop - start, read)
 
