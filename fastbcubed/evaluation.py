@@ -346,7 +346,7 @@ class Evaluation:
         Parameters
         ----------
         directory : path
-            Made if need be. Files of an earlier evaluation in it are replaced, each as a whole.
+            Made if need be. Files of an earlier evaluation in it are replaced, together at the end.
         keep : {"scores", "cells", "items"}
             How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
             ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"

@@ -20,7 +20,7 @@ from fastbcubed.errors import SpillError
 from fastbcubed.items import TableItems
 from fastbcubed.row_blocks import RowBlock
 from fastbcubed.sources.arrays import from_numpy, to_numpy
-from fastbcubed.whole_files import make_directory, written_aside
+from fastbcubed.written import make_directory, written_aside
 
 __all__ = ["ItemWriter", "StoredItems", "StoredRows", "StoredTable", "destination"]
 

@@ -15,7 +15,7 @@ from fastbcubed.alignment import starts_of_runs
 from fastbcubed.block_keys import Retry
 from fastbcubed.engines.disk import Layout, RowShards
 from fastbcubed.engines.pool import Pool
-from fastbcubed.engines.spill import Spill
+from fastbcubed.engines.spill import Spill, readable
 from fastbcubed.errors import OptionError
 from fastbcubed.evaluation import Evaluation
 from fastbcubed.inputs import PerSide
@@ -174,15 +174,22 @@ def _attempt(how: How, choice: Choice, spill: Spill, pool: Pool) -> _Answer:
     streamed = [m for m in needed if m.formula is not None and not m.uses_tn]
     whole = [m for m in needed if m.score is not None or m.uses_tn]
     layout = Layout.of(pair.n_rows, limit)
-    spill.require_free(aligner.expected_spill + layout.expected_spill(pair.n_rows, 24 if weighted else 16))
+    expected = aligner.expected_spill + layout.expected_spill(pair.n_rows, 24 if weighted else 16)
+    spill.require_free(expected)
+    holds = how.keep != "scores" or bool(whole)
+    pool.spilled = lambda: spill.written
+    pool.announce(
+        f"disk engine: {pair.n_rows:,} rows, {1 << layout.bits} shard{'s' * (layout.bits > 0)}, "
+        f"limit {readable(limit)}; {spill.describe(expected)}{', besides the cells that are kept' * holds}",
+        pair.n_rows,
+    )
     blocks = RowBlocks(spill) if of_rows else None
     rows = _Rows(pair.n_rows, aligner, layout, spill, weighted, pool, blocks)
     coverage = aligner.run(rows.take)
     question = Question(
         streamed, how.weighting, outside,
         bounds=policies.prediction == "drop" and coverage.n_prediction_only > 0,
-        keep=how.keep != "scores" or bool(whole),
-        rows=of_rows.told, metrics_of_rows=aggregation.grouped(needed),
+        keep=holds, rows=of_rows.told, metrics_of_rows=aggregation.grouped(needed),
     )  # fmt: skip
     assert rows.shards is not None
     outcome = count_cells(rows.shards, question, pool)

@@ -1,10 +1,11 @@
-"""Evaluations on disk: JSON and Parquet files, each written aside and then renamed, and read back."""
+"""Evaluations on disk: JSON and Parquet files, written aside and then renamed together, and read back."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.metrics.registry import METRICS, Metric
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.sources.arrays import from_numpy, table_of
-from fastbcubed.whole_files import make_directory, written_aside
+from fastbcubed.written import make_directory, remove_stale, written_aside
 
 __all__ = ["KEEP", "as_path", "load", "save"]
 
@@ -54,21 +55,26 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     }
     levels = list(KEEP)[: list(KEEP).index(keep) + 1]
     wanted = [name for level in levels for name in KEEP[level]]
-    for name, make in tables.items():
-        file = path / f"{name}.parquet"
-        if name == "items" and name in wanted and isinstance(ev.kept_items(), StoredItems):
-            _copy_items(ev, file)
-            continue
-        table = make() if name in wanted else None
-        if table is None:
-            file.unlink(missing_ok=True)  # of an earlier evaluation
-        else:
-            _write_whole(file, _parquet_writer(table))
     head = {"layout": LAYOUT, "keep": keep, "metrics": [m.name for m in ev.metrics]}
     if "cells" in wanted:
         head["pair_weight"] = _pair_weight(ev.contingency)
     text = json.dumps({**head, **json.loads(ev.to_json())}, indent=2, ensure_ascii=False) + "\n"
-    _write_whole(path / "overall.json", lambda to: Path(to).write_text(text, encoding="utf-8"))
+    others = []
+    with ExitStack() as asides:  # what was there before stays until all is written
+        aside = asides.enter_context(written_aside(path / "overall.json"))
+        Path(aside).write_text(text, encoding="utf-8")
+        for name, make in tables.items():
+            file = path / f"{name}.parquet"
+            if name == "items" and name in wanted and _is_in_file(ev, file, asides):
+                continue
+            table = make() if name in wanted else None
+            if table is None:
+                others.append(file)
+            else:
+                _write_table(table, asides.enter_context(written_aside(file)))
+    for file in others:
+        file.unlink(missing_ok=True)  # of an earlier evaluation
+        remove_stale(file)
 
 
 def as_path(directory: Any) -> Path:
@@ -78,16 +84,10 @@ def as_path(directory: Any) -> Path:
     return Path(directory)
 
 
-def _parquet_writer(table: pa.Table) -> Callable[[str], object]:
+def _write_table(table: pa.Table, path: str) -> None:
     import pyarrow.parquet as pq
 
-    return lambda to: pq.write_table(table, to, compression="zstd", write_page_checksum=True)
-
-
-def _write_whole(file: Path, write: Callable[[str], object]) -> None:
-    """Write a file that is there as a whole or not at all."""
-    with written_aside(file) as aside:
-        write(aside)
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
 def _slices(ev: Evaluation) -> pa.Table | None:
@@ -138,12 +138,14 @@ def _cells(ev: Evaluation) -> pa.Table:
     return table_of({name: np.ascontiguousarray(getattr(table, name)) for name in names})
 
 
-def _copy_items(ev: Evaluation, file: Path) -> None:
-    """Copy the file of the items, unless it is this one."""
+def _is_in_file(ev: Evaluation, file: Path, asides: ExitStack) -> bool:
+    """Tell whether the items are in a file already, which is copied unless it is this one."""
     items = ev.kept_items()
-    assert isinstance(items, StoredItems)
+    if not isinstance(items, StoredItems):
+        return False
     if not items.file.is_at(file):
-        _write_whole(file, items.file.copy_to)
+        items.file.copy_to(asides.enter_context(written_aside(file)))
+    return True
 
 
 def _items(ev: Evaluation) -> pa.Table:

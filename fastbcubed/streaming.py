@@ -122,8 +122,10 @@ class Aligner:
 
     @property
     def expected_spill(self) -> int:
-        """The bytes that are spilled for the join, about."""
-        return max(0, self.pair.n_rows * 32 - self._memory) if self.by_item else 0
+        """The bytes that are spilled for the join, and to prove the keys of labels, about."""
+        join = max(0, self.pair.n_rows * 32 - self._memory) if self.by_item else 0
+        of_side = self.pair.n_rows // len(self.pair.stretches) * 16 - self._memory // 3
+        return join + max(0, of_side) * sum(labels.seed is not None for labels in self._labels)
 
     @property
     def absent_key(self) -> int:
@@ -153,7 +155,9 @@ class Aligner:
         if self.by_item:
             self._join(take)
         else:
-            self._pool.map(lambda s: self._pass_on(s, take), self.pair.stretches[0], stage="read rows")
+            stretches = self.pair.stretches[0]
+            rows = [stretch.n_rows for stretch in stretches]
+            self._pool.map(lambda s: self._pass_on(s, take), stretches, stage="read rows", rows=rows)
         for labels in self._labels:
             labels.check(self._pool)
         if self._special and self._taken:
@@ -246,15 +250,15 @@ class Aligner:
         spools = self._spool_sides()
         weights = None if self.pair.weight_table is None else self._spool_weights()
         attributes = None if self.pair.attribute_table is None else self._spool_attributes()
-        shards = [shard for shard in range(1 << self._bits) if any(s.sizes()[shard] for s in spools)]
+        sizes = np.sum([spool.sizes() for spool in spools], axis=0)
+        shards = np.flatnonzero(sizes).tolist()
 
         def join(shard: int) -> None:
             with Pool(1) as alone:
                 self._join_shard(shard, spools, weights, attributes, alone, take)
 
-        if shards:
-            join(shards[0])  # the large clusters are seen in it
-        self._pool.map(join, shards[1:], stage="join by item")
+        for some in (shards[:1], shards[1:]):  # the large clusters are seen in the first
+            self._pool.map(join, some, stage="join by item", rows=sizes[some].tolist())
 
     def _spool_sides(self) -> list[ItemShards]:
         policies = self.policies
@@ -272,9 +276,12 @@ class Aligner:
                 weighted=first.sides[0].weight is not None,
             )  # fmt: skip
             spool = partial(self._spool, shards, len(found), first_of_side)
-            self._pool.map(spool, stretches, stage="read rows")
+            rows = [stretch.n_rows for stretch in stretches]
+            side = ("the truth", "the prediction")[len(found)]
+            stage = "read rows" if len(self.pair.stretches) == 1 else f"read {side}"
+            self._pool.map(spool, stretches, stage=stage, rows=rows)
             found.append(shards)
-            first_of_side += sum(stretch.n_rows for stretch in stretches)
+            first_of_side += sum(rows)
         return found
 
     def _spool(self, shards: ItemShards, k: int, first_of_side: int, stretch: Stretch) -> None:

@@ -182,7 +182,7 @@ class RowShards:
         apart = list(range(1 << self.layout.bits, self.n_shards))
         if apart:
             self._cells_apart(found, apart, pool, outer)
-        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits)):
+        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
             plan, parts = self._build(raw, pool)
             base = found.n_true + np.cumsum(parts.n_clusters) - parts.n_clusters
             found.count_items(plan, parts, pool)
@@ -210,7 +210,7 @@ class RowShards:
         dtype = self.plan.records["weighted cell" if self.weighted else "cell"]
         cells = Spool(dtype, self.n_shards, self.spill, self.layout.cells_kept // 2)
         counts = np.zeros(self.plan.heavy.size, np.int64)
-        for shard, raw in self.rows.read_ahead(shards):
+        for shard, raw in self.rows.read_ahead(shards, pool, "build large clusters"):
             plan, parts = self._build(raw, pool)
             sums.append(stages.heavy_sums(plan, parts, pool, outer=outer))
             for part in range(1 << plan.bits, plan.n_parts):
@@ -232,7 +232,8 @@ class RowShards:
         found.heavy_sizes = counts
         found.true_sizes.add(counts)
         total = stages.add_up(sums) if sums else None
-        for (shard, plan, parts), (_, again) in zip(waiting, cells.read_ahead(shards), strict=True):
+        read_again = cells.read_ahead(shards, pool, "send large clusters")
+        for (shard, plan, parts), (_, again) in zip(waiting, read_again, strict=True):
             base = np.zeros(plan.n_parts, np.int64)
             found.put(shard, plan, parts._replace(cells=again), base, total, pool, outer=outer)
 
@@ -293,7 +294,7 @@ class CellShards:
 
         Yields the shard, its cells and, where `placed`, the place among them of each cell that arrived.
         """
-        for shard, raw in self.cells.read_ahead(range(self.cells.n_shards)):
+        for shard, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):
             bits = min(max(0, (raw.size - 1) // PART_ROWS).bit_length(), MAX_BITS)
             plan = replace(self.plan, n_rows=raw.size, bits=bits)
             places = buffers.empty(raw.size, np.int64) if placed else None

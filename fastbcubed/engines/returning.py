@@ -88,7 +88,7 @@ class WayBack:
         """
         batches = self._cells.cells.indexes
         shards = [shard for _, shard in batches]
-        for k, (shard, raw) in enumerate(self._rows.rows.read_ahead(shards)):
+        for k, (shard, raw) in enumerate(self._rows.rows.read_ahead(shards, pool, "back to rows")):
             assert shard == shards[k]
             at, n_rows = self._locate(raw, pool), raw.size
             del raw

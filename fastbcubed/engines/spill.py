@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
+from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import OptionError, SpillError
 
-__all__ = ["PAGE", "Behind", "Packed", "Pages", "Spill", "Spool"]
+__all__ = ["PAGE", "Behind", "Packed", "Pages", "Spill", "Spool", "readable"]
 
 #: Direct writes begin and end at multiples of this.
 PAGE = 4096
@@ -88,10 +89,16 @@ class Spill:
         free = self.free()
         if expected and free < expected + LEAVE_FREE:
             raise SpillError(
-                f"about {_gib(expected)} would be spilled to {self.directory}, which has {_gib(free)} free, "
-                f"of which {_gib(LEAVE_FREE)} are left alone. Name a larger disk with spill_dir=, or raise "
-                "memory_limit="
+                f"about {readable(expected)} would be spilled to {self.directory}, which has {readable(free)} "
+                f"free, of which {readable(LEAVE_FREE)} are left alone. Name a larger disk with spill_dir=, or "
+                "raise memory_limit="
             )
+
+    def describe(self, expected: int) -> str:
+        """Return what is expected of the disk, for people."""
+        if not expected:
+            return "no spill"
+        return f"up to {readable(expected)} of spill to {self.directory} ({readable(self.free())} free)"
 
     def free(self) -> int:
         """Return the free bytes of the disk."""
@@ -181,7 +188,7 @@ class Spill:
     def _error(self, error: OSError) -> SpillError:
         if error.errno == errno.ENOSPC:
             return SpillError(
-                f"the disk of {self.directory} is full after {_gib(self.written)} of spill, which is removed "
+                f"the disk of {self.directory} is full after {readable(self.written)} of spill, which is removed "
                 "now. Name a larger disk with spill_dir=, or raise memory_limit="
             )
         return SpillError(
@@ -189,8 +196,15 @@ class Spill:
         )
 
 
-def _gib(size: float) -> str:
-    return f"{size / 2**30:.1f} GiB"
+def readable(size: float) -> str:
+    """Return a number of bytes as people read it.
+
+    Examples
+    --------
+    >>> readable(256 << 20), readable(3 << 29)
+    ('256 MiB', '1.5 GiB')
+    """
+    return f"{size / 2**30:.1f} GiB" if size >= 1 << 30 else f"{size / 2**20:.0f} MiB"
 
 
 def _is_in_memory(directory: Path) -> bool:
@@ -289,11 +303,17 @@ class Spool:
         elif out.size:
             self._spill.read(place + first * self.dtype.itemsize, out.view(np.uint8).data)
 
-    def read_ahead(self, shards: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the shards that have records, with them; the next one is read meanwhile."""
+    def read_ahead(self, shards: Iterable[int], pool: Pool, stage: str) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the shards that have records, with them; the next one is read meanwhile.
+
+        What is done with them is a stage of the pool.
+        """
         sizes = self.sizes()
         todo = [shard for shard in shards if sizes[shard]]
-        with ThreadPoolExecutor(1, "fastbcubed-read") as reader:
+        with (
+            ThreadPoolExecutor(1, "fastbcubed-read") as reader,
+            pool.stage(stage, len(todo), int(sizes[todo].sum())) as step,
+        ):
             coming = reader.submit(self.read, todo[0]) if todo else None
             for k, shard in enumerate(todo):
                 assert coming is not None
@@ -301,6 +321,7 @@ class Spool:
                 coming = reader.submit(self.read, todo[k + 1]) if k + 1 < len(todo) else None
                 yield shard, records
                 del records
+                step(int(sizes[shard]))
 
     def clear(self) -> None:
         """Forget everything."""

@@ -104,11 +104,16 @@ def _of_group(table: Rows, group: Any, first_row: int, size: int) -> Source:
         batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]] = {}
         for start, stop in blocks(group.n_rows, size):
 
-            def read(names: Sequence[str], first: bool = start == 0) -> list[pa.ChunkedArray]:
+            def read(
+                names: Sequence[str], first: bool = start == 0, last: bool = stop == group.n_rows
+            ) -> list[pa.ChunkedArray]:
                 if tuple(names) not in batches:
                     assert first, "columns that are read in one block are read in all"
                     batches[tuple(names)] = group.read(names, size)
-                return next(batches[tuple(names)])
+                found = next(batches[tuple(names)])
+                if last:
+                    next(batches[tuple(names)], None)  # what comes at the end: the file must not have changed
+                return found
 
             yield BlockRows(table, first_row + start, stop - start, read)
 
