@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.aggregation import cell_scores, combined, with_needs
+from fastbcubed.aggregation import WEIGHT, cell_scores, means_of_groups, with_needs
 from fastbcubed.confusion import TrueNegatives
 from fastbcubed.contingency import Contingency
 from fastbcubed.drilldown import by_code, with_items
@@ -176,7 +176,7 @@ class ClusterRanges:
             if n_apart:
                 yield 0, sums.columns()
             first = n_apart
-            for shard, records in spool.read_ahead(range(n_ranges)):
+            for shard, records in spool.read_ahead(range(n_ranges), pool, "score clusters"):
                 start, end = (min(n_apart + each * width, n_true) for each in (shard, shard + 1))
                 if first < start:  # clusters without cells
                     yield first, _blank(asked.metrics, start - first)
@@ -205,7 +205,7 @@ class ClusterRanges:
             weighting=whole.weighting,
             outside=whole.outside,
         )
-        found.tn = tn
+        found.known_tn = tn
         return found
 
 
@@ -276,8 +276,6 @@ class _Sums:
 
     def columns(self) -> Columns:
         """Return the columns."""
-        weight = self._weight.sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = {name: sums.sum(axis=0) / weight for name, sums in self._sums.items()}
-            scores = {m.name: combined(m, means, self._asked.beta) for m in self._asked.metrics}
-        return self._found | {"weight": weight} | scores
+        sums = {"n_items": self._found["n_items"], WEIGHT: self._weight.sum(axis=0)}
+        sums |= {name: both.sum(axis=0) for name, both in self._sums.items()}
+        return self._found | means_of_groups(sums, self._asked.metrics, self._asked.beta)

@@ -74,27 +74,13 @@ class Rows:
 
 
 class SetAside(NamedTuple):
-    """Cells with items of both sides, and the others by the side that has them.
+    """Cells with items of both sides, and the others by the side that has them."""
 
-    Attributes
-    ----------
-    cells : ndarray of records
-        The former.
-    pred : callable
-        Returns the codes of their predicted clusters.
-    one_sided : dict of str to OneSided
-        The latter.
-    kept : ndarray of bool, or None
-        Which of the cells that were built are among the former; None where all are.
-    bounds : ndarray of int64, shape (n_parts + 1,)
-        Where the parts of the former begin.
-    """
-
-    cells: np.ndarray
-    pred: Callable[[], NDArray[np.integer]]
-    one_sided: dict[str, OneSided]
-    kept: NDArray[np.bool_] | None
-    bounds: NDArray[np.int64]
+    cells: np.ndarray  #: the former
+    pred: Callable[[], NDArray[np.integer]]  #: returns the codes of their predicted clusters
+    one_sided: dict[str, OneSided]  #: the latter
+    kept: NDArray[np.bool_] | None  #: which of the cells built are among the former; None where all are
+    bounds: NDArray[np.int64]  #: where the parts of the former begin
 
 
 def set_aside(built: Built, *, outer: bool) -> SetAside:
@@ -195,7 +181,7 @@ class Contingency:
         self.parts = np.array([0, cells.size]) if parts is None else parts
         self._complete = complete
         self.pair_weight = pair_weight
-        self.tn: NDArray[np.float64] | None = None  # set where they come from more than these cells
+        self.known_tn: NDArray[np.float64] | None = None  # where not all cells are here
         self._made: dict[Callable[..., Any], Any] = {}
 
     @classmethod
@@ -391,6 +377,13 @@ class Contingency:
         size = self._sizes[side]
         counts = np.bincount(alone.codes, alone.n, size).astype(np.int64)
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
+
+    def mates(self, side: str) -> NDArray[np.integer]:
+        """Return, by cell, the items in its cluster of this side."""
+        codes, _ = self.codes(side)
+        sizes = self.true_n if side == "true" else self.pred_n
+        only = self.only("pred") if side == "pred" and self.outside else None
+        return (sizes if only is None else sizes + only[0])[codes]
 
     def once(self, make: Callable[[Contingency, Pool], Made], pool: Pool) -> Made:
         """Return make(self, pool), which is called once: several scores come from what it returns."""

@@ -143,7 +143,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--engine", choices=("memory", "disk"),
         help="where the work is done (default: disk for Parquet and Arrow files that would not fit in memory). "
-        "The disk engine gives scores and clusters, but no slices and no items",
+        "The disk engine does not serve overlapping clusterings",
     )  # fmt: skip
     add("--memory-limit", metavar="SIZE", help="such as 2GiB (default: half of what is available)")
     add("--spill-dir", metavar="DIR", help="where to spill (default: /var/tmp)")

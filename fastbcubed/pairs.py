@@ -49,11 +49,20 @@ class Pair:
         What the sides are called.
     weight_table : (Column, ndarray) or None
         Items and weights, which are held in memory.
+    attribute_table : (Column, Rows) or None
+        Items and attributes, likewise.
     """
 
     stretches: tuple[list[Stretch], ...]
     names: tuple[str, str]
     weight_table: tuple[Column, np.ndarray] | None = None
+    attribute_table: tuple[Column, Rows] | None = None
+
+    @property
+    def first(self) -> tuple[Clustering, Clustering]:
+        """The first block of the truth and of the prediction."""
+        found = [clustering for side in self.stretches for clustering in _first(side)]
+        return found[0], found[1]
 
     @property
     def n_rows(self) -> int:
@@ -69,25 +78,35 @@ def open_pair(
     cluster: PerSide,
     weight: Any,
     table: Any,
+    attributes: Any = None,
     size: int = BLOCK_ROWS,
 ) -> Pair:
     """Open the two sides of an evaluation; files are read in blocks, what lies in memory is cut into them.
 
     Parameters
     ----------
-    truth, prediction, item, cluster, weight, table
+    truth, prediction, item, cluster, weight, table, attributes
         As for `evaluate`.
     size : int
         Rows of a block at most.
     """
+    found = None
     if table is not None and is_path(table) and (weight is None or isinstance(weight, str)):
-        return _of_table(truth, prediction, table, item, cluster, weight, size)
-    if table is None and (is_path(truth) or is_path(prediction)):
+        found = _of_table(truth, prediction, table, item, cluster, weight, size)
+    elif table is None and (is_path(truth) or is_path(prediction)):
         found = _of_files(truth, prediction, item, cluster, weight, size)
-        if found is not None:
-            return found
-    inputs = read_pair(truth, prediction, item=item, cluster=cluster, weight=weight, table=table)
-    return _of_inputs(inputs, size)
+    if found is None:
+        inputs = read_pair(
+            truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes
+        )
+        return _of_inputs(inputs, size)
+    if attributes is None:
+        return found
+    first = replace(found.first[0], attributes=None)
+    joined = read_pair(first, first, item=item, attributes=attributes)
+    if joined.attribute_table is None:
+        raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
+    return replace(found, attribute_table=joined.attribute_table)
 
 
 def _of_table(
@@ -153,8 +172,10 @@ def _of_inputs(inputs: Inputs, size: int) -> Pair:
             raise AlignmentError(
                 f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}"
             )
-        return Pair((_cut((truth, prediction), size),), names, inputs.weight_table)
-    return Pair((_cut((truth,), size), _cut((prediction,), size)), names, inputs.weight_table)
+        sides: tuple[list[Stretch], ...] = (_cut((truth, prediction), size),)
+    else:
+        sides = (_cut((truth,), size), _cut((prediction,), size))
+    return Pair(sides, names, inputs.weight_table, inputs.attribute_table)
 
 
 def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch]:
@@ -163,8 +184,9 @@ def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch]:
     def stretch(start: int, stop: int) -> Stretch:
         def once() -> Iterator[Block]:
             found = [side.slice(start, stop) for side in sides]
-            if len(sides) == 2 and sides[0].items is sides[1].items:
-                found[1] = replace(found[1], items=found[0].items)
+            for shared in ("items", "attributes"):
+                if len(sides) == 2 and getattr(sides[0], shared) is getattr(sides[1], shared):
+                    found[1] = replace(found[1], **{shared: getattr(found[0], shared)})
             yield Block(start, tuple(found))
 
         return Stretch(start, stop - start, once)

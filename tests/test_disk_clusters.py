@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import POLICIES, pairs
-from test_engine_disk import LIMIT, SETTINGS, assert_same, both, many_shards, rows_with_faults  # noqa: F401
+from test_engine_disk import LIMIT, SETTINGS, assert_same, both, rows_with_faults
 
 import fastbcubed as fb
 from fastbcubed import cluster_tables
@@ -61,7 +61,7 @@ def draw_options(data, pair, policy, weighting):
 
 @SETTINGS
 @given(pairs(max_size=30), st.sampled_from(POLICIES), st.sampled_from(["pointwise", "outer"]), st.data())
-def test_listings(many_shards, ranges, pair, policy, weighting, data):  # noqa: F811
+def test_listings(many_shards, ranges, pair, policy, weighting, data):
     options = draw_options(data, pair, policy, weighting)
     on_disk, in_memory = both(*pair, **options)
     order_by = data.draw(st.sampled_from([None, *COUNTS, *options["metrics"]]))
@@ -71,7 +71,7 @@ def test_listings(many_shards, ranges, pair, policy, weighting, data):  # noqa: 
 
 @SETTINGS
 @given(pairs(max_size=30), st.sampled_from(POLICIES), st.sampled_from(["pointwise", "outer"]), st.data())
-def test_saved_and_loaded(many_shards, ranges, tmp_path, pair, policy, weighting, data):  # noqa: F811
+def test_saved_and_loaded(many_shards, ranges, tmp_path, pair, policy, weighting, data):
     options = draw_options(data, pair, policy, weighting)
     on_disk, in_memory = both(*pair, **options)
     on_disk.save(tmp_path, keep="cells")
@@ -97,7 +97,7 @@ def test_saved_and_loaded(many_shards, ranges, tmp_path, pair, policy, weighting
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("policy", POLICIES[:3])
 @pytest.mark.parametrize("nulls", ["singleton", "drop"])
-def test_clusters_of_policies(many_shards, ranges, weight, policy, nulls):  # noqa: F811
+def test_clusters_of_policies(many_shards, ranges, weight, policy, nulls):
     """Nulls and noise make clusters without a name, or none; large clusters are among the others."""
     tables = [t.set_column(2, "w", pa.array(np.ones(t.num_rows) * 0.5)) for t in rows_with_faults()]
     options = {"nulls": nulls, "noise": -1, "duplicates": "drop", "unmatched": policy, "weight": weight}
@@ -135,7 +135,7 @@ def labels_of(kind, numbers):
 @pytest.mark.parametrize("ranges", ["small ranges"], indirect=True)
 @pytest.mark.parametrize("kind", list(TYPES))
 @pytest.mark.parametrize("form", ["table", "file"])
-def test_types_of_labels(many_shards, ranges, kind, form, tmp_path):  # noqa: F811
+def test_types_of_labels(many_shards, ranges, kind, form, tmp_path):
     true, pred = labels_of(kind, NUMBERS), labels_of(kind, NUMBERS[::-1].copy())
     table = pa.table({"item": np.arange(500), "t": true, "p": pred})
     if form == "file":
@@ -152,7 +152,7 @@ def test_types_of_labels(many_shards, ranges, kind, form, tmp_path):  # noqa: F8
 
 @pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 @pytest.mark.parametrize("ranges", ["small ranges"], indirect=True)
-def test_composite_labels(many_shards, ranges):  # noqa: F811
+def test_composite_labels(many_shards, ranges):
     table = pa.table({"a": NUMBERS // 10, "b": [f"{k % 10}" for k in NUMBERS], "p": NUMBERS[::-1].copy()})
     on_disk, in_memory = both(["a", "b"], "p", table=table)
     assert_same_clusters(on_disk, in_memory, "true", limits=(4, None))
@@ -168,20 +168,24 @@ def test_keys_are_unmixed():
 
 def test_an_input_that_is_gone_or_has_changed(tmp_path):
     path = tmp_path / "rows.parquet"
-
-    def write(letter):
-        table = pa.table({"t": [f"{letter}{k:03}" for k in NUMBERS], "p": NUMBERS})
-        pq.write_table(table, path, compression="none", write_statistics=False)
-
-    write("c")
+    table = pa.table({"t": [f"c{k}" for k in NUMBERS], "p": NUMBERS})
+    pq.write_table(table, path)
     ev = fb.evaluate("t", "p", table=str(path), engine="disk")
-    write("d")
+    pq.write_table(table, path)
+    for message in (r"rows.parquet changed", r"rows.parquet"):
+        with pytest.raises(FileFormatError, match=message):
+            ev.clusters("true", limit=3)
+        path.unlink(missing_ok=True)
+    assert ev.clusters("pred", limit=3).num_rows == 3  # integers are their own names
+
+
+def test_labels_that_have_changed_in_memory():
+    memory = np.char.mod("%04d", NUMBERS).astype("S4")
+    labels = pa.Array.from_buffers(pa.binary(4), NUMBERS.size, [None, pa.py_buffer(memory)])
+    ev = fb.evaluate(labels, NUMBERS, engine="disk")
+    memory[:] = b"none"
     with pytest.raises(FileFormatError, match=r"3 of 3 clusters of the truth .* Has it changed since"):
         ev.clusters("true", limit=3)
-    path.unlink()
-    with pytest.raises(FileFormatError, match=r"rows.parquet"):
-        ev.clusters("true", limit=3)
-    assert ev.clusters("pred", limit=3).num_rows == 3  # integers are their own names
 
 
 # -- What is kept, what is refused, what is shown ---------------------------------------------------

@@ -127,8 +127,7 @@ class ParquetFile:
             columns = list(dict.fromkeys(names))
             for batch in file.iter_batches(size, [group], columns, use_threads=False):
                 yield [pa.chunked_array([batch.column(name)]) for name in names]
-        if _state(self.path) != self._state:
-            raise FileFormatError(f"{self.path} changed while it was read. Try again when it is complete.")
+        _require_unchanged(self.path, self._state)
 
     def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Read columns."""
@@ -144,6 +143,7 @@ class IpcFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._state = _state(path)
         self.n_rows: int | None = None
         with self._open() as reader:
             self.schema: pa.Schema = reader.schema
@@ -173,6 +173,7 @@ class IpcFile:
             if waiting:
                 table = pa.Table.from_batches(waiting)
                 yield [table.column(name) for name in names]
+        _require_unchanged(self.path, self._state)
 
     @contextmanager
     def _open(self, fields: list[int] | None = None) -> Iterator[Any]:
@@ -207,6 +208,11 @@ def _state(path: str) -> tuple[int, int, int]:
     except OSError:
         return (0, 0, 0)
     return (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _require_unchanged(path: str, state: tuple[int, int, int]) -> None:
+    if _state(path) != state:
+        raise FileFormatError(f"{path} changed while it was read. Try again when it is complete.")
 
 
 class CsvFile:
