@@ -69,8 +69,9 @@ def evaluate_in_shards(
     if weighting not in ("pointwise", "outer"):
         raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
     pair = open_pair(
-        truth, prediction, item=item, cluster=cluster, weight=weight, table=table, size=_block_rows(limit)
-    )
+        truth, prediction, item=item, cluster=cluster, weight=weight, table=table, size=_block_rows(limit),
+        spill_dir=spill_dir,
+    )  # fmt: skip
     found = _answer(
         pair, policies, chosen, weighting=weighting, beta=beta, keep=keep, null_is_absent=table is not None,
         limit=limit, spill_dir=spill_dir, pool=pool,
