@@ -26,6 +26,8 @@ _URI = re.compile(r"[A-Za-z][\w+.:-]+://")
 _OPTIONS = re.compile(r"\?[A-Za-z_]\w*=")
 #: A key and its secret, which no message should show.
 _SECRET = re.compile(r"//[^/@]*:[^/@]*@")
+#: What pyarrow says of a scheme that it does not know, or was built without.
+_NOT_SERVED = re.compile(r"Unrecognized filesystem|(compiled|built) without")
 #: What a request may raise: of the network, of Arrow, of a library for one scheme.
 _REFUSALS = (OSError, ValueError, RuntimeError, ImportError, LookupError, TypeError, NotImplementedError)
 
@@ -187,7 +189,7 @@ def locate(text: str) -> tuple[Place, str]:
         with _asking(name):
             system, path = FileSystem.from_uri(quote(base, safe="%/:@&=+,;!$'()~") + query)
     except FileFormatError as error:
-        if "Unrecognized filesystem" not in str(error):
+        if not _NOT_SERVED.search(str(error)):
             raise
         return _by_fsspec(uri + query)
     path = "/".join([path.rstrip("/"), *map(unquote, parts)]) if parts else path

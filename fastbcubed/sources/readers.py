@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastbcubed.engines.spill import Pages, Spill
 from fastbcubed.sources.arrays import is_dataset
@@ -169,8 +170,8 @@ def spool(stream: Stream, where: str, use: Callable[[Rows], Any], spill: Spill, 
     rows, pages = SpooledRows(stream.schema, where, spill), Pages()
     for table in in_blocks(_noting(stream.batches(list(asked.asked)), where), size):
         for name, column in zip(table.column_names, table.columns, strict=True):
-            if pa.types.is_dictionary(column.type):
-                require_valid(column, f"column {name!r} of {where}")
+            if pa.types.is_dictionary(column.type) and any(map(_has_strange_codes, column.chunks)):
+                require_valid(column, f"column {name!r} of {where}")  # raises
         plain = pa.table([_plain(column) for column in table.columns], names=table.column_names)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, plain.schema) as writer:
@@ -192,6 +193,12 @@ def _noting(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.Record
     except Exception as error:
         error.add_note(f"It was raised by the reader of {where}, after {n_rows:,} rows.")
         raise
+
+
+def _has_strange_codes(chunk: pa.DictionaryArray) -> bool:
+    """Say whether codes are not in the dictionary, which may be long and is not looked through."""
+    least, most = pc.min_max(chunk.indices).as_py().values()
+    return most is not None and (least < 0 or most >= len(chunk.dictionary))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
