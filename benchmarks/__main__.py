@@ -8,13 +8,16 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks import memory
 from benchmarks.datasets import DEFAULT_DIRECTORY, Dataset
+from benchmarks.disk import BILLION, BILLION_LIMIT, LIMIT, NoRoomError, billion, file_datasets, stored
 from benchmarks.families import AMI, measure_families, measure_functions
+from benchmarks.forms import Form
 from benchmarks.harness import ROOT, TOLERANCE, Protocol, measure_all
 from benchmarks.machine import machine_facts, usable_cores
 from benchmarks.overlap import CASES, QUICK_CASES, measure_overlap
@@ -29,7 +32,8 @@ QUICK_SIZES = (1_000, 20_000)
 FAMILY_SIZE = 10**7
 FUNCTION_SIZES = (10**6, 10**7)
 AMI_SIZE = 250_000  # 1e5 clusters a side
-PARTS = ("startup", "families", "functions", "overlap", "scores")
+FILE_SIZES = (10**6, 10**7, 10**8)
+PARTS = ("startup", "families", "functions", "overlap", "scores", "disk")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -65,6 +69,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md", help="gets the tables")
     parser.add_argument("--quick", action="store_true", help="tiny sizes; README stays")
     parser.add_argument("--only", type=comma_list, default=PARTS, help=f"of {','.join(PARTS)}; default: all")
+    parser.add_argument(
+        "--billion", action="store_true", help="measure one file of 1e9 rows, or of --sizes, and nothing else"
+    )
     parser.add_argument("--report-only", action="store_true", help="measure nothing")
     options = parser.parse_args(arguments)
     for wanted, known in ((options.shapes, tuple(SHAPES)), (options.ids, IDS), (options.only, PARTS)):
@@ -72,9 +79,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         if unknown:
             parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(known)}")
     try:
-        options.forms = find_forms(comma_list(options.rivals))
+        options.rivals = comma_list(options.rivals)
+        find_forms(options.rivals)
     except ValueError as error:
         parser.error(str(error))
+    if options.billion:
+        options.only = ("billion",)
     return options
 
 
@@ -88,8 +98,22 @@ def comma_sizes(text: str) -> list[int]:
     return [int(float(part)) for part in comma_list(text)]
 
 
-def plan(options: argparse.Namespace) -> list[Dataset]:
-    """List the data sets: what was asked for in all combinations, else what README shows."""
+def plan(options: argparse.Namespace, protocol: Protocol) -> Iterator[tuple[Dataset, Protocol]]:
+    """List the data sets that rivals are compared on, and how each is measured."""
+    if "scores" in options.only:
+        for dataset in plan_arrays(options):
+            yield dataset, protocol
+    if "disk" in options.only:
+        sizes = options.sizes or (QUICK_SIZES[:1] if options.quick else FILE_SIZES)
+        for dataset in file_datasets(sizes, options.shapes or ["er"], options.ids or IDS, options.seed):
+            yield dataset, replace(protocol, limit=LIMIT)
+    if "billion" in options.only:
+        for n_items in options.sizes or (QUICK_SIZES[:1] if options.quick else [BILLION]):
+            yield billion(n_items, options.seed), replace(protocol, limit=BILLION_LIMIT, rounds=1)
+
+
+def plan_arrays(options: argparse.Namespace) -> list[Dataset]:
+    """List the data sets in memory: what was asked for in all combinations, else what README shows."""
     seed = options.seed
     if options.sizes or options.shapes or options.ids:
         return [
@@ -109,10 +133,6 @@ def plan(options: argparse.Namespace) -> list[Dataset]:
 
 def run(options: argparse.Namespace, results: Path) -> bool:
     """Measure and store everything; return whether all rivals did the same work."""
-    forms = [form for form in options.forms if form.installed]
-    skipped = [form.key for form in options.forms if not form.installed]
-    if skipped:
-        log(f"not installed, left out: {', '.join(skipped)}")
     protocol = Protocol(
         options.data_dir,
         rounds=1 if options.quick else options.repeat,
@@ -135,13 +155,29 @@ def run(options: argparse.Namespace, results: Path) -> bool:
                 if (record.get("difference") or 0.0) > TOLERANCE:
                     log(f"{record['kind']}: scores differ by {record['difference']:.2e}")
                     agreed = False
-        for dataset in plan(options) if "scores" in options.only else ():
-            for measurement in measure_all(dataset, forms, protocol):
+        for dataset, how in plan(options, protocol):
+            try:
+                with stored(dataset, how.directory):
+                    measurements = measure_all(dataset, installed(options.rivals, dataset), how)
+            except NoRoomError as error:
+                log(f"left out: {error}")
+                agreed = False
+                continue
+            for measurement in measurements:
                 write_line(file, measurement.record())
                 if (measurement.difference or 0.0) > TOLERANCE:
                     log(f"{measurement.form.key}: scores differ by {measurement.difference:.2e}")
                     agreed = False
     return agreed
+
+
+def installed(rivals: list[str], dataset: Dataset) -> list[Form]:
+    """Find the forms for a data set whose packages are there; tell which are not."""
+    forms = find_forms(rivals, dataset.layout)
+    skipped = [form.key for form in forms if not form.installed]
+    if skipped:
+        log(f"not installed, left out: {', '.join(skipped)}")
+    return [form for form in forms if form.installed]
 
 
 def measure_fastbcubed(options: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""The files that hold a shape's rows, so that the processes of all rivals read the same bytes."""
+"""The files that hold a shape's rows, so that the processes of all rivals read the same bytes.
+
+Rows that rivals hold in memory come from one Arrow file; rows that they read themselves, from Parquet files.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +9,44 @@ import os
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.shapes import Ids, Rows, blocks
+from fastbcubed.generation import generate
 
-__all__ = ["DEFAULT_DIRECTORY", "Dataset", "load_rows", "write_rows"]
+__all__ = ["DEFAULT_DIRECTORY", "Dataset", "Layout", "file_bytes", "load_rows", "read_files", "write_rows"]
 
 DEFAULT_DIRECTORY = Path("/var/tmp/fastbcubed-benchmarks")
 VERSION = 2  # raise it when a seed makes other rows
 
+#: In memory; one Parquet file with both labels and a weight; two, with items and clusters; one with labels alone.
+Layout = Literal["arrays", "table", "tables", "labels"]
+FILES = {"table": ("items",), "tables": ("truth", "prediction"), "labels": ("items",)}
+
 
 @dataclass(frozen=True)
 class Dataset:
-    """A shape, a size, a type of ids and a seed."""
+    """A shape, a size, a type of ids, a seed, and how the rows are laid out."""
 
     shape: str
     n_items: int
     ids: Ids = "int64"
     seed: int = 0
+    layout: Layout = "arrays"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether items have weights."""
+        return self.layout in ("arrays", "table")
 
     def path(self, directory: Path) -> Path:
-        """Say where the rows are kept."""
-        name = f"{self.shape}-{self.n_items}-{self.ids}-seed{self.seed}-v{VERSION}.arrow"
-        return directory / name
+        """Say where the rows are kept: in an Arrow file, or in a directory of Parquet files."""
+        end = ".arrow" if self.layout == "arrays" else f"-{self.layout}"
+        return directory / f"{self.shape}-{self.n_items}-{self.ids}-seed{self.seed}-v{VERSION}{end}"
 
     def fields(self) -> dict[str, Any]:
         """Give the fields as a dictionary."""
@@ -39,11 +54,49 @@ class Dataset:
 
 
 def write_rows(dataset: Dataset, directory: Path) -> Path:
-    """Make the rows and write them as an uncompressed Arrow IPC file, unless it is there."""
+    """Make the rows and write them, unless they are there."""
     path = dataset.path(directory)
     if path.exists():
         return path
     directory.mkdir(parents=True, exist_ok=True)
+    return write_arrow(dataset, path) if dataset.layout == "arrays" else write_parquet(dataset, path)
+
+
+def write_parquet(dataset: Dataset, path: Path) -> Path:
+    """Write the rows as `fastbcubed generate` does."""
+    with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.") as aside:
+        truth, *prediction = [Path(aside, f"{name}.parquet") for name in FILES[dataset.layout]]
+        generate(
+            truth,
+            dataset.n_items,
+            shape=dataset.shape,
+            seed=dataset.seed,
+            prediction_out=prediction[0] if prediction else None,
+            ids="string" if dataset.ids == "string" else "int",
+            weights=dataset.weighted,
+            progress=False,
+        )
+        path.mkdir()
+        for file in Path(aside).iterdir():
+            file.rename(path / file.name)
+    return path
+
+
+def read_files(path: Path) -> None:
+    """Read files to their ends, so that the system holds as much of them in memory as it can."""
+    for file in path.iterdir():
+        with file.open("rb", buffering=0) as stream:
+            while stream.read(1 << 24):
+                pass
+
+
+def file_bytes(path: Path) -> int:
+    """Bytes of a file, or of all files in a directory."""
+    return sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
+
+
+def write_arrow(dataset: Dataset, path: Path) -> Path:
+    """Write the rows as an uncompressed Arrow IPC file."""
     aside = path.with_suffix(f".{os.getpid()}.part")
     batches = blocks(dataset.shape, dataset.n_items, dataset.ids, dataset.seed)
     first = next(batches)

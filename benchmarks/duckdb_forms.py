@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.datasets import Layout
 from benchmarks.forms import Form, Limits, with_f1
 from benchmarks.shapes import Rows
 
@@ -15,39 +17,57 @@ __all__ = ["FORMS"]
 MEANS = """
     SELECT sum(w * w / b) / sum(w), sum(w * w / a) / sum(w), sum(w * w / (a + b - w)) / sum(w)
 """
-CELLS = "WITH cells AS MATERIALIZED (SELECT t, p, sum(w) AS w FROM items GROUP BY t, p)"
-DUCKDB_JOINS = f"""
-    {CELLS}, true_sums AS (SELECT t, sum(w) AS a FROM cells GROUP BY t),
-    pred_sums AS (SELECT p, sum(w) AS b FROM cells GROUP BY p)
-    {MEANS} FROM cells JOIN true_sums USING (t) JOIN pred_sums USING (p)
+READ_TABLE = """
+    CREATE VIEW items AS
+    SELECT truth AS t, prediction AS p, weight AS w FROM read_parquet('{path}/items.parquet')
 """
-DUCKDB_WINDOWS = f"""
-    {CELLS} {MEANS} FROM (
-        SELECT w, sum(w) OVER (PARTITION BY t) AS a, sum(w) OVER (PARTITION BY p) AS b FROM cells
-    )
-"""
-DUCKDB_LISTS = f"""
-    {CELLS}, by_true AS (
-        SELECT sum(w) AS a, unnest(list({{'p': p, 'w': w}}), max_depth := 2) FROM cells GROUP BY t
-    ), by_pred AS (
-        SELECT sum(w) AS b, unnest(list({{'a': a, 'w': w}}), max_depth := 2) FROM by_true GROUP BY p
-    )
-    {MEANS} FROM by_pred
+READ_TABLES = """
+    CREATE VIEW items AS
+    SELECT a.cluster AS t, b.cluster AS p
+    FROM read_parquet('{path}/truth.parquet') AS a JOIN read_parquet('{path}/prediction.parquet') AS b USING (item)
 """
 
 
-def duckdb_connection(limits: Limits) -> Any:
-    """Open a database in memory, with settings that help it."""
+def queries(weight: str) -> dict[str, str]:
+    """Give the ways to write the work, by name; `weight` is what adds up the weights of a cell."""
+    cells = f"WITH cells AS MATERIALIZED (SELECT t, p, {weight} AS w FROM items GROUP BY t, p)"
+    joins = f"""
+        {cells}, true_sums AS (SELECT t, sum(w) AS a FROM cells GROUP BY t),
+        pred_sums AS (SELECT p, sum(w) AS b FROM cells GROUP BY p)
+        {MEANS} FROM cells JOIN true_sums USING (t) JOIN pred_sums USING (p)
+    """
+    windows = f"""
+        {cells} {MEANS} FROM (
+            SELECT w, sum(w) OVER (PARTITION BY t) AS a, sum(w) OVER (PARTITION BY p) AS b FROM cells
+        )
+    """
+    lists = f"""
+        {cells}, by_true AS (
+            SELECT sum(w) AS a, unnest(list({{'p': p, 'w': w}}), max_depth := 2) FROM cells GROUP BY t
+        ), by_pred AS (
+            SELECT sum(w) AS b, unnest(list({{'a': a, 'w': w}}), max_depth := 2) FROM by_true GROUP BY p
+        )
+        {MEANS} FROM by_pred
+    """
+    return {"joins": joins, "windows": windows, "lists": lists}
+
+
+def duckdb_connection(limits: Limits, memory: int) -> Any:
+    """Open a database in memory, with settings that help it, and bytes that it may use."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
     connection.execute(f"SET threads = {limits.threads}")
-    mebibytes = limits.memory // 10 * 9 // 2**20  # the rest is for what it does not count
-    connection.execute(f"SET memory_limit = '{mebibytes}MiB'")
+    connection.execute(f"SET memory_limit = '{memory // 2**20}MiB'")
     connection.execute(f"SET temp_directory = '{limits.directory}'")
     connection.execute("SET preserve_insertion_order = false")
     connection.execute("SET enable_progress_bar = false")
     return connection
+
+
+def own_share(limits: Limits) -> int:
+    """Leave a tenth of what the process may take to what DuckDB does not count."""
+    return limits.memory // 10 * 9
 
 
 def arrow_table(rows: Rows) -> pa.Table:
@@ -57,32 +77,48 @@ def arrow_table(rows: Rows) -> pa.Table:
 
 def duckdb_arrow(rows: Rows, limits: Limits) -> Any:
     """Let DuckDB read Arrow memory."""
-    connection = duckdb_connection(limits)
+    connection = duckdb_connection(limits, own_share(limits))
     connection.register("items", arrow_table(rows))
     return connection
 
 
 def duckdb_table(rows: Rows, limits: Limits) -> Any:
     """Load the rows into a table of DuckDB's own, in memory."""
-    connection = duckdb_connection(limits)
+    connection = duckdb_connection(limits, own_share(limits))
     connection.register("arrow_items", arrow_table(rows))
     connection.execute("CREATE TABLE items AS SELECT * FROM arrow_items")
     connection.unregister("arrow_items")
     return connection
 
 
-def duckdb_form(name: str, query: str, prepare: Callable[[Rows, Limits], Any]) -> Form:
+def duckdb_files(view: str) -> Callable[[Path, Limits], Any]:
+    """Let DuckDB read Parquet files, each time anew."""
+
+    def prepare(path: Path, limits: Limits) -> Any:
+        connection = duckdb_connection(limits, limits.memory)
+        connection.execute(view.format(path=path))
+        return connection
+
+    return prepare
+
+
+def duckdb_form(
+    name: str, query: str, prepare: Callable[[Any, Limits], Any], reads: Layout = "arrays"
+) -> Form:
     """Make an entry of the table: a query, and where its rows lie."""
 
     def score(connection: Any) -> dict[str, float]:
         return with_f1(*connection.execute(query).fetchone())
 
-    return Form("duckdb", name, ("duckdb",), prepare, score)
+    return Form("duckdb", name, ("duckdb",), prepare, score, reads=reads)
 
 
+WEIGHTS, COUNTS = queries("sum(w)"), queries("count(*)::DOUBLE")
 FORMS: tuple[Form, ...] = (
-    duckdb_form("joins-table", DUCKDB_JOINS, duckdb_table),
-    duckdb_form("joins-arrow", DUCKDB_JOINS, duckdb_arrow),
-    duckdb_form("windows-table", DUCKDB_WINDOWS, duckdb_table),
-    duckdb_form("lists-table", DUCKDB_LISTS, duckdb_table),
+    duckdb_form("joins-table", WEIGHTS["joins"], duckdb_table),
+    duckdb_form("joins-arrow", WEIGHTS["joins"], duckdb_arrow),
+    duckdb_form("windows-table", WEIGHTS["windows"], duckdb_table),
+    duckdb_form("lists-table", WEIGHTS["lists"], duckdb_table),
+    *(duckdb_form(name, query, duckdb_files(READ_TABLE), "table") for name, query in WEIGHTS.items()),
+    *(duckdb_form(name, query, duckdb_files(READ_TABLES), "tables") for name, query in COUNTS.items()),
 )

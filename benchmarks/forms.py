@@ -6,6 +6,8 @@ weight b and N = sum of w:
 
     precision = sum(w * w / b) / N        recall = sum(w * w / a) / N
     jaccard_index = sum(w * w / (a + b - w)) / N        f1 = 2 PR / (P + R)
+
+From Parquet files it is the same, with weights where the files have them.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from benchmarks.shapes import Rows
+from benchmarks.datasets import Layout
 
-__all__ = ["SCORES", "Form", "Limits", "means", "with_f1"]
+__all__ = ["SCORES", "Form", "Limits", "NotPossible", "means", "with_f1"]
 
 SCORES = ("precision", "recall", "f1", "jaccard_index")
 
@@ -30,24 +32,33 @@ class Limits(NamedTuple):
     directory: str
 
 
+class NotPossible(Exception):
+    """The library says that it does not do this work."""
+
+
 @dataclass(frozen=True)
 class Form:
     """One way to write the work with one library.
 
-    `prepare(rows, limits)` brings the rows into the library's own form, which is not timed;
+    `prepare(rows, limits)` brings the rows into the library's own form, which is not timed; where the
+    layout that the form `reads` is one of files, it gets the directory that holds them instead of `Rows`.
     `score(prepared)` does the work. `check(prepared)`, not timed either, gives the scores of the
-    same items without weights. Above `max_items` the form is not tried.
+    same items without weights; `clear(prepared)` removes what `score` wrote. Above `max_items` the form is
+    not tried.
     """
 
     rival: str
     name: str
     packages: tuple[str, ...]
-    prepare: Callable[[Rows, Limits], Any]
+    prepare: Callable[[Any, Limits], Any]
     score: Callable[[Any], dict[str, float]]
     check: Callable[[Any], dict[str, float]] | None = None
     weighted: bool = True
     max_items: int = 10**9
     note: str = ""
+    reads: Layout = "arrays"
+    bounded: bool = True  # whether the library keeps a limit of memory that it is told
+    clear: Callable[[Any], None] | None = None
 
     @property
     def key(self) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import memory
-from benchmarks.datasets import Dataset
+from benchmarks.datasets import Dataset, file_bytes
 from benchmarks.forms import Form
 from benchmarks.rivals import REFERENCE
 
@@ -39,11 +39,21 @@ class Protocol:
     threads: int = 1
     seconds: float = 600.0  # of one call
     memory: int = 20 << 30  # bytes resident
+    limit: int | None = None  # bytes that libraries are told to use; as many as they may have when absent
+
+    @property
+    def told(self) -> int:
+        """Bytes that a library with a limit of memory is told."""
+        return self.memory if self.limit is None else self.limit
 
 
 @dataclass
 class Measurement:
-    """What came out for one form on one data set, all rounds together."""
+    """What came out for one form on one data set, all rounds together.
+
+    Each round is a process: one of the `first_seconds`, and three of the `warm_seconds` (one where
+    a call takes more than half a minute), whose median over all rounds is what tables show.
+    """
 
     form: Form
     dataset: Dataset
@@ -54,6 +64,11 @@ class Measurement:
     prepare_seconds: list[float] = field(default_factory=list)
     peak_bytes: int = 0
     growth_bytes: int = 0
+    anonymous_bytes: int = 0  # how far anonymous memory rose in a call, at most
+    read_bytes: int = 0  # from disk, by the last call
+    written_bytes: int = 0
+    file_bytes: int = 0  # of the data set
+    limit_bytes: int | None = None  # that the library was told
     scores: dict[str, float] = field(default_factory=dict)
     check_scores: dict[str, float] = field(default_factory=dict)
     difference: float | None = None  # largest difference from the reference's scores
@@ -67,7 +82,7 @@ class Measurement:
             "rival": self.form.rival,
             "form": self.form.name,
             "note": self.form.note,
-            "weighted": self.form.weighted,
+            "weighted": self.form.weighted and self.dataset.weighted,
             **self.dataset.fields(),
             "seconds": seconds,
             **fields,
@@ -78,7 +93,16 @@ def measure_all(dataset: Dataset, forms: Iterable[Form], protocol: Protocol) -> 
     """Measure the forms in turn, round by round; those that did not finish are not asked again."""
     run_task({"task": "write", "dataset": dataset.fields(), "directory": str(protocol.directory)})
     forms = [form for form in forms if form.max_items >= dataset.n_items]
-    measurements = [Measurement(form, dataset) for form in forms]
+    size = file_bytes(dataset.path(protocol.directory))
+    measurements = [
+        Measurement(
+            form,
+            dataset,
+            file_bytes=size,
+            limit_bytes=protocol.limit if form.bounded else protocol.memory,
+        )
+        for form in forms
+    ]
     with tempfile.TemporaryDirectory(dir=protocol.directory, prefix="caches-") as caches:
         for round_number in range(protocol.rounds):
             for measurement in measurements:
@@ -93,7 +117,7 @@ def measure_all(dataset: Dataset, forms: Iterable[Form], protocol: Protocol) -> 
 def announce(measurement: Measurement, round_number: int) -> None:
     """Tell on standard error what came out of one process."""
     dataset = measurement.dataset
-    what = f"{dataset.shape} {dataset.n_items:.0e} {dataset.ids} {measurement.form.key}"
+    what = f"{dataset.shape} {dataset.n_items:.0e} {dataset.ids} {dataset.layout} {measurement.form.key}"
     if measurement.outcome == "ok":
         first, warm = measurement.first_seconds[-1], measurement.warm_seconds[-1]
         peak = measurement.peak_bytes / 2**30
@@ -120,13 +144,13 @@ def compare_scores(measurements: list[Measurement]) -> None:
 
 
 def touch_memory(dataset: Dataset, protocol: Protocol) -> None:
-    """Touch and free the memory that the next process needs, in a process of its own."""
+    """Touch and free the memory that the next process needs, in a process of its own; then read its files."""
     available = memory.available_memory()
-    n_bytes = min(dataset.n_items * TOUCHED_PER_ITEM, protocol.memory)
+    n_bytes = min(dataset.n_items * TOUCHED_PER_ITEM, protocol.told)
     if available is not None:
         n_bytes = min(n_bytes, available - 2 * SPARE)
-    if n_bytes > 0:
-        run_task({"task": "touch", "bytes": n_bytes})
+    files = None if dataset.layout == "arrays" else str(dataset.path(protocol.directory))
+    run_task({"task": "touch", "bytes": max(0, n_bytes), "files": files})
 
 
 def run_task(task: dict[str, Any]) -> None:
@@ -150,9 +174,10 @@ def measure_once(measurement: Measurement, protocol: Protocol, caches: Path, *, 
     task = {
         "task": "measure",
         "form": measurement.form.key,
+        "layout": measurement.dataset.layout,
         "path": str(measurement.dataset.path(protocol.directory)),
         "threads": protocol.threads,
-        "memory": protocol.memory,
+        "memory": protocol.told,
         "directory": str(caches),
         "check": check,
     }
@@ -225,6 +250,8 @@ def add_event(measurement: Measurement, event: dict[str, Any], resident: int) ->
             measurement.peak_bytes = max(measurement.peak_bytes, event["peak_bytes"])
             growth = event["peak_bytes"] - resident
             measurement.growth_bytes = max(measurement.growth_bytes, growth)
+            measurement.anonymous_bytes = max(measurement.anonymous_bytes, event["anonymous_bytes"])
+            measurement.read_bytes, measurement.written_bytes = event["read_bytes"], event["written_bytes"]
         case "check":
             measurement.check_scores = event["scores"]
             measurement.message = event["message"]

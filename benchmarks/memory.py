@@ -1,15 +1,19 @@
-"""Memory of a process as Linux counts it; other systems give what `resource` knows."""
+"""Memory and disk of a process as Linux counts them; other systems give what `resource` knows."""
 
 from __future__ import annotations
 
 import resource
 import sys
+import threading
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 __all__ = [
+    "AnonymousGrowth",
     "available_memory",
+    "disk_bytes",
     "peak_memory",
     "reset_peak",
     "resident_memory",
@@ -18,6 +22,7 @@ __all__ = [
 ]
 
 PROC = Path("/proc")
+SAMPLE = 0.05  # seconds between two looks at anonymous memory
 
 
 def proc_field(path: Path, field: str) -> int | None:
@@ -63,6 +68,53 @@ def peak_memory() -> int:
         return peak
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def disk_bytes() -> tuple[int, int]:
+    """Bytes that disks were asked to read and to write for this process; zeros where that is not known."""
+    try:
+        lines = (PROC / "self" / "io").read_text().splitlines()
+    except OSError:
+        return 0, 0
+    counts = dict(line.split(": ") for line in lines)
+    return int(counts["read_bytes"]), int(counts["write_bytes"])
+
+
+class AnonymousGrowth:
+    """How far this process's anonymous memory rises, while the context lasts, over what it is at its start.
+
+    Memory that holds pages of files does not count: the system takes it back when it is needed. A
+    thread looks every `SAMPLE` seconds, so what lasts less may be missed.
+
+    Attributes
+    ----------
+    n_bytes : int
+        The largest rise seen.
+    """
+
+    def __init__(self) -> None:
+        self.n_bytes = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._before = self._anonymous()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        over = False
+        while not over:
+            over = self._over.wait(SAMPLE)
+            self.n_bytes = max(self.n_bytes, self._anonymous() - self._before)
+
+    @staticmethod
+    def _anonymous() -> int:
+        return proc_field(PROC / "self" / "status", "RssAnon") or 0
 
 
 def touch_memory(n_bytes: int) -> None:

@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.rivals import REFERENCE
-from benchmarks.shapes import SHAPES
+from benchmarks.shapes import IDS, SHAPES
 
 __all__ = ["TABLES", "load_runs", "make_tables", "rewrite_regions"]
 
 Record = dict[str, Any]
-TABLES = ("large", "sweep", "strings", "small", "overlap", "families", "functions", "startup")
+TABLES = (
+    *("large", "sweep", "strings", "small", "disk", "join", "billion"),
+    *("overlap", "families", "functions", "startup"),
+)
+OF_FILES = {
+    "disk": "table",
+    "join": "tables",
+    "billion": "labels",
+}  # tables of this page, and layouts of rows
+ARRAYS = "arrays"  # the layout of records that name none
 SMALL = ("er-evaluation", "bcubed")  # rivals that are shown in a table of their own
 FIGURES = ("time", "items/s", "ratio", "peak memory", "growth", "first call")
 
@@ -54,7 +63,10 @@ def workload(record: Record) -> tuple[Any, ...]:
         return ("family", record["n_items"], record["weighted"])
     if record["kind"] == "function":
         return ("function", record["n_items"], record["name"])
-    return (record["kind"], record["shape"], record["n_items"], record["ids"], record["seed"])
+    return (
+        *(record[name] for name in ("kind", "shape", "n_items", "ids", "seed")),
+        record.get("layout", ARRAYS),
+    )
 
 
 def best_forms(group: list[Record]) -> list[Record]:
@@ -78,7 +90,8 @@ def speed_key(record: Record) -> tuple[bool, float]:
 def make_tables(runs: list[list[Record]]) -> dict[str, str]:
     """Make all tables for which there are results, by name."""
     records = newest(runs)
-    scores = [record for record in records if record["kind"] == "scores"]
+    of_rivals = [record for record in records if record["kind"] == "scores"]
+    scores = [record for record in of_rivals if record.get("layout", ARRAYS) == ARRAYS]
     of_int64 = [record for record in scores if record["ids"] == "int64"]
     largest = max((record["n_items"] for record in of_int64), default=0)
     of_er = [record for record in of_int64 if record["shape"] == "er"]
@@ -88,12 +101,14 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         "sweep": [r for r in of_er if r["rival"] not in SMALL],
         "strings": [r for r in scores if r["ids"] == "string" and r["rival"] not in SMALL],
         "small": [r for r in of_er if workload(r) in small],
+        **{name: [r for r in of_rivals if r.get("layout") == layout] for name, layout in OF_FILES.items()},
         "overlap": [record for record in records if record["kind"] == "overlap"],
         "families": [record for record in records if record["kind"] == "family"],
         "functions": [record for record in records if record["kind"] == "function"],
         "startup": [record for record in records if record["kind"] == "startup"],
     }
     makers = {
+        **dict.fromkeys(OF_FILES, files_table),
         "sweep": sweep_table,
         "overlap": overlap_table,
         "families": families_table,
@@ -118,6 +133,27 @@ def long_table(records: list[Record]) -> str:
         (record["shape"], count(record["n_items"]), library(record), *figures(record, references))
         for record in ordered
     ]
+    return markdown(head, rows, left=3)
+
+
+def files_table(records: list[Record]) -> str:
+    """One row for each data set in files and library, with what it took of memory and disk."""
+    head = (
+        *("items", "ids", "library", "files", "time", "items/s", "ratio"),
+        *("first call", "limit", "growth", "read", "written"),
+    )
+    references = reference_seconds(records)
+    rows = []
+    for record in sorted(records, key=lambda r: (IDS.index(r["ids"]), r["n_items"], speed_key(r))):
+        row = (count(record["n_items"]), record["ids"], library(record), size(record["file_bytes"]))
+        if record["outcome"] != "ok":
+            rows.append((*row, unfinished(record), *[""] * (len(head) - len(row) - 1)))
+            continue
+        time, per_second, times, *_, first = figures(record, references)
+        disk = [
+            size(record[name]) for name in ("limit_bytes", "anonymous_bytes", "read_bytes", "written_bytes")
+        ]
+        rows.append((*row, time, per_second, times, first, *disk))
     return markdown(head, rows, left=3)
 
 
@@ -281,15 +317,15 @@ def machine_line(machine: Record, packages: set[str]) -> str:
 
 def library(record: Record) -> str:
     """Name of the rival, and of the form of its query where there are several."""
-    if record["rival"] == REFERENCE:
-        return REFERENCE
+    if record["rival"].startswith(REFERENCE):
+        return str(record["rival"])
     return f"{record['rival']} ({record['form']})"
 
 
 def unfinished(record: Record) -> str:
     """Say that a rival did not finish, and why."""
-    if record["outcome"] == "error":
-        return "failed"
+    if record["outcome"] in ("error", "not possible"):
+        return "failed" if record["outcome"] == "error" else "not possible"
     return f"did not finish ({record['outcome']})"
 
 

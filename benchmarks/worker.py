@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks import memory
-from benchmarks.datasets import Dataset, load_rows, write_rows
-from benchmarks.forms import Form, Limits
+from benchmarks.datasets import Dataset, load_rows, read_files, write_rows
+from benchmarks.forms import Form, Limits, NotPossible
 from benchmarks.rivals import find_forms
 
 __all__ = ["main"]
 
-SHORT = 1.0  # seconds: warm calls go on up to this total,
-MOST_CALLS = 5  # but not beyond this number
+WARM_CALLS = 3  # of one process,
+LONG = 30.0  # but only one if it takes more seconds than this
 
 
 def main(argument: str) -> int:
@@ -34,20 +34,28 @@ def main(argument: str) -> int:
         write_rows(Dataset(**task["dataset"]), Path(task["directory"]))
     elif task["task"] == "touch":
         memory.touch_memory(task["bytes"])
+        os.sync()  # what an earlier process wrote is not written while the next one works
+        if task["files"]:
+            read_files(Path(task["files"]))
     else:
-        (form,) = find_forms([task["form"]])
+        (form,) = find_forms([task["form"]], task["layout"])
         limits = Limits(task["threads"], task["memory"], task["directory"])
         try:
             measure(form, Path(task["path"]), limits, events, check=task["check"])
-        except MemoryError as error:
-            send(events, event="failed", outcome="memory", message=str(error))
-            return 1
         except Exception as error:
-            message = f"{type(error).__name__}: {error}"
-            outcome = "memory" if "out of memory" in message.lower() else "error"
+            outcome, message = outcome_of(error)
             send(events, event="failed", outcome=outcome, message=message[:500])
             return 1
     return 0
+
+
+def outcome_of(error: Exception) -> tuple[str, str]:
+    """Say what kept a form from its end."""
+    if isinstance(error, NotPossible):
+        return "not possible", str(error)
+    message = f"{type(error).__name__}: {error}"
+    lacks_memory = isinstance(error, MemoryError) or "out of memory" in message.lower()
+    return "memory" if lacks_memory else "error", message
 
 
 def private_output() -> TextIO:
@@ -67,7 +75,7 @@ def measure(form: Form, path: Path, limits: Limits, events: TextIO, *, check: bo
     """Load the rows, prepare them, and time the first call and some warm ones."""
     for package in form.packages:
         importlib.import_module(package)
-    rows = load_rows(path)
+    rows = load_rows(path) if form.reads == "arrays" else path
     start = time.perf_counter()
     prepared = form.prepare(rows, limits)
     prepare_seconds = time.perf_counter() - start
@@ -76,10 +84,10 @@ def measure(form: Form, path: Path, limits: Limits, events: TextIO, *, check: bo
     resident = memory.resident_memory()
     send(events, event="ready", prepare_seconds=prepare_seconds, resident_bytes=resident)
 
-    warm_seconds: list[float] = []
     timed(form, prepared, events, "first")
-    while not warm_seconds or (sum(warm_seconds) < SHORT and len(warm_seconds) < MOST_CALLS):
-        warm_seconds.append(timed(form, prepared, events, "warm"))
+    for _ in range(WARM_CALLS):
+        if timed(form, prepared, events, "warm") > LONG:
+            break
     if check and form.check is not None:
         try:
             scores, message = form.check(prepared), ""
@@ -90,14 +98,27 @@ def measure(form: Form, path: Path, limits: Limits, events: TextIO, *, check: bo
 
 
 def timed(form: Form, prepared: Any, events: TextIO, call: str) -> float:
-    """Time one call, and report its seconds, scores and peak memory."""
+    """Time one call, and report its seconds, its scores, its memory, and what it read and wrote."""
     gc.collect()
     memory.reset_peak()
-    start = time.perf_counter()
-    scores = form.score(prepared)
-    seconds = time.perf_counter() - start
-    peak = memory.peak_memory()
-    send(events, event=call, seconds=seconds, scores=scores, peak_bytes=peak)
+    before = memory.disk_bytes()
+    with memory.AnonymousGrowth() as anonymous:
+        start = time.perf_counter()
+        scores = form.score(prepared)
+        seconds = time.perf_counter() - start
+    read, written = (end - start for start, end in zip(before, memory.disk_bytes(), strict=True))
+    send(
+        events,
+        event=call,
+        seconds=seconds,
+        scores=scores,
+        peak_bytes=memory.peak_memory(),
+        anonymous_bytes=anonymous.n_bytes,
+        read_bytes=read,
+        written_bytes=written,
+    )
+    if form.clear is not None:
+        form.clear(prepared)
     return seconds
 
 

@@ -22,14 +22,18 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
 
 __all__ = [
+    "WEIGHT",
     "cell_scores",
     "cluster_means",
     "finished",
     "group_means",
+    "group_sums",
+    "grouped",
     "item_means",
     "item_score",
     "item_scores",
     "item_sums",
+    "means_of_groups",
     "overall",
     "with_needs",
 ]
@@ -354,6 +358,35 @@ def group_means(
     dict of str to ndarray, shape (n_groups,)
         "n_items", "weight", then the scores; NaN for a group without items.
     """
+    wanted = grouped(metrics)
+    needed = [m for m in with_needs(wanted, beta) if m.formula is not None]
+    sums = group_sums(contingency, codes, n_groups, needed, by_row=by_row, cells=cells)
+    return means_of_groups({name: total + error for name, (total, error) in sums.items()}, wanted, beta)
+
+
+def grouped(metrics: Iterable[Metric]) -> list[Metric]:
+    """Return the scores that groups of items have, too."""
+    return [m for m in metrics if m.score is None and not m.overall_only]
+
+
+def group_sums(
+    contingency: Contingency,
+    codes: NDArray[np.integer],
+    n_groups: int,
+    metrics: Iterable[Metric],
+    *,
+    by_row: bool = False,
+    cells: NDArray[np.int64] | None = None,
+) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return, for groups of cells or of rows, what their means are made of, as sums and what they lack in digits.
+
+    Parameters are those of `group_means`; the scores have a formula.
+
+    Returns
+    -------
+    dict of str to (ndarray, ndarray), each of shape (n_groups,)
+        "n_items", `WEIGHT`, then weight * score of each score, added up.
+    """
     from fastbcubed.kernels.sums import add_by_code, count_by_code
 
     codes = np.ascontiguousarray(codes)
@@ -370,24 +403,29 @@ def group_means(
             n, weight = n[cells], weight[cells]
         count_by_code(codes, n, counts)
 
-    def add(scores: Floats, per_row: bool = False) -> Floats:
+    def add(scores: Floats, per_row: bool = False) -> tuple[Floats, Floats]:
         totals, errors = np.zeros(n_groups), np.zeros(n_groups)
         add_by_code(codes, weight, scores, None if per_row else cells, totals, errors)
-        return totals + errors
+        return totals, errors
 
-    whole = add(np.ones(contingency.n_cells))
-    wanted = [m for m in metrics if m.score is None and not m.overall_only]
-    means: dict[str, Floats] = {}
+    sums = {"n_items": (counts, np.zeros_like(counts)), WEIGHT: add(np.ones(contingency.n_cells))}
+    for metric in metrics:
+        if by_row and differs_within_cells(contingency, metric):
+            sums[metric.name] = add(item_scores(contingency, metric), per_row=True)
+        else:
+            sums[metric.name] = add(cell_scores(contingency, metric))
+    return sums
+
+
+def means_of_groups(
+    sums: Mapping[str, NDArray[Any]], metrics: Iterable[Metric], beta: float
+) -> dict[str, NDArray[Any]]:
+    """Return what `group_means` does, from what `group_sums` has added up."""
+    whole = sums[WEIGHT]
     with np.errstate(invalid="ignore", divide="ignore"):
-        for metric in with_needs(wanted, beta):
-            if metric.formula is None:
-                continue
-            if by_row and differs_within_cells(contingency, metric):
-                means[metric.name] = add(item_scores(contingency, metric), per_row=True) / whole
-            else:
-                means[metric.name] = add(cell_scores(contingency, metric)) / whole
-        table: dict[str, NDArray[Any]] = {"n_items": counts, "weight": whole}
-        for metric in wanted:
+        means = {name: added / whole for name, added in sums.items() if name not in ("n_items", WEIGHT)}
+        table: dict[str, NDArray[Any]] = {"n_items": sums["n_items"], "weight": whole}
+        for metric in metrics:
             table[metric.name] = _combined(metric, means, beta)
     return table
 

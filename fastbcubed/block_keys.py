@@ -68,7 +68,7 @@ class Labels:
 
     def check(self, pool: Pool) -> None:
         """Raise Retry if two different labels have the same key."""
-        for _, found in self._pairs.read_ahead(range(self._pairs.n_shards)):
+        for _, found in self._pairs.read_ahead(range(self._pairs.n_shards), pool, "check labels"):
             halves = (np.ascontiguousarray(found["first"]), np.ascontiguousarray(found["second"]))
             if find_collision([halves], pool):
                 raise Retry(seed=True)

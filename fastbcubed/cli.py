@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from fastbcubed._version import __version__
@@ -27,9 +30,14 @@ from fastbcubed.flags import (
 
 __all__ = ["main"]
 
-OK, FAILED_GATE, WRONG, STOPPED, READER_GONE = 0, 1, 2, 130, 141
+OK, FAILED_GATE, WRONG, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 130, 141, 143
 
-EXIT_CODES = "Exit codes: 0; 1 when a --fail-under or --fail-over fails; 2 for wrong input; 130 on Ctrl-C."
+EXIT_CODES = """Exit codes: 0; 1 when a --fail-under or --fail-over fails; 2 for wrong input; 130 on Ctrl-C;
+143 on SIGTERM. Nothing half-written and nothing spilled is left in any case."""
+
+
+class Terminated(BaseException):
+    """The process was asked to end, by SIGTERM."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,19 +51,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 for a failed gate; 2 after a message on stderr for what the user can mend; 130 on Ctrl-C.
+        0; 1 for a failed gate; 2 after a message on stderr for what the user can mend; 130 on Ctrl-C; 143
+        on SIGTERM.
     """
     try:
-        try:
-            options = _parser().parse_args(argv)
-            code: int = options.run(options)
-        finally:
-            sys.stdout.flush()
+        with _raising_on_sigterm():
+            try:
+                options = _parser().parse_args(argv)
+                code: int = options.run(options)
+            finally:
+                sys.stdout.flush()
     except SystemExit as stop:  # argparse: --help, --version, a wrong flag
         return stop.code if isinstance(stop.code, int) else WRONG
     except KeyboardInterrupt:
         _say("stopped")
         return STOPPED
+    except Terminated:
+        _say("terminated")
+        return TERMINATED
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
@@ -69,6 +82,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         return WRONG
     return code
+
+
+@contextmanager
+def _raising_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the work as Ctrl-C does: by an exception, so that everybody cleans up."""
+
+    def terminate(*_: object) -> NoReturn:
+        raise Terminated
+
+    ours = threading.current_thread() is threading.main_thread()  # the only one that may set handlers
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class _Parser(argparse.ArgumentParser):

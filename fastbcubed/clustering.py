@@ -10,6 +10,7 @@ import numpy as np
 
 from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
 from fastbcubed.sources.arrays import is_pandas, join_pieces
+from fastbcubed.sources.blocks import rows_between
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.lists import unlisted
 from fastbcubed.sources.tables import (
@@ -101,7 +102,8 @@ class Clustering:
         """
         items = None if self.items is None else self.items.stretch(start, stop)
         weight = None if self.weight is None else self.weight[start:stop]
-        return Clustering(self.labels.stretch(start, stop), items, weight, None, self.name)
+        others = None if self.attributes is None else rows_between(self.attributes, start, stop)
+        return Clustering(self.labels.stretch(start, stop), items, weight, others, self.name)
 
     @property
     def attribute_names(self) -> tuple[str, ...]:

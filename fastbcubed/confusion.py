@@ -119,6 +119,8 @@ class TrueNegatives:
         """Return the true negatives of a range of cells. Shape (stop - start,)."""
         table = self._table
         cells = slice(start, stop)
+        if table.known_tn is not None:
+            return table.known_tn[cells]
         n, true, pred = table.n[cells], table.true[cells], table.pred[cells]
         union = table.true_n[true].astype(np.int64) + table.pred_n[pred] - n
         left = table.n_items - union

@@ -191,6 +191,7 @@ class Contingency:
         self.parts = np.array([0, cells.size]) if parts is None else parts
         self._complete = complete
         self.pair_weight = pair_weight
+        self.known_tn: NDArray[np.float64] | None = None  # where not all cells are here
         self._made: dict[Callable[..., Any], Any] = {}
 
     @classmethod
@@ -387,6 +388,13 @@ class Contingency:
         size = self._sizes[side]
         counts = np.bincount(alone.codes, alone.n, size).astype(np.int64)
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
+
+    def mates(self, side: str) -> NDArray[np.integer]:
+        """Return, by cell, the items in its cluster of this side."""
+        codes, _ = self.codes(side)
+        sizes = self.true_n if side == "true" else self.pred_n
+        only = self.only("pred") if side == "pred" and self.outside else None
+        return (sizes if only is None else sizes + only[0])[codes]
 
     def once(self, make: Callable[[Contingency, Pool], Made], pool: Pool) -> Made:
         """Return make(self, pool), which is called once: several scores come from what it returns."""

@@ -24,7 +24,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.scores import Scores
-from fastbcubed.slicing import SliceKey, check_key, slice_codes, subset_mask
+from fastbcubed.slicing import SliceKey, check_key, slice_codes, slice_name, subset_mask
 from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 from fastbcubed.summary import Bounds, plain, precision_bounds, summarize
 
@@ -218,7 +218,10 @@ class Evaluation:
         SliceError
             If a subset has no scored item, or an attribute cannot be sliced by.
         """
-        items, by = self.kept_items(), check_key(by)
+        by = check_key(by)
+        if not self.has_items and slice_name(by) in self.sliced:
+            return listed(self.sliced[slice_name(by)], self.metrics, order_by, limit)
+        items = self.kept_items()
         if isinstance(by, Mapping):
             rows = [
                 self._group(np.where(subset_mask(w, items, self.contingency, repr(n)), 0, -1), 1, by_row=True)
@@ -343,7 +346,7 @@ class Evaluation:
         Parameters
         ----------
         directory : path
-            Made if need be. Files of an earlier evaluation in it are replaced, each as a whole.
+            Made if need be. Files of an earlier evaluation in it are replaced, together at the end.
         keep : {"scores", "cells", "items"}
             How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
             ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
@@ -389,11 +392,6 @@ class Evaluation:
 
     def kept_items(self) -> Items:
         """Return the items, or raise NotKeptError."""
-        if self.engine == "disk":
-            raise NotKeptError(
-                "the disk engine keeps scores and cells, but not the items, by which clusters are named, sliced "
-                'and listed; evaluate with engine="memory" for these, on a machine or a sample that allows it'
-            )
         if self._items is None or self.contingency.rows is None:
             raise NotKeptError(
                 'the items were not kept; evaluate or save with keep="items" to slice and to list them'

@@ -16,8 +16,8 @@ import pyarrow as pa
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import DiskSpaceError, OptionError
 from fastbcubed.progress import reporting
-from fastbcubed.storage import written_aside
 from fastbcubed.synthetic import IDS, NAME, Synthetic, check_among, check_number, schema_of
+from fastbcubed.written import written_aside
 
 if TYPE_CHECKING:
     from fastbcubed.progress import Report
@@ -84,7 +84,7 @@ def generate(
         If there is too little free disk; said before anything is written.
     FileFormatError
         If a file cannot be written. Then, and on Ctrl-C, nothing is left of it, and what was there before
-        is still there.
+        is still there. What a killed process leaves is removed by the next that writes the same file.
 
     Examples
     --------
@@ -127,7 +127,9 @@ def generate(
             make = partial(synthetic.rows, columns[order], order=order, ids=ids)
             schema = schema_of(columns[order], ids).with_metadata({"fastbcubed.generate": origin})
             with pq.ParquetWriter(aside, schema, compression=compression, use_dictionary=REPEATING) as writer:
-                for batch in pool.stream(make, blocks(n_items, row_group), stage=f"writing the {order}"):
+                groups = blocks(n_items, row_group)
+                sizes = [stop - start for start, stop in groups]
+                for batch in pool.stream(make, groups, f"writing the {order}", sizes):
                     writer.write_table(pa.Table.from_batches([batch]), row_group_size=row_group)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.block_keys import Keys
@@ -13,10 +14,12 @@ from fastbcubed.engines.planning import MAX_BITS
 from fastbcubed.engines.pool import Pool
 from fastbcubed.engines.spill import Pages, Spill, Spool
 from fastbcubed.engines.stages import offsets
+from fastbcubed.engines.stash import Stash
 from fastbcubed.kernels import partition
 from fastbcubed.kernels.join import scatter_records
 from fastbcubed.policies import Policies
 from fastbcubed.side import Mask, Side
+from fastbcubed.sources.arrays import from_numpy
 
 __all__ = ["ItemRows", "ItemShards", "sides_of"]
 
@@ -76,6 +79,7 @@ class ItemShards:
         fields += [("weight", "f8")] * (weighted and n_labels > 0)
         self._bits = bits
         self._spool = Spool(np.dtype(fields), 1 << bits, spill, memory)
+        self._columns = Stash(spill, 1 << bits)
         self._first = np.zeros((1 << bits) + 1, np.int64)
 
     def put(
@@ -86,8 +90,9 @@ class ItemShards:
         weight: NDArray[np.float64] | None,
         first_row: int,
         pool: Pool,
+        columns: pa.Table | None = None,
     ) -> None:
-        """Take a block of rows: item keys, the sides that have them, weights."""
+        """Take a block of rows: item keys, the sides that have them, weights, columns that go with them."""
         names = self._spool.dtype.names or ()
         n = keys.first.size
         counts = np.zeros((1, self._spool.n_shards), np.int64)
@@ -99,6 +104,14 @@ class ItemShards:
         other = sides[1].labels if "other" in names else None
         flags = _flags(sides, n) if "flags" in names else None
         numbers = np.arange(first_row, first_row + n) if "number" in names else None
+        if columns is not None:
+            places = np.empty(n, np.int32)
+            partition.place_rows(
+                keys.first, keys.first, MAX_BITS, self._bits, NO_KEYS, self._first, next_row[0].copy(), places
+            )
+            order = np.empty(n, np.int32)
+            order[places] = np.arange(n, dtype=np.int32)
+            self._columns.put(index, columns.take(from_numpy(order)), bounds)
         with pool.workspace("pages", Pages) as pages:
             rows = pages.empty(n, self._spool.dtype)
             scatter_records(
@@ -110,6 +123,10 @@ class ItemShards:
     def sizes(self) -> NDArray[np.int64]:
         """Return how many rows each shard has."""
         return self._spool.sizes()
+
+    def columns(self, shard: int) -> pa.Table:
+        """Return the columns that go with the rows of a shard."""
+        return self._columns.read(shard)
 
     def read(self, shard: int) -> dict[str, np.ndarray]:
         """Return the columns of a shard, rows in the order of their blocks."""

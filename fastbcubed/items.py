@@ -19,7 +19,7 @@ from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.tables import read_columns
 
-__all__ = ["AlignedItems", "AttributeTable", "Items", "TableItems"]
+__all__ = ["AlignedItems", "AttributeTable", "Items", "TableItems", "either_id", "rows_of_attributes"]
 
 RowNumbers = NDArray[np.int64]
 
@@ -78,7 +78,7 @@ class AlignedItems:
             return from_numpy(rows)
         if self._rows["true"] is None:
             return truth.take(rows)
-        return _either(truth, _at(self._rows["true"], rows), prediction, _at(self._rows["pred"], rows))
+        return either_id(truth, _at(self._rows["true"], rows), prediction, _at(self._rows["pred"], rows))
 
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
         rows = np.arange(len(self)) if rows is None else rows
@@ -141,9 +141,12 @@ class AlignedItems:
 class TableItems:
     """The items of a saved evaluation, in one table: item, true_cluster, pred_cluster, attributes."""
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: Any) -> None:
         self._table = table
-        self._column = as_column(table["item"], "item")
+
+    @cached_property
+    def _column(self) -> Column:
+        return as_column(self._table["item"], "item")
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -157,7 +160,7 @@ class TableItems:
 
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
         labels = self._table[f"{side}_cluster"]
-        return labels if rows is None else labels.take(from_numpy(rows))
+        return labels if rows is None else labels.take(from_numpy(rows, rows < 0))
 
     def rows_of(self, ids: Any) -> RowNumbers:
         return _find_all(self._column, as_column(ids, "item", "the items asked for"))
@@ -235,17 +238,22 @@ class AttributeTable:
 
     @cached_property
     def _rows(self) -> RowNumbers:
-        from fastbcubed.engines.joining import match
-
         assert self._column is not None
         ids = as_column(self._items.ids(), "item")
         with Pool() as pool:
-            matches = match(*key_pair(ids, self._column, pool), pool)
-        if matches.pred_again:
-            raise DuplicateItemError(
-                f"{matches.pred_again} rows of the attributes repeat an item; give each item one row"
-            )
-        return matches.pred_of_true
+            return rows_of_attributes(*key_pair(ids, self._column, pool), pool)
+
+
+def rows_of_attributes(items: RowNumbers, given: RowNumbers, pool: Pool) -> RowNumbers:
+    """Return the row of the attributes for each item, -1 where there is none; both by the keys of items."""
+    from fastbcubed.engines.joining import match
+
+    matches = match(items, given, pool)
+    if matches.pred_again:
+        raise DuplicateItemError(
+            f"{matches.pred_again} rows of the attributes repeat an item; give each item one row"
+        )
+    return matches.pred_of_true
 
 
 def _share_label(lists: pa.ChunkedArray, row: int) -> NDArray[np.bool_]:
@@ -286,7 +294,7 @@ def _at(rows: RowNumbers | None, wanted: RowNumbers) -> RowNumbers:
     return wanted if rows is None else np.where(wanted < 0, -1, rows[wanted])
 
 
-def _either(a: Column, a_rows: RowNumbers, b: Column, b_rows: RowNumbers) -> pa.Array:
+def either_id(a: Column, a_rows: RowNumbers, b: Column, b_rows: RowNumbers) -> pa.Array:
     """Take from `a` where it has the row, else from `b`; the types may differ in width."""
     lacking = a_rows < 0
     if not lacking.any():

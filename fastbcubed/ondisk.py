@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import aggregation
+from fastbcubed.confusion import TrueNegatives
 from fastbcubed.contingency import Contingency, OneSided, SetAside, set_aside
 from fastbcubed.engines.disk import RowShards, Sizes
 from fastbcubed.engines.planning import HEAVY_SHARE
-from fastbcubed.engines.pool import Pool
+from fastbcubed.engines.pool import Pool, blocks
+from fastbcubed.engines.returning import CLOSED, WayBack
 from fastbcubed.engines.spill import Packed
 from fastbcubed.errors import EmptyInputError, NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.summary import Bounds, bound_sums, bounds_from, describe
 
+if TYPE_CHECKING:
+    from fastbcubed.engines.stages import Built
+
 __all__ = ["AlignedBlock", "NoCells", "Outcome", "Question", "count_cells", "find_heavy"]
 
 
 class AlignedBlock(NamedTuple):
-    """Aligned rows; see `Alignment`. Blocks of one evaluation can be sorted by `index`."""
+    """Aligned rows; see `Alignment`. Blocks of one evaluation can be sorted by `index`.
+
+    `columns` are those that are to be sliced by, or written, with the scores of the rows.
+    """
 
     index: Any
     true_keys: NDArray[np.int64]
     pred_keys: NDArray[np.int64]
     weight: NDArray[np.float64] | None
+    columns: pa.Table | None = None
 
 
 class Question(NamedTuple):
@@ -46,6 +56,10 @@ class Question(NamedTuple):
         Whether to work out the bounds of precision.
     keep : bool
         Whether to keep the cells.
+    rows : {"cell", "matrix"} or None
+        What is asked for row by row: the cell, or its confusion matrix, too.
+    metrics_of_rows : sequence of Metric
+        The scores that will be worked out from these matrices.
     """
 
     metrics: list[Metric]
@@ -53,6 +67,8 @@ class Question(NamedTuple):
     outside: bool
     bounds: bool
     keep: bool
+    rows: str | None = None
+    metrics_of_rows: Sequence[Metric] = ()
 
 
 @dataclass
@@ -69,12 +85,15 @@ class Outcome:
         Bounds of the precision.
     contingency : Contingency or None
         All cells, mapped from a file, if they were to be kept.
+    rows : WayBack or None
+        What the rows were told, if they asked.
     """
 
     means: dict[str, float]
     summary: dict[str, dict[str, Any]]
     bounds: Bounds | None
     contingency: Contingency | None
+    rows: WayBack | None = None
 
 
 @dataclass(frozen=True)
@@ -110,24 +129,55 @@ def find_heavy(samples: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
     """Build the cells of rows that are in shards, and answer the question from them."""
-    outer = question.weighting == "outer"
-    cells = shards.cells(pool, outer=outer)
+    outer, asked = question.weighting == "outer", question.rows is not None
+    cells = shards.cells(pool, outer=outer, again=asked)
+    back = WayBack(shards, cells, matrix=question.rows == "matrix") if asked else None
     kept = _Kept(shards, question) if question.keep else None
     total = _Totals()
-    for built in cells.close(pool, outer=outer, outside=question.outside):
+    for shard, built, places in cells.close(pool, outer=outer, outside=question.outside, placed=asked):
         apart = set_aside(built, outer=outer)
-        total.add(apart, built.n_true, int(built.pred_base[-1]), shards.weighted, question, pool)
+        first = total.n_cells
+        table = total.add(apart, built.n_true, int(built.pred_base[-1]), shards.weighted, question, pool)
+        if back is not None and places is not None:
+            back.take(shard, _closed(built, apart, table, first), places, pool)
         if kept is not None:
             kept.add(apart, int(built.pred_base[-1]))
     if not total.n_items:
         raise EmptyInputError("there is no item to score: no item is on both sides")
     sizes = {"true": cells.true_sizes.histogram(), "pred": total.pred_sizes.histogram()}
+    contingency = None if kept is None else kept.finish(cells.n_true)
+    if back is not None:
+        uses_tn = contingency is not None and any(m.uses_tn for m in question.metrics_of_rows)
+        tn = _true_negatives(contingency, shards) if uses_tn and contingency is not None else None
+        back.run(cells.heavy_sizes, tn, pool)
     return Outcome(
         aggregation.item_means(total.sums),
         describe(sizes, total.n_items, total.n_exact),
         bounds_from(total.bound_sums, total.weight) if question.bounds else None,
-        None if kept is None else kept.finish(cells.n_true),
+        contingency,
+        back,
     )
+
+
+def _closed(built: Built, apart: SetAside, table: Contingency | None, first: int) -> np.ndarray:
+    """Return what goes back of the cells that a shard has closed; those that are scored have numbers."""
+    closed = np.empty(built.cells.size, CLOSED)
+    closed["fp"] = built.cells["fp"]
+    closed["cell"], closed["pred_power"] = -1, 0
+    if table is not None:
+        scored = slice(None) if apart.kept is None else apart.kept
+        closed["cell"][scored] = first + np.arange(table.n_cells)
+        closed["pred_power"][scored] = np.frexp(table.mates("pred").astype(np.float64))[1] - 1
+    return closed
+
+
+def _true_negatives(contingency: Contingency, shards: RowShards) -> NDArray[np.float64]:
+    """Return the true negatives of all cells, mapped from a file."""
+    find = TrueNegatives(contingency)
+    packed = Packed(np.dtype(np.float64), shards.spill.directory)
+    for start, stop in blocks(contingency.n_cells):
+        packed.append(find(start, stop))
+    return packed.finish()
 
 
 @dataclass
@@ -137,14 +187,15 @@ class _Totals:
     bound_sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     weight: float = 0.0
     n_items: int = 0
+    n_cells: int = 0
     n_exact: int = 0
 
     def add(
         self, apart: SetAside, n_true: int, n_pred: int, weighted: bool, question: Question, pool: Pool
-    ) -> None:
-        """Add the cells of a shard."""
+    ) -> Contingency | None:
+        """Add the cells of a shard, and return their table; None if none of them is scored."""
         if not apart.cells.size:
-            return
+            return None
         table = Contingency(
             apart.cells,
             apart.pred,
@@ -157,10 +208,12 @@ class _Totals:
         self.sums.append(aggregation.item_sums(table, question.metrics, pool, whole=False))
         self.pred_sizes.add(table.pred_n)
         self.n_items += table.n_items
+        self.n_cells += table.n_cells
         self.n_exact += table.n_exact
         if question.bounds:
             self.bound_sums += bound_sums(table)
             self.weight += float(table.weight.sum(dtype=np.float64))
+        return table
 
 
 class _Kept:

@@ -12,7 +12,7 @@ import numpy as np
 from fastbcubed.clustering import Clustering
 from fastbcubed.engines.pool import blocks
 from fastbcubed.engines.spill import Spill
-from fastbcubed.errors import AlignmentError
+from fastbcubed.errors import AlignmentError, OptionError
 from fastbcubed.inputs import Inputs, PerSide, one_side, pair_of_table, per_side, read_pair, require_weight
 from fastbcubed.sources.blocks import BLOCK_ROWS, Source, sources_of
 from fastbcubed.sources.columns import Column
@@ -52,11 +52,20 @@ class Pair:
         What the sides are called.
     weight_table : (Column, ndarray) or None
         Items and weights, which are held in memory.
+    attribute_table : (Column, Rows) or None
+        Items and attributes, likewise.
     """
 
     stretches: tuple[list[Stretch], ...]
     names: tuple[str, str]
     weight_table: tuple[Column, np.ndarray] | None = None
+    attribute_table: tuple[Column, Rows] | None = None
+
+    @property
+    def first(self) -> tuple[Clustering, Clustering]:
+        """The first block of the truth and of the prediction."""
+        found = [clustering for side in self.stretches for clustering in _first(side)]
+        return found[0], found[1]
 
     @property
     def n_rows(self) -> int:
@@ -72,8 +81,10 @@ def open_pair(
     cluster: PerSide,
     weight: Any,
     table: Any,
+    attributes: Any = None,
     size: int = BLOCK_ROWS,
     spill_dir: Any = None,
+    every: bool = False,
 ) -> Pair:
     """Open the two sides of an evaluation; files are read in blocks, what lies in memory is cut into them.
 
@@ -81,21 +92,34 @@ def open_pair(
 
     Parameters
     ----------
-    truth, prediction, item, cluster, weight, table, spill_dir
+    truth, prediction, item, cluster, weight, table, attributes, spill_dir
         As for `evaluate`.
     size : int
         Rows of a block at most.
+    every : bool
+        Whether columns that are no part of a clustering are used, to slice by or to write.
     """
-    opened = _Opening(size, spill_dir)
+    opened = _Opening(size, spill_dir, every)
+    found = None
     if table is not None and (weight is None or isinstance(weight, str)):
         if cluster == "cluster" and (source := opened.source(table)) is not None:
-            return _of_table(truth, prediction, source, item, weight, opened)
+            found = _of_table(truth, prediction, source, item, weight, opened)
     elif table is None:
         sources = opened.source(truth), opened.source(prediction)
         if sources != (None, None):
-            return _of_sources((truth, prediction), sources, item, cluster, weight, opened)
-    inputs = read_pair(truth, prediction, item=item, cluster=cluster, weight=weight, table=table)
-    return _of_inputs(inputs, size)
+            found = _of_sources((truth, prediction), sources, item, cluster, weight, opened)
+    if found is None:
+        inputs = read_pair(
+            truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes
+        )
+        return _of_inputs(inputs, size)
+    if attributes is None:
+        return found
+    first = replace(found.first[0], attributes=None)
+    joined = read_pair(first, first, item=item, attributes=attributes)
+    if joined.attribute_table is None:
+        raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
+    return replace(found, attribute_table=joined.attribute_table)
 
 
 Make = Callable[[Rows], tuple[Clustering, ...]]
@@ -111,10 +135,13 @@ class _Opening:
         Rows of a block at most.
     spill_dir : path or None
         Where streams are spilled.
+    every : bool
+        Whether to spill all columns of them.
     """
 
     size: int
     spill_dir: Any
+    every: bool
 
     def source(self, given: Any) -> Rows | Stream | None:
         """Return the rows of files, or a stream; None for what lies in memory."""
@@ -124,7 +151,7 @@ class _Opening:
         """Return blocks, each made into the clusterings of its rows."""
         if isinstance(source, Stream):
             spill = Spill(self.spill_dir, named=self.spill_dir is not None)
-            source = spool(source, name, make, spill, self.size)
+            source = spool(source, name, make, spill, self.size, every=self.every)
         return [_stretch(each, make) for each in sources_of(source, self.size)]
 
 
@@ -187,8 +214,10 @@ def _of_inputs(inputs: Inputs, size: int) -> Pair:
             raise AlignmentError(
                 f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}"
             )
-        return Pair((_cut((truth, prediction), size),), names, inputs.weight_table)
-    return Pair((_cut((truth,), size), _cut((prediction,), size)), names, inputs.weight_table)
+        sides: tuple[list[Stretch], ...] = (_cut((truth, prediction), size),)
+    else:
+        sides = (_cut((truth,), size), _cut((prediction,), size))
+    return Pair(sides, names, inputs.weight_table, inputs.attribute_table)
 
 
 def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch]:
@@ -197,8 +226,9 @@ def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch]:
     def stretch(start: int, stop: int) -> Stretch:
         def once() -> Iterator[Block]:
             found = [side.slice(start, stop) for side in sides]
-            if len(sides) == 2 and sides[0].items is sides[1].items:
-                found[1] = replace(found[1], items=found[0].items)
+            for shared in ("items", "attributes"):
+                if len(sides) == 2 and getattr(sides[0], shared) is getattr(sides[1], shared):
+                    found[1] = replace(found[1], **{shared: getattr(found[0], shared)})
             yield Block(start, tuple(found))
 
         return Stretch(start, stop - start, once)

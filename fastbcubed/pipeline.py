@@ -26,8 +26,12 @@ from fastbcubed.overlapping import build_cover
 from fastbcubed.policies import Policies
 from fastbcubed.progress import reporting
 from fastbcubed.slicing import SliceKey, check_key, slice_name
+from fastbcubed.written import require_writable
 
 __all__ = ["contingency", "evaluate"]
+
+#: Rows of both sides from which on a plan is told before the work.
+LARGE = 20_000_000
 
 Progress = bool | Callable[[Any], None] | None
 
@@ -104,7 +108,8 @@ def evaluate(
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
-        A directory to write the result to; see `Evaluation.save`.
+        A directory to write the result to; see `Evaluation.save`. Whether it can be written to is
+        checked before the work.
     keep : {"scores", "cells", "items"}
         How much of the result to write to `out`; with the disk engine, how much to hold.
     engine : {"memory", "disk"}, optional
@@ -121,8 +126,11 @@ def evaluate(
     threads : int, optional
         All cores of the process when absent. The scores do not depend on it.
     progress : bool or callable, optional
-        Whether to show progress on stderr; a callable gets a `Progress` after every block. When absent it
-        is shown on a terminal.
+        Whether to show progress on stderr; when absent it is shown on a terminal. A callable gets a
+        `fastbcubed.progress.Progress` after every block: `stage`, `done` of `total` blocks, `seconds`, `rows` of
+        `total_rows`, bytes `spilled`, and `rows_per_second` and `seconds_left` worked out from these. With
+        the disk engine, and for large work in memory, the first is of the stage "plan", and its `message`
+        says how the work will be done and what it takes.
 
     Returns
     -------
@@ -157,6 +165,7 @@ def evaluate(
         raise OptionError(f"progress is True, False or a function, not {progress!r}")
     if out is not None:
         out = storage.as_path(out)
+        require_writable(out)
     policies = Policies.of(unmatched, nulls, duplicates, noise)
     outside = policies.prediction == "outside"
     chosen = _metrics(metrics, outside)
@@ -169,10 +178,7 @@ def evaluate(
     resolve(chosen, **known)  # a wrong name is said before the work
     wanted = _slices(slices)
     limit, threads = memory_limit_of(memory_limit), _threads(threads)
-    in_the_way = {
-        "slices": bool(wanted), "attributes": attributes is not None, 'keep="items"': keep == "items",
-        'out with keep="cells"': out is not None and keep == "cells", "overlapping=True": overlapping,
-    }  # fmt: skip
+    in_the_way = {"overlapping=True": overlapping}
     sources = (truth, prediction) if table is None else (table,)
     if choose_engine(engine, sources, limit, in_the_way) == "disk":
         from fastbcubed.sharded import evaluate_in_shards
@@ -180,8 +186,8 @@ def evaluate(
         with reporting(progress) as report, Pool(threads, report) as pool:
             ev = evaluate_in_shards(
                 truth, prediction, policies, chosen, item=item, cluster=cluster, weight=weight, table=table,
-                weighting=weighting, beta=beta, keep=keep == "cells", limit=limit, spill_dir=spill_dir,
-                pool=pool,
+                weighting=weighting, beta=beta, attributes=attributes, slices=wanted, keep=keep, out=out,
+                limit=limit, spill_dir=spill_dir, pool=pool,
             )  # fmt: skip
         return _finished(ev, (), out, keep)
     with reporting(progress) as report, Pool(threads, report) as pool:
@@ -195,6 +201,9 @@ def evaluate(
             attributes=attributes,
             overlapping=overlapping,
         )
+        n_rows = len(inputs.truth) + len(inputs.prediction)
+        if n_rows > LARGE:
+            pool.announce(f"memory engine: {n_rows:,} rows of both sides, {pool.threads} threads", n_rows)
         cells: Contingency
         items: AlignedItems
         labels = None

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from fastbcubed.engines.pool import Progress
+from fastbcubed.engines.spill import readable
 
-__all__ = ["reporting"]
+__all__ = ["Progress", "describe", "reporting"]
 
 #: Work shorter than this is not worth a bar.
 QUIET_SECONDS = 1.0
@@ -44,7 +45,7 @@ def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
 
 
 class _Bar:
-    """A bar per stage, shown once the work has taken a while."""
+    """The plan in a line, and a bar per stage, shown once the work has taken a while."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
@@ -52,27 +53,58 @@ class _Bar:
         self._tasks: dict[str, Any] = {}
 
     def __call__(self, progress: Progress) -> None:
+        if progress.message:
+            print(f"fastbcubed: {progress.message}", file=sys.stderr, flush=True)
+            return
         if self._bar is None:
             if time.perf_counter() - self._started < QUIET_SECONDS:
                 return
             from rich.console import Console
-            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, TextColumn
             from rich.progress import Progress as Bars
 
             columns = (
-                TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"),
-                TimeElapsedColumn(),
+                TextColumn("{task.description:21}"), BarColumn(12), TextColumn("{task.percentage:3.0f} %"),
+                TextColumn("{task.fields[facts]}"),
             )  # fmt: skip
             self._bar = Bars(*columns, console=Console(stderr=True), transient=True)
             self._bar.start()
-        if progress.stage not in self._tasks:
-            self._tasks[progress.stage] = self._bar.add_task(progress.stage, total=progress.total)
-        self._bar.update(self._tasks[progress.stage], completed=progress.done)
+        stage, told = progress.stage, {"completed": progress.share, "facts": describe(progress)}
+        if stage in self._tasks:
+            self._bar.update(self._tasks[stage], **told)
+        else:
+            self._tasks[stage] = self._bar.add_task(stage, total=1.0, **told)
 
     def close(self) -> None:
         """Take the bar away."""
         if self._bar is not None:
             self._bar.stop()
+
+
+def describe(progress: Progress) -> str:
+    """Return what stands beside a bar: rows per second, time left (at the end: taken), bytes spilled.
+
+    Examples
+    --------
+    >>> describe(Progress("read rows", 1, 4, seconds=2.0, rows=5_000_000, total_rows=20_000_000))
+    '2.5 M rows/s  0:06 left'
+    >>> describe(Progress("close cells", 3, 3, seconds=72.0, spilled=3 << 29))
+    '1:12  spilled 1.5 GiB'
+    """
+    facts = [f"{progress.rows_per_second / 1e6:.1f} M rows/s"] if progress.rows else []
+    if progress.share == 1:
+        facts.append(_clock(progress.seconds))
+    elif progress.share:
+        facts.append(f"{_clock(progress.seconds_left)} left")
+    if progress.spilled:
+        facts.append(f"spilled {readable(progress.spilled)}")
+    return "  ".join(facts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 @contextmanager

@@ -1,27 +1,34 @@
-"""Scoring in shards, where not all rows fit in memory: blocks → alignment → shards → cells → scores."""
+"""Scoring in shards, where not all rows fit in memory: blocks → alignment → shards → cells → scores (→ rows)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from fastbcubed import aggregation
 from fastbcubed.alignment import starts_of_runs
 from fastbcubed.block_keys import Retry
 from fastbcubed.engines.disk import Layout, RowShards
 from fastbcubed.engines.pool import Pool
-from fastbcubed.engines.spill import Spill
+from fastbcubed.engines.spill import Spill, readable
 from fastbcubed.errors import OptionError
 from fastbcubed.evaluation import Evaluation
 from fastbcubed.inputs import PerSide
+from fastbcubed.item_files import StoredItems, StoredRows, StoredTable
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import resolve
 from fastbcubed.ondisk import AlignedBlock, NoCells, Outcome, Question, count_cells, find_heavy
 from fastbcubed.pairs import Pair, open_pair
 from fastbcubed.policies import Coverage, Policies
+from fastbcubed.row_blocks import RowBlocks
+from fastbcubed.row_questions import RowQuestions
 from fastbcubed.scores import Scores
+from fastbcubed.slicing import SliceKey
 from fastbcubed.sources.blocks import BLOCK_ROWS
 from fastbcubed.streaming import Aligner, Choice
 
@@ -44,7 +51,10 @@ def evaluate_in_shards(
     table: Any,
     weighting: str,
     beta: float,
-    keep: bool,
+    attributes: Any,
+    slices: Sequence[SliceKey],
+    keep: str,
+    out: Path | None,
     limit: int,
     spill_dir: Any,
     pool: Pool,
@@ -53,14 +63,16 @@ def evaluate_in_shards(
 
     Parameters
     ----------
-    truth, prediction, item, cluster, weight, table, weighting, beta, spill_dir
+    truth, prediction, item, cluster, weight, table, weighting, beta, attributes, keep, spill_dir
         As for `evaluate`.
     policies : Policies
         What to do about unmatched items, nulls, duplicates and noise.
     chosen : list of str or Metric, or None
         The scores.
-    keep : bool
-        Whether to keep the cells.
+    slices : sequence
+        What to slice by.
+    out : Path or None
+        Where the items go that are kept.
     limit : int
         Bytes of memory that may be used.
     pool : Pool
@@ -69,18 +81,23 @@ def evaluate_in_shards(
     if weighting not in ("pointwise", "outer"):
         raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
     pair = open_pair(
-        truth, prediction, item=item, cluster=cluster, weight=weight, table=table, size=_block_rows(limit),
-        spill_dir=spill_dir,
+        truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes,
+        size=_block_rows(limit), spill_dir=spill_dir, every=bool(slices) or keep == "items",
     )  # fmt: skip
-    found = _answer(
-        pair, policies, chosen, weighting=weighting, beta=beta, keep=keep, null_is_absent=table is not None,
-        limit=limit, spill_dir=spill_dir, pool=pool,
+    how = How(
+        pair, policies, chosen, weighting, beta, keep, RowQuestions.of(pair, slices, keep), table is not None,
+        limit, out, spill_dir,
     )  # fmt: skip
+    found = _answer(how, pool)
     outcome = found.outcome
-    cells: Any = outcome.contingency if keep else None
+    cells: Any = outcome.contingency if keep != "scores" else None
     if cells is None:
         n_items = outcome.summary["true"]["items"]
         cells = NoCells(n_items, found.weighted, weighting, policies.prediction == "outside")
+    items = None
+    if found.items is not None:
+        cells.rows = StoredRows(found.items, weighted=found.weighted)
+        items = StoredItems(found.items)
     ev = Evaluation(
         cells,
         found.metrics,
@@ -88,13 +105,31 @@ def evaluate_in_shards(
         found.coverage,
         policies,
         Scores(found.scores),
-        None,
+        items,
         not_computed=found.not_computed,
         names=dict(zip(("truth", "prediction"), pair.names, strict=True)),
+        sliced=found.sliced,
         engine="disk",
     )
     ev.summary, ev.bounds = outcome.summary, outcome.bounds
     return ev
+
+
+@dataclass(frozen=True)
+class How:
+    """What is to be evaluated, and how; see `evaluate_in_shards`."""
+
+    pair: Pair
+    policies: Policies
+    chosen: Any
+    weighting: str
+    beta: float
+    keep: str
+    of_rows: RowQuestions
+    null_is_absent: bool
+    limit: int
+    out: Path | None
+    spill_dir: Any
 
 
 @dataclass(frozen=True)
@@ -107,89 +142,54 @@ class _Answer:
     not_computed: dict[str, str]
     coverage: Coverage
     weighted: bool
+    sliced: dict[str, pa.Table]
+    items: StoredTable | None
 
 
-def _answer(
-    pair: Pair,
-    policies: Policies,
-    chosen: Any,
-    *,
-    weighting: str,
-    beta: float,
-    keep: bool,
-    null_is_absent: bool,
-    limit: int,
-    spill_dir: Any,
-    pool: Pool,
-) -> _Answer:
-    """Score two clusterings in blocks.
-
-    Parameters
-    ----------
-    pair : Pair
-        The two sides.
-    policies : Policies
-        What to do about unmatched items, nulls, duplicates and noise.
-    chosen : list of str or Metric, or None
-        The scores.
-    weighting, beta
-        As for `evaluate`.
-    keep : bool
-        Whether to keep the cells.
-    null_is_absent : bool
-        Whether a null cluster says "not on that side".
-    limit : int
-        Bytes of memory that may be used.
-    spill_dir : path or None
-        Where to spill.
-    pool : Pool
-        The threads.
-    """
+def _answer(how: How, pool: Pool) -> _Answer:
+    """Score two clusterings in blocks."""
     starts = starts_of_runs()
     choice = Choice(0, next(starts))
     for _ in range(ATTEMPTS):
         try:
-            with Spill(spill_dir, named=spill_dir is not None) as spill:
-                return _attempt(
-                    pair, policies, chosen, choice, spill, weighting=weighting, beta=beta, keep=keep,
-                    null_is_absent=null_is_absent, limit=limit, pool=pool,
-                )  # fmt: skip
+            with Spill(how.spill_dir, named=how.spill_dir is not None) as spill:
+                return _attempt(how, choice, spill, pool)
         except Retry as retry:
             choice = Choice(choice.seed + retry.seed, choice.start if retry.seed else next(starts))
     raise RuntimeError("keys collide whatever the hash function")  # cannot happen by chance
 
 
-def _attempt(
-    pair: Pair,
-    policies: Policies,
-    chosen: Any,
-    choice: Choice,
-    spill: Spill,
-    *,
-    weighting: str,
-    beta: float,
-    keep: bool,
-    null_is_absent: bool,
-    limit: int,
-    pool: Pool,
-) -> _Answer:
-    outer, outside = weighting == "outer", policies.prediction == "outside"
-    aligner = Aligner(pair, policies, choice, spill, limit, pool, outer=outer, null_is_absent=null_is_absent)
+def _attempt(how: How, choice: Choice, spill: Spill, pool: Pool) -> _Answer:
+    pair, policies, limit, of_rows = how.pair, how.policies, how.limit, how.of_rows
+    outer, outside = how.weighting == "outer", policies.prediction == "outside"
+    aligner = Aligner(
+        pair, policies, choice, spill, limit, pool,
+        outer=outer, null_is_absent=how.null_is_absent, carried=of_rows.carried,
+    )  # fmt: skip
     weighted = aligner.weighted
     metrics, not_computed = resolve(
-        chosen, weighted=weighted, weighting=weighting, outside=outside, beta=beta
+        how.chosen, weighted=weighted, weighting=how.weighting, outside=outside, beta=how.beta
     )
-    needed = aggregation.with_needs(metrics, beta)
+    needed = aggregation.with_needs(metrics, how.beta)
     streamed = [m for m in needed if m.formula is not None and not m.uses_tn]
     whole = [m for m in needed if m.score is not None or m.uses_tn]
     layout = Layout.of(pair.n_rows, limit)
-    spill.require_free(aligner.expected_spill + layout.expected_spill(pair.n_rows, 24 if weighted else 16))
-    rows = _Rows(pair.n_rows, aligner, layout, spill, weighted, pool)
+    expected = aligner.expected_spill + layout.expected_spill(pair.n_rows, 24 if weighted else 16)
+    spill.require_free(expected)
+    holds = how.keep != "scores" or bool(whole)
+    pool.spilled = lambda: spill.written
+    pool.announce(
+        f"disk engine: {pair.n_rows:,} rows, {1 << layout.bits} shard{'s' * (layout.bits > 0)}, "
+        f"limit {readable(limit)}; {spill.describe(expected)}{', besides the cells that are kept' * holds}",
+        pair.n_rows,
+    )
+    blocks = RowBlocks(spill) if of_rows else None
+    rows = _Rows(pair.n_rows, aligner, layout, spill, weighted, pool, blocks)
     coverage = aligner.run(rows.take)
     question = Question(
-        streamed, weighting, outside,
+        streamed, how.weighting, outside,
         bounds=policies.prediction == "drop" and coverage.n_prediction_only > 0,
-        keep=keep or bool(whole),
+        keep=holds, rows=of_rows.told, metrics_of_rows=aggregation.grouped(needed),
     )  # fmt: skip
     assert rows.shards is not None
     outcome = count_cells(rows.shards, question, pool)
@@ -197,8 +197,14 @@ def _attempt(
     if outcome.contingency is not None:
         by_tn = [m for m in whole if m.formula is not None]
         means |= aggregation.item_means([aggregation.item_sums(outcome.contingency, by_tn, pool)])
-    scores = aggregation.finished(metrics, means, beta, outcome.contingency, pool)
-    return _Answer(outcome, scores, metrics, dict(not_computed), coverage, weighted)
+    scores = aggregation.finished(metrics, means, how.beta, outcome.contingency, pool)
+    sliced: dict[str, pa.Table] = {}
+    items = None
+    if blocks is not None and outcome.rows is not None:
+        found = blocks.with_cells(outcome.rows, pool)
+        kind = {"weighted": weighted, "weighting": how.weighting, "outside": outside}
+        sliced, items = of_rows.answer(found, kind, metrics, how.beta, how.out, spill.directory)
+    return _Answer(outcome, scores, metrics, dict(not_computed), coverage, weighted, sliced, items)
 
 
 def _block_rows(limit: int) -> int:
@@ -210,9 +216,16 @@ class _Rows:
     """Takes aligned blocks into shards, which are laid out when the first block shows the large clusters."""
 
     def __init__(
-        self, n_rows: int, aligner: Aligner, layout: Layout, spill: Spill, weighted: bool, pool: Pool
+        self,
+        n_rows: int,
+        aligner: Aligner,
+        layout: Layout,
+        spill: Spill,
+        weighted: bool,
+        pool: Pool,
+        blocks: RowBlocks | None,
     ) -> None:
-        self._n_rows, self._aligner, self._layout = n_rows, aligner, layout
+        self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
         self._spill, self._weighted, self._pool = spill, weighted, pool
         self.shards: RowShards | None = None
         if not aligner.by_item:
@@ -230,4 +243,9 @@ class _Rows:
         if self.shards is None:
             self._lay_out([block.true_keys[:: max(1, block.true_keys.size >> 14)]])
         assert self.shards is not None
-        self.shards.put(block.index, block.true_keys, block.pred_keys, block.weight, self._pool)
+        places = self.shards.put(
+            block.index, block.true_keys, block.pred_keys, block.weight, self._pool,
+            placed=self._blocks is not None,
+        )  # fmt: skip
+        if self._blocks is not None and places is not None and places.size:
+            self._blocks.put(block, places)

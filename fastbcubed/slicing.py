@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.contingency import Contingency
-from fastbcubed.covers import Cover
 from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
 from fastbcubed.items import AttributeTable, Items, named_sides
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow, to_numpy
 from fastbcubed.sources.selection import without_views
 
-__all__ = ["SIZES", "SliceKey", "Sliced", "check_key", "slice_codes", "slice_name", "subset_mask"]
+__all__ = [
+    "SIZES",
+    "SliceKey",
+    "Sliced",
+    "as_subset",
+    "attribute_home",
+    "check_key",
+    "crossed",
+    "encoded",
+    "missing_items",
+    "nothing_scored",
+    "size_names",
+    "slice_codes",
+    "slice_name",
+    "subset_mask",
+]
 
 #: Slices that are always there: by the size of the cluster an item is in, in powers of two.
 SIZES = ("true_size", "pred_size")
@@ -76,37 +90,46 @@ def slice_codes(
 ) -> Sliced:
     """Return the slices by one attribute, or by several crossed; those without an item are left out."""
     names = (key,) if isinstance(key, str) else tuple(key)
-    columns = [_column_codes(name, contingency, items, attributes) for name in names]
-    codes = np.zeros(len(items), np.int64)
+    rows = contingency.rows
+    assert rows is not None
+    return crossed(
+        [
+            _size_codes(name, contingency)
+            if name in SIZES
+            else encoded(name, _attribute(name, items, attributes))
+            for name in names
+        ],
+        rows.cell >= 0,
+    )
+
+
+def crossed(columns: Sequence[Sliced], scored: NDArray[np.bool_]) -> Sliced:
+    """Return the slices that several columns make together; those without a scored row are left out."""
+    codes = np.zeros(scored.size, np.int64)
     for each in columns:
         codes *= each.n_slices
         codes += each.codes
     n_crossed = int(np.prod([float(each.n_slices) for each in columns]))
-    rows = contingency.rows
-    assert rows is not None
-    if n_crossed <= 4 * len(items) + 1024:
-        used = np.flatnonzero(np.bincount(codes[rows.cell >= 0], minlength=n_crossed))
+    if n_crossed <= 4 * scored.size + 1024:
+        used = np.flatnonzero(np.bincount(codes[scored], minlength=n_crossed))
         position = np.full(n_crossed, -1)
         position[used] = np.arange(used.size)
         codes = position[codes]
     else:
-        used = np.unique(codes[rows.cell >= 0])
+        used = np.unique(codes[scored])
         at = np.minimum(np.searchsorted(used, codes), used.size - 1)
         codes = np.where(used[at] == codes, at, -1)
     values: dict[str, pa.Array] = {}
     left = used
-    for name, each in reversed(list(zip(names, columns, strict=True))):
-        values[name] = next(iter(each.values.values())).take(from_numpy(left % each.n_slices))
+    for each in reversed(columns):
+        for name, own in each.values.items():
+            values[name] = own.take(from_numpy(left % each.n_slices))
         left = left // each.n_slices
     return Sliced(codes, dict(reversed(values.items())))
 
 
-def _column_codes(
-    name: str, contingency: Contingency, items: Items, attributes: AttributeTable | None
-) -> Sliced:
-    if name in SIZES:
-        return _size_codes(name, contingency)
-    values = _attribute(name, items, attributes)
+def encoded(name: str, values: pa.ChunkedArray) -> Sliced:
+    """Return the slices by the values of a column, ascending, nulls last."""
     kind = values.type
     values = without_views(values)
     if pa.types.is_nested(kind):
@@ -130,21 +153,41 @@ def _column_codes(
 
 
 def _attribute(name: str, items: Items, attributes: AttributeTable | None) -> pa.ChunkedArray:
-    """Find an attribute by name; one that both sides have goes by ``truth.name``."""
-    sides = items.attribute_sides()
-    if attributes is not None and name in attributes.names:
-        return attributes.attribute(name)
+    side, own = attribute_home(name, items.attribute_sides(), () if attributes is None else attributes.names)
+    return items.attribute(side, own) if side or attributes is None else attributes.attribute(own)
+
+
+def attribute_home(
+    name: str, sides: Mapping[str, Sequence[str]], extra: Sequence[str] = ()
+) -> tuple[str, str]:
+    """Find an attribute by name; one that both sides have goes by ``truth.name``.
+
+    Parameters
+    ----------
+    name : str
+        The attribute.
+    sides : dict of str to sequence of str
+        The attributes of each side.
+    extra : sequence of str
+        Those of a table of their own.
+
+    Returns
+    -------
+    (str, str)
+        The side, which is empty for that table, and the name there.
+    """
+    if name in extra:
+        return "", name
     for side in sides:
         if name.startswith(f"{side}.") and name[len(side) + 1 :] in sides[side]:
-            return items.attribute(side, name[len(side) + 1 :])
+            return side, name[len(side) + 1 :]
     found = [side for side in sides if name in sides[side]]
     if len(found) == 2:
         raise ColumnError(
             f"both sides have an attribute {name!r}; write 'truth.{name}' or 'prediction.{name}'"
         )
     if found:
-        return items.attribute(found[0], name)
-    extra = () if attributes is None else attributes.names
+        return found[0], name
     raise ColumnError(
         f"there is no attribute {name!r} to slice by. There are: "
         + named_sides({**sides, "attributes": extra, "always": SIZES})
@@ -155,22 +198,16 @@ def _size_codes(name: str, contingency: Contingency) -> Sliced:
     """Slice by cluster size: 1, 2-3, 4-7, and so on; of several clusters, by the items in any of them."""
     rows = contingency.rows
     assert rows is not None
-    side = "true" if name == "true_size" else "pred"
-    sizes: NDArray[np.integer]
-    if isinstance(contingency, Cover):
-        sizes = contingency.mates(side)
-    else:
-        codes, _ = contingency.codes(side)
-        sizes = contingency.true_n if side == "true" else contingency.pred_n
-        only = contingency.only("pred")
-        if side == "pred" and contingency.outside and only is not None:
-            sizes = sizes + only[0]
-        sizes = sizes[codes]
+    sizes = contingency.mates("true" if name == "true_size" else "pred")
     power = np.frexp(np.maximum(sizes, 1).astype(np.float64))[1] - 1
     by_row = power[np.maximum(rows.cell, 0)].astype(np.int64)
-    n = int(by_row.max()) + 1
-    names = ["1"] + [f"{2**k}-{2 ** (k + 1) - 1}" for k in range(1, n)]
-    return Sliced(by_row, {name: from_texts(names[:n])})
+    sizes = 2 ** np.arange(int(by_row.max()) + 1, dtype=np.int64)
+    return Sliced(by_row, {name: size_names(sizes)})
+
+
+def size_names(sizes: NDArray[np.integer]) -> pa.Array:
+    """Return the names of slices by size, from the smallest size in each: 1, 2-3, 4-7, and so on."""
+    return from_texts([f"{size}-{2 * size - 1}" if size > 1 else "1" for size in sizes.tolist()])
 
 
 def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -> NDArray[np.bool_]:
@@ -184,19 +221,8 @@ def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -
     rows = contingency.rows
     assert rows is not None
     scored = rows.cell >= 0
-    if isinstance(which, set | frozenset):
-        which = list(which)
-    if isinstance(which, str | Mapping) or not hasattr(which, "__len__"):
-        raise SliceError(f"{name} is a list of items or a mask, not {which!r}")
-    if not len(which):
-        raise SliceError(f"{name} has no scored item, so it has no score")
-    mask = _as_mask(which, name)
+    mask, which = as_subset(which, name)
     if mask is not None:
-        if is_pandas(which, "Series") and list(which.index[:2]) != list(range(len(which)))[:2]:
-            raise SliceError(
-                f"the mask of {name} is a Series with an index of its own, but masks go by position; pass "
-                "mask.to_numpy(), or a list of items"
-            )
         given, mask = mask, items.by_row(mask)
         if mask is None:
             raise SliceError(
@@ -206,15 +232,48 @@ def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -
         found = items.rows_of(which)
         if (missing := np.flatnonzero(found < 0)).size:
             column = list(which)
-            raise SliceError(
-                f"{missing.size} of {found.size} items of {name} are not in the evaluation (first: "
-                f"{first_few([column[k] for k in missing[:4]])})"
-            )
+            raise missing_items(name, [column[k] for k in missing[:4]], missing.size, found.size)
         mask = np.zeros(scored.size, np.bool_)
         mask[found] = True
     if not (mask & scored).any():
-        raise SliceError(f"{name} has no scored item, so it has no score")
+        raise nothing_scored(name)
     return np.asarray(mask & scored)
+
+
+def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
+    """Return a mask, or None and a list of items.
+
+    Raises
+    ------
+    SliceError
+        If it is neither, or empty.
+    """
+    if isinstance(which, set | frozenset):
+        which = list(which)
+    if isinstance(which, str | Mapping) or not hasattr(which, "__len__"):
+        raise SliceError(f"{name} is a list of items or a mask, not {which!r}")
+    if not len(which):
+        raise nothing_scored(name)
+    mask = _as_mask(which, name)
+    if mask is not None and is_pandas(which, "Series"):
+        if list(which.index[:2]) != list(range(len(which)))[:2]:
+            raise SliceError(
+                f"the mask of {name} is a Series with an index of its own, but masks go by position; pass "
+                "mask.to_numpy(), or a list of items"
+            )
+    return mask, which
+
+
+def nothing_scored(name: str) -> SliceError:
+    """Return the error for a subset that nothing scored is in."""
+    return SliceError(f"{name} has no scored item, so it has no score")
+
+
+def missing_items(name: str, first: list[Any], n_missing: int, of_items: int) -> SliceError:
+    """Return the error for a subset that names items which are not there."""
+    return SliceError(
+        f"{n_missing} of {of_items} items of {name} are not in the evaluation (first: {first_few(first)})"
+    )
 
 
 def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:

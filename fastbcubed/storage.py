@@ -1,12 +1,11 @@
-"""Evaluations on disk: JSON and Parquet files, each written aside and then renamed, and read back."""
+"""Evaluations on disk: JSON and Parquet files, written aside and then renamed together, and read back."""
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,16 @@ from fastbcubed.covers import Cover
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
+from fastbcubed.item_files import StoredItems
 from fastbcubed.items import TableItems
 from fastbcubed.metrics.extended import cice
 from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.metrics.registry import METRICS, Metric
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.sources.arrays import from_numpy, table_of
+from fastbcubed.written import make_directory, remove_stale, written_aside
 
-__all__ = ["KEEP", "as_path", "load", "save", "written_aside"]
+__all__ = ["KEEP", "as_path", "load", "save"]
 
 #: What each level of `keep` writes, on top of the level before.
 KEEP = {
@@ -44,11 +45,7 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     """Write an evaluation; see `Evaluation.save`."""
     if keep not in KEEP:
         raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
-    path = as_path(directory)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(f"cannot make the directory {path}: {error.strerror}") from error
+    path = make_directory(as_path(directory))
     tables: dict[str, Callable[[], pa.Table | None]] = {
         "slices": lambda: _slices(ev),
         "true_clusters": lambda: _clusters(ev, "true"),
@@ -58,18 +55,26 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     }
     levels = list(KEEP)[: list(KEEP).index(keep) + 1]
     wanted = [name for level in levels for name in KEEP[level]]
-    for name, make in tables.items():
-        file = path / f"{name}.parquet"
-        table = make() if name in wanted else None
-        if table is None:
-            file.unlink(missing_ok=True)  # of an earlier evaluation
-        else:
-            _write_whole(file, _parquet_writer(table))
     head = {"layout": LAYOUT, "keep": keep, "metrics": [m.name for m in ev.metrics]}
     if "cells" in wanted:
         head["pair_weight"] = _pair_weight(ev.contingency)
     text = json.dumps({**head, **json.loads(ev.to_json())}, indent=2, ensure_ascii=False) + "\n"
-    _write_whole(path / "overall.json", lambda to: Path(to).write_text(text, encoding="utf-8"))
+    others = []
+    with ExitStack() as asides:  # what was there before stays until all is written
+        aside = asides.enter_context(written_aside(path / "overall.json"))
+        Path(aside).write_text(text, encoding="utf-8")
+        for name, make in tables.items():
+            file = path / f"{name}.parquet"
+            if name == "items" and name in wanted and _is_in_file(ev, file, asides):
+                continue
+            table = make() if name in wanted else None
+            if table is None:
+                others.append(file)
+            else:
+                _write_table(table, asides.enter_context(written_aside(file)))
+    for file in others:
+        file.unlink(missing_ok=True)  # of an earlier evaluation
+        remove_stale(file)
 
 
 def as_path(directory: Any) -> Path:
@@ -79,34 +84,10 @@ def as_path(directory: Any) -> Path:
     return Path(directory)
 
 
-def _parquet_writer(table: pa.Table) -> Callable[[str], object]:
+def _write_table(table: pa.Table, path: str) -> None:
     import pyarrow.parquet as pq
 
-    return lambda to: pq.write_table(table, to, compression="zstd", write_page_checksum=True)
-
-
-def _write_whole(file: Path, write: Callable[[str], object]) -> None:
-    """Write a file that is there as a whole or not at all."""
-    with written_aside(file) as aside:
-        write(aside)
-
-
-@contextmanager
-def written_aside(file: Path) -> Iterator[str]:
-    """Give the name of a file to write, which becomes `file` at the end, or is removed after an error."""
-    try:
-        handle, aside = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-        os.close(handle)
-        try:
-            yield aside
-            os.chmod(aside, 0o644)
-            os.replace(aside, file)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(aside)
-            raise
-    except OSError as error:
-        raise FileFormatError(f"cannot write {file}: {error.strerror or error}") from error
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
 def _slices(ev: Evaluation) -> pa.Table | None:
@@ -155,6 +136,16 @@ def _cells(ev: Evaluation) -> pa.Table:
         return covers.as_table(table)
     names = ("true", "pred", "n", "weight", "fp", "fn")
     return table_of({name: np.ascontiguousarray(getattr(table, name)) for name in names})
+
+
+def _is_in_file(ev: Evaluation, file: Path, asides: ExitStack) -> bool:
+    """Tell whether the items are in a file already, which is copied unless it is this one."""
+    items = ev.kept_items()
+    if not isinstance(items, StoredItems):
+        return False
+    if not items.file.is_at(file):
+        items.file.copy_to(asides.enter_context(written_aside(file)))
+    return True
 
 
 def _items(ev: Evaluation) -> pa.Table:

@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.alignment import Facts, is_used, match_rows, require_common
 from fastbcubed.block_keys import Items, Labels, Retry
+from fastbcubed.carried import Carried, take_or_null
 from fastbcubed.clustering import Clustering
 from fastbcubed.combination import Combination, Unmatched, combine
 from fastbcubed.engines.planning import MAX_BITS
@@ -20,10 +22,12 @@ from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.engines.spill import Spill
 from fastbcubed.errors import first_few
 from fastbcubed.item_shards import ItemRows, ItemShards, sides_of
+from fastbcubed.items import rows_of_attributes
 from fastbcubed.ondisk import AlignedBlock
 from fastbcubed.pairs import Block, Pair, Stretch
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.side import Side, require_known_type
+from fastbcubed.sources.blocks import rows_between
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import seeded_keys
 from fastbcubed.weights import check_weights, join_weights, weights_by_key
@@ -63,6 +67,8 @@ class Aligner:
         Whether weights serve the mean alone.
     null_is_absent : bool
         Whether a null cluster says "not on that side" (the one-table form).
+    carried : Carried or None
+        Columns that go with the rows.
     """
 
     def __init__(
@@ -76,8 +82,10 @@ class Aligner:
         *,
         outer: bool,
         null_is_absent: bool,
+        carried: Carried | None = None,
     ) -> None:
         self.pair = pair
+        self.carried = carried
         self.policies = policies
         self.choice = choice
         self.outer = outer
@@ -99,8 +107,8 @@ class Aligner:
         self.by_item = self._firsts[0].items is not None
         if self.by_item:
             items = [side.items for side in self._firsts if side.items is not None]
-            if pair.weight_table is not None:
-                items.append(pair.weight_table[0])
+            tables = (pair.weight_table, pair.attribute_table)
+            items += [table[0] for table in tables if table is not None]
             self._items = Items(items, choice.seed)
         self._coverage: list[Coverage] = []
         self._unmatched: list[tuple[Any, Unmatched]] = []
@@ -114,8 +122,10 @@ class Aligner:
 
     @property
     def expected_spill(self) -> int:
-        """The bytes that are spilled for the join, about."""
-        return max(0, self.pair.n_rows * 32 - self._memory) if self.by_item else 0
+        """The bytes that are spilled for the join, and to prove the keys of labels, about."""
+        join = max(0, self.pair.n_rows * 32 - self._memory) if self.by_item else 0
+        of_side = self.pair.n_rows // len(self.pair.stretches) * 16 - self._memory // 3
+        return join + max(0, of_side) * sum(labels.seed is not None for labels in self._labels)
 
     @property
     def absent_key(self) -> int:
@@ -145,7 +155,9 @@ class Aligner:
         if self.by_item:
             self._join(take)
         else:
-            self._pool.map(lambda s: self._pass_on(s, take), self.pair.stretches[0], stage="read rows")
+            stretches = self.pair.stretches[0]
+            rows = [stretch.n_rows for stretch in stretches]
+            self._pool.map(lambda s: self._pass_on(s, take), stretches, stage="read rows", rows=rows)
         for labels in self._labels:
             labels.check(self._pool)
         if self._special and self._taken:
@@ -189,7 +201,11 @@ class Aligner:
                 weight = join_weights(found)
                 both = combine(*sides, None, None, weight, math.nan)
                 numbers = np.arange(block.first_row, block.first_row + len(sides[0]))
-                self._finish(block.first_row, both, numbers, take)
+                columns = self._columns(block, 0)
+                self._finish(block.first_row, both, numbers, columns, take)
+
+    def _columns(self, block: Block, k: int) -> pa.Table | None:
+        return self.carried.of_block(block.sides, k, block.first_row) if self.carried else None
 
     def _sides(self, block: Block, alone: Pool) -> tuple[Side, Side]:
         true_side, pred_side = (
@@ -207,7 +223,12 @@ class Aligner:
         return side
 
     def _finish(
-        self, index: Any, both: Combination, numbers: NDArray[np.int64], take: Callable[[AlignedBlock], None]
+        self,
+        index: Any,
+        both: Combination,
+        numbers: NDArray[np.int64],
+        columns: pa.Table | None,
+        take: Callable[[AlignedBlock], None],
     ) -> None:
         """Apply the policies to a block of aligned rows, and hand it on."""
         self._coverage.append(both.coverage)
@@ -220,7 +241,7 @@ class Aligner:
         )
         self._special = self._special or both.needs_special_keys(self.policies)
         true_keys, pred_keys, _, _ = both.finished(self.policies, start, numbers)
-        take(AlignedBlock(index, true_keys, pred_keys, both.weight))
+        take(AlignedBlock(index, true_keys, pred_keys, both.weight, columns))
 
     # Rows joined by item
 
@@ -228,15 +249,16 @@ class Aligner:
         """Bring the rows of each item together in shards, and join these one by one."""
         spools = self._spool_sides()
         weights = None if self.pair.weight_table is None else self._spool_weights()
-        shards = [shard for shard in range(1 << self._bits) if any(s.sizes()[shard] for s in spools)]
+        attributes = None if self.pair.attribute_table is None else self._spool_attributes()
+        sizes = np.sum([spool.sizes() for spool in spools], axis=0)
+        shards = np.flatnonzero(sizes).tolist()
 
         def join(shard: int) -> None:
             with Pool(1) as alone:
-                self._join_shard(shard, spools, weights, alone, take)
+                self._join_shard(shard, spools, weights, attributes, alone, take)
 
-        if shards:
-            join(shards[0])  # the large clusters are seen in it
-        self._pool.map(join, shards[1:], stage="join by item")
+        for some in (shards[:1], shards[1:]):  # the large clusters are seen in the first
+            self._pool.map(join, some, stage="join by item", rows=sizes[some].tolist())
 
     def _spool_sides(self) -> list[ItemShards]:
         policies = self.policies
@@ -254,9 +276,12 @@ class Aligner:
                 weighted=first.sides[0].weight is not None,
             )  # fmt: skip
             spool = partial(self._spool, shards, len(found), first_of_side)
-            self._pool.map(spool, stretches, stage="read rows")
+            rows = [stretch.n_rows for stretch in stretches]
+            side = ("the truth", "the prediction")[len(found)]
+            stage = "read rows" if len(self.pair.stretches) == 1 else f"read {side}"
+            self._pool.map(spool, stretches, stage=stage, rows=rows)
             found.append(shards)
-            first_of_side += sum(stretch.n_rows for stretch in stretches)
+            first_of_side += sum(rows)
         return found
 
     def _spool(self, shards: ItemShards, k: int, first_of_side: int, stretch: Stretch) -> None:
@@ -270,8 +295,9 @@ class Aligner:
                 self._count_special(sides)
                 keys = self._items.keys(items_of(block), alone)
                 shards.put(
-                    block.first_row, keys, sides, sides[0].weight, first_of_side + block.first_row, alone
-                )
+                    block.first_row, keys, sides, sides[0].weight, first_of_side + block.first_row, alone,
+                    self._columns(block, k),
+                )  # fmt: skip
 
     def _count_special(self, sides: tuple[Side, ...]) -> None:
         n_null, n_noise = sum(side.n_null for side in sides), sum(side.n_noise for side in sides)
@@ -281,26 +307,42 @@ class Aligner:
         assert self.pair.weight_table is not None
         column, values = self.pair.weight_table
         check_weights(values, "the weight table", self.outer, self._pool)
-        shards = ItemShards(
-            0, self._bits, self._spill, self._memory // 4,
-            proved=self._items.seed is not None, numbered=False, flagged=False, weighted=True,
-        )  # fmt: skip
+        shards = self._shards_of_table()
         for start, stop in blocks(len(column)):
             keys = self._items.keys(column.stretch(start, stop), self._pool)
             shards.put(start, keys, (), values[start:stop], start, self._pool)
         return shards
+
+    def _spool_attributes(self) -> ItemShards:
+        assert self.pair.attribute_table is not None and self.carried is not None
+        column, table = self.pair.attribute_table
+        shards = self._shards_of_table()
+        for start, stop in blocks(len(column)):
+            keys = self._items.keys(column.stretch(start, stop), self._pool)
+            columns = self.carried.of_attributes(rows_between(table, start, stop))
+            shards.put(start, keys, (), np.ones(stop - start), start, self._pool, columns)
+        return shards
+
+    def _shards_of_table(self) -> ItemShards:
+        """Return shards for rows without labels, of weights or of attributes."""
+        return ItemShards(
+            0, self._bits, self._spill, self._memory // 4,
+            proved=self._items.seed is not None, numbered=False, flagged=False, weighted=True,
+        )  # fmt: skip
 
     def _join_shard(
         self,
         shard: int,
         spools: list[ItemShards],
         weights: ItemShards | None,
+        attributes: ItemShards | None,
         alone: Pool,
         take: Callable[[AlignedBlock], None],
     ) -> None:
         rows = [spool.read(shard) for spool in spools]
         given = None if weights is None else weights.read(shard)
-        self._items.check([*rows, *([] if given is None else [given])], alone)
+        others = None if attributes is None else attributes.read(shard)
+        self._items.check([*rows, *(table for table in (given, others) if table is not None)], alone)
         sides: list[Side] = []
         for k, own in enumerate(rows):
             items = ItemRows(own["key"], partial(self._find_items, k))
@@ -317,7 +359,34 @@ class Aligner:
                 [(s.weight, r) for s, r in zip(sides, matched, strict=True) if s.weight is not None]
             )
         both = combine(sides[0], sides[1], *matched, weight, math.nan)
-        self._finish(shard, both, self._numbers(rows, matched, both.true_keys.size), take)
+        columns = None
+        if self.carried:
+            columns = self.carried.aligned([spool.columns(shard) for spool in spools], matched)
+        if columns is not None and attributes is not None and others is not None:
+            columns = self._with_attributes(
+                columns, keys, matched, others["key"], attributes.columns(shard), alone
+            )
+        self._finish(shard, both, self._numbers(rows, matched, both.true_keys.size), columns, take)
+
+    @staticmethod
+    def _with_attributes(
+        columns: pa.Table,
+        keys: list[NDArray[np.int64]],
+        matched: tuple[Any, Any],
+        given: NDArray[np.int64],
+        table: pa.Table,
+        alone: Pool,
+    ) -> pa.Table:
+        """Join the attributes of a shard to its aligned rows, by the keys of their items."""
+        own = keys[0]
+        if matched[0] is not None:
+            own = np.where(
+                matched[0] >= 0, np.append(keys[0], 0)[matched[0]], np.append(keys[1], 0)[matched[1]]
+            )
+        found = take_or_null(table, rows_of_attributes(own, given, alone))
+        for name in found.column_names:
+            columns = columns.append_column(name, found[name])
+        return columns
 
     @staticmethod
     def _numbers(

@@ -336,7 +336,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --fail-under elm=1", "is a family"),
         ("evaluate T P --fail-under jaccard_distance=0.1", "use --fail-over jaccard_distance=0.1"),
         ("evaluate T P --fail-over f1=0.9", "use --fail-under f1=0.9"),
-        ("evaluate T P --out T", "cannot make the directory"),
+        ("evaluate T P --out T", "cannot write to truth.parquet: Not a directory"),
         ("evaluate T nowhere.parquet", "There is no file nowhere.parquet"),
         ("evaluate T broken.parquet", "truncated"),
         ("evaluate T other.parquet", "no item of"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
-from fastbcubed import sharded, streaming
+from fastbcubed import sharded
 from fastbcubed.engines import disk, limits, spill
 from fastbcubed.errors import (
     AlignmentError,
@@ -34,16 +34,6 @@ from fastbcubed.errors import (
 )
 
 LIMIT = disk.SMALLEST_LIMIT
-
-
-@pytest.fixture(params=["all in memory", "all spilled", "some spilled"])
-def many_shards(request, monkeypatch):
-    """Cut even small inputs into many blocks and shards, and spill nothing, all, or what comes late."""
-    kept = {"all in memory": 1 << 30, "all spilled": 0, "some spilled": 600}[request.param]
-    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, kept, kept))
-    monkeypatch.setattr(sharded, "_block_rows", lambda limit: 23)
-    monkeypatch.setattr(streaming, "JOIN_BYTES", 1 << 22)
-    monkeypatch.setattr(streaming, "kept_of", lambda limit: kept)
 
 
 def both(*args, **options):
@@ -224,7 +214,7 @@ def test_what_is_kept():
             ask()
     ev = fb.evaluate(labels, [0, 0, 1, 2, 2], engine="disk")
     assert ev.metric("mcc") == pytest.approx(fb.evaluate(labels, [0, 0, 1, 2, 2]).metric("mcc"))
-    with pytest.raises(NotKeptError, match='engine="memory"'):
+    with pytest.raises(NotKeptError, match='keep="items"'):
         ev.items()
     assert "Evaluation of 5 items" in repr(ev)
     assert '"f1"' in ev.to_json()
@@ -234,8 +224,7 @@ def test_what_is_kept():
     ("options", "message"),
     [
         ({"engine": "gpu"}, 'engine is "memory" or "disk"'),
-        ({"engine": "disk", "slices": "true_size"}, "does not serve slices"),
-        ({"engine": "disk", "keep": "items"}, 'does not serve keep="items"'),
+        ({"engine": "disk", "overlapping": True}, "does not serve overlapping=True"),
         ({"engine": "disk", "memory_limit": 1000}, "memory_limit is 1,000 bytes, but the least"),
         ({"engine": "disk", "memory_limit": "2 potatoes"}, "memory_limit is a number of bytes"),
         ({"memory_limit": 0}, "memory_limit is a number of bytes"),
@@ -252,7 +241,6 @@ def test_the_engine_is_chosen_by_size(tmp_path):
     pq.write_table(pa.table({"t": np.arange(1000) % 9, "p": np.arange(1000) % 7}), path)
     assert fb.evaluate("t", "p", table=path).engine == "memory"
     assert fb.evaluate("t", "p", table=path, memory_limit=50_000, engine="memory").engine == "memory"
-    assert fb.evaluate("t", "p", table=path, memory_limit=50_000, slices="true_size").engine == "memory"
     big = str(tmp_path / "big.parquet")
     n = 1_500_000
     pq.write_table(pa.table({"t": np.arange(n) // 3, "p": np.arange(n) // 4}), big)

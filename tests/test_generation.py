@@ -481,7 +481,10 @@ def test_a_disk_that_fails_while_writing(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")
-def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "said"), [(signal.SIGINT, 130, "stopped"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_signal_leaves_nothing(number: int, code: int, said: str, tmp_path: Path) -> None:
     path = tmp_path / "items.parquet"
     path.write_text("earlier")
     process = subprocess.Popen(
@@ -491,9 +494,9 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     while not any(file.stat().st_size > 1 << 20 for file in tmp_path.iterdir()):
         assert time.monotonic() < until and process.poll() is None
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and err.endswith("fastbcubed: stopped\n") and "Traceback" not in err
+    assert process.returncode == code and err.endswith(f"fastbcubed: {said}\n") and "Traceback" not in err
     assert [file.read_text() for file in tmp_path.iterdir()] == ["earlier"]
 
 

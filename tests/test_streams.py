@@ -284,6 +284,18 @@ def test_streams(stream: Any, engine: str, text: bool) -> None:
         )
 
 
+def test_slices_of_a_stream() -> None:
+    """Columns that no side uses are spilled where they are sliced by."""
+    labels = pa.array([f"c{k % 3}" for k in range(500)])
+    truth = TRUTH.append_column("kind", labels)
+    for stream in STREAMS.values():
+        for options in ({"slices": "kind"}, {"slices": "kind", "keep": "items"}):
+            ev = fb.evaluate(stream(truth), rows(seed=1), engine="disk", **options)
+            expected = fb.evaluate(truth, rows(seed=1)).slices("kind")
+            assert ev.slices("kind")["kind"].to_pylist() == expected["kind"].to_pylist()
+            assert ev.slices("kind")["f1"].to_pylist() == pytest.approx(expected["f1"].to_pylist())
+
+
 def test_what_is_a_stream() -> None:
     for stream in STREAMS.values():
         assert open_stream(stream(TRUTH)) is not None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.engines import stages
+from fastbcubed.engines import buffers, stages
 from fastbcubed.engines.planning import (
     MAX_BITS,
     NARROW_RECORDS,
@@ -148,34 +148,49 @@ class RowShards:
         pred_keys: NDArray[np.int64],
         weight: NDArray[np.float64] | None,
         pool: Pool,
-    ) -> None:
-        """Take a block of rows; blocks count in the order of their indexes, whatever order they come in."""
+        *,
+        placed: bool = False,
+    ) -> NDArray[np.int32] | None:
+        """Take a block of rows; blocks count in the order of their indexes, whatever order they come in.
+
+        Where `placed`, returns the place of each row among those of the block, ordered by shard.
+        """
         n, bits = true_keys.size, self.layout.bits
         counts = np.zeros((1, self.n_shards), np.int64)
         others = pred_keys if self.plan.heavy.size else None
         partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._apart, counts[0])
         bounds, next_row = stages.offsets(counts)
+        places = np.empty(n if placed else 0, np.int32)
+        if placed:
+            partition.place_rows(
+                true_keys, pred_keys, MAX_BITS, bits, *self._apart, next_row[0].copy(), places
+            )
         with pool.workspace("pages", Pages) as pages:
             rows = pages.empty(n, self.rows.dtype)
             partition.scatter_pairs(
                 true_keys, pred_keys, weight, 0, n, False, MAX_BITS, bits, *self._apart, next_row[0], rows
             )
             self.rows.put(index, pages, bounds)
+        return places if placed else None
 
-    def cells(self, pool: Pool, *, outer: bool) -> CellShards:
-        """Build the cells of all shards and send them to the shards of their pred keys."""
+    def cells(self, pool: Pool, *, outer: bool, again: bool = False) -> CellShards:
+        """Build the cells of all shards and send them to the shards of their pred keys.
+
+        The rows are forgotten, unless they are needed `again`.
+        """
         found = CellShards(self.plan, self.layout, self.spill)
         apart = list(range(1 << self.layout.bits, self.n_shards))
         if apart:
             self._cells_apart(found, apart, pool, outer)
-        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits)):
+        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
             plan, parts = self._build(raw, pool)
             base = found.n_true + np.cumsum(parts.n_clusters) - parts.n_clusters
             found.count_items(plan, parts, pool)
             found.put(shard, plan, parts, base, None, pool, outer=outer)
             found.n_true += int(parts.n_clusters[: 1 << plan.bits].sum())
         found.settle()
-        self.rows.clear()
+        if not again:
+            self.rows.clear()
         return found
 
     def _build(self, raw: np.ndarray, pool: Pool) -> tuple[Plan, stages.Parts]:
@@ -195,7 +210,7 @@ class RowShards:
         dtype = self.plan.records["weighted cell" if self.weighted else "cell"]
         cells = Spool(dtype, self.n_shards, self.spill, self.layout.cells_kept // 2)
         counts = np.zeros(self.plan.heavy.size, np.int64)
-        for shard, raw in self.rows.read_ahead(shards):
+        for shard, raw in self.rows.read_ahead(shards, pool, "build large clusters"):
             plan, parts = self._build(raw, pool)
             sums.append(stages.heavy_sums(plan, parts, pool, outer=outer))
             for part in range(1 << plan.bits, plan.n_parts):
@@ -214,9 +229,11 @@ class RowShards:
         found.n_true = self.plan.heavy.size
         if self.plan.absent_true.size:
             counts[np.searchsorted(self.plan.heavy, self.plan.absent_true[0])] = 0
+        found.heavy_sizes = counts
         found.true_sizes.add(counts)
         total = stages.add_up(sums) if sums else None
-        for (shard, plan, parts), (_, again) in zip(waiting, cells.read_ahead(shards), strict=True):
+        read_again = cells.read_ahead(shards, pool, "send large clusters")
+        for (shard, plan, parts), (_, again) in zip(waiting, read_again, strict=True):
             base = np.zeros(plan.n_parts, np.int64)
             found.put(shard, plan, parts._replace(cells=again), base, total, pool, outer=outer)
 
@@ -228,6 +245,7 @@ class CellShards:
         self.plan = plan
         self.n_true = 0
         self.true_sizes = Sizes()
+        self.heavy_sizes = np.zeros(0, np.int64)
         self.cells = Spool(plan.records["arrived"], 1 << layout.bits, spill, layout.cells_kept)
         self._leaving = Behind(self.cells.put)
 
@@ -269,11 +287,18 @@ class CellShards:
         for sizes in pool.map(count, *tasks, stage="count clusters"):
             self.true_sizes.add(sizes)
 
-    def close(self, pool: Pool, *, outer: bool, outside: bool) -> Iterator[stages.Built]:
-        """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each."""
-        for _, raw in self.cells.read_ahead(range(self.cells.n_shards)):
+    def close(
+        self, pool: Pool, *, outer: bool, outside: bool, placed: bool = False
+    ) -> Iterator[tuple[int, stages.Built, NDArray[np.int64] | None]]:
+        """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each.
+
+        Yields the shard, its cells and, where `placed`, the place among them of each cell that arrived.
+        """
+        for shard, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):
             bits = min(max(0, (raw.size - 1) // PART_ROWS).bit_length(), MAX_BITS)
             plan = replace(self.plan, n_rows=raw.size, bits=bits)
-            arrived, bounds = stages.partition_cells(plan, raw, pool)
+            places = buffers.empty(raw.size, np.int64) if placed else None
+            arrived, bounds = stages.partition_cells(plan, raw, pool, places)
             del raw
-            yield stages.close_parts(plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside)
+            built = stages.close_parts(plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside)
+            yield shard, built, places

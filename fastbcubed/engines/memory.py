@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.engines import stages
 from fastbcubed.engines.planning import Plan
-from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.kernels import cells as cell_kernels
+from fastbcubed.engines.pool import Pool
 
 __all__ = ["build", "locate"]
 
@@ -69,28 +68,4 @@ def locate(
     """
     piece = (true_keys, pred_keys, np.arange(plan.n_rows))
     rows, bounds = stages.partition_rows(plan, piece, plan.records["numbered row"], pool)
-    tasks = plan.tasks()
-    starts, stops = zip(*tasks, strict=True)
-    most_rows = int(np.diff(bounds).max())
-    cell_of_row = np.empty(plan.n_rows, np.int64)
-    n_cells = np.zeros(plan.n_parts, np.int64)
-    histogram = np.zeros((len(tasks), 1 << plan.bits), np.int64)
-
-    def locate_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
-        with pool.workspace("locate", lambda: stages.CellSpace(most_rows, plan.code, weighted=False)) as w:
-            cell_kernels.locate_cells(
-                rows, bounds, first, last, 0, plan.bits, plan.absent_pred, w.head_slots, w.other_slots, w.counts,
-                w.heads, w.codes, cell_of_row, n_cells, cells_by_part,
-            )  # fmt: skip
-
-    def place_task(first: int, last: int, to: NDArray[np.int64]) -> None:
-        cell_kernels.place_cells(rows, bounds, first, last, 0, plan.bits, plan.absent_pred, n_cells, to)
-
-    def look_up(start: int, stop: int) -> None:
-        cell_kernels.look_up_cells(rows, start, stop, cell_of_row)
-
-    pool.map(locate_task, starts, stops, histogram, stage="locate cells")
-    _, next_cell = stages.offsets(histogram)
-    pool.map(place_task, starts, stops, next_cell, stage="place cells")
-    pool.map(look_up, *zip(*blocks(plan.n_rows), strict=True), stage="look up cells")
-    return cell_of_row
+    return stages.locate_rows(plan, rows, bounds, pool, skip=0, bits=plan.bits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import deque
@@ -21,12 +22,47 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress callback is told: `done` of `total` blocks of a `stage`, after `seconds`."""
+    """What a progress callback is told: how far a stage has come.
+
+    Attributes
+    ----------
+    stage : str
+        What is being done; "plan" before the work.
+    done, total : int
+        Blocks of the stage.
+    seconds : float
+        Since the stage began.
+    rows, total_rows : int
+        Rows done, and in all; both 0 for a stage that does not go over rows.
+    spilled : int
+        Bytes written to spill files so far.
+    message : str
+        A line to read, in the plan alone: how the work will be done, and what it takes.
+    """
 
     stage: str
     done: int
     total: int
     seconds: float
+    rows: int = 0
+    total_rows: int = 0
+    spilled: int = 0
+    message: str = ""
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows per second of this stage; 0 where there are none."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    @property
+    def share(self) -> float:
+        """The share of the stage that is done, by rows where it goes over rows."""
+        return self.rows / self.total_rows if self.total_rows else self.done / max(1, self.total)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the end of the stage at its pace so far; infinite before its first block."""
+        return self.seconds * (1 / self.share - 1) if self.share else math.inf
 
 
 def available_threads() -> int:
@@ -75,6 +111,11 @@ class Pool:
         Number of threads; all cores of the process when absent.
     progress : callable, optional
         Called with a `Progress` after every block, from the calling thread.
+
+    Attributes
+    ----------
+    spilled : callable
+        Returns the bytes spilled so far.
     """
 
     def __init__(
@@ -84,7 +125,9 @@ class Pool:
         self._progress = progress
         self._executor: ThreadPoolExecutor | None = None
         self._workspaces: dict[Any, list[Any]] = {}
+        self._stage: _Stage | None = None
         self._over = False
+        self.spilled: Callable[[], int] = int  # 0, until somebody spills
 
     def __enter__(self) -> Pool:
         return self
@@ -105,41 +148,96 @@ class Pool:
         """
         return lend(self._workspaces.setdefault(key, []), make, fits)
 
-    def map(self, function: Callable[..., T], *iterables: Iterable[Any], stage: str = "") -> list[T]:
-        """Call `function` on every block and return the results in the order of the blocks."""
+    def map(
+        self,
+        function: Callable[..., T],
+        *iterables: Iterable[Any],
+        stage: str = "",
+        rows: Iterable[int] | None = None,
+    ) -> list[T]:
+        """Call `function` on every block, of so many rows, and return the results in the order of the blocks."""
         tasks = list(zip(*iterables, strict=True))
-        started = time.perf_counter()
-        if self.threads == 1 or len(tasks) == 1 or self._over:
-            results = []
-            for task in tasks:
-                results.append(function(*task))
-                self._report(stage, len(results), len(tasks), started)
-            return results
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(self.threads, "fastbcubed")
-        futures: list[Future[T]] = [self._executor.submit(function, *task) for task in tasks]
-        try:
-            for done, future in enumerate(as_completed(futures), 1):
-                future.result()
-                self._report(stage, done, len(tasks), started)
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
-        return [future.result() for future in futures]
+        sizes = [0] * len(tasks) if rows is None else list(rows)
+        with self.stage(stage, len(tasks), sum(sizes)) as step:
+            if self.threads == 1 or len(tasks) == 1 or self._over:
+                results = []
+                for task, size in zip(tasks, sizes, strict=True):
+                    results.append(function(*task))
+                    step(size)
+                return results
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self.threads, "fastbcubed")
+            submit = self._executor.submit
+            futures = {submit(function, *task): size for task, size in zip(tasks, sizes, strict=True)}
+            try:
+                for future in as_completed(futures):
+                    future.result()
+                    step(futures[future])
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                raise
+            return [future.result() for future in futures]
 
-    def stream(self, function: Callable[..., T], tasks: Sequence[Any], stage: str = "") -> Iterator[T]:
+    def stream(
+        self,
+        function: Callable[..., T],
+        tasks: Sequence[Any],
+        stage: str = "",
+        rows: Sequence[int] | None = None,
+    ) -> Iterator[T]:
         """Yield the result for every tuple of arguments, in their order; only a few are made ahead."""
-        started = time.perf_counter()
         if self._executor is None:
             self._executor = ThreadPoolExecutor(self.threads, "fastbcubed")
+        sizes = [0] * len(tasks) if rows is None else rows
         ahead: deque[Future[T]] = deque()
-        for done in range(len(tasks)):
-            for task in tasks[done + len(ahead) : done + 1 + self.threads]:
-                ahead.append(self._executor.submit(function, *task))
-            yield ahead.popleft().result()
-            self._report(stage, done + 1, len(tasks), started)
+        with self.stage(stage, len(tasks), sum(sizes)) as step:
+            for done, size in enumerate(sizes):
+                for task in tasks[done + len(ahead) : done + 1 + self.threads]:
+                    ahead.append(self._executor.submit(function, *task))
+                yield ahead.popleft().result()
+                step(size)
 
-    def _report(self, stage: str, done: int, total: int, started: float) -> None:
+    @contextmanager
+    def stage(self, name: str, total: int, total_rows: int = 0) -> Iterator[Callable[[int], None]]:
+        """Tell of work in `total` steps; what this yields is called after each step, with its rows.
+
+        A stage within another is part of a step: it tells of the outer one, how long that takes by now.
+        """
+        outer, started = self._stage, time.perf_counter()
+        mine = _Stage(name, total, total_rows, started) if outer is None else outer
+        self._stage = mine
+
+        def step(rows: int) -> None:
+            if outer is None:
+                mine.done += 1
+                mine.rows += rows
+            if self._progress is not None:
+                seconds = time.perf_counter() - mine.started
+                self._progress(
+                    Progress(
+                        mine.name, mine.done, mine.total, seconds, mine.rows, mine.total_rows, self.spilled()
+                    )
+                )
+
+        try:
+            yield step
+        finally:
+            self._stage = outer
+
+    def announce(self, message: str, rows: int) -> None:
+        """Tell, before the work, what will be done with so many rows."""
         if self._progress is not None:
-            self._progress(Progress(stage, done, total, time.perf_counter() - started))
+            self._progress(Progress("plan", 0, 1, 0.0, total_rows=rows, message=message))
+
+
+@dataclass
+class _Stage:
+    """How far a stage has come."""
+
+    name: str
+    total: int
+    total_rows: int
+    started: float
+    done: int = 0
+    rows: int = 0

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
+from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import OptionError, SpillError
 
-__all__ = ["PAGE", "Behind", "Packed", "Pages", "Spill", "Spool"]
+__all__ = ["PAGE", "Behind", "Packed", "Pages", "Spill", "Spool", "readable"]
 
 #: Direct writes begin and end at multiples of this.
 PAGE = 4096
@@ -88,10 +89,16 @@ class Spill:
         free = self.free()
         if expected and free < expected + LEAVE_FREE:
             raise SpillError(
-                f"about {_gib(expected)} would be spilled to {self.directory}, which has {_gib(free)} free, "
-                f"of which {_gib(LEAVE_FREE)} are left alone. Name a larger disk with spill_dir=, or raise "
-                "memory_limit="
+                f"about {readable(expected)} would be spilled to {self.directory}, which has {readable(free)} "
+                f"free, of which {readable(LEAVE_FREE)} are left alone. Name a larger disk with spill_dir=, or "
+                "raise memory_limit="
             )
+
+    def describe(self, expected: int) -> str:
+        """Return what is expected of the disk, for people."""
+        if not expected:
+            return "no spill"
+        return f"up to {readable(expected)} of spill to {self.directory} ({readable(self.free())} free)"
 
     def free(self) -> int:
         """Return the free bytes of the disk."""
@@ -181,7 +188,7 @@ class Spill:
     def _error(self, error: OSError) -> SpillError:
         if error.errno == errno.ENOSPC:
             return SpillError(
-                f"the disk of {self.directory} is full after {_gib(self.written)} of spill, which is removed "
+                f"the disk of {self.directory} is full after {readable(self.written)} of spill, which is removed "
                 "now. Name a larger disk with spill_dir=, or raise memory_limit="
             )
         return SpillError(
@@ -189,8 +196,15 @@ class Spill:
         )
 
 
-def _gib(size: float) -> str:
-    return f"{size / 2**30:.1f} GiB"
+def readable(size: float) -> str:
+    """Return a number of bytes as people read it.
+
+    Examples
+    --------
+    >>> readable(256 << 20), readable(3 << 29)
+    ('256 MiB', '1.5 GiB')
+    """
+    return f"{size / 2**30:.1f} GiB" if size >= 1 << 30 else f"{size / 2**20:.0f} MiB"
 
 
 def _is_in_memory(directory: Path) -> bool:
@@ -249,6 +263,15 @@ class Spool:
         with self._lock:
             self._batches[index] = (bounds.copy(), place)
 
+    @property
+    def indexes(self) -> list[Any]:
+        """The indexes of the batches, in order."""
+        return sorted(self._batches)
+
+    def segments(self, shard: int) -> NDArray[np.int64]:
+        """Return how many records of this shard each batch has, in their order. Shape (n_batches,)."""
+        return np.array([self._batches[i][0][shard + 1] - self._batches[i][0][shard] for i in self.indexes])
+
     def sizes(self) -> NDArray[np.int64]:
         """Return how many records each shard has. Shape (n_shards,)."""
         total = np.zeros(self.n_shards, np.int64)
@@ -260,22 +283,37 @@ class Spool:
         """Bring the records of a shard together, in the order of the batches."""
         into = buffers.empty(int(self.sizes()[shard]), self.dtype)
         at = 0
-        for index in sorted(self._batches):
-            bounds, place = self._batches[index]
-            first, last = int(bounds[shard]), int(bounds[shard + 1])
-            out = into[at : at + last - first]
-            at += out.size
-            if isinstance(place, np.ndarray):
-                np.copyto(out, place[first:last])
-            elif out.size:
-                self._spill.read(place + first * self.dtype.itemsize, out.view(np.uint8).data)
+        for index in self.indexes:
+            first, last = self._batches[index][0][shard : shard + 2].tolist()
+            self._copy(index, first, into[at : at + last - first])
+            at += last - first
         return into
 
-    def read_ahead(self, shards: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the shards that have records, with them; the next one is read meanwhile."""
+    def read_batch(self, index: Any) -> np.ndarray:
+        """Return a batch as it was put: the records of its shards, one after the other."""
+        into = buffers.empty(int(self._batches[index][0][-1]), self.dtype)
+        self._copy(index, 0, into)
+        return into
+
+    def _copy(self, index: Any, first: int, out: np.ndarray) -> None:
+        """Copy records of a batch, from the first one given on."""
+        place = self._batches[index][1]
+        if isinstance(place, np.ndarray):
+            np.copyto(out, place[first : first + out.size])
+        elif out.size:
+            self._spill.read(place + first * self.dtype.itemsize, out.view(np.uint8).data)
+
+    def read_ahead(self, shards: Iterable[int], pool: Pool, stage: str) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the shards that have records, with them; the next one is read meanwhile.
+
+        What is done with them is a stage of the pool.
+        """
         sizes = self.sizes()
         todo = [shard for shard in shards if sizes[shard]]
-        with ThreadPoolExecutor(1, "fastbcubed-read") as reader:
+        with (
+            ThreadPoolExecutor(1, "fastbcubed-read") as reader,
+            pool.stage(stage, len(todo), int(sizes[todo].sum())) as step,
+        ):
             coming = reader.submit(self.read, todo[0]) if todo else None
             for k, shard in enumerate(todo):
                 assert coming is not None
@@ -283,6 +321,7 @@ class Spool:
                 coming = reader.submit(self.read, todo[k + 1]) if k + 1 < len(todo) else None
                 yield shard, records
                 del records
+                step(int(sizes[shard]))
 
     def clear(self) -> None:
         """Forget everything."""

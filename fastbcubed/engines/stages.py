@@ -28,6 +28,7 @@ __all__ = [
     "build_parts",
     "close_parts",
     "heavy_sums",
+    "locate_rows",
     "offsets",
     "partition_cells",
     "partition_rows",
@@ -261,8 +262,13 @@ def send_cells(
     return arrived, bounds
 
 
-def partition_cells(plan: Plan, arrived: np.ndarray, pool: Pool) -> tuple[np.ndarray, NDArray[np.int64]]:
-    """Bring the cells of each part of their pred key together; return them and where each part begins."""
+def partition_cells(
+    plan: Plan, arrived: np.ndarray, pool: Pool, places: NDArray[np.int64] | None = None
+) -> tuple[np.ndarray, NDArray[np.int64]]:
+    """Bring the cells of each part of their pred key together; return them and where each part begins.
+
+    `places`, if given, takes for each cell that arrived where it stands after. Shape (n_arrived,).
+    """
     starts, stops = zip(*blocks(arrived.size, max(1 << 16, -(-arrived.size // 64))), strict=True)
     counts = np.zeros((len(starts), 1 << plan.bits), np.int64)
     out = buffers.empty(arrived.size, arrived.dtype)
@@ -274,7 +280,7 @@ def partition_cells(plan: Plan, arrived: np.ndarray, pool: Pool) -> tuple[np.nda
     bounds, next_cell = offsets(counts)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        closing.scatter_arrived(arrived, start, stop, plan.bits, plan.absent_pred, to, out)
+        closing.scatter_arrived(arrived, start, stop, plan.bits, plan.absent_pred, to, out, places)
 
     pool.map(scatter, starts, stops, next_cell, stage="partition cells")
     return out, bounds
@@ -312,6 +318,59 @@ def close_parts(
     one_sided = bool(plan.absent_true.size or plan.absent_pred.size)
     base = np.concatenate([[0], np.cumsum(n_pred)])
     return Built(cells, pred_in_part, bounds, base, n_true, one_sided)
+
+
+def locate_rows(
+    plan: Plan, rows: np.ndarray, bounds: NDArray[np.int64], pool: Pool, *, skip: int, bits: int
+) -> NDArray[np.int64]:
+    """Return where `send_cells` puts the cell of each row; it repeats `build_parts` with row numbers.
+
+    Parameters
+    ----------
+    plan : Plan
+        How the rows were cut.
+    rows : ndarray of records (true, pred, x)
+        The rows by part; `x` is the number of each. They are written over.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    pool : Pool
+        The threads.
+    skip, bits : int
+        Which bits of their pred key say where the cells go.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_rows,)
+        By row number.
+    """
+    starts, stops = zip(*plan.tasks(), strict=True)
+    most_rows = int(np.diff(bounds).max())
+    cell_of_row = buffers.empty(plan.n_rows, np.dtype(np.int64))
+    n_cells = np.zeros(plan.n_parts, np.int64)
+    histogram = np.zeros((len(starts), 1 << bits), np.int64)
+
+    def locate_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
+        with pool.workspace(
+            "locate",
+            lambda: CellSpace(most_rows, plan.code, weighted=False),
+            lambda space: space.rows >= most_rows,
+        ) as w:
+            cell_kernels.locate_cells(
+                rows, bounds, first, last, skip, bits, plan.absent_pred, w.head_slots, w.other_slots, w.counts,
+                w.heads, w.codes, cell_of_row, n_cells, cells_by_part,
+            )  # fmt: skip
+
+    def place_task(first: int, last: int, to: NDArray[np.int64]) -> None:
+        cell_kernels.place_cells(rows, bounds, first, last, skip, bits, plan.absent_pred, n_cells, to)
+
+    def look_up(start: int, stop: int) -> None:
+        cell_kernels.look_up_cells(rows, start, stop, cell_of_row)
+
+    pool.map(locate_task, starts, stops, histogram, stage="locate cells")
+    _, next_cell = offsets(histogram)
+    pool.map(place_task, starts, stops, next_cell, stage="place cells")
+    pool.map(look_up, *zip(*blocks(plan.n_rows), strict=True), stage="look up cells")
+    return cell_of_row
 
 
 def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[np.float64]:

@@ -112,14 +112,16 @@ def count_arrived(cells, start, stop, bits, absent_pred, counts):
 
 
 @kernel
-def scatter_arrived(cells, start, stop, bits, absent_pred, next_cell, out):
-    """Copy cells of one block to the part of their pred key."""
+def scatter_arrived(cells, start, stop, bits, absent_pred, next_cell, out, places):
+    """Copy cells of one block to the part of their pred key, and note in `places`, if given, where they are."""
     lacking = absent_pred.size > 0
     absent = absent_pred[0] if lacking else 0
     for i in range(start, stop):
         target = target_of(cells[i].pred, i, 0, bits, lacking, absent)
         to = next_cell[target]
         next_cell[target] = to + 1
+        if places is not None:
+            places[i] = to
         out[to].pred = cells[i].pred
         out[to].weight = cells[i].weight
         out[to].fn = cells[i].fn

@@ -6,7 +6,16 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["bits_of", "count_parts", "mix", "part_of", "scatter_items", "scatter_pairs", "target_of"]
+__all__ = [
+    "bits_of",
+    "count_parts",
+    "mix",
+    "part_of",
+    "place_rows",
+    "scatter_items",
+    "scatter_pairs",
+    "target_of",
+]
 
 
 @kernel
@@ -87,6 +96,21 @@ def scatter_pairs(true, pred, payload, start, stop, mixed, skip, bits, heavy, fi
         rows[j].pred = other
         if payload is not None:
             rows[j].x = payload[i]
+
+
+@kernel
+def place_rows(true, pred, skip, bits, heavy, first_heavy, next_row, places):
+    """Write for each row of a block where `scatter_pairs` puts it; the keys are not mixed yet."""
+    for i in range(true.size):
+        h = mix(true[i])
+        part = bits_of(h, skip, bits)
+        if heavy.size:
+            for k in range(first_heavy[part], first_heavy[part + 1]):
+                if heavy[k] == h:
+                    part = (1 << bits) + bits_of(mix(pred[i]), skip, bits)
+                    break
+        places[i] = next_row[part]
+        next_row[part] += 1
 
 
 @kernel

@@ -18,7 +18,7 @@ from fastbcubed.engines.pool import blocks
 from fastbcubed.sources.readers import SpooledRows
 from fastbcubed.sources.tables import BaseRows, Rows
 
-__all__ = ["BLOCK_ROWS", "BlockRows", "Source", "sources_of"]
+__all__ = ["BLOCK_ROWS", "BlockRows", "Source", "rows_between", "sources_of"]
 
 #: Rows of a block at most: a few columns of it are worked on at once by each thread.
 BLOCK_ROWS = 1 << 20
@@ -27,7 +27,7 @@ Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
 
 
 class BlockRows(BaseRows):
-    """Consecutive rows of a table; columns are read when asked for, all at once.
+    """Consecutive rows of a table; columns are read when asked for, those that are asked for together at once.
 
     Attributes
     ----------
@@ -76,27 +76,29 @@ def sources_of(table: Rows, size: int = BLOCK_ROWS) -> list[Source]:
 
 def _stretch(table: Rows, start: int, stop: int) -> Source:
     """Return a source of one block, cut from a table in memory."""
+    return _of_one_block(rows_between(table, start, stop))
+
+
+def rows_between(table: Rows, start: int, stop: int) -> BlockRows:
+    """Return consecutive rows of a table that is read as a whole."""
 
     def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
         return [column.slice(start, stop - start) for column in table.columns(names)]
 
-    return _of_one_block(table, start, stop - start, read)
+    return BlockRows(table, start, stop - start, read)
 
 
 def _of_pieces(table: SpooledRows) -> list[Source]:
     """Return a source for each piece; it was cut to the rows of a block."""
     starts = accumulate((piece.n_rows for piece in table.pieces), initial=0)
     return [
-        _of_one_block(table, start, piece.n_rows, partial(table.read_piece, piece))
+        _of_one_block(BlockRows(table, start, piece.n_rows, partial(table.read_piece, piece)))
         for start, piece in zip(starts, table.pieces, strict=False)
     ]
 
 
-def _of_one_block(table: Rows, first_row: int, n_rows: int, read: Read) -> Source:
-    def once() -> Iterator[BlockRows]:
-        yield BlockRows(table, first_row, n_rows, read)
-
-    return Source(first_row, n_rows, once)
+def _of_one_block(block: BlockRows) -> Source:
+    return Source(block.first_row, len(block), lambda: iter((block,)))
 
 
 def _of_files(table: Rows, size: int) -> list[Source]:
@@ -113,16 +115,19 @@ def _of_files(table: Rows, size: int) -> list[Source]:
 
 def _of_group(table: Rows, group: Any, first_row: int, size: int) -> Source:
     def read_blocks() -> Iterator[BlockRows]:
-        batches: Iterator[list[pa.ChunkedArray]] | None = None
-        asked: Sequence[str] = ()
+        batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]] = {}
         for start, stop in blocks(group.n_rows, size):
 
-            def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
-                nonlocal batches, asked
-                if batches is None:
-                    asked, batches = names, group.read(names, size)
-                assert list(asked) == list(names), "the columns of a source are read together"
-                return next(batches)
+            def read(
+                names: Sequence[str], first: bool = start == 0, last: bool = stop == group.n_rows
+            ) -> list[pa.ChunkedArray]:
+                if tuple(names) not in batches:
+                    assert first, "columns that are read in one block are read in all"
+                    batches[tuple(names)] = group.read(names, size)
+                found = next(batches[tuple(names)])
+                if last:
+                    next(batches[tuple(names)], None)  # what comes at the end: the file must not have changed
+                return found
 
             yield BlockRows(table, first_row + start, stop - start, read)
 

@@ -135,8 +135,7 @@ class ParquetFile:
             columns = list(dict.fromkeys(names))
             for batch in file.iter_batches(size, [group], columns, use_threads=False):
                 yield [pa.chunked_array([batch.column(name)]) for name in names]
-        if self._place.state(self.path) != self._state:
-            raise FileFormatError(f"{self.path} changed while it was read. Try again when it is complete.")
+        _require_unchanged(self._place, self.path, self._state)
 
     def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Read columns."""
@@ -152,6 +151,7 @@ class IpcFile:
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
         self.path, self._place = path, place
+        self._state = place.state(path)
         self.n_rows: int | None = None
         with self._open() as reader:
             self.schema: pa.Schema = reader.schema
@@ -172,6 +172,7 @@ class IpcFile:
         with self._open(at) as reader:
             for table in in_blocks(_batches(reader), size):
                 yield [table.column(name) for name in names]
+        _require_unchanged(self._place, self.path, self._state)
 
     @contextmanager
     def _open(self, fields: list[int] | None = None) -> Iterator[Any]:
@@ -225,6 +226,11 @@ def in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table
             n_rows -= size
     if waiting:
         yield pa.Table.from_batches(waiting)
+
+
+def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> None:
+    if place.state(path) != state:
+        raise FileFormatError(f"{path} changed while it was read. Try again when it is complete.")
 
 
 class CsvFile:

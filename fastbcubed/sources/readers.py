@@ -148,7 +148,9 @@ class _Asked(ArrowRows):
         return super()._read(names)
 
 
-def spool(stream: Stream, where: str, use: Callable[[Rows], Any], spill: Spill, size: int) -> SpooledRows:
+def spool(
+    stream: Stream, where: str, use: Callable[[Rows], Any], spill: Spill, size: int, *, every: bool = False
+) -> SpooledRows:
     """Read a stream to its end, and write the columns that are used to the disk.
 
     Parameters
@@ -164,11 +166,16 @@ def spool(stream: Stream, where: str, use: Callable[[Rows], Any], spill: Spill, 
         Where the rows go. It must be of no other use.
     size : int
         Rows of a piece.
+    every : bool, optional
+        Whether to write all columns.
     """
     asked = _Asked(stream.schema, where)
     use(asked)
+    names = list(asked.asked)
+    if every:
+        names = [name for name in stream.schema.names if stream.schema.names.count(name) == 1]
     rows, pages = SpooledRows(stream.schema, where, spill), Pages()
-    for table in in_blocks(_noting(stream.batches(list(asked.asked)), where), size):
+    for table in in_blocks(_noting(stream.batches(names), where), size):
         for name, column in zip(table.column_names, table.columns, strict=True):
             if pa.types.is_dictionary(column.type) and any(map(_has_strange_codes, column.chunks)):
                 require_valid(column, f"column {name!r} of {where}")  # raises

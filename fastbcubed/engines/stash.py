@@ -1,0 +1,94 @@
+"""Arrow tables that wait on disk, in pieces, until the rows that they belong to come round again."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.engines.spill import Pages, Spill
+
+__all__ = ["Stash"]
+
+#: Pieces begin at multiples of this, as Arrow likes its buffers.
+ALIGNED = 64
+
+
+class Stash:
+    """Batches of a table, each in pieces by shard.
+
+    Parameters
+    ----------
+    spill : Spill
+        Where they go.
+    n_shards : int
+        Pieces of each batch.
+    """
+
+    def __init__(self, spill: Spill, n_shards: int = 1) -> None:
+        self._spill = spill
+        self._n_shards = n_shards
+        self._lock = threading.Lock()
+        self._schema: pa.Schema | None = None
+        self._batches: dict[Any, tuple[int, NDArray[np.int64]]] = {}
+
+    def put(self, index: Any, table: pa.Table, bounds: NDArray[np.int64] | None = None) -> None:
+        """Take a batch whose rows are sorted by shard, and where each shard begins in it.
+
+        Batches are read back in the order of their indexes, whatever order they come in.
+        """
+        bounds = np.array([0, table.num_rows]) if bounds is None else bounds
+        whole = pa.RecordBatch.from_arrays(
+            [_one(table.column(k)) for k in range(table.num_columns)], names=table.column_names
+        )
+        with self._lock:
+            if self._schema is None:
+                self._schema = whole.schema
+        if whole.schema != self._schema:
+            whole = whole.cast(self._schema)
+        pieces = [
+            whole.slice(a, b - a).serialize() if b > a else b""
+            for a, b in zip(bounds.tolist(), bounds[1:].tolist(), strict=False)
+        ]
+        sizes = [-(-len(piece) // ALIGNED) * ALIGNED for piece in pieces]
+        starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
+        pages = Pages()
+        room = pages.empty(int(starts[-1]), np.dtype(np.uint8))
+        for start, piece in zip(starts.tolist(), pieces, strict=False):
+            room[start : start + len(piece)] = np.frombuffer(piece, np.uint8)
+        at = self._spill.write(pages.first(room.size)) if room.size else 0
+        with self._lock:
+            self._batches[index] = (at, starts)
+
+    def read(self, shard: int) -> pa.Table:
+        """Bring the pieces of a shard together, in the order of the batches."""
+        return self._joined([self._piece(index, shard) for index in sorted(self._batches)])
+
+    def read_batch(self, k: int) -> pa.Table:
+        """Return a batch of one piece, by the rank of its index."""
+        return self._joined([self._piece(sorted(self._batches)[k], 0)])
+
+    def _piece(self, index: Any, shard: int) -> list[pa.RecordBatch]:
+        at, starts = self._batches[index]
+        size = int(starts[shard + 1] - starts[shard])
+        if not size:
+            return []
+        data = np.empty(size, np.uint8)
+        self._spill.read(at + int(starts[shard]), data.data)
+        return [pa.ipc.read_record_batch(pa.py_buffer(data), self._schema)]
+
+    def _joined(self, pieces: list[list[pa.RecordBatch]]) -> pa.Table:
+        return pa.Table.from_batches([batch for piece in pieces for batch in piece], self._schema)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array without a dictionary, which pieces could not share."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    joined = column.combine_chunks()
+    if isinstance(joined, pa.ChunkedArray):
+        joined = pa.concat_arrays(joined.chunks) if joined.num_chunks else pa.nulls(0, joined.type)
+    return joined

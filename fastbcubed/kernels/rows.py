@@ -1,0 +1,67 @@
+"""From closed cells back to rows: each row is told its cell, or all there is to know of it."""
+
+from __future__ import annotations
+
+from fastbcubed.kernels.cells import bit_length
+from fastbcubed.kernels.jit import kernel
+
+__all__ = ["count_scored", "gather_records", "tell_cells", "tell_matrices"]
+
+
+@kernel
+def gather_records(records, places, out, start, stop):
+    """Copy records[places[i]] to out[i] for the rows start..stop."""
+    for i in range(start, stop):
+        out[i] = records[places[i]]
+
+
+@kernel
+def tell_cells(at, closed, found, start, stop):
+    """Write the number of its cell for each of the rows start..stop; `at` says where that is in `closed`."""
+    for i in range(start, stop):
+        found[i].cell = closed[at[i]].cell
+
+
+@kernel
+def count_scored(cells, closed, first_code, counts):
+    """Count the scored items of each true cluster from `first_code` on."""
+    for j in range(cells.size):
+        if closed[j].cell >= 0:
+            counts[cells[j].true - first_code] += cells[j].n
+
+
+@kernel
+def tell_matrices(at, cells, closed, first_code, true_sizes, tn, found, start, stop):
+    """Write for each of the rows start..stop all there is to know of its cell.
+
+    Parameters
+    ----------
+    at : int64 (n_rows,)
+        Where the cell of each row is in `cells` and `closed`.
+    cells : records (pred, weight, fn, true, n)
+        The cells as they left the shard.
+    closed : records (cell, fp, pred_power)
+        What became of them.
+    first_code : int
+        The true cluster that `true_sizes` begins with.
+    true_sizes : int64
+        Scored items of true clusters.
+    tn : float64 (n_cells,) or None
+        True negatives by the number of the cell.
+    found : records like MATRIX_OF_ROW, output
+    """
+    for i in range(start, stop):
+        j = at[i]
+        cell = closed[j].cell
+        found[i].cell = cell
+        found[i].weight = cells[j].weight
+        found[i].fp = closed[j].fp
+        found[i].fn = cells[j].fn
+        found[i].n = cells[j].n
+        found[i].tn = 0.0
+        found[i].true_power = 0
+        found[i].pred_power = closed[j].pred_power
+        if cell >= 0:
+            found[i].true_power = bit_length(true_sizes[cells[j].true - first_code] + 1) - 1
+            if tn is not None:
+                found[i].tn = tn[cell]

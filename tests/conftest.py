@@ -1,0 +1,16 @@
+"""What several test files need of pytest."""
+
+import pytest
+
+from fastbcubed import sharded, streaming
+from fastbcubed.engines import disk
+
+
+@pytest.fixture(params=["all in memory", "all spilled", "some spilled"])
+def many_shards(request, monkeypatch):
+    """Cut even small inputs into many blocks and shards, and spill nothing, all, or what comes late."""
+    kept = {"all in memory": 1 << 30, "all spilled": 0, "some spilled": 600}[request.param]
+    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, kept, kept))
+    monkeypatch.setattr(sharded, "_block_rows", lambda limit: 23)
+    monkeypatch.setattr(streaming, "JOIN_BYTES", 1 << 22)
+    monkeypatch.setattr(streaming, "kept_of", lambda limit: kept)
