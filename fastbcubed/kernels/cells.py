@@ -21,9 +21,9 @@ RUN = 64
 
 @kernel
 def table_size(n):
-    """Return the least power of two, 1024 at least, that `n` entries fill to 3/4 at most."""
+    """Return the least power of two, 1024 at least, that `n` entries fill to half at most."""
     size = 1024
-    while 3 * size < 4 * n:
+    while size < 2 * n:
         size *= 2
     return size
 
