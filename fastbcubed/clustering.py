@@ -127,7 +127,7 @@ class Clustering:
 
         Parameters
         ----------
-        table : path, data frame, Arrow stream exporter, or dict of columns
+        table : path, URI, data frame, Arrow stream exporter or data set, or dict of columns
             The table. Arrow data are not copied; of files only the needed columns are read. An item in
             several clusters has several rows, or a list of clusters.
         item, cluster : str or list of str
@@ -176,7 +176,7 @@ class Clustering:
         Parameters
         ----------
         path : str or os.PathLike
-            A file, a glob or a directory.
+            A file, a glob or a directory; or the URI of one.
         item, cluster, weight
             Columns, as in `from_table`.
         """

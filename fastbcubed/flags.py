@@ -30,6 +30,10 @@ Names of columns
   A comma or plus in a name is written \\, or \\+.
   A default name that a table lacks stands for the only column left.
 
+Tables elsewhere
+  s3://bucket/run7/*.parquet, gs://..., abfs://..., hdfs://... and file:///... as pyarrow knows them, options
+  as in s3://bucket/truth.parquet?region=eu-west-1; other schemes through fsspec, where it is installed.
+
 Examples
   fastbcubed evaluate truth.parquet pred.parquet --weight w --slice country --slice country,year
   fastbcubed evaluate true_label pred_label --table items.parquet --metric all
@@ -69,7 +73,7 @@ Examples
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags, one for each argument of `fastbcubed.evaluate` and some of the command line's own."""
     add = parser.add_argument
-    files = "file, glob or directory (Parquet, Arrow IPC, CSV); with --table a column"
+    files = "file, glob or directory (Parquet, Arrow IPC, CSV), by path or URI; with --table a column"
     add("truth", metavar="TRUTH", help=files)
     add("prediction", metavar="PREDICTION", help=files)
 
@@ -81,7 +85,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "--weight",
         metavar="NAME",
         help="column of weights, or a file of item and weight: a name that ends like one (.parquet, "
-        ".csv, ...), or a path with a slash",
+        ".csv, ...), a path with a slash, or a URI",
     )
     add("--attributes", metavar="PATH", help="table of further columns to slice by, joined by item")
     add(
@@ -288,13 +292,17 @@ def _slice(text: str) -> str | tuple[str, ...]:
 
 
 def _weight(text: str | None) -> Any:
-    """Return the name of a column as it is, and a file as a path."""
+    """Return the name of a column as it is, a file as a path, and the table that a URI points to."""
     if text is None:
         return None
     from pathlib import Path
 
+    from fastbcubed.sources.files import open_files
     from fastbcubed.sources.formats import SUFFIXES
+    from fastbcubed.sources.locations import is_uri
 
+    if is_uri(text):
+        return open_files(text)
     endings = tuple(ending for several in SUFFIXES.values() for ending in several)
     apart = os.sep in text or (os.altsep is not None and os.altsep in text)
     is_file = text.lower().endswith(endings) or (apart and os.path.exists(text))

@@ -24,7 +24,7 @@ from fastbcubed.sources.tables import (
     weight_array,
 )
 
-__all__ = ["Inputs", "PerSide", "one_side", "pair_of_table", "per_side", "read_pair"]
+__all__ = ["Inputs", "PerSide", "one_side", "pair_of_table", "per_side", "read_pair", "require_weight"]
 
 #: A column name for both sides, or a pair of them: the truth's, the prediction's.
 PerSide = ColumnName | tuple[ColumnName, ColumnName]
@@ -97,7 +97,7 @@ def read_pair(
     items = per_side(item, "item")
     weight_table = None
     if isinstance(weight, str):
-        _check_weight(sides, weight)
+        require_weight(sides, weight)
     elif weight is not None:
         sides, weight_table = _given_weight(sides, weight, items[0], table is not None, truth)
     attribute_table = None
@@ -259,7 +259,16 @@ def _own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
     return read_columns(side.attributes, [], weight)[1]
 
 
-def _check_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
+def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
+    """Raise if neither side has the column of weights.
+
+    Parameters
+    ----------
+    sides : (Clustering, Clustering)
+        The two sides.
+    weight : str
+        Name of the column.
+    """
     if sides[0].weight is None and sides[1].weight is None:
         known = [
             f"{side.name} has {', '.join(side.attributes.names) if side.attributes else 'none'}"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fastbcubed.clustering import Clustering
 from fastbcubed.engines.pool import blocks
+from fastbcubed.engines.spill import Spill
 from fastbcubed.errors import AlignmentError, OptionError
-from fastbcubed.inputs import Inputs, PerSide, one_side, pair_of_table, per_side, read_pair
+from fastbcubed.inputs import Inputs, PerSide, one_side, pair_of_table, per_side, read_pair, require_weight
 from fastbcubed.sources.blocks import BLOCK_ROWS, Source, sources_of
 from fastbcubed.sources.columns import Column
+from fastbcubed.sources.readers import Stream, open_stream, spool
 from fastbcubed.sources.tables import Rows, as_rows, is_path
 
 __all__ = ["Block", "Pair", "Stretch", "open_pair"]
@@ -80,21 +83,31 @@ def open_pair(
     table: Any,
     attributes: Any = None,
     size: int = BLOCK_ROWS,
+    spill_dir: Any = None,
+    every: bool = False,
 ) -> Pair:
     """Open the two sides of an evaluation; files are read in blocks, what lies in memory is cut into them.
 
+    What passes by only once, such as a record-batch reader, is written to the disk and read from there.
+
     Parameters
     ----------
-    truth, prediction, item, cluster, weight, table, attributes
+    truth, prediction, item, cluster, weight, table, attributes, spill_dir
         As for `evaluate`.
     size : int
         Rows of a block at most.
+    every : bool
+        Whether columns that are no part of a clustering are used, to slice by or to write.
     """
+    opened = _Opening(size, spill_dir, every)
     found = None
-    if table is not None and is_path(table) and (weight is None or isinstance(weight, str)):
-        found = _of_table(truth, prediction, table, item, cluster, weight, size)
-    elif table is None and (is_path(truth) or is_path(prediction)):
-        found = _of_files(truth, prediction, item, cluster, weight, size)
+    if table is not None and (weight is None or isinstance(weight, str)):
+        if cluster == "cluster" and (source := opened.source(table)) is not None:
+            found = _of_table(truth, prediction, source, item, weight, opened)
+    elif table is None:
+        sources = opened.source(truth), opened.source(prediction)
+        if sources != (None, None):
+            found = _of_sources((truth, prediction), sources, item, cluster, weight, opened)
     if found is None:
         inputs = read_pair(
             truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes
@@ -109,58 +122,87 @@ def open_pair(
     return replace(found, attribute_table=joined.attribute_table)
 
 
-def _of_table(
-    truth: Any, prediction: Any, table: Any, item: PerSide, cluster: PerSide, weight: Any, size: int
-) -> Pair:
-    if cluster != "cluster":
-        read_pair(truth, prediction, item=item, cluster=cluster, weight=weight, table=table)  # raises
-    rows = as_rows(table, "the table")
-    assert rows is not None
+Make = Callable[[Rows], tuple[Clustering, ...]]
 
+
+@dataclass(frozen=True)
+class _Opening:
+    """How to open what is read block by block.
+
+    Attributes
+    ----------
+    size : int
+        Rows of a block at most.
+    spill_dir : path or None
+        Where streams are spilled.
+    every : bool
+        Whether to spill all columns of them.
+    """
+
+    size: int
+    spill_dir: Any
+    every: bool
+
+    def source(self, given: Any) -> Rows | Stream | None:
+        """Return the rows of files, or a stream; None for what lies in memory."""
+        return as_rows(given, "the table") if is_path(given) else open_stream(given)
+
+    def stretches(self, source: Rows | Stream, name: str, make: Make) -> list[Stretch]:
+        """Return blocks, each made into the clusterings of its rows."""
+        if isinstance(source, Stream):
+            spill = Spill(self.spill_dir, named=self.spill_dir is not None)
+            source = spool(source, name, make, spill, self.size, every=self.every)
+        return [_stretch(each, make) for each in sources_of(source, self.size)]
+
+
+def _of_table(
+    truth: Any, prediction: Any, source: Rows | Stream, item: PerSide, weight: Any, opened: _Opening
+) -> Pair:
     def make(block: Rows) -> tuple[Clustering, ...]:
         return pair_of_table(truth, prediction, block, item, weight)
 
-    stretches = _stretches(rows, make, size)
+    stretches = opened.stretches(source, "the table", make)
     return Pair((stretches,), _names(stretches, stretches))
 
 
-def _of_files(
-    truth: Any, prediction: Any, item: PerSide, cluster: PerSide, weight: Any, size: int
-) -> Pair | None:
-    """Open two tables, at least one of them in files; None if the sides are of no such form."""
-    table = None
+def _of_sources(
+    given: tuple[Any, Any],
+    sources: tuple[Rows | Stream | None, Rows | Stream | None],
+    item: PerSide,
+    cluster: PerSide,
+    weight: Any,
+    opened: _Opening,
+) -> Pair:
+    """Open two tables, at least one of them in files or passing by."""
     name_of_weight = weight if isinstance(weight, str) else None
-    stretches = []
-    sides = zip(
-        (truth, prediction),
-        ("the truth", "the prediction"),
-        per_side(item, "item"),
-        per_side(cluster, "cluster"),
-        strict=True,
-    )
-    for given, name, own_item, own_cluster in sides:
-        rows = as_rows(given, name) if is_path(given) else None
-        if rows is None:
-            whole = one_side(given, name, own_item, own_cluster, name_of_weight, False)
-            if whole.items is None:
-                return None  # raises what is wrong with that
-            stretches.append(_cut((whole,), size))
-            continue
+    names = ("the truth", "the prediction")
+    columns = list(zip(names, per_side(item, "item"), per_side(cluster, "cluster"), strict=True))
 
-        def make(
-            block: Rows, name: str = name, own_item: Any = own_item, own_cluster: Any = own_cluster
-        ) -> tuple[Clustering, ...]:
-            return (one_side(block, name, own_item, own_cluster, name_of_weight, False),)
+    def make(k: int, rows: Any) -> tuple[Clustering, ...]:
+        return (one_side(rows, *columns[k], name_of_weight, False),)
 
-        stretches.append(_stretches(rows, make, size))
-    names = _names(*stretches)
-    if weight is not None and name_of_weight is None:
-        first = next(stretches[0][0].blocks()).sides[0]
-        table = read_pair(first, first, weight=weight).weight_table
-    elif name_of_weight is not None and not any(_has_weight(side) for side in stretches):
-        read_pair(truth, prediction, item=item, cluster=cluster, weight=weight)  # raises
-        raise OptionError(f"there is no weight column {weight!r}")
-    return Pair((stretches[0], stretches[1]), names, table)
+    whole = [make(k, given[k]) if source is None else () for k, source in enumerate(sources)]
+    if any(side.items is None for sides in whole for side in sides):  # labels alone, which raises
+        shown = [
+            each.schema.empty_table() if isinstance(each, Stream) else given[k]
+            for k, each in enumerate(sources)
+        ]
+        return _of_inputs(read_pair(*shown, item=item, cluster=cluster, weight=weight), opened.size)
+
+    def cut(k: int) -> list[Stretch]:
+        source = sources[k]
+        if source is None:
+            return _cut(whole[k], opened.size)
+        return opened.stretches(source, names[k], partial(make, k))
+
+    truth, prediction = cut(0), cut(1)
+    firsts = _first(truth)[0], _first(prediction)[0]
+    weight_table = None
+    if name_of_weight is not None:
+        require_weight(firsts, name_of_weight)
+    elif weight is not None:
+        weight_table = read_pair(firsts[0], firsts[0], weight=weight).weight_table
+    return Pair((truth, prediction), _names(truth, prediction), weight_table)
 
 
 def _of_inputs(inputs: Inputs, size: int) -> Pair:
@@ -194,15 +236,12 @@ def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch]:
     return [stretch(start, stop) for start, stop in blocks(len(sides[0]), size)]
 
 
-def _stretches(rows: Rows, make: Callable[[Rows], tuple[Clustering, ...]], size: int) -> list[Stretch]:
-    def stretch(source: Source) -> Stretch:
-        def read() -> Iterator[Block]:
-            for block in source.blocks():
-                yield Block(block.first_row, make(block))
+def _stretch(source: Source, make: Make) -> Stretch:
+    def read() -> Iterator[Block]:
+        for block in source.blocks():
+            yield Block(block.first_row, make(block))
 
-        return Stretch(source.first_row, source.n_rows, read)
-
-    return [stretch(source) for source in sources_of(rows, size)]
+    return Stretch(source.first_row, source.n_rows, read)
 
 
 def _names(truth: list[Stretch], prediction: list[Stretch]) -> tuple[str, str]:
@@ -212,7 +251,3 @@ def _names(truth: list[Stretch], prediction: list[Stretch]) -> tuple[str, str]:
 
 def _first(side: list[Stretch]) -> tuple[Clustering, ...]:
     return next(side[0].blocks()).sides
-
-
-def _has_weight(side: list[Stretch]) -> bool:
-    return _first(side)[0].weight is not None

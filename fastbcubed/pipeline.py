@@ -68,10 +68,10 @@ def evaluate(
     Parameters
     ----------
     truth, prediction : Clustering, table, path, dict, or array-like of shape (n_items,)
-        A table (data frame, Arrow table, anything that exports an Arrow stream; or a path, glob or
-        directory of Parquet, Arrow IPC or CSV files) has one row per item and is joined by item. A dict
-        maps items to clusters. Two arrays of labels correspond by position. With `table`, the names of
-        two of its columns.
+        A table (data frame, Arrow table or data set, anything that exports an Arrow stream; or the path
+        or URI of a file or directory, or a glob, of Parquet, Arrow IPC or CSV) has one row per item and is
+        joined by item. A dict maps items to clusters. Two arrays of labels correspond by position. With
+        `table`, the names of two of its columns.
     item, cluster : str, list of str, or tuple of two of these
         Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a
         composite id. A default name that a table lacks stands for the only column left.
@@ -114,9 +114,11 @@ def evaluate(
         How much of the result to write to `out`; with the disk engine, how much to hold.
     engine : {"memory", "disk"}, optional
         Where the work is done. The disk engine reads files block by block and spills what does not fit, so
-        that the rows need not be in memory; overlapping clusterings are not served.
-        Clusters whose labels are not integers are named by reading the input again. When absent, the disk
-        engine is used for Parquet and Arrow IPC files that would not fit, if it can serve what is asked for.
+        that the rows need not be in memory; overlapping clusterings are not served. Clusters whose labels
+        are not integers are named by reading the input again. When absent, the disk engine is used for
+        Parquet and Arrow IPC files that would not fit, if it can serve what is asked for. It writes
+        record-batch readers, data sets and relations of DuckDB to the disk as they come, while the memory
+        engine reads them whole.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a text such as "2GiB"; half of the memory that the process
         can still get when absent.

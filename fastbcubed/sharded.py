@@ -84,7 +84,7 @@ def evaluate_in_shards(
         raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
     pair = open_pair(
         truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes,
-        size=_block_rows(limit),
+        size=_block_rows(limit), spill_dir=spill_dir, every=bool(slices) or keep == "items",
     )  # fmt: skip
     how = How(
         pair, policies, chosen, weighting, beta, keep, RowQuestions.of(pair, slices, keep), table is not None,

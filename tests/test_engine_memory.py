@@ -694,6 +694,6 @@ def test_few_signatures():
 
 
 def test_table_size():
-    for n, size in [(0, 1024), (768, 1024), (769, 2048), (1536, 2048), (100_000, 2**18)]:
+    for n, size in [(0, 1024), (512, 1024), (513, 2048), (1024, 2048), (100_000, 2**18)]:
         assert cell_kernels.table_size(n) == size
         assert 4 * n <= 3 * size

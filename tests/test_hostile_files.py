@@ -51,7 +51,7 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
         tmp_path / "hollow": "no files",
         tmp_path / "notes": "only readme.txt",
         tmp_path / "a\0b.parquet": "There is no file",
-        "https://example.org/a.parquet": "only local files",
+        "warp://example.org/a.parquet": "cannot be reached",
         "true_cluster": "table=",  # the name of a column where a path is expected
     }.items():
         for given in (path, str(path)):

@@ -640,7 +640,7 @@ def test_faults_of_files(tmp_path: Path) -> None:
         tmp_path / "absent.parquet": "There is no file",
         tmp_path / "nowhere" / "a.parquet": "no folder",
         tmp_path / "*.pq": "No file matches",
-        "s3://bucket/a.parquet": "URL",
+        "warp://bucket/a.parquet": "warp://bucket/a.parquet cannot be",
     }.items():
         with pytest.raises(FileFormatError, match=found):
             read_table(absent)

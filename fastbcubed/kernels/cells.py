@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.partition import target_of
 
 __all__ = ["build_cells", "locate_cells", "look_up_cells", "place_cells", "table_size"]
@@ -21,9 +21,9 @@ RUN = 64
 
 @kernel
 def table_size(n):
-    """Return the least power of two, 1024 at least, that `n` entries fill to 3/4 at most."""
+    """Return the least power of two, 1024 at least, that `n` entries fill to half at most."""
     size = 1024
-    while 3 * size < 4 * n:
+    while size < 2 * n:
         size *= 2
     return size
 
@@ -80,51 +80,51 @@ def merge_rows(rows, first, i, last, n_cells, n_heads, table, others, counts, he
     most_heads = 3 * (table.size // 4)
     most_others = 3 * (others.size // 4)
     while i < last:
-        true = rows[i].true
-        pred = rows[i].pred
+        true = rows[at(i)].true
+        pred = rows[at(i)].pred
         s = true & mask
-        c = table[s]
-        while c >= 0 and rows[first + c].true != true:
+        c = table[at(s)]
+        while c >= 0 and rows[at(first + c)].true != true:
             s = (s + 1) & mask
-            c = table[s]
+            c = table[at(s)]
         head = c
         if c < 0:
             head = n_cells
-            table[s] = n_cells
+            table[at(s)] = n_cells
             n_heads += 1
-        elif rows[first + c].pred != pred:
+        elif rows[at(first + c)].pred != pred:
             s = slot_of_other(head, pred, others_mask)
-            c = others[s]
-            while c >= 0 and (rows[first + c].true != true or rows[first + c].pred != pred):
+            c = others[at(s)]
+            while c >= 0 and (rows[at(first + c)].true != true or rows[at(first + c)].pred != pred):
                 s = (s + 1) & others_mask
-                c = others[s]
+                c = others[at(s)]
             if c < 0:
-                others[s] = n_cells
+                others[at(s)] = n_cells
         if cell_of is not None:
-            cell_of[i - first] = n_cells if c < 0 else c
+            cell_of[at(i - first)] = n_cells if c < 0 else c
         if c < 0:
-            counts[n_cells] = 1
-            heads[n_cells] = head
-            rows[first + n_cells].true = true
-            rows[first + n_cells].pred = pred
+            counts[at(n_cells)] = 1
+            heads[at(n_cells)] = head
+            rows[at(first + n_cells)].true = true
+            rows[at(first + n_cells)].pred = pred
             if sums is not None:
-                rows[first + n_cells].x = rows[i].x
+                rows[at(first + n_cells)].x = rows[at(i)].x
             n_cells += 1
             i += 1
             if n_heads >= most_heads or n_cells - n_heads >= most_others:
                 break
         else:
-            count = counts[c] + 1
-            counts[c] = count
+            count = counts[at(c)] + 1
+            counts[at(c)] = count
             if sums is not None:
-                x = rows[first + c].x + rows[i].x
+                x = rows[at(first + c)].x + rows[at(i)].x
                 if count & (RUN - 1) == 0:
                     if count == RUN:
-                        sums[c] = 0.0
-                        errors[c] = 0.0
-                    sums[c], errors[c] = add_exactly(sums[c], errors[c], x)
+                        sums[at(c)] = 0.0
+                        errors[at(c)] = 0.0
+                    sums[at(c)], errors[at(c)] = add_exactly(sums[at(c)], errors[at(c)], x)
                     x = 0.0
-                rows[first + c].x = x
+                rows[at(first + c)].x = x
             i += 1
     return i, n_cells, n_heads
 
@@ -216,25 +216,25 @@ def build_cells(
         )
         clusters = 0
         for c in range(found):
-            head = heads[c]
+            head = heads[at(c)]
             if head == c:
                 if heavy.size:
-                    codes[c] = np.searchsorted(heavy, rows[first + c].true)
+                    codes[at(c)] = np.searchsorted(heavy, rows[at(first + c)].true)
                 else:
-                    codes[c] = clusters
+                    codes[at(c)] = clusters
                     if keys is not None:
-                        keys[first + clusters] = rows[first + c].true
+                        keys[at(first + clusters)] = rows[at(first + c)].true
                 clusters += 1
-            pred = rows[first + c].pred
+            pred = rows[at(first + c)].pred
             if sums is not None:
-                x = rows[first + c].x
-                if counts[c] >= RUN:
-                    x += sums[c] + errors[c]
-                cells[first + c].x = x
-            cells[first + c].pred = pred
-            cells[first + c].cluster = codes[head]
-            cells[first + c].n = counts[c]
-            histogram[target_of(pred, c, skip, bits, lacking, absent)] += 1
+                x = rows[at(first + c)].x
+                if counts[at(c)] >= RUN:
+                    x += sums[at(c)] + errors[at(c)]
+                cells[at(first + c)].x = x
+            cells[at(first + c)].pred = pred
+            cells[at(first + c)].cluster = codes[at(head)]
+            cells[at(first + c)].n = counts[at(c)]
+            histogram[at(target_of(pred, c, skip, bits, lacking, absent))] += 1
         n_cells[part] = found
         n_clusters[part] = heavy.size if heavy.size else clusters
 
@@ -269,10 +269,10 @@ def locate_cells(
         last = bounds[part + 1]
         found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local)
         for c in range(found):
-            histogram[target_of(rows[first + c].pred, c, skip, bits, lacking, absent)] += 1
+            histogram[at(target_of(rows[at(first + c)].pred, c, skip, bits, lacking, absent))] += 1
         n_cells[part] = found
         for i in range(first, last):
-            slot_of_row[rows[i].x] = first + local[i - first]
+            slot_of_row[at(rows[at(i)].x)] = first + local[at(i - first)]
 
 
 @kernel
@@ -282,13 +282,13 @@ def place_cells(rows, bounds, part_from, part_to, skip, bits, absent_pred, n_cel
     absent = absent_pred[0] if lacking else 0
     for part in range(part_from, part_to):
         for j in range(bounds[part], bounds[part] + n_cells[part]):
-            target = target_of(rows[j].pred, j - bounds[part], skip, bits, lacking, absent)
-            rows[j].true = next_cell[target]
-            next_cell[target] += 1
+            target = target_of(rows[at(j)].pred, j - bounds[part], skip, bits, lacking, absent)
+            rows[at(j)].true = next_cell[at(target)]
+            next_cell[at(target)] += 1
 
 
 @kernel
 def look_up_cells(rows, start, stop, cells):
     """Turn the positions in `cells` (one block of rows) into numbers of finished cells."""
     for i in range(start, stop):
-        cells[i] = rows[cells[i]].true
+        cells[at(i)] = rows[at(cells[at(i)])].true

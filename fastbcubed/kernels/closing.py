@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly, bit_length, table_size
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.partition import target_of
 
 __all__ = ["add_margins", "close_cells", "count_arrived", "count_items", "scatter_arrived", "scatter_cells"]
@@ -22,13 +22,13 @@ def add_margins(cells, first, n_cells, weighted, outer, absent_pred, mass, rest)
     Items that the prediction lacks do not count.
     """
     for j in range(first, first + n_cells):
-        if absent_pred.size and cells[j].pred == absent_pred[0]:
+        if absent_pred.size and cells[at(j)].pred == absent_pred[0]:
             continue
-        k = cells[j].cluster
-        own = np.float64(cells[j].n)
+        k = cells[at(j)].cluster
+        own = np.float64(cells[at(j)].n)
         if weighted is not None:
-            own = own if outer else cells[j].x
-        mass[k], rest[k] = add_exactly(mass[k], rest[k], own)
+            own = own if outer else cells[at(j)].x
+        mass[at(k)], rest[at(k)] = add_exactly(mass[at(k)], rest[at(k)], own)
 
 
 @kernel
@@ -85,21 +85,21 @@ def scatter_cells(
             rest[: n_clusters[part]] = 0.0
             add_margins(cells, first, n_cells[part], weighted, outer, absent_pred, mass, rest)
         for j in range(first, first + n_cells[part]):
-            k = cells[j].cluster
-            pred = cells[j].pred
+            k = cells[at(j)].cluster
+            pred = cells[at(j)].pred
             target = target_of(pred, j - first, skip, bits, lacking, absent)
-            to = next_cell[target]
-            next_cell[target] = to + 1
-            weight = np.float64(cells[j].n)
+            to = next_cell[at(target)]
+            next_cell[at(target)] = to + 1
+            weight = np.float64(cells[at(j)].n)
             own = weight
             if weighted is not None:
-                weight = cells[j].x
+                weight = cells[at(j)].x
                 own = own if outer else weight
-            out[to].weight = weight
-            out[to].fn = (mass[k] - own) + rest[k]
-            out[to].pred = pred
-            out[to].n = cells[j].n
-            out[to].true = -1 if apart and k == absent_true else base[part] + k
+            out[at(to)].weight = weight
+            out[at(to)].fn = (mass[at(k)] - own) + rest[at(k)]
+            out[at(to)].pred = pred
+            out[at(to)].n = cells[at(j)].n
+            out[at(to)].true = -1 if apart and k == absent_true else base[part] + k
 
 
 @kernel
@@ -108,7 +108,7 @@ def count_arrived(cells, start, stop, bits, absent_pred, counts):
     lacking = absent_pred.size > 0
     absent = absent_pred[0] if lacking else 0
     for i in range(start, stop):
-        counts[target_of(cells[i].pred, i, 0, bits, lacking, absent)] += 1
+        counts[at(target_of(cells[at(i)].pred, i, 0, bits, lacking, absent))] += 1
 
 
 @kernel
@@ -117,16 +117,16 @@ def scatter_arrived(cells, start, stop, bits, absent_pred, next_cell, out, place
     lacking = absent_pred.size > 0
     absent = absent_pred[0] if lacking else 0
     for i in range(start, stop):
-        target = target_of(cells[i].pred, i, 0, bits, lacking, absent)
-        to = next_cell[target]
-        next_cell[target] = to + 1
+        target = target_of(cells[at(i)].pred, i, 0, bits, lacking, absent)
+        to = next_cell[at(target)]
+        next_cell[at(target)] = to + 1
         if places is not None:
-            places[i] = to
-        out[to].pred = cells[i].pred
-        out[to].weight = cells[i].weight
-        out[to].fn = cells[i].fn
-        out[to].true = cells[i].true
-        out[to].n = cells[i].n
+            places[at(i)] = to
+        out[at(to)].pred = cells[at(i)].pred
+        out[at(to)].weight = cells[at(i)].weight
+        out[at(to)].fn = cells[at(i)].fn
+        out[at(to)].true = cells[at(i)].true
+        out[at(to)].n = cells[at(i)].n
 
 
 @kernel
@@ -162,49 +162,49 @@ def close_cells(
         room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
         found = 0
         for j in range(first, last):
-            pred = arrived[j].pred
+            pred = arrived[at(j)].pred
             if absent_pred.size and pred == absent_pred[0]:
-                pred_codes[j] = -1
+                pred_codes[at(j)] = -1
                 continue
             s = pred & mask
             tag = ((pred >> 20) & 0x7FFFFFFF) >> room  # tells most entries apart
             k = -1
-            entry = table[s]
+            entry = table[at(s)]
             while entry >= 0:
                 if entry >> room == tag:
                     k = entry & ((1 << room) - 1)
-                    if clusters[k].key == pred:
+                    if clusters[at(k)].key == pred:
                         break
                     k = -1
                 s = (s + 1) & mask
-                entry = table[s]
-            own = np.float64(arrived[j].n) if outer else arrived[j].weight
-            stranger = arrived[j].true < 0
+                entry = table[at(s)]
+            own = np.float64(arrived[at(j)].n) if outer else arrived[at(j)].weight
+            stranger = arrived[at(j)].true < 0
             if k < 0:
                 k = found
                 found += 1
-                table[s] = (tag << room) | k
-                clusters[k].key = pred
+                table[at(s)] = (tag << room) | k
+                clusters[at(k)].key = pred
                 if keys is not None:
-                    keys[first + k] = pred
-                clusters[k].mass = 0.0 if stranger else own
-                clusters[k].rest = 0.0
-                clusters[k].only = own if stranger else 0.0
+                    keys[at(first + k)] = pred
+                clusters[at(k)].mass = 0.0 if stranger else own
+                clusters[at(k)].rest = 0.0
+                clusters[at(k)].only = own if stranger else 0.0
             elif stranger:
-                clusters[k].only += own
+                clusters[at(k)].only += own
             else:
-                mass, rest = add_exactly(clusters[k].mass, clusters[k].rest, own)
-                clusters[k].mass = mass
-                clusters[k].rest = rest
-            pred_codes[j] = k
+                mass, rest = add_exactly(clusters[at(k)].mass, clusters[at(k)].rest, own)
+                clusters[at(k)].mass = mass
+                clusters[at(k)].rest = rest
+            pred_codes[at(j)] = k
         for j in range(first, last):
-            k = pred_codes[j]
+            k = pred_codes[at(j)]
             if k < 0:
-                cells[j].fp = 0.0
+                cells[at(j)].fp = 0.0
                 continue
-            own = np.float64(arrived[j].n) if outer else arrived[j].weight
-            others = (clusters[k].mass - own) + clusters[k].rest
+            own = np.float64(arrived[at(j)].n) if outer else arrived[at(j)].weight
+            others = (clusters[at(k)].mass - own) + clusters[at(k)].rest
             if outside:
-                others += clusters[k].only
-            cells[j].fp = others
+                others += clusters[at(k)].only
+            cells[at(j)].fp = others
         n_clusters[part] = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
 
 __all__ = [
     "bits_of",
@@ -81,18 +81,18 @@ def count_parts(keys, others, start, stop, mixed, skip, bits, heavy, first_heavy
     """
     if others is None:
         for i in range(start, stop):
-            h = keys[i] if mixed else mix(keys[i])
-            counts[bits_of(h, skip, bits)] += 1
+            h = keys[at(i)] if mixed else mix(keys[at(i)])
+            counts[at(bits_of(h, skip, bits))] += 1
     else:
         for i in range(start, stop):
-            h = keys[i] if mixed else mix(keys[i])
+            h = keys[at(i)] if mixed else mix(keys[at(i)])
             part = bits_of(h, skip, bits)
-            for k in range(first_heavy[part], first_heavy[part + 1]):
-                if heavy[k] == h:  # in place: a call with arrays would count references
-                    other = others[i] if mixed else mix(others[i])
+            for k in range(first_heavy[at(part)], first_heavy[at(part + 1)]):
+                if heavy[at(k)] == h:  # in place: a call with arrays would count references
+                    other = others[at(i)] if mixed else mix(others[at(i)])
                     part = (1 << bits) + bits_of(other, skip, bits)
                     break
-            counts[part] += 1
+            counts[at(part)] += 1
 
 
 @kernel
@@ -103,20 +103,20 @@ def scatter_pairs(true, pred, payload, start, stop, mixed, skip, bits, heavy, fi
     goes into the field `x`. The parts are those of `count_parts`.
     """
     for i in range(start, stop):
-        h = true[i] if mixed else mix(true[i])
-        other = pred[i] if mixed else mix(pred[i])
+        h = true[at(i)] if mixed else mix(true[at(i)])
+        other = pred[at(i)] if mixed else mix(pred[at(i)])
         part = bits_of(h, skip, bits)
         if heavy.size:
-            for k in range(first_heavy[part], first_heavy[part + 1]):
-                if heavy[k] == h:
+            for k in range(first_heavy[at(part)], first_heavy[at(part + 1)]):
+                if heavy[at(k)] == h:
                     part = (1 << bits) + bits_of(other, skip, bits)
                     break
-        j = next_row[part]
-        next_row[part] = j + 1
-        rows[j].true = h
-        rows[j].pred = other
+        j = next_row[at(part)]
+        next_row[at(part)] = j + 1
+        rows[at(j)].true = h
+        rows[at(j)].pred = other
         if payload is not None:
-            rows[j].x = payload[i]
+            rows[at(j)].x = payload[at(i)]
 
 
 @kernel
@@ -138,9 +138,9 @@ def place_rows(true, pred, skip, bits, heavy, first_heavy, next_row, places):
 def scatter_items(keys, start, stop, bits, next_row, rows):
     """Write one block of (mixed key, row number) to its parts, in row order."""
     for i in range(start, stop):
-        h = mix(keys[i])
+        h = mix(keys[at(i)])
         part = part_of(h, bits)
-        j = next_row[part]
-        next_row[part] = j + 1
-        rows[j].key = h
-        rows[j].row = i
+        j = next_row[at(part)]
+        next_row[at(part)] = j + 1
+        rows[at(j)].key = h
+        rows[at(j)].row = i

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
 
 __all__ = ["LEAST", "MOST", "add_by_code", "check_weights", "count_by_code", "find_run"]
 
@@ -17,13 +17,19 @@ LEAST, MOST = 1e-120, 1e120
 def check_weights(weights, start, stop, zero_allowed):
     """Count the weights of one block that are out of range, and return that and the sum of all."""
     bad = 0
-    totals = np.zeros(8)  # eight sums at once: one alone waits for each addition
-    for begin in range(start, stop, 8):
-        for lane in range(min(8, stop - begin)):
-            w = weights[begin + lane]
-            bad += not (((w >= LEAST) & (w <= MOST)) | (zero_allowed & (w == 0.0)))
-            totals[lane] += w
-    return bad, totals.sum()
+    for i in range(start, stop):
+        w = weights[at(i)]
+        bad += not (((w >= LEAST) & (w <= MOST)) | (zero_allowed & (w == 0.0)))
+    a = b = c = d = 0.0  # four sums at once: one alone waits for each addition
+    rest = stop - (stop - start) % 4
+    for i in range(start, rest, 4):
+        a += weights[at(i)]
+        b += weights[at(i + 1)]
+        c += weights[at(i + 2)]
+        d += weights[at(i + 3)]
+    for i in range(rest, stop):
+        a += weights[at(i)]
+    return bad, (a + b) + (c + d)
 
 
 @kernel

@@ -20,6 +20,7 @@ __all__ = [
     "from_stream",
     "from_texts",
     "id_kind",
+    "is_dataset",
     "is_null",
     "is_pandas",
     "join_pieces",
@@ -40,6 +41,12 @@ def is_pandas(values: object, *names: str) -> bool:
     """Say whether `values` is one of these pandas classes, without importing pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and any(isinstance(values, getattr(pandas, name)) for name in names)
+
+
+def is_dataset(values: object) -> bool:
+    """Say whether `values` is a data set of pyarrow, without importing that part of it."""
+    datasets = sys.modules.get("pyarrow.dataset")
+    return datasets is not None and isinstance(values, datasets.Dataset)
 
 
 def from_stream(values: Any) -> pa.ChunkedArray | None:

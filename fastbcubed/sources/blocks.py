@@ -1,18 +1,21 @@
 """Tables in blocks of rows, read one after the other, so that a table need not fit in memory.
 
 A source is a run of blocks that one thread reads in order: a row group of a Parquet file, a file of Arrow IPC, a
-stretch of a table in memory. Sources of one table may be read side by side.
+piece of a spilled stream, a stretch of a table in memory. Sources of one table may be read side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 
 from fastbcubed.engines.pool import blocks
+from fastbcubed.sources.readers import SpooledRows
 from fastbcubed.sources.tables import BaseRows, Rows
 
 __all__ = ["BLOCK_ROWS", "BlockRows", "Source", "rows_between", "sources_of"]
@@ -66,16 +69,14 @@ def sources_of(table: Rows, size: int = BLOCK_ROWS) -> list[Source]:
 
     if isinstance(table, FileRows) and table.can_be_cut and len(table):
         return _of_files(table, size)
+    if isinstance(table, SpooledRows) and len(table):
+        return _of_pieces(table)
     return [_stretch(table, start, stop) for start, stop in blocks(len(table), size)]
 
 
 def _stretch(table: Rows, start: int, stop: int) -> Source:
     """Return a source of one block, cut from a table in memory."""
-
-    def once() -> Iterator[BlockRows]:
-        yield rows_between(table, start, stop)
-
-    return Source(start, stop - start, once)
+    return _of_one_block(rows_between(table, start, stop))
 
 
 def rows_between(table: Rows, start: int, stop: int) -> BlockRows:
@@ -85,6 +86,19 @@ def rows_between(table: Rows, start: int, stop: int) -> BlockRows:
         return [column.slice(start, stop - start) for column in table.columns(names)]
 
     return BlockRows(table, start, stop - start, read)
+
+
+def _of_pieces(table: SpooledRows) -> list[Source]:
+    """Return a source for each piece; it was cut to the rows of a block."""
+    starts = accumulate((piece.n_rows for piece in table.pieces), initial=0)
+    return [
+        _of_one_block(BlockRows(table, start, piece.n_rows, partial(table.read_piece, piece)))
+        for start, piece in zip(starts, table.pieces, strict=False)
+    ]
+
+
+def _of_one_block(block: BlockRows) -> Source:
+    return Source(block.first_row, len(block), lambda: iter((block,)))
 
 
 def _of_files(table: Rows, size: int) -> list[Source]:

@@ -1,10 +1,10 @@
-"""Paths, globs, directories of Parquet, Arrow IPC, CSV → rows; a fault is a FileFormatError."""
+"""Paths, URIs, globs, directories of Parquet, Arrow IPC, CSV → rows; a fault is a FileFormatError."""
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 from fastbcubed.errors import ColumnError, FileFormatError
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
 from fastbcubed.sources.formats import SUFFIXES, CsvFile, IpcFile, ParquetFile, sniff
+from fastbcubed.sources.locations import LOCAL, Place, is_pattern, locate, split_pattern
 from fastbcubed.sources.tables import BaseRows, Rows
 
 __all__ = ["FileRows", "find_files", "open_files"]
@@ -29,66 +30,63 @@ def open_files(source: Any) -> Rows:
     Parameters
     ----------
     source : str or os.PathLike
-        A path or a glob. Directories are searched for Parquet, then Arrow IPC, then CSV; names that
-        begin with a dot or underscore are skipped; `key=value` folders become columns.
+        A path, a URI, or a glob of either. Directories are searched for Parquet, then Arrow IPC, then CSV;
+        names that begin with a dot or underscore are skipped; `key=value` folders become columns.
     """
-    text = os.fspath(source)
-    paths = find_files(text)
-    formats = {path: sniff(path) for path in paths}
+    place, name = locate(os.fspath(source))
+    paths, root = find_files(place, name)
+    formats = dict(zip(paths, _each(place, paths, lambda path: sniff(path, place)), strict=True))
     if len(set(formats.values())) > 1:
-        found = ", ".join(f"{path} is {name}" for path, name in list(formats.items())[:3])
-        raise FileFormatError(f"{text} mixes formats ({found}). Read one format at a time.")
-    form = formats[paths[0]]
-    files: list[ParquetFile | IpcFile | CsvFile] = [
-        ParquetFile(path) if form == "Parquet" else CsvFile(path) if form == "CSV" else IpcFile(path)
-        for path in paths
-    ]
-    root = text
-    while not os.path.isdir(root):  # the folder before the file name or the pattern
-        root = os.path.dirname(root) or "."
-    return FileRows(files, text, root)
+        found = ", ".join(f"{path} is {form}" for path, form in list(formats.items())[:3])
+        raise FileFormatError(f"{name} mixes formats ({found}). Read one format at a time.")
+    opener: Any = {"Parquet": ParquetFile, "CSV": CsvFile}.get(formats[paths[0]], IpcFile)
+    return FileRows(_each(place, paths, lambda path: opener(path, place)), name, root)
 
 
-def find_files(text: str) -> list[str]:
-    """Return the files that a path, glob or directory stands for, sorted.
+def _each(place: Place, paths: list[str], do: Callable[[str], Any]) -> list[Any]:
+    """Do something with each file; where a request takes long, with several at a time."""
+    if place.at_once == 1:
+        return list(map(do, paths))
+    with ThreadPoolExecutor(place.at_once) as threads:
+        return list(threads.map(do, paths))
+
+
+def find_files(place: Place, name: str) -> tuple[list[str], str]:
+    """Return the files that a path, glob or directory stands for, sorted, and the folder that they are below.
 
     Parameters
     ----------
-    text : str
-        Path, glob or directory.
+    place : Place
+        Where they are.
+    name : str
+        Path, glob or directory there.
     """
-    if os.path.isdir(text):
-        files = sorted(
-            os.path.join(folder, name)
-            for folder, folders, names in os.walk(text)
-            if not _hidden(os.path.relpath(folder, text))
-            for name in names
-            if not _hidden(name)
-        )
+    if place.is_folder(name):
+        files = [path for path in place.below(name) if not _hidden(os.path.relpath(path, name))]
         for suffixes in SUFFIXES.values():
             chosen = [path for path in files if path.lower().endswith(suffixes)]
             if chosen:
-                return chosen
+                return chosen, name
         found = f"only {', '.join(map(os.path.basename, files[:3]))}" if files else "no files"
         raise FileFormatError(
-            f"Directory {text} has {found}; expected files named *.parquet (or .arrow, .csv)."
+            f"Directory {name} has {found}; expected files named *.parquet (or .arrow, .csv)."
         )
-    if os.path.exists(text):
-        return [text]
-    if any(letter in text for letter in "*?["):
-        chosen = sorted(filter(os.path.isfile, glob.glob(text, recursive=True)))
+    if place.exists(name):
+        return [name], os.path.dirname(name)
+    if is_pattern(name):
+        chosen = place.matching(name)
         if not chosen:
-            raise FileFormatError(f"No file matches {text}. Check the pattern and the folder.")
-        return chosen
-    if "://" in text:
-        raise FileFormatError(f"{text} is a URL; only local files are read. Download it first.")
-    folder = os.path.dirname(text) or "."
+            raise FileFormatError(f"No file matches {name}. Check the pattern and the folder.")
+        return chosen, split_pattern(name)[0]
+    if place is not LOCAL:
+        raise FileFormatError(f"There is no file {name}. Check the address.")
+    folder = os.path.dirname(name) or "."
     hint = (
         "Check the path; the name of a column of one table needs table=."
         if os.path.isdir(folder)
         else f"There is no folder {folder} either."
     )
-    raise FileFormatError(f"There is no file {text}. {hint}")
+    raise FileFormatError(f"There is no file {name}. {hint}")
 
 
 def _hidden(path: str) -> bool:

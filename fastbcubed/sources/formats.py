@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from fastbcubed.errors import FastBCubedError, FileFormatError
+from fastbcubed.sources.locations import LOCAL, Place
 
-__all__ = ["SUFFIXES", "CsvFile", "IpcFile", "ParquetFile", "sniff"]
+__all__ = ["SUFFIXES", "CsvFile", "IpcFile", "ParquetFile", "in_blocks", "reading", "sniff"]
 
 #: Suffixes by format, in the order in which a directory is searched.
 SUFFIXES = {
@@ -19,8 +19,6 @@ SUFFIXES = {
     "Arrow IPC": (".arrow", ".feather", ".ipc", ".arrows"),
     "CSV": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
 }
-#: Bytes of each column that are read ahead where a group is read bit by bit.
-READ_AHEAD = 1 << 20
 _ERRORS = (
     pa.ArrowException,
     OSError,
@@ -32,20 +30,21 @@ _ERRORS = (
 )
 
 
-def sniff(path: str) -> str:
+def sniff(path: str, place: Place = LOCAL) -> str:
     """Return the format of a file by its first and last bytes, CSV by its name.
 
     Parameters
     ----------
     path : str
         The file.
+    place : Place, optional
+        Where it lies.
     """
-    with _reading(path, "a table"):
-        size = os.path.getsize(path)
-        with open(path, "rb") as file:
-            head = file.read(8)
-            file.seek(max(0, size - 6))
-            tail = file.read()
+    with reading(path, "a table"), place.open(path) as file:
+        size = file.size()
+        head = file.read(8)
+        file.seek(max(0, size - 6))
+        tail = file.read()
     name = path.lower()
     if size == 0:
         raise FileFormatError(f"{path} is empty (0 bytes). Was it written to the end?")
@@ -73,8 +72,16 @@ def sniff(path: str) -> str:
 
 
 @contextmanager
-def _reading(path: str, form: str) -> Iterator[None]:
-    """Turn whatever a reader raises into one error that names the file."""
+def reading(path: str, form: str) -> Iterator[None]:
+    """Turn whatever a reader raises into one error that names the file.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    form : str
+        What it is read as.
+    """
     try:
         yield
     except FastBCubedError:
@@ -92,9 +99,9 @@ class ParquetFile:
 
     form = "Parquet"
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._state = _state(path)
+    def __init__(self, path: str, place: Place = LOCAL) -> None:
+        self.path, self._place = path, place
+        self._state = place.state(path)
         with self._open() as file:
             self._metadata = file.metadata
             self.schema: pa.Schema = file.schema_arrow
@@ -106,8 +113,9 @@ class ParquetFile:
         import pyarrow.parquet as pq
 
         with (
-            _reading(self.path, self.form),
-            pq.ParquetFile(self.path, page_checksum_verification=True, **options) as file,
+            reading(self.path, self.form),
+            self._place.open(self.path) as source,
+            pq.ParquetFile(source, page_checksum_verification=True, **options) as file,
         ):
             yield file
 
@@ -122,12 +130,12 @@ class ParquetFile:
 
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns of a row group, `size` rows at a time; what is read ahead is bounded."""
-        options = {"metadata": self._metadata, "buffer_size": READ_AHEAD, "pre_buffer": False}
+        options = {"metadata": self._metadata, "buffer_size": self._place.read_ahead, "pre_buffer": False}
         with self._open(**options) as file:
             columns = list(dict.fromkeys(names))
             for batch in file.iter_batches(size, [group], columns, use_threads=False):
                 yield [pa.chunked_array([batch.column(name)]) for name in names]
-        _require_unchanged(self.path, self._state)
+        _require_unchanged(self._place, self.path, self._state)
 
     def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Read columns."""
@@ -141,9 +149,9 @@ class IpcFile:
 
     form = "Arrow IPC"
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._state = _state(path)
+    def __init__(self, path: str, place: Place = LOCAL) -> None:
+        self.path, self._place = path, place
+        self._state = place.state(path)
         self.n_rows: int | None = None
         with self._open() as reader:
             self.schema: pa.Schema = reader.schema
@@ -152,7 +160,7 @@ class IpcFile:
     @property
     def bytes_in_memory(self) -> int:
         """The bytes that all columns take when they are read, about."""
-        return os.path.getsize(self.path)
+        return self._place.state(self.path)[1]
 
     def group_sizes(self) -> list[int]:
         """Return the number of rows of the file, which is read as one group."""
@@ -161,27 +169,18 @@ class IpcFile:
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns of the file, `size` rows at a time."""
         at = sorted({self.names.index(name) for name in names})
-        waiting: list[pa.RecordBatch] = []
         with self._open(at) as reader:
-            for batch in _batches(reader):
-                batch.validate(full=True)
-                waiting.append(batch)
-                while sum(map(len, waiting)) >= size:
-                    table = pa.Table.from_batches(waiting)
-                    yield [table.column(name).slice(0, size) for name in names]
-                    waiting = table.slice(size).to_batches()
-            if waiting:
-                table = pa.Table.from_batches(waiting)
+            for table in in_blocks(_batches(reader), size):
                 yield [table.column(name) for name in names]
-        _require_unchanged(self.path, self._state)
+        _require_unchanged(self._place, self.path, self._state)
 
     @contextmanager
     def _open(self, fields: list[int] | None = None) -> Iterator[Any]:
         import pyarrow.ipc
 
         options = pyarrow.ipc.IpcReadOptions(included_fields=fields or [], ensure_native_endian=True)
-        with _reading(self.path, self.form), pa.OSFile(self.path) as file:
-            stream = sniff(self.path) == "Arrow IPC stream"
+        with reading(self.path, self.form), self._place.open(self.path) as file:
+            stream = sniff(self.path, self._place) == "Arrow IPC stream"
             opener = pyarrow.ipc.open_stream if stream else pyarrow.ipc.open_file
             yield opener(file, options=options)
 
@@ -196,22 +195,41 @@ class IpcFile:
 def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of an IPC file or stream."""
     if hasattr(reader, "num_record_batches"):
-        yield from map(reader.get_batch, range(reader.num_record_batches))
+        batches = map(reader.get_batch, range(reader.num_record_batches))
     else:
-        yield from reader
+        batches = iter(reader)
+    for batch in batches:
+        batch.validate(full=True)
+        yield batch
 
 
-def _state(path: str) -> tuple[int, int, int]:
-    """Return what differs when a file has changed."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return (0, 0, 0)
-    return (found.st_ino, found.st_size, found.st_mtime_ns)
+def in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
+    """Yield the rows of record batches, `size` at a time.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        Batches of one schema.
+    size : int
+        Rows of all tables but the last.
+    """
+    waiting: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            n_rows += batch.num_rows
+        while n_rows >= size:
+            table = pa.Table.from_batches(waiting)
+            yield table.slice(0, size)
+            waiting = table.slice(size).to_batches()
+            n_rows -= size
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
-def _require_unchanged(path: str, state: tuple[int, int, int]) -> None:
-    if _state(path) != state:
+def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> None:
+    if place.state(path) != state:
         raise FileFormatError(f"{path} changed while it was read. Try again when it is complete.")
 
 
@@ -220,14 +238,17 @@ class CsvFile:
 
     form = "CSV"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, place: Place = LOCAL) -> None:
         import pyarrow.csv
 
         self.path = path
         delimiter = "\t" if ".tsv" in path.lower() else ","
         parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
-        with _reading(path, self.form):
-            with pyarrow.csv.open_csv(path, parse_options=parse) as reader:
+        with reading(path, self.form):
+            with (
+                place.open_text(path) as text,
+                pyarrow.csv.open_csv(text, parse_options=parse) as reader,
+            ):
                 types = dict.fromkeys(reader.schema.names, pa.string())
             convert = pyarrow.csv.ConvertOptions(
                 column_types=types,
@@ -235,7 +256,8 @@ class CsvFile:
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             )
-            self._table = pyarrow.csv.read_csv(path, parse_options=parse, convert_options=convert)
+            with place.open_text(path) as text:
+                self._table = pyarrow.csv.read_csv(text, parse_options=parse, convert_options=convert)
         self.schema: pa.Schema = self._table.schema
         self.names = self.schema.names
         self.bytes_in_memory = self._table.nbytes

@@ -14,6 +14,7 @@ from fastbcubed.sources.arrays import (
     CONVERSION,
     convert,
     from_stream,
+    is_dataset,
     is_null,
     is_pandas,
     to_arrow,
@@ -179,7 +180,7 @@ def is_path(source: object) -> bool:
 
 
 def as_rows(source: Any, where: str) -> Rows | None:
-    """Return the rows of a table: a path, a frame, an Arrow exporter, a dict of arrays; else None.
+    """Return the rows of a table: a path, a frame, an Arrow exporter or data set, a dict of arrays; else None.
 
     Parameters
     ----------
@@ -204,6 +205,12 @@ def as_rows(source: Any, where: str) -> Rows | None:
         source, "Series", "Index"
     ):
         return None
+    if is_dataset(source):
+        from fastbcubed.sources.readers import DatasetRows
+
+        return DatasetRows(source, where)
+    if isinstance(source, pa.RecordBatchReader):
+        return ArrowRows(source.read_all(), where)
     streamed = from_stream(source)
     if streamed is None and hasattr(source, "fetch_arrow_table"):  # DuckDB before 1.4
         return ArrowRows(source.fetch_arrow_table(), where)
