@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines.pool import Pool
-from fastbcubed.engines.spill import Pages, Spill, Spool
+from fastbcubed.engines.spill import Spill, Spool
 from fastbcubed.engines.stages import offsets
 from fastbcubed.errors import IdTypeError
 from fastbcubed.sources.columns import Column
@@ -63,7 +63,7 @@ class Labels:
         require_kinds(column, self._kinds)
         keys, pairs = seeded_keys(column, self.seed, pool)
         for k, (first, second) in enumerate(pairs):
-            put_pairs(self._pairs, (index, k), first, second, self._shift, pool)
+            put_pairs(self._pairs, (index, k), first, second, self._shift)
         return keys
 
     def check(self, pool: Pool) -> None:
@@ -75,16 +75,14 @@ class Labels:
         self._pairs.clear()
 
 
-def put_pairs(
-    spool: Spool, index: Any, first: np.ndarray, second: np.ndarray, shift: np.uint64, pool: Pool
-) -> None:
+def put_pairs(spool: Spool, index: Any, first: np.ndarray, second: np.ndarray, shift: np.uint64) -> None:
     """Put pairs of words into the shards that the leading bits of the first words say."""
     from fastbcubed.kernels import hashing
 
     counts = np.zeros((1, spool.n_shards), np.int64)
     hashing.count_partitions(first, shift, counts[0])
     bounds, next_row = offsets(counts)
-    with pool.workspace("pages", Pages) as pages:
+    with spool.pages() as pages:
         pairs = pages.empty(first.size, PAIR).view(np.uint64).reshape(-1, 2)
         hashing.scatter_pairs(first, second, shift, next_row[0], pairs)
         spool.put(index, pages, bounds)

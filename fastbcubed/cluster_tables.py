@@ -15,7 +15,7 @@ from fastbcubed.confusion import TrueNegatives
 from fastbcubed.contingency import Contingency
 from fastbcubed.drilldown import by_code, with_items
 from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.engines.spill import Pages, Spill, Spool
+from fastbcubed.engines.spill import Spill, Spool
 from fastbcubed.listing import contenders, listed, require_known, require_limit
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.ondisk import ClusterKeys
@@ -156,7 +156,7 @@ class ClusterRanges:
                 order = np.argsort(home, kind="stable")
                 apart, rest = np.split(order, [np.count_nonzero(home < 0)])
                 bounds = np.append(0, np.cumsum(np.bincount(home[rest], minlength=n_ranges)))
-                with pool.workspace("pages", Pages) as pages:
+                with spool.pages() as pages:
                     out = pages.empty(rest.size, kind)
                     out["cell"] = cells[rest]
                     if tn is not None:

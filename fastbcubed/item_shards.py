@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.block_keys import Keys
 from fastbcubed.engines.planning import MAX_BITS
-from fastbcubed.engines.pool import Pool
-from fastbcubed.engines.spill import Pages, Spill, Spool
+from fastbcubed.engines.spill import Spill, Spool
 from fastbcubed.engines.stages import offsets
 from fastbcubed.engines.stash import Stash
 from fastbcubed.kernels import partition
@@ -89,7 +88,6 @@ class ItemShards:
         sides: tuple[Side, ...],
         weight: NDArray[np.float64] | None,
         first_row: int,
-        pool: Pool,
         columns: pa.Table | None = None,
     ) -> None:
         """Take a block of rows: item keys, the sides that have them, weights, columns that go with them."""
@@ -112,7 +110,7 @@ class ItemShards:
             order = np.empty(n, np.int32)
             order[places] = np.arange(n, dtype=np.int32)
             self._columns.put(index, columns.take(from_numpy(order)), bounds)
-        with pool.workspace("pages", Pages) as pages:
+        with self._spool.pages() as pages:
             rows = pages.empty(n, self._spool.dtype)
             scatter_records(
                 keys.first, labels, other, keys.second if "second" in names else None, numbers, flags,

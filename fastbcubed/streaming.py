@@ -303,7 +303,7 @@ class Aligner:
                 self._count_special(sides)
                 keys = self._items.keys(items_of(block), alone)
                 shards.put(
-                    block.first_row, keys, sides, sides[0].weight, first_of_side + block.first_row, alone,
+                    block.first_row, keys, sides, sides[0].weight, first_of_side + block.first_row,
                     self._columns(block, k),
                 )  # fmt: skip
 
@@ -318,7 +318,7 @@ class Aligner:
         shards = self._shards_of_table()
         for start, stop in blocks(len(column)):
             keys = self._items.keys(column.stretch(start, stop), self._pool)
-            shards.put(start, keys, (), values[start:stop], start, self._pool)
+            shards.put(start, keys, (), values[start:stop], start)
         return shards
 
     def _spool_attributes(self) -> ItemShards:
@@ -328,7 +328,7 @@ class Aligner:
         for start, stop in blocks(len(column)):
             keys = self._items.keys(column.stretch(start, stop), self._pool)
             columns = self.carried.of_attributes(rows_between(table, start, stop))
-            shards.put(start, keys, (), np.ones(stop - start), start, self._pool, columns)
+            shards.put(start, keys, (), np.ones(stop - start), start, columns)
         return shards
 
     def _shards_of_table(self) -> ItemShards:

@@ -27,7 +27,7 @@ from fastbcubed.engines.planning import (
     mixed_keys,
 )
 from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.engines.spill import Behind, Packed, Pages, Spill, Spool
+from fastbcubed.engines.spill import Behind, Packed, Spill, Spool
 from fastbcubed.errors import OptionError
 from fastbcubed.kernels import closing, partition
 
@@ -165,7 +165,7 @@ class RowShards:
             partition.place_rows(
                 true_keys, pred_keys, MAX_BITS, bits, *self._apart, next_row[0].copy(), places
             )
-        with pool.workspace("pages", Pages) as pages:
+        with self.rows.pages() as pages:
             rows = pages.empty(n, self.rows.dtype)
             partition.scatter_pairs(
                 true_keys, pred_keys, weight, 0, n, False, MAX_BITS, bits, *self._apart, next_row[0], rows
@@ -225,7 +225,7 @@ class RowShards:
                 first, n = parts.bounds[part], parts.n_cells[part]
                 closing.count_items(parts.cells, first, n, plan.absent_pred, counts)
             bounds = np.concatenate([[0], np.cumsum(parts.n_cells)])
-            with pool.workspace("pages", Pages) as pages:
+            with cells.pages() as pages:
                 together = pages.empty(int(bounds[-1]), dtype)
                 for a, b, first in zip(bounds, bounds[1:], parts.bounds, strict=False):
                     together[a:b] = parts.cells[first : first + b - a]

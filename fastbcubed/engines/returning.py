@@ -56,6 +56,7 @@ class WayBack:
         self._closed = Spool(CLOSED, len(cells.cells.indexes), rows.spill, memory)
         self._found = Spool(told, len(rows.rows.indexes), rows.spill, memory)
         self._matrix = matrix
+        self._pages = Pages()
 
     def take(self, shard: int, closed: np.ndarray, places: NDArray[np.int64], pool: Pool) -> None:
         """Take the cells that a shard of predicted clusters has closed.
@@ -69,10 +70,9 @@ class WayBack:
         places : ndarray of int64, shape (n_arrived,)
             Where each cell that arrived stands among them.
         """
-        pages = Pages()
-        back = pages.empty(closed.size, CLOSED)
+        back = self._pages.empty(closed.size, CLOSED)
         self._map(partial(kernels.gather_records, closed, places, back), closed.size, pool)
-        self._closed.put(shard, pages, _bounds(self._cells.cells.segments(shard)))
+        self._closed.put(shard, self._pages, _bounds(self._cells.cells.segments(shard)))
 
     def run(self, heavy_sizes: NDArray[np.int64], tn: NDArray[np.float64] | None, pool: Pool) -> None:
         """Tell all rows, shard by shard.
@@ -93,13 +93,12 @@ class WayBack:
             at, n_rows = self._locate(raw, pool), raw.size
             del raw
             closed = self._closed.read(k)
-            pages = Pages()
-            found = pages.empty(n_rows, self._found.dtype)
+            found = self._pages.empty(n_rows, self._found.dtype)
             if self._matrix:
                 self._tell_matrices(at, batches[k], closed, heavy_sizes, tn, found, pool)
             else:
                 self._map(partial(kernels.tell_cells, at, closed, found), n_rows, pool)
-            self._found.put(shard, pages, _bounds(self._rows.rows.segments(shard)))
+            self._found.put(shard, self._pages, _bounds(self._rows.rows.segments(shard)))
 
     def _tell_matrices(
         self,

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
-from fastbcubed.engines.pool import Pool
+from fastbcubed.engines.pool import Pool, lend
 from fastbcubed.errors import OptionError, SpillError
 
 __all__ = ["PAGE", "Behind", "Packed", "Pages", "Spill", "Spool", "readable", "spill_directory"]
@@ -53,6 +54,11 @@ class Pages:
         """Return the first bytes, up to the end of a page."""
         return memoryview(self._memory)[: -(-size // PAGE) * PAGE]
 
+    def first_of(self, size: int) -> memoryview:
+        """Return the first bytes, up to the end of a page, to be written to."""
+        self.empty(size, np.dtype(np.uint8))
+        return self.first(size)
+
 
 class Spill:
     """A file without a name, for the time of one evaluation.
@@ -79,6 +85,7 @@ class Spill:
                 "there. Name a directory on a disk with spill_dir=, or this one if you mean it"
             )
         self._lock = threading.Lock()
+        self._idle: list[Pages] = []
         self._direct = True
         self.written = 0
 
@@ -133,17 +140,31 @@ class Spill:
             done += os.pwrite(file, data[done : done + (1 << 30)], at + done)
 
     def read(self, at: int, into: memoryview) -> None:
-        """Read bytes back."""
+        """Read bytes back; those that were written directly are read so, too, past the page cache."""
         assert self._files is not None
+        if not (self._direct and at >= THROUGH_CACHE):
+            self._read(self._files[0], at, into)
+            return
+        skip = at % PAGE
+        with self.pages() as pages:
+            whole = pages.first_of(skip + into.nbytes)
+            self._read(self._files[1], at - skip, whole)
+            into[:] = whole[skip : skip + into.nbytes]
+
+    def _read(self, file: int, at: int, into: memoryview) -> None:
         done = 0
         while done < into.nbytes:
             try:
-                got = os.preadv(self._files[0], [into[done:]], at + done)
+                got = os.preadv(file, [into[done:]], at + done)
             except OSError as error:
                 raise self._error(error) from error
             if not got:
                 raise SpillError(f"the spill file in {self.directory} ended early; is the disk damaged?")
             done += got
+
+    def pages(self) -> AbstractContextManager[Pages]:
+        """Lend memory to make a batch in; it is lent again afterwards, since fresh memory costs time."""
+        return lend(self._idle, Pages)
 
     def map(self, at: int, size: int, dtype: np.dtype) -> np.ndarray:
         """Return bytes of the file as an array of records, read as they are used, not to be written."""
@@ -267,6 +288,10 @@ class Spool:
         place = pages.empty(size, self.dtype).copy() if keep else self._spill.write(pages.first(n_bytes))
         with self._lock:
             self._batches[index] = (bounds.copy(), place)
+
+    def pages(self) -> AbstractContextManager[Pages]:
+        """Lend memory to make a batch in."""
+        return self._spill.pages()
 
     @property
     def indexes(self) -> list[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.engines.spill import Pages, Spill
+from fastbcubed.engines.spill import Spill
 
 __all__ = ["Stash"]
 
@@ -55,11 +55,11 @@ class Stash:
         ]
         sizes = [-(-len(piece) // ALIGNED) * ALIGNED for piece in pieces]
         starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
-        pages = Pages()
-        room = pages.empty(int(starts[-1]), np.dtype(np.uint8))
-        for start, piece in zip(starts.tolist(), pieces, strict=False):
-            room[start : start + len(piece)] = np.frombuffer(piece, np.uint8)
-        at = self._spill.write(pages.first(room.size)) if room.size else 0
+        with self._spill.pages() as pages:
+            room = pages.empty(int(starts[-1]), np.dtype(np.uint8))
+            for start, piece in zip(starts.tolist(), pieces, strict=False):
+                room[start : start + len(piece)] = np.frombuffer(piece, np.uint8)
+            at = self._spill.write(pages.first(room.size)) if room.size else 0
         with self._lock:
             self._batches[index] = (at, starts)
 
