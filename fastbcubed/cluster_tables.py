@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.aggregation import WEIGHT, cell_scores, means_of_groups, with_needs
+from fastbcubed.blockwise.counting import ClusterKeys
 from fastbcubed.confusion import TrueNegatives
 from fastbcubed.contingency import Contingency
 from fastbcubed.drilldown import by_code, with_items
@@ -18,7 +19,6 @@ from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.engines.spill import Spill, Spool
 from fastbcubed.listing import contenders, listed, require_known, require_limit
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.ondisk import ClusterKeys
 from fastbcubed.sources.arrays import table_of
 
 __all__ = ["ClusterRanges"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,26 +17,19 @@ from numpy.typing import ArrayLike, NDArray
 from fastbcubed.cells import CELL, SIDES, add_up, as_counts, tabulate
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
+from fastbcubed.one_sided import OneSided, set_aside
 
 if TYPE_CHECKING:
     from fastbcubed.engines.stages import Built
 
 Made = TypeVar("Made")
 
-__all__ = ["CELL", "CELL_BLOCK", "SIDES", "Contingency", "OneSided", "Rows", "add_up", "set_aside"]
+__all__ = ["CELL", "CELL_BLOCK", "SIDES", "Contingency", "Rows", "add_up"]
 
 #: Cells handled at once: the arrays of one block stay in a core's cache; fixed, so sums never change.
 CELL_BLOCK = 1 << 13
 #: Blocks of cells handled by one task of a pool.
 BLOCKS_AT_ONCE = 32
-
-
-class OneSided(NamedTuple):
-    """Items that only one side has, by cluster of that side: code, items, weight (items if outer)."""
-
-    codes: NDArray[np.integer]
-    n: NDArray[np.integer]
-    mass: NDArray[np.float64]
 
 
 class Rows:
@@ -71,46 +64,6 @@ class Rows:
     def weight(self) -> NDArray[np.float64]:
         """The weight of each row. Shape (n_rows,)."""
         return np.ones(self.n_rows) if self._weight is None else self._weight
-
-
-class SetAside(NamedTuple):
-    """Cells with items of both sides, and the others by the side that has them."""
-
-    cells: np.ndarray  #: the former
-    pred: Callable[[], NDArray[np.integer]]  #: returns the codes of their predicted clusters
-    one_sided: dict[str, OneSided]  #: the latter
-    kept: NDArray[np.bool_] | None  #: which of the cells built are among the former; None where all are
-    bounds: NDArray[np.int64]  #: where the parts of the former begin
-
-
-def set_aside(built: Built, *, outer: bool) -> SetAside:
-    """Tell the cells with items of one side alone from the others."""
-
-    def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
-        pred = np.empty_like(built.pred_in_part)
-        base = built.pred_base.astype(pred.dtype)
-        for first, start, stop in zip(base, built.bounds, built.bounds[1:], strict=False):
-            np.add(built.pred_in_part[start:stop], first, out=pred[start:stop])
-        if built.has_one_sided:
-            pred[built.pred_in_part < 0] = -1
-        return np.asarray(pred[kept])
-
-    cells, everything = built.cells, SetAside(built.cells, codes, {}, None, built.bounds)
-    if not built.has_one_sided:
-        return everything
-    there = {"true": cells["true"] >= 0, "pred": built.pred_in_part >= 0}
-    kept = there["true"] & there["pred"]
-    if kept.all():
-        return everything
-    every = {"true": cells["true"], "pred": codes()}
-    mass = cells["n"].astype(np.float64) if outer else cells["weight"]
-    one_sided = {}
-    for side, other in (SIDES, SIDES[::-1]):
-        alone = there[side] & ~there[other]
-        if alone.any():
-            one_sided[side] = OneSided(every[side][alone], cells["n"][alone], mass[alone])
-    bounds = np.append(0, np.cumsum(kept))[built.bounds]
-    return SetAside(cells[kept], lambda: codes(kept), one_sided, kept, bounds)
 
 
 class Contingency:

@@ -12,8 +12,13 @@ import pyarrow as pa
 
 from fastbcubed import aggregation
 from fastbcubed.alignment import starts_of_runs
-from fastbcubed.block_keys import Retry
-from fastbcubed.cluster_names import NamesByKey
+from fastbcubed.blockwise.aligner import Aligner, Choice
+from fastbcubed.blockwise.block_keys import Retry
+from fastbcubed.blockwise.cluster_names import NamesByKey
+from fastbcubed.blockwise.counting import AlignedBlock, NoCells, Outcome, Question, count_cells, find_heavy
+from fastbcubed.blockwise.pairs import Pair, open_pair
+from fastbcubed.blockwise.row_blocks import RowBlocks
+from fastbcubed.blockwise.row_questions import RowQuestions
 from fastbcubed.cluster_tables import ClusterRanges
 from fastbcubed.engines.disk import Layout, RowShards
 from fastbcubed.engines.pool import Pool
@@ -21,18 +26,13 @@ from fastbcubed.engines.spill import Spill, readable, spill_directory
 from fastbcubed.errors import OptionError
 from fastbcubed.evaluation import Evaluation
 from fastbcubed.inputs import PerSide
-from fastbcubed.item_files import StoredItems, StoredRows, StoredTable
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import resolve
-from fastbcubed.ondisk import AlignedBlock, NoCells, Outcome, Question, count_cells, find_heavy
-from fastbcubed.pairs import Pair, open_pair
 from fastbcubed.policies import Coverage, Policies
-from fastbcubed.row_blocks import RowBlocks
-from fastbcubed.row_questions import RowQuestions
 from fastbcubed.scores import Scores
 from fastbcubed.slicing import SliceKey
 from fastbcubed.sources.blocks import BLOCK_ROWS
-from fastbcubed.streaming import Aligner, Choice
+from fastbcubed.stored_items import StoredItems, StoredRows, StoredTable
 
 __all__ = ["evaluate_in_shards"]
 

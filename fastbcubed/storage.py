@@ -16,19 +16,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import covers
-from fastbcubed.contingency import CELL, Contingency, OneSided, Rows
+from fastbcubed.contingency import CELL, Contingency, Rows
 from fastbcubed.covers import Cover
 from fastbcubed.drilldown import by_code
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
-from fastbcubed.item_files import StoredItems
 from fastbcubed.items import TableItems
 from fastbcubed.metrics.extended import cice
 from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.metrics.registry import METRICS, Metric
+from fastbcubed.one_sided import OneSided
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.sources.arrays import from_numpy, table_of
+from fastbcubed.stored_items import StoredItems
 from fastbcubed.written import make_directory, remove_stale, written_aside
 
 __all__ = ["KEEP", "as_path", "load", "save"]

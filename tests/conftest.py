@@ -2,7 +2,8 @@
 
 import pytest
 
-from fastbcubed import sharded, streaming
+from fastbcubed import sharded
+from fastbcubed.blockwise import aligner, item_join
 from fastbcubed.engines import disk
 
 
@@ -12,5 +13,5 @@ def many_shards(request, monkeypatch):
     kept = {"all in memory": 1 << 30, "all spilled": 0, "some spilled": 600}[request.param]
     monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, kept, kept))
     monkeypatch.setattr(sharded, "_block_rows", lambda limit: 23)
-    monkeypatch.setattr(streaming, "JOIN_BYTES", 1 << 22)
-    monkeypatch.setattr(streaming, "kept_of", lambda limit: kept)
+    monkeypatch.setattr(item_join, "JOIN_BYTES", 1 << 22)
+    monkeypatch.setattr(aligner, "kept_of", lambda limit: kept)

@@ -201,7 +201,7 @@ def test_scores_with_true_negatives(many_shards):
 
 
 def test_many_slices_are_added_up_in_between(many_shards, monkeypatch):
-    from fastbcubed import slice_sums
+    from fastbcubed.blockwise import slice_sums
 
     monkeypatch.setattr(slice_sums, "MANY", 50)
     rng = np.random.default_rng(6)

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
-from fastbcubed import pipeline, sharded, streaming
+from fastbcubed import pipeline, sharded
+from fastbcubed.blockwise import aligner, item_join
 from fastbcubed.engines import disk
 from fastbcubed.engines.pool import Pool, Progress
 from fastbcubed.progress import describe, reporting
@@ -66,8 +67,8 @@ def test_pace() -> None:
 def test_the_disk_engine_tells_its_plan_and_every_row(by_item: bool, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, 0, 0))
     monkeypatch.setattr(sharded, "_block_rows", lambda limit: 100)
-    monkeypatch.setattr(streaming, "kept_of", lambda limit: 0)
-    monkeypatch.setattr(streaming, "JOIN_BYTES", 1 << 22)
+    monkeypatch.setattr(aligner, "kept_of", lambda limit: 0)
+    monkeypatch.setattr(item_join, "JOIN_BYTES", 1 << 22)
     n, told = 1000, []
     labels, others = np.arange(n) // 3, np.arange(n) // 4
     sides: tuple[Any, Any] = (labels, others)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import aggregation
 from fastbcubed.confusion import TrueNegatives
-from fastbcubed.contingency import SIDES, Contingency, OneSided, SetAside, set_aside
+from fastbcubed.contingency import SIDES, Contingency
 from fastbcubed.engines.disk import RowShards, Sizes
 from fastbcubed.engines.planning import HEAVY_SHARE
 from fastbcubed.engines.pool import Pool, blocks
@@ -20,6 +20,7 @@ from fastbcubed.engines.returning import CLOSED, WayBack
 from fastbcubed.engines.spill import Packed
 from fastbcubed.errors import EmptyInputError, NotKeptError
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.one_sided import OneSided, SetAside, set_aside
 from fastbcubed.summary import Bounds, bound_sums, bounds_from, describe
 
 if TYPE_CHECKING:

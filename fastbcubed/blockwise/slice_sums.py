@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed import aggregation
+from fastbcubed.blockwise.row_blocks import RowBlock, RowCells
 from fastbcubed.errors import SliceError
 from fastbcubed.items import TableItems
 from fastbcubed.listing import listed
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.row_blocks import RowBlock, RowCells
 from fastbcubed.slicing import (
     SIZES,
     as_subset,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.block_keys import Keys
+from fastbcubed.blockwise.block_keys import Keys
 from fastbcubed.engines.planning import MAX_BITS
 from fastbcubed.engines.spill import Spill, Spool
 from fastbcubed.engines.stages import offsets

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.blockwise.counting import ClusterKeys
+from fastbcubed.blockwise.pairs import Pair, Stretch
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import FileFormatError
 from fastbcubed.kernels.partition import unmix_all
-from fastbcubed.ondisk import ClusterKeys
-from fastbcubed.pairs import Pair, Stretch
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import seeded_keys

@@ -9,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.carried import Carried
-from fastbcubed.item_files import ItemWriter, StoredTable, destination
+from fastbcubed.blockwise.carried import Carried
+from fastbcubed.blockwise.item_files import ItemWriter, destination
+from fastbcubed.blockwise.pairs import Pair
+from fastbcubed.blockwise.row_blocks import RowBlock, RowCells
+from fastbcubed.blockwise.slice_sums import SliceSums, SubsetSums
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.pairs import Pair
-from fastbcubed.row_blocks import RowBlock, RowCells
-from fastbcubed.slice_sums import SliceSums, SubsetSums
 from fastbcubed.slicing import SIZES, SliceKey, as_subset, attribute_home, slice_name
+from fastbcubed.stored_items import StoredTable
 
 __all__ = ["RowQuestions"]
 
@@ -86,7 +87,7 @@ class RowQuestions:
 
     @property
     def told(self) -> str | None:
-        """What rows need to be told: see `ondisk.Question`."""
+        """What rows need to be told: see `counting.Question`."""
         return "matrix" if self.slices else "cell" if self.items else None
 
     def answer(
