@@ -172,8 +172,9 @@ def match_rows(
         pred_rows = pred_side.without_repeats(pred_keys)
     if matches.true_again or matches.pred_again:
         matches = match(true_keys[true_rows], pred_keys[pred_rows], pool)
-    found = matches.pred_of_true
-    of_true = np.where(found >= 0, pred_rows[found], -1) if pred_rows.size else found
+    of_true = matches.pred_of_true
+    if pred_rows.size < pred_keys.size:
+        of_true = np.where(of_true >= 0, np.append(pred_rows, 0)[of_true], -1)
     rest = pred_rows[matches.true_of_pred < 0]
     if not rest.size and true_rows.size == true_keys.size:
         return true_rows, of_true

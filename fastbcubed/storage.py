@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from fastbcubed.one_sided import OneSided
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.sources.arrays import from_numpy, table_of
 from fastbcubed.stored_items import StoredItems
+from fastbcubed.table_files import TableWriter
 from fastbcubed.written import make_directory, remove_stale, written_aside
 
 __all__ = ["KEEP", "as_path", "load", "save"]
@@ -40,6 +41,8 @@ KEEP = {
     "cells": ("true_clusters", "pred_clusters", "cells"),
     "items": ("items",),
 }
+#: What makes the tables of a file, and where that is written.
+Task = tuple[Callable[[], Iterable[pa.Table]], str]
 #: Cells that are written at once.
 CELLS_AT_ONCE = 1 << 18
 #: Version of the layout of the files.
@@ -68,16 +71,17 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     with ExitStack() as asides:  # what was there before stays until all is written
         aside = asides.enter_context(written_aside(path / "overall.json"))
         Path(aside).write_text(text, encoding="utf-8")
+        tasks: dict[bool, list[Task]] = {True: [], False: []}
         for name, make in tables.items():
             file = path / f"{name}.parquet"
             if name == "items" and name in wanted and _is_in_file(ev, file, asides):
                 continue
-            pieces = iter(make() if name in wanted else ())
-            first = next(pieces, None)
-            if first is None:
-                others.append(file)
+            if name in wanted and (name != "slices" or ev.sliced):
+                aside = asides.enter_context(written_aside(file))
+                tasks["clusters" in name].append((make, aside))
             else:
-                _write_tables(first, pieces, asides.enter_context(written_aside(file)))
+                others.append(file)
+        _write_all(*tasks.values())
     for file in others:
         file.unlink(missing_ok=True)  # of an earlier evaluation
         remove_stale(file)
@@ -90,13 +94,23 @@ def as_path(directory: Any) -> Path:
     return Path(directory)
 
 
-def _write_tables(first: pa.Table, others: Iterable[pa.Table], path: str) -> None:
-    """Write tables of one schema, one after the other."""
-    import pyarrow.parquet as pq
+def _write_all(*lanes: Sequence[Task]) -> None:
+    """Write files, those of a lane one after the other, each from tables that are made one after the other."""
+    over = threading.Event()
 
-    with pq.ParquetWriter(path, first.schema, compression="zstd", write_page_checksum=True) as writer:
-        for table in chain([first], others):
-            writer.write_table(table)
+    def write(lane: Sequence[Task]) -> None:
+        for make, path in lane:
+            with TableWriter(path) as writer:
+                for table in make():
+                    if over.is_set():
+                        return
+                    writer.add(table)
+
+    with Pool(len(lanes)) as pool:
+        try:
+            pool.map(write, lanes)
+        finally:
+            over.set()
 
 
 def _slices(ev: Evaluation) -> list[pa.Table]:

@@ -25,7 +25,7 @@ LONGEST = 450
 #: layer and from those listed before it.
 LAYERS = (
     {"_version", "errors"},
-    {"policies", "shapes", "written"},
+    {"policies", "shapes", "table_files", "written"},
     {"kernels"},
     {"engines", "progress"},
     {"sources"},

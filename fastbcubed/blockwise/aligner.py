@@ -16,7 +16,7 @@ from fastbcubed.blockwise.block_keys import Items, Labels, Retry
 from fastbcubed.blockwise.carried import Carried
 from fastbcubed.blockwise.cluster_names import NamesByKey
 from fastbcubed.blockwise.counting import AlignedBlock, ClusterKeys
-from fastbcubed.blockwise.item_join import ItemJoin, join_bits, kept_of
+from fastbcubed.blockwise.item_join import ItemJoin, join_bits, kept_of, plain_items
 from fastbcubed.blockwise.pairs import Block, Pair, Stretch
 from fastbcubed.clustering import Clustering
 from fastbcubed.combination import Combination, Unmatched, combine
@@ -100,11 +100,22 @@ class Aligner:
             items = [side.items for side in self._firsts if side.items is not None]
             tables = (pair.weight_table, pair.attribute_table)
             items += [table[0] for table in tables if table is not None]
+            if carried and policies.nulls == "raise" and not null_is_absent:
+                self.carried = replace(carried, from_keys=self._numbers(carried, plain_items(items)))
             self._join = ItemJoin(self, Items(items, choice.seed), spill, bits, self._memory, pool)
         self._coverage: list[Coverage] = []
         self._unmatched: list[tuple[Any, Unmatched]] = []
         self._special = self._taken = False
         self._n_absent = [0, 0]
+
+    def _numbers(self, carried: Carried, item: pa.DataType | None) -> dict[str, pa.DataType]:
+        """Return the columns that can be made of keys again, and their types; there are no nulls among them."""
+        found = {"item": item} if carried.ids and item is not None else {}
+        if carried.labels:
+            for name, labels in zip(("true_cluster", "pred_cluster"), self._firsts, strict=True):
+                if (kind := plain_items([labels.labels])) is not None:
+                    found[name] = kind
+        return found
 
     def _carried_bytes(self, firsts: list[Block]) -> int:
         """Return the bytes of a row that are carried along, judged by the first blocks."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.tables import Rows as TableRows
 from fastbcubed.sources.validity import require_valid
 
-__all__ = ["Carried"]
+__all__ = ["Carried", "numbers_of_keys", "take_or_null"]
 
 #: What the sides are called, in the names of columns and of their attributes.
 SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
@@ -33,12 +33,15 @@ class Carried:
         Ids of the items, labels of both sides, and the number of the truth's row.
     attributes : frozenset of (str, str)
         Attributes: "truth", "prediction" or "attributes", and the name there.
+    from_keys : dict of str to pyarrow.DataType
+        Ids and labels that are integers, and so their own keys: columns that need not be carried.
     """
 
     ids: bool
     labels: bool
     numbers: bool
     attributes: frozenset[tuple[str, str]]
+    from_keys: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self.ids or self.labels or self.numbers or bool(self.attributes)
@@ -47,14 +50,14 @@ class Carried:
         """Return the columns of a block that has one side, side `k`, or both."""
         n = len(sides[0])
         columns: dict[str, pa.ChunkedArray | pa.Array] = {}
-        if self.ids:
+        if self.ids and "item" not in self.from_keys:
             items = sides[0].items
             positions = from_numpy(np.arange(first_row, first_row + n))
             columns["item"] = positions if items is None else items.slice(0, n)
         if self.numbers and k == 0:
             columns["row"] = from_numpy(np.arange(first_row, first_row + n))
         for side, (label, name) in zip(sides, SIDES[k:], strict=False):
-            if self.labels:
+            if self.labels and label not in self.from_keys:
                 columns[label] = side.labels.slice(0, n)
             if side.attributes is not None:
                 columns |= self._attributes(name, side.attributes)
@@ -88,11 +91,20 @@ class Carried:
             for name in other.column_names:
                 if name not in whole.column_names:
                     whole = whole.append_column(name, other[name])
-        if self.ids and len(tables) == 2 and rows[0] is not None and rows[1] is not None:
+        if "item" in whole.column_names and len(tables) == 2 and rows[0] is not None and rows[1] is not None:
             items = [as_column(table["item"], "item") for table in tables]
             found = either_id(items[0], rows[0], items[1], rows[1])
             whole = whole.set_column(whole.column_names.index("item"), "item", found)
         return whole
+
+
+def numbers_of_keys(
+    keys: NDArray[np.int64], kind: pa.DataType, null: NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """Return integers whose keys these are, in their own type."""
+    if pa.types.is_uint64(kind):
+        return from_numpy(keys.view(np.uint64), null)
+    return from_numpy(keys.astype(kind.to_pandas_dtype()), null)
 
 
 def take_or_null(table: pa.Table, rows: NDArray[np.int64] | None) -> pa.Table:

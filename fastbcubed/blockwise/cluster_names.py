@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.blockwise.carried import numbers_of_keys
 from fastbcubed.blockwise.counting import ClusterKeys
 from fastbcubed.blockwise.pairs import Pair, Stretch
 from fastbcubed.engines.pool import Pool
@@ -98,9 +99,7 @@ class _Labels:
 
     def as_numbers(self, keys: NDArray[np.int64], null: NDArray[np.bool_]) -> pa.Array:
         """Return keys that are labels themselves, in the type of the column."""
-        if pa.types.is_uint64(self._type):
-            return from_numpy(keys.view(np.uint64), null)
-        return from_numpy(keys.astype(self._type.to_pandas_dtype()), null)
+        return numbers_of_keys(keys, self._type, null)
 
     def look_for(self, wanted: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.int64]]:
         """Read the input until the label of every key is found; return these, and which is each key's.

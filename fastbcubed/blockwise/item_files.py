@@ -16,50 +16,20 @@ from fastbcubed.errors import SpillError
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.written import make_directory, written_aside
 
-__all__ = ["ItemWriter", "destination"]
+__all__ = ["destination", "items_of_block"]
 
 #: Columns that come first.
 FIRST = ("item", "true_cluster", "pred_cluster", "weight", "cell")
 
 
-class ItemWriter:
-    """Writes the rows of an evaluation, as `storage` does those in memory.
-
-    Parameters
-    ----------
-    file : path or binary file
-        Where they go.
-    """
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._writer: Any = None
-
-    def table(self, block: RowBlock) -> pa.Table:
-        """Return the rows of a block: ids, labels, weight, cell (null: not scored), attributes."""
-        cell = block.found["cell"]
-        weight = np.ones(cell.size) if block.weight is None else block.weight
-        columns = dict(zip(block.columns.column_names, block.columns.columns, strict=True))
-        columns |= {"weight": from_numpy(weight), "cell": from_numpy(np.ascontiguousarray(cell), cell < 0)}
-        rest = [name for name in columns if "." in name]
-        return pa.table({name: columns[name] for name in (*FIRST, *rest)})
-
-    def add(self, table: pa.Table) -> None:
-        """Write the rows of a block."""
-        import pyarrow.parquet as pq
-
-        if self._writer is None:
-            attributes = [name for name in table.column_names if name not in FIRST]
-            self._writer = pq.ParquetWriter(
-                self._file, table.schema, compression="zstd", compression_level=1, write_page_checksum=True,
-                use_dictionary=attributes or False,
-            )  # fmt: skip
-        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-
-    def close(self) -> None:
-        """Finish the file."""
-        if self._writer is not None:
-            self._writer.close()
+def items_of_block(block: RowBlock) -> pa.Table:
+    """Return the rows of a block as `storage` writes them: ids, labels, weight, cell (null: not scored), attributes."""
+    cell = block.found["cell"]
+    weight = np.ones(cell.size) if block.weight is None else block.weight
+    columns = dict(zip(block.columns.column_names, block.columns.columns, strict=True))
+    columns |= {"weight": from_numpy(weight), "cell": from_numpy(np.ascontiguousarray(cell), cell < 0)}
+    rest = [name for name in columns if "." in name]
+    return pa.table({name: columns[name] for name in (*FIRST, *rest)})
 
 
 @contextmanager

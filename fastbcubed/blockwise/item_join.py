@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment import match_rows
 from fastbcubed.blockwise.block_keys import Items
-from fastbcubed.blockwise.carried import take_or_null
+from fastbcubed.blockwise.carried import numbers_of_keys, take_or_null
 from fastbcubed.blockwise.counting import AlignedBlock
 from fastbcubed.blockwise.item_shards import ItemRows, ItemShards, sides_of
 from fastbcubed.blockwise.pairs import Block, Stretch
-from fastbcubed.combination import combine
+from fastbcubed.combination import Combination, combine
 from fastbcubed.engines.planning import MAX_BITS
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.engines.spill import Spill
@@ -33,7 +34,7 @@ from fastbcubed.weights import check_weights, join_weights, weights_by_key
 if TYPE_CHECKING:
     from fastbcubed.blockwise.aligner import Aligner
 
-__all__ = ["ItemJoin", "join_bits", "kept_of"]
+__all__ = ["ItemJoin", "join_bits", "kept_of", "plain_items"]
 
 #: What a row takes at most while its shard is joined, and the next one read.
 JOIN_BYTES = 240
@@ -94,10 +95,13 @@ class ItemJoin:
             ahead = deque(shards)
             coming: dict[int, Future[_Shard]] = {}
 
+            lock = threading.Lock()
+
             def read_next() -> None:
-                if ahead:
-                    shard = ahead.popleft()
-                    coming[shard] = readers.submit(self._read, shard, spools, weights, attributes)
+                with lock:
+                    if ahead:
+                        shard = ahead.popleft()
+                        coming[shard] = readers.submit(self._read, shard, spools, weights, attributes)
 
             def join(shard: int) -> None:
                 read_next()
@@ -211,6 +215,8 @@ class ItemJoin:
             columns = self._with_attributes(
                 columns, keys, matched, shard.attributes["key"], shard.attribute_columns, alone
             )
+        if columns is not None and self._carried is not None:
+            columns = self._with_numbers(columns, self._carried.from_keys, keys, matched, both)
         numbers = self._numbers(rows, matched, both.true_keys.size)
         return self._aligner.finished(shard.number, both, numbers, columns)
 
@@ -224,14 +230,28 @@ class ItemJoin:
         alone: Pool,
     ) -> pa.Table:
         """Join the attributes of a shard to its aligned rows, by the keys of their items."""
-        own = keys[0]
-        if matched[0] is not None:
-            own = np.where(
-                matched[0] >= 0, np.append(keys[0], 0)[matched[0]], np.append(keys[1], 0)[matched[1]]
-            )
-        found = take_or_null(table, rows_of_attributes(own, given, alone))
+        found = take_or_null(table, rows_of_attributes(_aligned_keys(keys, matched), given, alone))
         for name in found.column_names:
             columns = columns.append_column(name, found[name])
+        return columns
+
+    @staticmethod
+    def _with_numbers(
+        columns: pa.Table,
+        kinds: Mapping[str, pa.DataType],
+        keys: list[NDArray[np.int64]],
+        matched: tuple[Any, Any],
+        both: Combination,
+    ) -> pa.Table:
+        """Add the columns that are made of keys again."""
+        for name, kind in kinds.items():
+            if name == "item":
+                values = numbers_of_keys(_aligned_keys(keys, matched), kind)
+            elif name == "true_cluster":
+                values = numbers_of_keys(both.true_keys, kind, both.lacks_true)
+            else:
+                values = numbers_of_keys(both.pred_keys, kind, both.lacks_pred)
+            columns = columns.append_column(name, values)
         return columns
 
     @staticmethod
@@ -269,6 +289,24 @@ class ItemJoin:
         own = self._items.keys(column, self._pool).first
         at = np.flatnonzero(np.isin(own, values[counts > 1]))[1:5]
         return first_few(column.take(at).to_pylist())
+
+
+def _aligned_keys(keys: list[NDArray[np.int64]], matched: tuple[Any, Any]) -> NDArray[np.int64]:
+    """Return the key of the item of each aligned row."""
+    true_rows, pred_rows = matched
+    if true_rows is None:
+        return keys[0]
+    if pred_rows is None or (true_rows >= 0).all():
+        return keys[0][true_rows]
+    return np.where(true_rows >= 0, np.append(keys[0], 0)[true_rows], np.append(keys[1], 0)[pred_rows])
+
+
+def plain_items(columns: Sequence[Column]) -> pa.DataType | None:
+    """Return the type of ids that are integers of one type in all of these columns; None if they are not."""
+    kinds = {part.type for column in columns for part in column.plain}
+    kind = kinds.pop()
+    single = all(len(column.plain) == 1 for column in columns)
+    return kind if not kinds and single and pa.types.is_integer(kind) else None
 
 
 def join_bits(n_rows: int, carried: int, limit: int, threads: int) -> int:

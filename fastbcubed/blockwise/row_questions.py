@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from fastbcubed.blockwise.carried import Carried
-from fastbcubed.blockwise.item_files import ItemWriter, destination
+from fastbcubed.blockwise.item_files import destination, items_of_block
 from fastbcubed.blockwise.pairs import Pair
 from fastbcubed.blockwise.row_blocks import RowBlock, RowCells
 from fastbcubed.blockwise.slice_sums import SliceSums, SubsetSums
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.slicing import SIZES, SliceKey, as_subset, attribute_home, slice_name
 from fastbcubed.stored_items import StoredTable
+from fastbcubed.table_files import TableWriter
 
 __all__ = ["RowQuestions"]
 
@@ -119,9 +120,8 @@ class RowQuestions:
             _add(blocks, sums, kind, None)
             return {name: each.result() for name, each in sums.items()}, None
         with destination(out, directory) as file:
-            writer = ItemWriter(file)
-            _add(blocks, sums, kind, writer)
-            writer.close()
+            with TableWriter(file) as writer:
+                _add(blocks, sums, kind, writer)
             stored = StoredTable(file)
             sliced = {name: each.result() for name, each in sums.items()}
         return sliced, stored
@@ -137,11 +137,11 @@ def _add(
     blocks: Iterable[RowBlock],
     sums: Mapping[str, SliceSums],
     kind: Mapping[str, Any],
-    writer: ItemWriter | None,
+    writer: TableWriter | None,
 ) -> None:
     for block in blocks:
         if writer is not None:
-            writer.add(writer.table(block))
+            writer.add(items_of_block(block))
         if sums:
             scored = (block.found["cell"] >= 0).any()
             cells = RowCells(block.found, block.weight, **kind) if scored else None
