@@ -20,6 +20,7 @@ from fastbcubed.blockwise.pairs import Pair, open_pair
 from fastbcubed.blockwise.row_blocks import RowBlocks
 from fastbcubed.blockwise.row_questions import RowQuestions
 from fastbcubed.cluster_tables import ClusterRanges
+from fastbcubed.engines import buffers
 from fastbcubed.engines.disk import Layout, RowShards
 from fastbcubed.engines.pool import Pool
 from fastbcubed.engines.spill import Spill, readable, spill_directory
@@ -91,6 +92,9 @@ def evaluate_in_shards(
         limit, out, spill_dir,
     )  # fmt: skip
     found = _answer(how, pool)
+    if out is not None:  # what is written takes memory of its own
+        buffers.release()
+        pa.default_memory_pool().release_unused()
     outcome = found.outcome
     cells: Any = outcome.contingency if keep != "scores" else None
     if cells is None:
