@@ -182,7 +182,12 @@ def _attempt(how: How, choice: Choice, spill: Spill, pool: Pool) -> _Answer:
     )  # fmt: skip
     weighted = aligner.weighted
     metrics, not_computed = resolve(
-        how.chosen, weighted=weighted, weighting=how.weighting, outside=outside, beta=how.beta
+        how.chosen,
+        weighted=weighted,
+        weighting=how.weighting,
+        outside=outside,
+        cells_alone=True,
+        beta=how.beta,
     )
     needed = aggregation.with_needs(metrics, how.beta)
     streamed = [m for m in needed if m.formula is not None and not m.uses_tn]

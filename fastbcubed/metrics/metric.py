@@ -74,9 +74,20 @@ class Metric:
         return replace(self, formula=self.formula_of_beta(beta))
 
     def undefined(
-        self, *, weighted: bool, weighting: str, outside: bool, overlapping: bool = False
+        self,
+        *,
+        weighted: bool,
+        weighting: str,
+        outside: bool,
+        overlapping: bool = False,
+        cells_alone: bool = False,
     ) -> str | None:
         """Return why the score is not defined for such input, and what to do; None if it is."""
+        if cells_alone and weighted and weighting == "pointwise" and self.family in ("elm", "pairs"):
+            return (
+                "with weights it needs the weight of each item, which the disk engine does not hold beside the "
+                'cells; pass engine="memory", or no weights'
+            )
         if overlapping and not (self.on_covers or self.covers_only):
             return "it is not defined where clusters may overlap; pass partitions, without overlapping=True"
         if self.covers_only and not overlapping:

@@ -74,6 +74,7 @@ def resolve(
     weighting: str = "pointwise",
     outside: bool = False,
     overlapping: bool = False,
+    cells_alone: bool = False,
     beta: float = 1.0,
 ) -> tuple[list[Metric], list[tuple[str, str]]]:
     """Return the scores to compute, and those to list as not computed, each with the reason.
@@ -90,6 +91,8 @@ def resolve(
         Whether predicted clusters hold items outside the truth, under that policy.
     overlapping : bool
         Whether items may be in several clusters.
+    cells_alone : bool
+        Whether the cells are at hand without the items.
     beta : float
         Weight of recall in F. Any other than 1 adds fbeta and mean_fbeta.
 
@@ -124,8 +127,9 @@ def resolve(
     for name in (*names, *extra):
         for metric in _expand(name):
             reason = metric.undefined(
-                weighted=weighted, weighting=weighting, outside=outside, overlapping=overlapping
-            )
+                weighted=weighted, weighting=weighting, outside=outside, overlapping=overlapping,
+                cells_alone=cells_alone,
+            )  # fmt: skip
             if reason is None:
                 chosen.setdefault(metric.name, metric.at(beta))
             elif metric.name == name or metric is name:
