@@ -204,7 +204,8 @@ def _attempt(how: How, choice: Choice, spill: Spill, pool: Pool) -> _Answer:
     )
     blocks = RowBlocks(spill) if of_rows else None
     rows = _Rows(pair.n_rows, aligner, layout, spill, weighted, pool, blocks)
-    coverage = aligner.run(rows.take)
+    with pool.wider() as readers:
+        coverage = aligner.run(rows.take, readers)
     question = Question(
         streamed, how.weighting, outside,
         bounds=policies.prediction == "drop" and coverage.n_prediction_only > 0,

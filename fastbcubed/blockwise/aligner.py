@@ -90,7 +90,7 @@ class Aligner:
         self._firsts = firsts[0].sides if len(firsts) == 1 else (firsts[0].sides[0], firsts[1].sides[0])
         if policies.noise is not None:
             require_known_type(policies.noise, *(side.labels for side in self._firsts))
-        bits = join_bits(pair.n_rows, self._carried_bytes(firsts), limit, pool.threads)
+        bits = join_bits(pair.n_rows, self._carried_bytes(firsts), limit)
         self._labels = [
             Labels(side.labels, choice.seed, spill, self._memory // 3, max(1, bits)) for side in self._firsts
         ]
@@ -158,8 +158,8 @@ class Aligner:
 
         return self._pool.map(read, chosen, stage="look at the rows")
 
-    def run(self, take: Callable[[AlignedBlock], None]) -> Coverage:
-        """Align all rows and hand each block on; return the coverage.
+    def run(self, take: Callable[[AlignedBlock], None], readers: Pool) -> Coverage:
+        """Align all rows, on the threads of `readers`, and hand each block on; return the coverage.
 
         Raises
         ------
@@ -167,11 +167,11 @@ class Aligner:
             If keys collide; `take` has then had blocks that do not count.
         """
         if self.by_item:
-            self._join.run(take)
+            self._join.run(take, readers)
         else:
             stretches = self.pair.stretches[0]
             rows = [stretch.n_rows for stretch in stretches]
-            self._pool.map(lambda s: self._pass_on(s, take), stretches, stage="read rows", rows=rows)
+            readers.map(lambda s: self._pass_on(s, take), stretches, stage="read rows", rows=rows)
         for labels in self._labels:
             labels.check(self._pool)
         if self._special and self._taken:

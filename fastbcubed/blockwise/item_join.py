@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["ItemJoin", "join_bits", "kept_of", "plain_items"]
 
 #: What a row takes at most while its shard is joined, and the next one read.
-JOIN_BYTES = 240
+JOIN_BYTES = 200
+#: So many shards are joined at once at most; with more at once, memory would depend on the threads.
+JOINED_AT_ONCE = 3
 
 
 class _Shard(NamedTuple):
@@ -83,15 +85,16 @@ class ItemJoin:
         self._items = items
         self._spill, self._bits, self._memory, self._pool = spill, bits, memory, pool
 
-    def run(self, take: Callable[[AlignedBlock], None]) -> None:
+    def run(self, take: Callable[[AlignedBlock], None], readers: Pool) -> None:
         """Bring the rows of each item together in shards, and join these one by one."""
-        spools = self._spool_sides()
+        spools = self._spool_sides(readers)
         weights = None if self._pair.weight_table is None else self._spool_weights()
         attributes = None if self._pair.attribute_table is None else self._spool_attributes()
         sizes = np.sum([spool.sizes() for spool in spools], axis=0)
         shards = np.flatnonzero(sizes).tolist()
 
-        with ThreadPoolExecutor(self._pool.threads, "fastbcubed-read") as readers:
+        gate = threading.BoundedSemaphore(JOINED_AT_ONCE)
+        with ThreadPoolExecutor(self._pool.threads, "fastbcubed-read") as ahead_of_join:
             ahead = deque(shards)
             coming: dict[int, Future[_Shard]] = {}
 
@@ -101,19 +104,19 @@ class ItemJoin:
                 with lock:
                     if ahead:
                         shard = ahead.popleft()
-                        coming[shard] = readers.submit(self._read, shard, spools, weights, attributes)
+                        coming[shard] = ahead_of_join.submit(self._read, shard, spools, weights, attributes)
 
             def join(shard: int) -> None:
                 read_next()
-                with Pool(1) as alone:
+                with gate, Pool(1) as alone:
                     take(self._join_shard(coming.pop(shard).result(), alone))
 
-            for _ in range(self._pool.threads):
+            for _ in range(min(self._pool.threads, JOINED_AT_ONCE)):
                 read_next()
             for some in (shards[:1], shards[1:]):  # the large clusters are seen in the first
-                self._pool.map(join, some, stage="join by item", rows=sizes[some].tolist())
+                readers.map(join, some, stage="join by item", rows=sizes[some].tolist())
 
-    def _spool_sides(self) -> list[ItemShards]:
+    def _spool_sides(self, readers: Pool) -> list[ItemShards]:
         policies = self._policies
         lonely = policies.noise is not None or "singleton" in (
             policies.truth, policies.prediction, policies.nulls,
@@ -132,7 +135,7 @@ class ItemJoin:
             rows = [stretch.n_rows for stretch in stretches]
             side = ("the truth", "the prediction")[len(found)]
             stage = "read rows" if len(self._pair.stretches) == 1 else f"read {side}"
-            self._pool.map(spool, stretches, stage=stage, rows=rows)
+            readers.map(spool, stretches, stage=stage, rows=rows)
             found.append(shards)
             first_of_side += sum(rows)
         return found
@@ -309,9 +312,9 @@ def plain_items(columns: Sequence[Column]) -> pa.DataType | None:
     return kind if not kinds and single and pa.types.is_integer(kind) else None
 
 
-def join_bits(n_rows: int, carried: int, limit: int, threads: int) -> int:
+def join_bits(n_rows: int, carried: int, limit: int) -> int:
     """Return how many bits tell the shards apart in which so many rows are joined, with bytes that go with each."""
-    shards = -(-n_rows * (JOIN_BYTES + 4 * carried) * threads // (limit // 3))
+    shards = -(-n_rows * (JOIN_BYTES + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
     return min(max(shards - 1, 0).bit_length(), MAX_BITS)
 
 

@@ -30,6 +30,7 @@ from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.engines.spill import Behind, Packed, Spill, Spool
 from fastbcubed.errors import OptionError
 from fastbcubed.kernels import closing, partition
+from fastbcubed.kernels.sums import count_sizes
 
 __all__ = ["SMALLEST_LIMIT", "CellShards", "Layout", "RowShards", "Sizes"]
 
@@ -83,10 +84,14 @@ class Sizes:
 
     def add(self, sizes: NDArray[np.integer]) -> None:
         """Count clusters by size; those without items do not count."""
-        is_small = sizes < COUNTED
-        self.small += np.bincount(sizes[is_small], minlength=COUNTED)
+        if count_sizes(sizes, self.small):
+            self.large.update(sizes[sizes >= COUNTED].tolist())
         self.small[0] = 0
-        self.large.update(sizes[~is_small].tolist())
+
+    def merge(self, other: Sizes) -> None:
+        """Add what another one has counted."""
+        self.small += other.small
+        self.large.update(other.large)
 
     def histogram(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the sizes that there are, ascending, and how many clusters have each."""
@@ -280,7 +285,7 @@ class CellShards:
     def count_items(self, plan: Plan, parts: stages.Parts, pool: Pool) -> None:
         """Count the true clusters of a shard by their size."""
 
-        def count(first: int, last: int) -> NDArray[np.int64]:
+        def count(first: int, last: int) -> Sizes:
             sizes = np.zeros(int(parts.n_clusters[first:last].sum()), np.int64)
             at = 0
             for part in range(first, last):
@@ -289,11 +294,13 @@ class CellShards:
                     parts.cells, parts.bounds[part], parts.n_cells[part], plan.absent_pred, sizes[at : at + n]
                 )
                 at += n
-            return sizes
+            found = Sizes()
+            found.add(sizes)
+            return found
 
         tasks = zip(*blocks(1 << plan.bits, 64), strict=True)
         for sizes in pool.map(count, *tasks, stage="count clusters"):
-            self.true_sizes.add(sizes)
+            self.true_sizes.merge(sizes)
 
     def close(
         self, pool: Pool, *, outer: bool, outside: bool, placed: bool = False, with_keys: bool = False

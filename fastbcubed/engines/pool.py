@@ -139,6 +139,12 @@ class Pool:
         self._workspaces.clear()
         self._over, self._progress = True, None
 
+    def wider(self) -> Pool:
+        """Return a pool with one thread more, for stages that wait for the disk; it tells the same progress."""
+        pool = Pool(self.threads + 1, self._progress)
+        pool.spilled = self.spilled
+        return pool
+
     def workspace(
         self, key: Any, make: Callable[[], T], fits: Callable[[T], bool] | None = None
     ) -> AbstractContextManager[T]:

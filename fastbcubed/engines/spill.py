@@ -30,7 +30,7 @@ __all__ = ["PAGE", "Behind", "Packed", "Pages", "Spill", "Spool", "readable", "s
 #: Direct writes begin and end at multiples of this.
 PAGE = 4096
 #: So much is written through the page cache, where it may stay; more would only wait for the disk.
-THROUGH_CACHE = 1 << 30
+THROUGH_CACHE = 64 << 20
 #: Left free on the disk, whatever happens.
 LEAVE_FREE = 1 << 30
 #: What a spill file should not be on: such a "disk" is memory.
@@ -149,7 +149,9 @@ class Spill:
         with self.pages() as pages:
             whole = pages.first_of(skip + into.nbytes)
             self._read(self._files[1], at - skip, whole)
-            into[:] = whole[skip : skip + into.nbytes]
+            np.copyto(
+                np.frombuffer(into, np.uint8), np.frombuffer(whole, np.uint8)[skip : skip + into.nbytes]
+            )
 
     def _read(self, file: int, at: int, into: memoryview) -> None:
         done = 0

@@ -7,7 +7,7 @@ import numpy as np
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, kernel
 
-__all__ = ["LEAST", "MOST", "add_by_code", "check_weights", "count_by_code", "find_run"]
+__all__ = ["LEAST", "MOST", "add_by_code", "check_weights", "count_by_code", "count_sizes", "find_run"]
 
 #: Weights in this range can be added, squared and divided without overflow or loss of digits.
 LEAST, MOST = 1e-120, 1e120
@@ -59,6 +59,18 @@ def count_by_code(codes, counts, out):
     for i in range(codes.size):
         if codes[i] >= 0:
             out[codes[i]] += counts[i]
+
+
+@kernel
+def count_sizes(sizes, counts):
+    """Count clusters by size as far as there are counters, and return how many are larger."""
+    larger = 0
+    for i in range(sizes.size):
+        if sizes[i] < counts.size:
+            counts[sizes[i]] += 1
+        else:
+            larger += 1
+    return larger
 
 
 @kernel
