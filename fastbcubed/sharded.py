@@ -103,7 +103,7 @@ def evaluate_in_shards(
     ranges = None
     if outcome.contingency is not None and outcome.keys is not None:
         ranges = ClusterRanges(
-            outcome.contingency, outcome.keys, limit, spill_directory(spill_dir), pool.threads
+            outcome.contingency, outcome.keys, limit * 3 // 4, spill_directory(spill_dir), pool.threads
         )
     items = None
     if found.items is not None:

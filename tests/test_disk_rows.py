@@ -197,6 +197,15 @@ def test_one_table(many_shards, item, tmp_path):
         assert_same_rows(*both("t", "p", unmatched=unmatched, **options))
 
 
+def test_slices_by_size_alone(many_shards):
+    rng = np.random.default_rng(8)
+    true, pred = rng.integers(0, 90, 400), rng.integers(0, 60, 400)
+    for slices in ("true_size", ["pred_size", ("true_size", "pred_size")]):
+        assert_same_rows(*both(true, pred, slices=slices))
+        tables = [{"item": rng.permutation(400), "cluster": labels} for labels in (true, pred)]
+        assert_same_rows(*both(*map(pa.table, tables), slices=slices, weight=dict.fromkeys(range(400), 2.0)))
+
+
 def test_scores_with_true_negatives(many_shards):
     rng = np.random.default_rng(5)
     true, pred = rng.integers(0, 40, 400), rng.integers(0, 40, 400)

@@ -86,8 +86,10 @@ class RowBlocks:
 
     def put(self, block: AlignedBlock, places: NDArray[np.int32]) -> None:
         """Put a block by, whose rows have these places in their shards."""
-        assert block.columns is not None
-        table = block.columns.append_column(PLACE, from_numpy(places))
+        place = from_numpy(places)
+        table = pa.table({PLACE: place})  # slices by size alone take no columns
+        if block.columns is not None:
+            table = block.columns.append_column(PLACE, place)
         if block.weight is not None:
             table = table.append_column(WEIGHT, from_numpy(block.weight))
         self._stash.put(block.index, table)

@@ -40,7 +40,8 @@ CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
 def is_pandas(values: object, *names: str) -> bool:
     """Say whether `values` is one of these pandas classes, without importing pandas."""
     pandas = sys.modules.get("pandas")
-    return pandas is not None and any(isinstance(values, getattr(pandas, name)) for name in names)
+    kinds = [getattr(pandas, name, None) for name in names]  # another thread may be importing it just now
+    return any(kind is not None and isinstance(values, kind) for kind in kinds)
 
 
 def is_dataset(values: object) -> bool:
