@@ -152,8 +152,7 @@ def write(table, path, **options):
 
 
 @pytest.mark.parametrize("policy", POLICIES[:4])
-@pytest.mark.parametrize("nulls", ["singleton", "drop"])
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(("nulls", "weight"), [("singleton", "w"), ("drop", None)])
 def test_files(many_shards, policy, nulls, weight, tmp_path):
     truth, prediction = (
         write(table, tmp_path / f"{name}.parquet", row_group_size=97)

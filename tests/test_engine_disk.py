@@ -112,8 +112,7 @@ def rows_with_faults(n=600, seed=3):
     return table(item[:500], true[item[:500]]), table(item[100:], pred[item[100:]])
 
 
-@pytest.mark.parametrize("text", [False, True])
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(("text", "weight"), [(False, None), (True, "w")])
 @pytest.mark.parametrize("policy", POLICIES[:4])
 @pytest.mark.parametrize("nulls", ["singleton", "drop"])
 def test_faults_by_policy(many_shards, text, weight, policy, nulls, tmp_path):
