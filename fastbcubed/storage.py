@@ -41,8 +41,8 @@ KEEP = {
     "cells": ("true_clusters", "pred_clusters", "cells"),
     "items": ("items",),
 }
-#: What makes the tables of a file, and where that is written.
-Task = tuple[Callable[[], Iterable[pa.Table]], str]
+#: What makes the tables of a file, where that is written, and what it becomes.
+Task = tuple[Callable[[], Iterable[pa.Table]], str, Path]
 #: Cells that are written at once.
 CELLS_AT_ONCE = 1 << 18
 #: Version of the layout of the files.
@@ -78,7 +78,7 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
                 continue
             if name in wanted and (name != "slices" or ev.sliced):
                 aside = asides.enter_context(written_aside(file))
-                tasks["clusters" in name].append((make, aside))
+                tasks["clusters" in name].append((make, aside, file))
             else:
                 others.append(file)
         _write_all(*tasks.values())
@@ -99,12 +99,15 @@ def _write_all(*lanes: Sequence[Task]) -> None:
     over = threading.Event()
 
     def write(lane: Sequence[Task]) -> None:
-        for make, path in lane:
-            with TableWriter(path) as writer:
-                for table in make():
-                    if over.is_set():
-                        return
-                    writer.add(table)
+        for make, aside, file in lane:
+            try:
+                with TableWriter(aside) as writer:
+                    for table in make():
+                        if over.is_set():
+                            return
+                        writer.add(table)
+            except OSError as error:
+                raise FileFormatError(f"cannot write {file}: {error.strerror or error}") from error
 
     with Pool(len(lanes)) as pool:
         try:

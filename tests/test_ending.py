@@ -24,6 +24,7 @@ from fastbcubed import cli
 from fastbcubed.engines import disk, spill
 from fastbcubed.errors import DiskSpaceError, FileFormatError, SpillError
 from fastbcubed.generation import generate
+from fastbcubed.table_files import TableWriter
 from fastbcubed.written import remove_stale, written_aside
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs signals, /proc, and tmpfs")
@@ -230,14 +231,14 @@ def test_a_result_that_replaces_one_is_there_at_once(tmp_path, monkeypatch) -> N
     """An error at the last table leaves all files of the earlier result."""
     an_evaluation().save(tmp_path)
     before = content(tmp_path)
-    write = pq.write_table
+    write = TableWriter.add
 
-    def fail(table: pa.Table, to: str, **options: Any) -> None:
-        if "items.parquet" in str(to):
+    def fail(self: TableWriter, table: pa.Table) -> None:
+        if "cell" in table.column_names:
             raise OSError(errno.EIO, "Input/output error")
-        write(table, to, **options)
+        write(self, table)
 
-    monkeypatch.setattr(pq, "write_table", fail)
+    monkeypatch.setattr(TableWriter, "add", fail)
     with pytest.raises(FileFormatError, match=r"cannot write .*items.parquet: Input/output error"):
         an_evaluation(60).save(tmp_path)
     assert content(tmp_path) == before
