@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.alignment import Alignment
+from fastbcubed.clustering import Clustering
 from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import (
     AlignmentError,
@@ -32,6 +33,7 @@ __all__ = [
     "AttributeTable",
     "Items",
     "TableItems",
+    "attribute_sides",
     "either_id",
     "rows_of_attributes",
     "without_noise",
@@ -148,10 +150,7 @@ class AlignedItems:
         return mask if mask.shape == (len(self),) else None
 
     def attribute_sides(self) -> dict[str, tuple[str, ...]]:
-        truth, prediction = self._alignment.truth, self._alignment.prediction
-        if truth.attributes is prediction.attributes:  # one table
-            return {"truth": truth.attribute_names, "prediction": ()}
-        return {"truth": truth.attribute_names, "prediction": prediction.attribute_names}
+        return attribute_sides(self._alignment.truth, self._alignment.prediction)
 
     def attribute(self, side: str, name: str) -> pa.ChunkedArray:
         clustering = self._sides["true" if side == "truth" else "pred"]
@@ -267,6 +266,15 @@ class AttributeTable:
         ids = as_column(self._items.ids(), "item")
         with Pool() as pool:
             return rows_of_attributes(*key_pair(ids, self._column, pool), pool)
+
+
+def attribute_sides(truth: Clustering, prediction: Clustering) -> dict[str, tuple[str, ...]]:
+    """Return the names of the attributes of each side; those of one table are the truth's."""
+    together = truth.attributes is prediction.attributes
+    return {
+        "truth": truth.attribute_names,
+        "prediction": () if together else prediction.attribute_names,
+    }
 
 
 def rows_of_attributes(items: RowNumbers, given: RowNumbers, pool: Pool) -> RowNumbers:

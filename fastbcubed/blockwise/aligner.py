@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment import Facts, is_used, require_common
 from fastbcubed.blockwise.block_keys import Items, Labels, Retry
-from fastbcubed.blockwise.carried import Carried
+from fastbcubed.blockwise.carried import Carried, number_type
 from fastbcubed.blockwise.cluster_names import NamesByKey
 from fastbcubed.blockwise.counting import AlignedBlock, ClusterKeys
-from fastbcubed.blockwise.item_join import ItemJoin, join_bits, kept_of, plain_items
+from fastbcubed.blockwise.item_join import ItemJoin, join_bits, kept_of
 from fastbcubed.blockwise.pairs import Block, Pair, Stretch
 from fastbcubed.clustering import Clustering
 from fastbcubed.combination import Combination, Unmatched, combine
@@ -101,7 +101,7 @@ class Aligner:
             tables = (pair.weight_table, pair.attribute_table)
             items += [table[0] for table in tables if table is not None]
             if carried and policies.nulls == "raise" and not null_is_absent:
-                self.carried = replace(carried, from_keys=self._numbers(carried, plain_items(items)))
+                self.carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
             self._join = ItemJoin(self, Items(items, choice.seed), spill, bits, self._memory, pool)
         self._coverage: list[Coverage] = []
         self._unmatched: list[tuple[Any, Unmatched]] = []
@@ -113,7 +113,7 @@ class Aligner:
         found = {"item": item} if carried.ids and item is not None else {}
         if carried.labels:
             for name, labels in zip(("true_cluster", "pred_cluster"), self._firsts, strict=True):
-                if (kind := plain_items([labels.labels])) is not None:
+                if (kind := number_type(labels.labels)) is not None:
                     found[name] = kind
         return found
 

@@ -13,11 +13,11 @@ from fastbcubed.clustering import Clustering
 from fastbcubed.items import either_id
 from fastbcubed.side import Rows
 from fastbcubed.sources.arrays import from_numpy
-from fastbcubed.sources.columns import as_column
+from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.tables import Rows as TableRows
 from fastbcubed.sources.validity import require_valid
 
-__all__ = ["Carried", "numbers_of_keys", "take_or_null"]
+__all__ = ["Carried", "number_type", "numbers_of_keys", "take_or_null"]
 
 #: What the sides are called, in the names of columns and of their attributes.
 SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
@@ -96,6 +96,14 @@ class Carried:
             found = either_id(items[0], rows[0], items[1], rows[1])
             whole = whole.set_column(whole.column_names.index("item"), "item", found)
         return whole
+
+
+def number_type(*columns: Column) -> pa.DataType | None:
+    """Return the type of ids that are integers of one type in all of these columns; None if they are not."""
+    kinds = {part.type for column in columns for part in column.parts}
+    kind = kinds.pop()
+    single = all(len(column.parts) == 1 for column in columns)
+    return kind if not kinds and single and pa.types.is_integer(kind) else None
 
 
 def numbers_of_keys(

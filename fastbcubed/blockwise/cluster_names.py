@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.blockwise.carried import numbers_of_keys
+from fastbcubed.blockwise.carried import number_type, numbers_of_keys
 from fastbcubed.blockwise.counting import ClusterKeys
 from fastbcubed.blockwise.pairs import Pair, Stretch
 from fastbcubed.engines.pool import Pool
@@ -72,8 +72,8 @@ class NamesByKey:
         if self._made is not None:
             start, n = self._made
             made = keys.view(np.uint64) - np.uint64(start % 2**64) < np.uint64(n)
-        if own.is_plain:
-            return own.as_numbers(keys, made)
+        if own.kind is not None:
+            return numbers_of_keys(keys, own.kind, made)
         wanted, at = np.unique(keys[~made], return_inverse=True)
         with Pool(self._threads) as pool:
             found, place = own.look_for(wanted, pool)
@@ -88,18 +88,13 @@ class _Labels:
     def __init__(self, pair: Pair, k: int, first: Column, seed: int | None, keys: NDArray[np.int64]) -> None:
         self.keys = keys
         self._seed = seed
-        self._type = first.parts[0].type
-        self.is_plain = seed is None and len(first.parts) == 1 and pa.types.is_integer(self._type)
-        if self.is_plain:
+        self.kind = number_type(first)
+        if self.kind is not None:
             return  # and hold on to nothing
         self._none = first.take(np.empty(0, np.int64))
         self._name = pair.names[k]
         self._stretches = pair.stretches[k if len(pair.stretches) == 2 else 0]
         self._at = 0 if len(pair.stretches) == 2 else k
-
-    def as_numbers(self, keys: NDArray[np.int64], null: NDArray[np.bool_]) -> pa.Array:
-        """Return keys that are labels themselves, in the type of the column."""
-        return numbers_of_keys(keys, self._type, null)
 
     def look_for(self, wanted: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.int64]]:
         """Read the input until the label of every key is found; return these, and which is each key's.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,7 +34,7 @@ from fastbcubed.weights import check_weights, join_weights, weights_by_key
 if TYPE_CHECKING:
     from fastbcubed.blockwise.aligner import Aligner
 
-__all__ = ["ItemJoin", "join_bits", "kept_of", "plain_items"]
+__all__ = ["ItemJoin", "join_bits", "kept_of"]
 
 #: What a row takes at most while its shard is joined, and the next one read.
 JOIN_BYTES = 200
@@ -302,14 +302,6 @@ def _aligned_keys(keys: list[NDArray[np.int64]], matched: tuple[Any, Any]) -> ND
     if pred_rows is None or (true_rows >= 0).all():
         return keys[0][true_rows]
     return np.where(true_rows >= 0, np.append(keys[0], 0)[true_rows], np.append(keys[1], 0)[pred_rows])
-
-
-def plain_items(columns: Sequence[Column]) -> pa.DataType | None:
-    """Return the type of ids that are integers of one type in all of these columns; None if they are not."""
-    kinds = {part.type for column in columns for part in column.plain}
-    kind = kinds.pop()
-    single = all(len(column.plain) == 1 for column in columns)
-    return kind if not kinds and single and pa.types.is_integer(kind) else None
 
 
 def join_bits(n_rows: int, carried: int, limit: int) -> int:

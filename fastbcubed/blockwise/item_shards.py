@@ -10,10 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.blockwise.block_keys import Keys
+from fastbcubed.blockwise.stash import Stash
 from fastbcubed.engines.planning import MAX_BITS
 from fastbcubed.engines.spill import Spill, Spool
 from fastbcubed.engines.stages import offsets
-from fastbcubed.engines.stash import Stash
 from fastbcubed.kernels import partition
 from fastbcubed.kernels.join import scatter_records
 from fastbcubed.policies import Policies

@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.blockwise.counting import AlignedBlock
+from fastbcubed.blockwise.stash import Stash
 from fastbcubed.contingency import CELL, Contingency, Rows
 from fastbcubed.engines.pool import Pool
 from fastbcubed.engines.returning import WayBack
 from fastbcubed.engines.spill import Spill
-from fastbcubed.engines.stash import Stash
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 __all__ = ["RowBlock", "RowBlocks", "RowCells"]

@@ -14,6 +14,7 @@ from fastbcubed.blockwise.item_files import destination, items_of_block
 from fastbcubed.blockwise.pairs import Pair
 from fastbcubed.blockwise.row_blocks import RowBlock, RowCells
 from fastbcubed.blockwise.slice_sums import SliceSums, SubsetSums
+from fastbcubed.items import attribute_sides
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.slicing import SIZES, SliceKey, as_subset, attribute_home, slice_name
 from fastbcubed.stored_items import StoredTable
@@ -50,11 +51,7 @@ class RowQuestions:
     def of(cls, pair: Pair, slices: Sequence[SliceKey], keep: str) -> RowQuestions:
         """Find the attributes that are asked for; unknown ones raise before the work."""
         truth, prediction = pair.first
-        together = truth.attributes is prediction.attributes
-        sides = {
-            "truth": truth.attribute_names,
-            "prediction": () if together else prediction.attribute_names,
-        }
+        sides = attribute_sides(truth, prediction)
         extra: tuple[str, ...] = ()
         if pair.attribute_table is not None:
             column, table = pair.attribute_table
@@ -71,8 +68,8 @@ class RowQuestions:
         if items:
             every = {**sides, "attributes": extra}
             wanted |= {(side, own) for side, names in every.items() for own in names}
-        subsets = [which for key in slices if isinstance(key, Mapping) for which in key.values()]
-        masks = [as_subset(which, "a subset")[0] for which in subsets]
+        subsets = [subset for key in slices if isinstance(key, Mapping) for subset in key.items()]
+        masks = [as_subset(which, repr(name))[0] for name, which in subsets]
         carried = Carried(
             ids=items or any(mask is None for mask in masks),
             labels=items,

@@ -140,16 +140,6 @@ class SubsetSums(SliceSums):
                     "the truth"
                 )
 
-    @property
-    def has_masks(self) -> bool:
-        """Whether the numbers of the truth's rows are needed."""
-        return any(mask is not None for mask, _ in self._subsets.values())
-
-    @property
-    def has_lists(self) -> bool:
-        """Whether the ids of items are needed."""
-        return any(mask is None for mask, _ in self._subsets.values())
-
     def add_block(self, block: RowBlock, cells: RowCells | None) -> None:
         """Add the rows of a block, and note which items are seen."""
         tables = []

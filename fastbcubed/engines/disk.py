@@ -20,11 +20,11 @@ from fastbcubed.engines import buffers, stages
 from fastbcubed.engines.planning import (
     MAX_BITS,
     NARROW_RECORDS,
-    PART_ROWS,
     WIDE,
     WIDE_RECORDS,
     Plan,
     mixed_keys,
+    part_bits,
 )
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.engines.spill import Behind, Packed, Spill, Spool
@@ -205,13 +205,18 @@ class RowShards:
             self.rows.clear()
         return found
 
+    def in_parts(
+        self, raw: np.ndarray, payload: np.ndarray | None, dtype: np.dtype, pool: Pool
+    ) -> tuple[Plan, np.ndarray, NDArray[np.int64]]:
+        """Return how the rows of a shard are cut into parts, these rows, and where each part begins."""
+        plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
+        piece = (raw["true"], raw["pred"], payload)
+        return plan, *stages.partition_rows(plan, piece, dtype, pool, mixed=True)
+
     def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:
         """Build the cells of the rows of a shard."""
-        n = raw.size
-        plan = replace(self.plan, n_rows=n, bits=min(max(0, (n - 1) // PART_ROWS).bit_length(), MAX_BITS))
-        piece = (raw["true"], raw["pred"], raw["x"] if self.weighted else None)
-        rows, bounds = stages.partition_rows(plan, piece, raw.dtype, pool, mixed=True)
-        del raw, piece
+        plan, rows, bounds = self.in_parts(raw, raw["x"] if self.weighted else None, raw.dtype, pool)
+        del raw
         return plan, stages.build_parts(
             plan, rows, bounds, pool, weighted=self.weighted, skip=MAX_BITS, bits=self.layout.bits,
             with_keys=with_keys,
@@ -310,8 +315,7 @@ class CellShards:
         Yields the shard, its cells and, where `placed`, the place among them of each cell that arrived.
         """
         for shard, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):
-            bits = min(max(0, (raw.size - 1) // PART_ROWS).bit_length(), MAX_BITS)
-            plan = replace(self.plan, n_rows=raw.size, bits=bits)
+            plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
             places = buffers.empty(raw.size, np.int64) if placed else None
             arrived, bounds = stages.partition_cells(plan, raw, pool, places)
             del raw

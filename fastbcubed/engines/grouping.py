@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
 from fastbcubed.engines.joining import scatter_keys
-from fastbcubed.engines.planning import MAX_BITS, PART_ROWS, PARTS_AT_ONCE
+from fastbcubed.engines.planning import PART_ROWS, PARTS_AT_ONCE, part_bits
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.kernels import memberships as kernels
 
@@ -54,7 +54,7 @@ def number(keys: NDArray[np.int64], pool: Pool) -> Numbered:
 
 def _by_parts(keys: NDArray[np.int64], codes: NDArray[np.int64], pool: Pool) -> Numbered:
     n = keys.size
-    bits = min(max(0, (n - 1) // PART_ROWS).bit_length(), MAX_BITS)
+    bits = part_bits(n, PART_ROWS)
     items, bounds = scatter_keys(keys, bits, pool)
     first: NDArray[np.int64] = buffers.empty(n, np.int64)
     usual = 2 * PART_ROWS

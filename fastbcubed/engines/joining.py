@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines import buffers
-from fastbcubed.engines.planning import MAX_BITS, PART_ROWS, PARTS_AT_ONCE
+from fastbcubed.engines.planning import PART_ROWS, PARTS_AT_ONCE, part_bits
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.engines.stages import offsets
 from fastbcubed.kernels import partition
@@ -33,7 +33,7 @@ class Matches(NamedTuple):
 def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
     """Match the items of two sides by their keys. Shapes: (n_true_rows,), (n_pred_rows,)."""
     rows = true_keys.size + pred_keys.size
-    bits = min(max(0, (rows - 1) // PART_ROWS).bit_length(), MAX_BITS)
+    bits = part_bits(rows, PART_ROWS)
     true_items, true_bounds = scatter_keys(true_keys, bits, pool)
     pred_items, pred_bounds = scatter_keys(pred_keys, bits, pool)
     pred_of_true = np.empty(true_keys.size, np.int64)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed.engines.pool import blocks
 from fastbcubed.kernels import partition
 
-__all__ = ["Plan", "find_heavy", "mixed_keys", "plan_parts"]
+__all__ = ["Plan", "find_heavy", "mixed_keys", "part_bits", "plan_parts"]
 
 #: Rows of one part on average: its cells and their hash table then stay in a core's cache.
 PART_ROWS = 30_000
@@ -83,6 +83,11 @@ class Plan:
         return part >= 1 << self.bits
 
 
+def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
+    """Return how many bits of a key tell the parts of so many rows apart."""
+    return min(max(0, (n_rows - 1) // part_rows).bit_length(), MAX_BITS)
+
+
 def plan_parts(
     true_keys: NDArray[np.int64],
     absent_true: int | None = None,
@@ -93,7 +98,7 @@ def plan_parts(
 ) -> Plan:
     """Choose the number of parts, and the true clusters that are too large for one."""
     n = true_keys.size
-    bits = min(max(0, (n - 1) // part_rows).bit_length(), MAX_BITS)
+    bits = part_bits(n, part_rows)
     heavy = find_heavy(true_keys) if bits else np.empty(0, np.int64)
     lacking = _mixed(absent_true)
     heavy = np.union1d(mixed_keys(heavy), lacking)

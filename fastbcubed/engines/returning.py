@@ -9,7 +9,6 @@ search, and so are the rows of a block, whose places in the shards are known fro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.engines import stages
 from fastbcubed.engines.disk import CellShards, RowShards
-from fastbcubed.engines.planning import MAX_BITS, PART_ROWS
+from fastbcubed.engines.planning import MAX_BITS
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.engines.spill import Pages, Spool
 from fastbcubed.kernels import rows as kernels
@@ -143,12 +142,9 @@ class WayBack:
 
     def _locate(self, raw: np.ndarray, pool: Pool) -> NDArray[np.int64]:
         """Return where the cell of each row of a shard is in the batch that left it."""
-        n, bits = raw.size, self._rows.layout.bits
-        part_bits = min(max(0, (n - 1) // PART_ROWS).bit_length(), MAX_BITS)
-        plan = replace(self._rows.plan, n_rows=n, bits=part_bits)
-        piece = (raw["true"], raw["pred"], np.arange(n))
-        rows, bounds = stages.partition_rows(plan, piece, plan.records["numbered row"], pool, mixed=True)
-        return stages.locate_rows(plan, rows, bounds, pool, skip=MAX_BITS, bits=bits)
+        numbered = self._rows.plan.records["numbered row"]
+        plan, rows, bounds = self._rows.in_parts(raw, np.arange(raw.size), numbered, pool)
+        return stages.locate_rows(plan, rows, bounds, pool, skip=MAX_BITS, bits=self._rows.layout.bits)
 
 
 def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

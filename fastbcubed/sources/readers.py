@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from fastbcubed.engines.spill import Pages, Spill
 from fastbcubed.sources.arrays import is_dataset
 from fastbcubed.sources.formats import in_blocks, reading
-from fastbcubed.sources.selection import without_views
+from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import ArrowRows, BaseRows, Rows
 from fastbcubed.sources.validity import require_valid
 
@@ -118,7 +118,7 @@ class SpooledRows(BaseRows):
 
     def type_of(self, name: str) -> pa.DataType:
         """Return the type that a column has in the file."""
-        return _plain(self._empty([name]).column(0)).type
+        return plain(self._empty([name]).column(0)).type
 
     def read_piece(self, piece: Piece, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Return columns of a piece."""
@@ -131,7 +131,7 @@ class SpooledRows(BaseRows):
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         found = [self.read_piece(piece, names) for piece in self.pieces]
-        found = found or [[_plain(column) for column in self._empty(names).columns]]
+        found = found or [[plain(column) for column in self._empty(names).columns]]
         return [pa.chunked_array([c for part in parts for c in part.chunks], parts[0].type)
                 for parts in zip(*found, strict=True)]  # fmt: skip
 
@@ -179,10 +179,10 @@ def spool(
         for name, column in zip(table.column_names, table.columns, strict=True):
             if pa.types.is_dictionary(column.type) and any(map(_has_strange_codes, column.chunks)):
                 require_valid(column, f"column {name!r} of {where}")  # raises
-        plain = pa.table([_plain(column) for column in table.columns], names=table.column_names)
+        whole = pa.table([plain(column) for column in table.columns], names=table.column_names)
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, plain.schema) as writer:
-            writer.write_table(plain.combine_chunks())
+        with pa.ipc.new_stream(sink, whole.schema) as writer:
+            writer.write_table(whole.combine_chunks())
         data = np.frombuffer(sink.getvalue(), np.uint8)
         spill.require_free(data.size)
         pages.empty(data.size, data.dtype)[:] = data
@@ -206,9 +206,3 @@ def _has_strange_codes(chunk: pa.DictionaryArray) -> bool:
     """Say whether codes are not in the dictionary, which may be long and is not looked through."""
     least, most = pc.min_max(chunk.indices).as_py().values()
     return most is not None and (least < 0 or most >= len(chunk.dictionary))
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column without dictionaries or views, so that some of its rows take no more than their share."""
-    column = without_views(column)
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

@@ -19,7 +19,7 @@ from fastbcubed.sources.arrays import (
     wide_type,
 )
 
-__all__ = ["as_scalar", "combined", "equal_mask", "null_mask", "take_rows", "without_views"]
+__all__ = ["as_scalar", "combined", "equal_mask", "null_mask", "plain", "take_rows", "without_views"]
 
 
 def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
@@ -72,6 +72,12 @@ def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
         for chunk in data.chunks
     ]
     return pa.chunked_array(chunks, type=wide)
+
+
+def plain(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column without dictionaries or views, so that some of its rows take no more than their share."""
+    data = without_views(data)
+    return data.cast(data.type.value_type) if pa.types.is_dictionary(data.type) else data
 
 
 def is_view(kind: pa.DataType) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.engines.spill import Spill
+from fastbcubed.sources.selection import combined, plain
 
 __all__ = ["Stash"]
 
@@ -42,7 +43,7 @@ class Stash:
         """
         bounds = np.array([0, table.num_rows]) if bounds is None else bounds
         whole = pa.RecordBatch.from_arrays(
-            [_one(table.column(k)) for k in range(table.num_columns)], names=table.column_names
+            [combined(plain(column)) for column in table.columns], names=table.column_names
         )
         with self._lock:
             if self._schema is None:
@@ -82,13 +83,3 @@ class Stash:
 
     def _joined(self, pieces: list[list[pa.RecordBatch]]) -> pa.Table:
         return pa.Table.from_batches([batch for piece in pieces for batch in piece], self._schema)
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array without a dictionary, which pieces could not share."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    joined = column.combine_chunks()
-    if isinstance(joined, pa.ChunkedArray):
-        joined = pa.concat_arrays(joined.chunks) if joined.num_chunks else pa.nulls(0, joined.type)
-    return joined
