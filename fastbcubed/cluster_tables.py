@@ -16,7 +16,8 @@ from fastbcubed.confusion import TrueNegatives
 from fastbcubed.contingency import Contingency
 from fastbcubed.drilldown import by_code, with_items
 from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.engines.spill import Spill, Spool
+from fastbcubed.engines.spill import Spill
+from fastbcubed.engines.spool import Spool
 from fastbcubed.listing import contenders, listed, require_known, require_limit
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.sources.arrays import table_of

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.engines.pool import Pool
-from fastbcubed.engines.spill import Spill, Spool
+from fastbcubed.engines.spill import Spill
+from fastbcubed.engines.spool import Spool
 from fastbcubed.engines.stages import offsets
 from fastbcubed.errors import IdTypeError
 from fastbcubed.sources.columns import Column

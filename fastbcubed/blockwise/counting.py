@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from fastbcubed import aggregation
 from fastbcubed.confusion import TrueNegatives
 from fastbcubed.contingency import SIDES, Contingency
-from fastbcubed.engines.disk import RowShards, Sizes
+from fastbcubed.engines.disk import RowShards
 from fastbcubed.engines.planning import HEAVY_SHARE
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.engines.returning import CLOSED, WayBack
-from fastbcubed.engines.spill import Packed
+from fastbcubed.engines.spool import Packed
 from fastbcubed.errors import EmptyInputError, NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.one_sided import OneSided, SetAside, set_aside
@@ -161,7 +161,7 @@ def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
             kept.add(apart, int(built.pred_base[-1]), built.keys)
     if not total.n_items:
         raise EmptyInputError("there is no item to score: no item is on both sides")
-    sizes = {"true": cells.true_sizes.histogram(), "pred": total.pred_sizes.histogram()}
+    sizes = {"true": cells.true_sizes.histogram(), "pred": cells.pred_sizes.histogram()}
     contingency = None if kept is None else kept.finish(cells.n_true)
     if back is not None:
         uses_tn = contingency is not None and any(m.uses_tn for m in question.metrics_of_rows)
@@ -169,7 +169,7 @@ def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
         back.run(cells.heavy_sizes, tn, pool)
     return Outcome(
         aggregation.item_means(total.sums),
-        describe(sizes, total.n_items, total.n_exact),
+        describe(sizes, total.n_items, cells.n_exact),
         bounds_from(total.bound_sums, total.weight) if question.bounds else None,
         contingency,
         None if kept is None else kept.finished_keys(),
@@ -201,12 +201,10 @@ def _true_negatives(contingency: Contingency, shards: RowShards) -> NDArray[np.f
 @dataclass
 class _Totals:
     sums: list[Mapping[str, float]] = field(default_factory=list)
-    pred_sizes: Sizes = field(default_factory=Sizes)
     bound_sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     weight: float = 0.0
     n_items: int = 0
     n_cells: int = 0
-    n_exact: int = 0
 
     def add(
         self, apart: SetAside, n_true: int, n_pred: int, weighted: bool, question: Question, pool: Pool
@@ -224,10 +222,8 @@ class _Totals:
             one_sided=apart.one_sided,
         )
         self.sums.append(aggregation.item_sums(table, question.metrics, pool, whole=False))
-        self.pred_sizes.add(table.pred_n)
         self.n_items += table.n_items
         self.n_cells += table.n_cells
-        self.n_exact += table.n_exact
         if question.bounds:
             self.bound_sums += bound_sums(table)
             self.weight += float(table.weight.sum(dtype=np.float64))

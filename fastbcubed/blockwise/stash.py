@@ -66,20 +66,19 @@ class Stash:
 
     def read(self, shard: int) -> pa.Table:
         """Bring the pieces of a shard together, in the order of the batches."""
-        return self._joined([self._piece(index, shard) for index in sorted(self._batches)])
+        return self._bring(sorted(self._batches), shard)
 
     def read_batch(self, k: int) -> pa.Table:
         """Return a batch of one piece, by the rank of its index."""
-        return self._joined([self._piece(sorted(self._batches)[k], 0)])
+        return self._bring([sorted(self._batches)[k]], 0)
 
-    def _piece(self, index: Any, shard: int) -> list[pa.RecordBatch]:
-        at, starts = self._batches[index]
-        size = int(starts[shard + 1] - starts[shard])
-        if not size:
-            return []
-        data = np.empty(size, np.uint8)
-        self._spill.read(at + int(starts[shard]), data.data)
-        return [pa.ipc.read_record_batch(pa.py_buffer(data), self._schema)]
-
-    def _joined(self, pieces: list[list[pa.RecordBatch]]) -> pa.Table:
-        return pa.Table.from_batches([batch for piece in pieces for batch in piece], self._schema)
+    def _bring(self, indexes: list[Any], shard: int) -> pa.Table:
+        pieces = []
+        for index in indexes:
+            at, starts = self._batches[index]
+            first, last = starts[shard : shard + 2].tolist()
+            if first < last:
+                pieces.append((at + first, np.empty(last - first, np.uint8)))
+        self._spill.read(*pieces)
+        batches = [pa.ipc.read_record_batch(pa.py_buffer(data), self._schema) for _, data in pieces]
+        return pa.Table.from_batches(batches, self._schema)

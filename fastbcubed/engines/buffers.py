@@ -1,31 +1,32 @@
 """Large buffers that are used again: fresh memory costs page faults, which may cost more than the work.
 
-A buffer that nobody holds any more goes back to a short list. Its pages are offered to the system
-(MADV_FREE), which takes them when it needs memory; until then the next call finds them as they were
-and pays nothing. So a process looks larger after a big call than what it needs.
+A buffer that nobody holds any more is kept idle. Its pages are offered to the system (MADV_FREE), which takes
+them when it needs memory; until then the next call finds them as they were and pays nothing. Idle buffers and
+those in use together are never more than was in use at once before, so a process looks as large after a big call
+as during it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
-from collections import deque
 from contextlib import suppress
 from math import prod
 from typing import Any
 
 import numpy as np
 
-__all__ = ["IDLE_BUFFERS", "SMALLEST", "empty", "idle_bytes", "release"]
+__all__ = ["SMALLEST", "empty", "idle_bytes", "pages", "release"]
 
 #: Smaller arrays are left to NumPy.
-SMALLEST = 32 << 20
-#: So many idle buffers are kept at most.
-IDLE_BUFFERS = 4
+SMALLEST = 1 << 20
 _HUGE_PAGE = 2 << 20
 
-#: Appending and popping are atomic: no lock, which a fork or the garbage collector might find held.
-_idle: deque[mmap.mmap] = deque(maxlen=IDLE_BUFFERS)
+#: Idle memory by its `id`, longest idle first, and how much is in use by the `id` of the memory. Single operations
+#: on a dictionary, its copy among them, are atomic: no lock, which a fork or the garbage collector might find held.
+_idle: dict[int, mmap.mmap] = {}
+_lent: dict[int, int] = {}
+_most = 0  # bytes in use at once so far
 
 
 class _Lease:
@@ -59,41 +60,77 @@ def empty(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
     size = prod(sizes) * dtype.itemsize
     if size < SMALLEST or not hasattr(mmap, "MADV_FREE"):
         return np.empty(shape, dtype)
-    memory = _take(size)
-    whole = np.asarray(_Lease(memory))
-    return whole[:size].view(dtype).reshape(sizes)
+    return pages(size)[:size].view(dtype).reshape(sizes)
+
+
+def pages(size: int) -> np.ndarray:
+    """Return whole pages of at least so many bytes, on used memory if there is some of about that size.
+
+    Examples
+    --------
+    >>> pages(5000).size % mmap.PAGESIZE
+    0
+    """
+    return np.asarray(_Lease(_take(size)))
 
 
 def idle_bytes() -> int:
     """Return how much memory waits to be used again, or to be taken by the system."""
-    return sum(map(len, tuple(_idle)))
+    return sum(map(len, _idle.copy().values()))
 
 
 def release() -> None:
     """Return all idle buffers to the system now, and what the allocator of C keeps of freed memory."""
+    global _most
     _idle.clear()
+    _most = _in_use()
     with suppress(AttributeError, OSError, TypeError):  # glibc has it
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def _in_use() -> int:
+    return sum(_lent.copy().values())
+
+
 def _take(size: int) -> mmap.mmap:
-    for _ in range(len(_idle)):
-        try:
-            memory = _idle.popleft()
-        except IndexError:  # another thread was faster
-            break
-        if size <= len(memory) <= 2 * size:
+    global _most
+    memory = _take_idle(size) or _map(size)
+    _lent[id(memory)] = len(memory)
+    _most = max(_most, _in_use())
+    return memory
+
+
+def _take_idle(size: int) -> mmap.mmap | None:
+    """Take the smallest idle memory that fits and is not more than twice as large."""
+    fitting = sorted(
+        (len(memory), key) for key, memory in _idle.copy().items() if size <= len(memory) <= 2 * size
+    )
+    for _, key in fitting:
+        memory = _idle.pop(key, None)
+        if memory is not None:  # no other thread was faster
             return memory
-        _idle.append(memory)
-    whole = -(-size // _HUGE_PAGE) * _HUGE_PAGE
+    return None
+
+
+def _map(size: int) -> mmap.mmap:
+    unit = _HUGE_PAGE if size >= _HUGE_PAGE else mmap.PAGESIZE
+    whole = -(-max(size, 1) // unit) * unit
+    if not hasattr(mmap, "MAP_ANONYMOUS"):  # Windows
+        return mmap.mmap(-1, whole)
     memory = mmap.mmap(-1, whole, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
+    if unit == _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
 
 def _give_back(memory: mmap.mmap) -> None:
+    _lent.pop(id(memory), None)
+    if not hasattr(mmap, "MADV_FREE"):
+        return
     with suppress(OSError):
         memory.madvise(mmap.MADV_FREE)
-        _idle.append(memory)
+        _idle[id(memory)] = memory
+    while _idle and idle_bytes() + _in_use() > _most:
+        with suppress(StopIteration, RuntimeError):  # another thread was faster
+            _idle.pop(next(iter(_idle)), None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ from fastbcubed.engines.planning import (
     part_bits,
 )
 from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.engines.spill import Behind, Packed, Spill, Spool
+from fastbcubed.engines.spill import Spill
+from fastbcubed.engines.spool import Behind, Packed, Spool
 from fastbcubed.errors import OptionError
 from fastbcubed.kernels import closing, partition
 from fastbcubed.kernels.sums import count_sizes
@@ -41,6 +43,8 @@ SMALLEST_LIMIT = 64 << 20
 WORK_BYTES = 24 + 24 + 24 + 40 + 40
 #: Clusters up to this size are counted in a table, larger ones one by one.
 COUNTED = 1 << 12
+#: Parts whose clusters are counted at once.
+PARTS_COUNTED = 16
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,14 @@ class Layout:
 
     @classmethod
     def of(cls, n_rows: int, limit: int) -> Layout:
-        """Choose so that two fifths of the limit hold shards at work, and three fifths what is kept."""
+        """Choose so that two fifths of the limit hold shards at work, and half of it what is kept."""
         if limit < SMALLEST_LIMIT:
             raise OptionError(
                 f"memory_limit is {limit:,} bytes, but the least that the disk engine can work with is "
                 f"{SMALLEST_LIMIT:,}"
             )
         shards = -(-n_rows * WORK_BYTES // (limit * 2 // 5))
-        return cls(min(max(shards - 1, 0).bit_length(), MAX_BITS), limit * 7 // 20, limit // 4)
+        return cls(min(max(shards - 1, 0).bit_length(), MAX_BITS), limit * 3 // 10, limit // 5)
 
     def expected_spill(self, n_rows: int, row_bytes: int) -> int:
         """Return the bytes that would be spilled if every row were a cell of its own."""
@@ -257,12 +261,25 @@ class RowShards:
 
 
 class CellShards:
-    """Cells that know their false negatives, sharded by pred key."""
+    """Cells that know their false negatives, sharded by pred key.
+
+    Attributes
+    ----------
+    n_true : int
+        Codes of true clusters.
+    true_sizes, pred_sizes : Sizes
+        How many clusters have how many scored items; those of predicted clusters are known when all are closed.
+    n_exact : int
+        Clusters that are the same on both sides, among the cells closed so far.
+    heavy_sizes : ndarray of int64, shape (n_heavy,)
+        Scored items of the true clusters set apart.
+    """
 
     def __init__(self, plan: Plan, layout: Layout, spill: Spill) -> None:
         self.plan = plan
         self.n_true = 0
-        self.true_sizes = Sizes()
+        self.true_sizes, self.pred_sizes = Sizes(), Sizes()
+        self.n_exact = 0
         self.heavy_sizes = np.zeros(0, np.int64)
         self.cells = Spool(plan.records["arrived"], 1 << layout.bits, spill, layout.cells_kept)
         self._leaving = Behind(self.cells.put)
@@ -303,7 +320,7 @@ class CellShards:
             found.add(sizes)
             return found
 
-        tasks = zip(*blocks(1 << plan.bits, 64), strict=True)
+        tasks = zip(*blocks(1 << plan.bits, PARTS_COUNTED), strict=True)
         for sizes in pool.map(count, *tasks, stage="count clusters"):
             self.true_sizes.merge(sizes)
 
@@ -322,4 +339,28 @@ class CellShards:
             built = stages.close_parts(
                 plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside, with_keys=with_keys
             )
-            yield shard, built, places
+            yield shard, self._count_closed(built, pool), places
+
+    def _count_closed(self, built: stages.Built, pool: Pool) -> stages.Built:
+        """Count the predicted clusters of a shard by their size, and say whether some cells are of one side alone."""
+
+        def count(first: int, last: int) -> tuple[Sizes, int, int]:
+            base = built.pred_base[first : last + 1] - built.pred_base[first]
+            sizes = np.zeros(int(base[-1]), np.int64)
+            scored = exact = 0
+            for k, (start, stop) in enumerate(pairwise(built.bounds[first : last + 1].tolist())):
+                found = closing.count_closed(
+                    built.cells, built.pred_in_part, start, stop, sizes[base[k] : base[k + 1]]
+                )
+                scored, exact = scored + found[0], exact + found[1]
+            counted = Sizes()
+            counted.add(sizes)
+            return counted, scored, exact
+
+        tasks = zip(*blocks(built.bounds.size - 1, PARTS_COUNTED), strict=True)
+        n_scored = 0
+        for sizes, scored, exact in pool.map(count, *tasks, stage="count clusters"):
+            self.pred_sizes.merge(sizes)
+            self.n_exact += exact
+            n_scored += scored
+        return replace(built, has_one_sided=n_scored < built.cells.size)

@@ -18,7 +18,8 @@ from fastbcubed.engines import stages
 from fastbcubed.engines.disk import CellShards, RowShards
 from fastbcubed.engines.planning import MAX_BITS
 from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.engines.spill import Pages, Spool
+from fastbcubed.engines.spill import Pages
+from fastbcubed.engines.spool import Spool
 from fastbcubed.kernels import rows as kernels
 
 __all__ = ["CELL_OF_ROW", "CLOSED", "MATRIX_OF_ROW", "WayBack"]

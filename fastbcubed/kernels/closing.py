@@ -12,7 +12,15 @@ from fastbcubed.kernels.cells import add_exactly, bit_length, table_size
 from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.partition import target_of
 
-__all__ = ["add_margins", "close_cells", "count_arrived", "count_items", "scatter_arrived", "scatter_cells"]
+__all__ = [
+    "add_margins",
+    "close_cells",
+    "count_arrived",
+    "count_closed",
+    "count_items",
+    "scatter_arrived",
+    "scatter_cells",
+]
 
 
 @kernel
@@ -208,3 +216,19 @@ def close_cells(
                 others += clusters[at(k)].only
             cells[at(j)].fp = others
         n_clusters[part] = found
+
+
+@kernel
+def count_closed(cells, pred_codes, start, stop, counts):
+    """Count the scored items of each predicted cluster of a part.
+
+    Returns how many cells are scored, having items of both sides, and how many of them are whole clusters of both.
+    """
+    scored = exact = 0
+    for j in range(start, stop):
+        k = pred_codes[at(j)]
+        if k >= 0 and cells[at(j)].true >= 0:
+            counts[at(k)] += cells[at(j)].n
+            scored += 1
+            exact += (cells[at(j)].fp == 0.0) & (cells[at(j)].fn == 0.0)
+    return scored, exact
