@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from fastbcubed.policies import Coverage, Policies
 from fastbcubed.side import Rows, Side, require_known_type
 from fastbcubed.sources.keys import key_pair
 from fastbcubed.weights import WeightTable, row_weights
+
+if TYPE_CHECKING:
+    from fastbcubed.engines.joining import Matches
 
 __all__ = ["Alignment", "Facts", "align", "is_used", "match_rows", "require_common", "starts_of_runs"]
 
@@ -112,7 +115,7 @@ def align(
     require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
     for unmatched in both.unmatched(policies):
         unmatched.enforce()
-    if weight is not None and (true_rows is not None or weight_table is not None):
+    if weight is not None and (pred_rows is not None or weight_table is not None):
         both.require_weights(policies)
     start = 0
     if both.needs_special_keys(policies):
@@ -152,34 +155,41 @@ def match_rows(
     true_keys: NDArray[np.int64],
     pred_keys: NDArray[np.int64],
     pool: Pool,
+    matches: Matches | None = None,
 ) -> tuple[Rows | None, Rows | None]:
     """Match the rows of the two sides by the keys of their items, and leave out rows that repeat one.
 
-    Returns for each aligned row the row of the truth and of the prediction, -1 where it has none: first those
-    of the truth. None, None where rows correspond one to one.
+    `matches` are given where they are known. Returns for each aligned row the row of the truth and of the
+    prediction, -1 where it has none: first those of the truth. None stands for all rows as they are; it is on both
+    sides where rows correspond one to one.
     """
     from fastbcubed.engines.joining import match
 
-    in_order = true_keys.size == pred_keys.size and _equal(true_keys, pred_keys)
-    matches = match(true_keys, true_keys[:0] if in_order else pred_keys, pool)
+    in_order = matches is None and true_keys.size == pred_keys.size and _equal(true_keys, pred_keys)
+    if matches is None:
+        matches = match(true_keys, true_keys[:0] if in_order else pred_keys, pool)
     if in_order and not matches.true_again:
         return None, None
-    true_rows = np.arange(true_keys.size)
-    pred_rows = np.arange(pred_keys.size)
+    true_rows = pred_rows = None
     if matches.true_again:
         true_rows = true_side.without_repeats(true_keys)
     if matches.pred_again or (in_order and matches.true_again):
         pred_rows = pred_side.without_repeats(pred_keys)
     if matches.true_again or matches.pred_again:
-        matches = match(true_keys[true_rows], pred_keys[pred_rows], pool)
+        matches = match(_some(true_keys, true_rows), _some(pred_keys, pred_rows), pool)
     of_true = matches.pred_of_true
-    if pred_rows.size < pred_keys.size:
+    rest = np.flatnonzero(matches.true_of_pred < 0)
+    if pred_rows is not None:
         of_true = np.where(of_true >= 0, np.append(pred_rows, 0)[of_true], -1)
-    rest = pred_rows[matches.true_of_pred < 0]
-    if not rest.size and true_rows.size == true_keys.size:
+        rest = pred_rows[rest]
+    if not rest.size:
         return true_rows, of_true
-    lacking = np.full(rest.size, -1)
-    return np.concatenate([true_rows, lacking]), np.concatenate([of_true, rest])
+    true_rows = np.arange(true_keys.size) if true_rows is None else true_rows
+    return np.concatenate([true_rows, np.full(rest.size, -1)]), np.concatenate([of_true, rest])
+
+
+def _some(keys: NDArray[np.int64], rows: Rows | None) -> NDArray[np.int64]:
+    return keys if rows is None else keys[rows]
 
 
 def _equal(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:

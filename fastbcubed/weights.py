@@ -55,12 +55,13 @@ def row_weights(
         found = [(_look_up(clustering, *table, pool), rows) for clustering, rows in sides]
         return join_weights(found), math.nan
     total, found = math.nan, []
+    by_position = all(rows is None for _, rows in sides)
     for clustering, rows in sides:
         if clustering.weight is None:
             continue
         added = check_weights(clustering.weight, clustering.name, outer, pool)
-        if rows is None:
-            return clustering.weight, added  # by position the truth's weights are all there is
+        if by_position:
+            return clustering.weight, added  # the truth's weights are all there is
         found.append((clustering.weight, rows))
     return join_weights(found), total
 

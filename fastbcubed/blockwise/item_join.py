@@ -18,14 +18,16 @@ from fastbcubed.alignment import match_rows
 from fastbcubed.blockwise.block_keys import Items
 from fastbcubed.blockwise.carried import numbers_of_keys, take_or_null
 from fastbcubed.blockwise.counting import AlignedBlock
-from fastbcubed.blockwise.item_shards import ItemRows, ItemShards, sides_of
+from fastbcubed.blockwise.item_shards import ItemRows, ItemShards, ShardRows, sides_of
 from fastbcubed.blockwise.pairs import Block, Stretch
 from fastbcubed.combination import Combination, combine
-from fastbcubed.engines.planning import MAX_BITS
+from fastbcubed.engines.joining import match_parts
+from fastbcubed.engines.planning import MAX_BITS, part_bits
 from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.engines.spill import Spill
 from fastbcubed.errors import first_few
 from fastbcubed.items import rows_of_attributes
+from fastbcubed.kernels.partition import unmix_all
 from fastbcubed.side import Side
 from fastbcubed.sources.blocks import rows_between
 from fastbcubed.sources.columns import Column
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["ItemJoin", "join_bits", "kept_of"]
 
 #: What a row takes at most while its shard is joined, and the next one read.
-JOIN_BYTES = 200
+JOIN_BYTES = 120
 #: So many shards are joined at once at most; with more at once, memory would depend on the threads.
 JOINED_AT_ONCE = 3
 
@@ -46,16 +48,17 @@ class _Shard(NamedTuple):
     """The rows of some items, by side, and what goes with them."""
 
     number: int
-    rows: list[dict[str, np.ndarray]]
-    weights: dict[str, np.ndarray] | None
-    attributes: dict[str, np.ndarray] | None
+    rows: list[ShardRows]
+    weights: ShardRows | None
+    attributes: ShardRows | None
     columns: list[pa.Table]
     attribute_columns: pa.Table | None
 
     @property
     def tables(self) -> list[dict[str, np.ndarray]]:
-        """All that have keys of items."""
-        return [*self.rows, *(table for table in (self.weights, self.attributes) if table is not None)]
+        """The columns of all that have keys of items."""
+        every = [*self.rows, *(table for table in (self.weights, self.attributes) if table is not None)]
+        return [table.columns for table in every]
 
 
 class ItemJoin:
@@ -185,11 +188,13 @@ class ItemJoin:
     def _read(
         self, shard: int, spools: list[ItemShards], weights: ItemShards | None, attributes: ItemShards | None
     ) -> _Shard:
+        bits = part_bits(sum(int(spool.sizes()[shard]) for spool in spools))
+        carried = bool(self._carried)
         return _Shard(
             shard,
-            [spool.read(shard) for spool in spools],
-            None if weights is None else weights.read(shard),
-            None if attributes is None else attributes.read(shard),
+            [spool.read(shard, bits, ordered=carried) for spool in spools],
+            None if weights is None else weights.read(shard, bits, ordered=False),
+            None if attributes is None else attributes.read(shard, bits, ordered=True),
             [spool.columns(shard) for spool in spools] if self._carried else [],
             None if attributes is None else attributes.columns(shard),
         )
@@ -199,28 +204,32 @@ class ItemJoin:
         self._items.check(shard.tables, alone)
         sides: list[Side] = []
         for k, own in enumerate(rows):
-            items = ItemRows(own["key"], partial(self._find_items, k))
+            items = ItemRows(own.keys, partial(self._find_items, k))
             names = self._pair.names if len(rows) == 1 else self._pair.names[k : k + 1]
-            sides += sides_of(own, names, self._policies, items)
-        keys = [own["key"] for own in rows] * (2 // len(rows))
-        matched = match_rows(sides[0], sides[1], keys[0], keys[1], alone)
+            sides += sides_of(own.columns, names, self._policies, items)
+        keys = [own.keys for own in rows] * (2 // len(rows))
+        matches = match_parts(rows[0].parts, rows[1].parts, alone) if len(rows) == 2 else None
+        matched = match_rows(sides[0], sides[1], keys[0], keys[1], alone, matches)
         if given is not None:
             again = partial(self._repeated_weights, self._pair.weight_table)
-            found = [weights_by_key(k, given["key"], given["weight"], again, alone) for k in keys]
+            found = [weights_by_key(k, given.keys, given.columns["weight"], again, alone) for k in keys]
             weight = join_weights(list(zip(found, matched, strict=True)))
         else:
             weight = join_weights(
                 [(s.weight, r) for s, r in zip(sides, matched, strict=True) if s.weight is not None]
             )
         both = combine(sides[0], sides[1], *matched, weight, math.nan)
-        columns = self._carried.aligned(shard.columns, matched) if self._carried else None
+        columns = None
+        if self._carried:
+            placed = [own.places(taken) for own, taken in zip(rows * (2 // len(rows)), matched, strict=True)]
+            columns = self._carried.aligned(shard.columns, (placed[0], placed[1]))
         if columns is not None and shard.attributes is not None and shard.attribute_columns is not None:
             columns = self._with_attributes(
-                columns, keys, matched, shard.attributes["key"], shard.attribute_columns, alone
+                columns, keys, matched, shard.attributes, shard.attribute_columns, alone
             )
         if columns is not None and self._carried is not None:
             columns = self._with_numbers(columns, self._carried.from_keys, keys, matched, both)
-        numbers = self._numbers(rows, matched, both.true_keys.size)
+        numbers = self._numbers([own.columns for own in rows], matched, both.true_keys.size)
         return self._aligner.finished(shard.number, both, numbers, columns)
 
     @staticmethod
@@ -228,12 +237,13 @@ class ItemJoin:
         columns: pa.Table,
         keys: list[NDArray[np.int64]],
         matched: tuple[Any, Any],
-        given: NDArray[np.int64],
+        given: ShardRows,
         table: pa.Table,
         alone: Pool,
     ) -> pa.Table:
         """Join the attributes of a shard to its aligned rows, by the keys of their items."""
-        found = take_or_null(table, rows_of_attributes(_aligned_keys(keys, matched), given, alone))
+        found = rows_of_attributes(_aligned_keys(keys, matched), given.keys, alone)
+        found = take_or_null(table, given.places(found))
         for name in found.column_names:
             columns = columns.append_column(name, found[name])
         return columns
@@ -249,7 +259,7 @@ class ItemJoin:
         """Add the columns that are made of keys again."""
         for name, kind in kinds.items():
             if name == "item":
-                values = numbers_of_keys(_aligned_keys(keys, matched), kind)
+                values = numbers_of_keys(unmix_all(_aligned_keys(keys, matched)), kind)
             elif name == "true_cluster":
                 values = numbers_of_keys(both.true_keys, kind, both.lacks_true)
             else:
@@ -266,7 +276,7 @@ class ItemJoin:
             return np.arange(n_rows)  # no row is alone
         own = [side["number"] for side in rows]
         true_rows, pred_rows = matched
-        if true_rows is None:
+        if true_rows is None or pred_rows is None:
             return own[0]
         numbers = np.append(own[0], 0)[true_rows]
         missing = true_rows < 0
@@ -287,7 +297,7 @@ class ItemJoin:
         return [found.get(key) for key in keys.tolist()]
 
     def _repeated_weights(self, table: Any, keys: NDArray[np.int64]) -> str:
-        values, counts = np.unique(keys, return_counts=True)
+        values, counts = np.unique(unmix_all(keys), return_counts=True)
         column = table[0]
         own = self._items.keys(column, self._pool).first
         at = np.flatnonzero(np.isin(own, values[counts > 1]))[1:5]

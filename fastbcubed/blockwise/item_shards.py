@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,23 +12,26 @@ from numpy.typing import NDArray
 
 from fastbcubed.blockwise.block_keys import Keys
 from fastbcubed.blockwise.stash import Stash
+from fastbcubed.engines import buffers
+from fastbcubed.engines.joining import ItemParts
 from fastbcubed.engines.planning import MAX_BITS
-from fastbcubed.engines.spill import Spill, Spool
+from fastbcubed.engines.spill import Spill
+from fastbcubed.engines.spool import Spool
 from fastbcubed.engines.stages import offsets
 from fastbcubed.kernels import partition
-from fastbcubed.kernels.join import scatter_records
+from fastbcubed.kernels.join import count_words, scatter_records, scatter_words
 from fastbcubed.policies import Policies
 from fastbcubed.side import Mask, Side
 from fastbcubed.sources.arrays import from_numpy
 
-__all__ = ["ItemRows", "ItemShards", "sides_of"]
+__all__ = ["ItemRows", "ItemShards", "ShardRows", "sides_of"]
 
 NO_KEYS = np.empty(0, np.int64)
 ABSENT, ALONE = 1, 2  # flags of a row; those of the second label are shifted by two bits
 
 
 class ItemRows:
-    """What a message needs to name items of a shard: they are looked for in the input again."""
+    """What a message needs to name items of a shard by their mixed keys: they are looked for in the input again."""
 
     def __init__(
         self, keys: NDArray[np.int64], find: Callable[[NDArray[np.int64]], list[Any]], rows: Any = None
@@ -40,7 +44,42 @@ class ItemRows:
 
     def to_pylist(self) -> list[Any]:
         """Return the items of the rows."""
-        return self._find(self._keys[self._rows])
+        return self._find(partition.unmix_all(self._keys[self._rows]))
+
+
+@dataclass(frozen=True)
+class ShardRows:
+    """The rows of a shard, part by part of their item key: what is looked up of a row is then in the cache.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray, shape (n_rows,)
+        Keys of items, mixed, and what else rows have.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    order : ndarray of int64, shape (n_rows,), or None
+        The place of each row in the order of its block, in which columns are that go with the rows.
+    """
+
+    columns: dict[str, np.ndarray]
+    bounds: NDArray[np.int64]
+    order: NDArray[np.int64] | None
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """Mixed keys of the items."""
+        return self.columns["key"]
+
+    @property
+    def parts(self) -> ItemParts:
+        """The items by part; they are numbered as they stand."""
+        return ItemParts(self.keys, None, self.bounds)
+
+    def places(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """Return the places, in the order of their blocks, of some of the rows, -1 staying -1; None means all."""
+        if self.order is None or rows is None:
+            return self.order if rows is None else rows
+        return np.where(rows < 0, -1, np.append(self.order, -1)[rows])
 
 
 class ItemShards:
@@ -126,10 +165,21 @@ class ItemShards:
         """Return the columns that go with the rows of a shard."""
         return self._columns.read(shard)
 
-    def read(self, shard: int) -> dict[str, np.ndarray]:
-        """Return the columns of a shard, rows in the order of their blocks."""
+    def read(self, shard: int, bits: int, *, ordered: bool) -> ShardRows:
+        """Return the rows of a shard, in 2**bits parts; `ordered` tells whether columns go with them."""
         rows = self._spool.read(shard)
-        return {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
+        fields: Mapping[str, Any] = rows.dtype.fields or {}
+        words = rows.view(np.int64).reshape(rows.size, len(fields))
+        counts = np.zeros((1, 1 << bits), np.int64)
+        count_words(words, bits, counts[0])
+        bounds, next_row = offsets(counts)
+        columns = buffers.empty((len(fields), rows.size), np.int64)
+        order = np.empty(rows.size, np.int64) if ordered else None
+        scatter_words(words, bits, next_row[0], columns, order)
+        found = {
+            name: own.view(kind) for own, (name, (kind, *_)) in zip(columns, fields.items(), strict=True)
+        }
+        return ShardRows(found, bounds, order)
 
 
 def _flags(sides: tuple[Side, ...], n_rows: int) -> NDArray[np.int64]:

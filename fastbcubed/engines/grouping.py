@@ -55,13 +55,13 @@ def number(keys: NDArray[np.int64], pool: Pool) -> Numbered:
 def _by_parts(keys: NDArray[np.int64], codes: NDArray[np.int64], pool: Pool) -> Numbered:
     n = keys.size
     bits = part_bits(n, PART_ROWS)
-    items, bounds = scatter_keys(keys, bits, pool)
+    items = scatter_keys(keys, bits, pool)
     first: NDArray[np.int64] = buffers.empty(n, np.int64)
     usual = 2 * PART_ROWS
 
     def number_task(start: int, stop: int) -> None:
         with pool.workspace("number", lambda: np.empty(usual, np.int32)) as slots:
-            kernels.number_parts(items, bounds, start, stop, slots, first)
+            kernels.number_parts(items.keys, items.rows, items.bounds, start, stop, slots, first)
 
     pool.map(number_task, *zip(*blocks(1 << bits, PARTS_AT_ONCE), strict=True), stage="group rows")
     starts, stops = zip(*blocks(n), strict=True)

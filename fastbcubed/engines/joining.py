@@ -15,10 +15,27 @@ from fastbcubed.kernels import partition
 from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.join import match_items
 
-__all__ = ["Matches", "match", "scatter_keys"]
+__all__ = ["ItemParts", "Matches", "match", "match_parts", "scatter_keys"]
 
-ITEM = np.dtype([("key", "i8"), ("row", "i8")])
 NO_ROWS = np.empty(0, np.int64)
+
+
+class ItemParts(NamedTuple):
+    """The items of a side, part by part of their mixed key.
+
+    Attributes
+    ----------
+    keys : ndarray of int64, shape (n_rows,)
+        Mixed keys.
+    rows : ndarray of int64, shape (n_rows,), or None
+        The row of each; None where rows are numbered as they stand here.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    """
+
+    keys: NDArray[np.int64]
+    rows: NDArray[np.int64] | None
+    bounds: NDArray[np.int64]
 
 
 class Matches(NamedTuple):
@@ -32,28 +49,31 @@ class Matches(NamedTuple):
 
 def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
     """Match the items of two sides by their keys. Shapes: (n_true_rows,), (n_pred_rows,)."""
-    rows = true_keys.size + pred_keys.size
-    bits = part_bits(rows, PART_ROWS)
-    true_items, true_bounds = scatter_keys(true_keys, bits, pool)
-    pred_items, pred_bounds = scatter_keys(pred_keys, bits, pool)
-    pred_of_true = np.empty(true_keys.size, np.int64)
-    true_of_pred = np.empty(pred_keys.size, np.int64)
-    usual = table_size(min(rows, 2 * PART_ROWS))
+    bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
+    return match_parts(scatter_keys(true_keys, bits, pool), scatter_keys(pred_keys, bits, pool), pool)
+
+
+def match_parts(true: ItemParts, pred: ItemParts, pool: Pool) -> Matches:
+    """Match the items of two sides that are cut into the same parts."""
+    pred_of_true: NDArray[np.int64] = buffers.empty(true.keys.size, np.int64)
+    true_of_pred: NDArray[np.int64] = buffers.empty(pred.keys.size, np.int64)
+    usual = table_size(min(true.keys.size + pred.keys.size, 2 * PART_ROWS))
 
     def match_task(first: int, last: int) -> tuple[int, int]:
         with pool.workspace("match", lambda: np.empty(usual, np.int32)) as slots:
             return match_items(
-                true_items, true_bounds, pred_items, pred_bounds, first, last, slots,
+                true.keys, true.rows, true.bounds, pred.keys, pred.rows, pred.bounds, first, last, slots,
                 pred_of_true, true_of_pred,
             )  # fmt: skip
 
-    again = pool.map(match_task, *zip(*blocks(1 << bits, PARTS_AT_ONCE), strict=True), stage="match items")
+    tasks = zip(*blocks(true.bounds.size - 1, PARTS_AT_ONCE), strict=True)
+    again = pool.map(match_task, *tasks, stage="match items")
     true_again, pred_again = (sum(counts) for counts in zip(*again, strict=True))
     return Matches(pred_of_true, true_of_pred, true_again, pred_again)
 
 
-def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[np.ndarray, NDArray[np.int64]]:
-    """Bring the items of each part together, in row order; return them and where parts begin."""
+def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> ItemParts:
+    """Bring the items of each part together, in row order."""
     row_blocks = blocks(keys.size, max(1 << 16, -(-keys.size // 64)))
     starts, stops = zip(*row_blocks, strict=True)
     counts = np.zeros((len(row_blocks), 1 << bits), np.int64)
@@ -64,10 +84,11 @@ def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[np.nda
 
     pool.map(count, starts, stops, counts, stage="count items by part")
     bounds, next_row = offsets(counts)
-    items = buffers.empty(keys.size, ITEM)
+    mixed: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
+    rows: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        partition.scatter_items(keys, start, stop, bits, to, items)
+        partition.scatter_items(keys, start, stop, bits, to, mixed, rows)
 
     pool.map(scatter, starts, stops, next_row, stage="partition items")
-    return items, bounds
+    return ItemParts(mixed, rows, bounds)

@@ -5,22 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import table_size
-from fastbcubed.kernels.jit import kernel
-from fastbcubed.kernels.partition import bits_of, mix
+from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.partition import bits_of, mix, part_of
 
-__all__ = ["match_items", "scatter_records"]
+__all__ = ["count_words", "match_items", "scatter_records", "scatter_words"]
 
 
 @kernel
 def match_items(
-    true_items, true_bounds, pred_items, pred_bounds, part_from, part_to, slots, pred_of_true, true_of_pred
+    true_keys,
+    true_rows,
+    true_bounds,
+    pred_keys,
+    pred_rows,
+    pred_bounds,
+    part_from,
+    part_to,
+    slots,
+    pred_of_true,
+    true_of_pred,
 ):
     """Match the items of several parts, and count those that come again on their own side.
 
     Parameters
     ----------
-    true_items, pred_items : record arrays (key, row)
-        The items of each side by part; either may be empty.
+    true_keys, pred_keys : int64
+        The mixed keys of the items of each side by part; either may be empty.
+    true_rows, pred_rows : int64 or None
+        Their rows; None where rows are numbered as they stand here.
     true_bounds, pred_bounds : int64 (n_parts + 1,)
         Where each part begins.
     slots : int32
@@ -46,36 +58,37 @@ def match_items(
         table[:] = -1
         mask = size - 1
         for i in range(n_true):
-            key = true_items[first + i].key
-            pred_of_true[true_items[first + i].row] = -1
+            key = true_keys[at(first + i)]
+            row = first + i if true_rows is None else true_rows[at(first + i)]
+            pred_of_true[at(row)] = -1
             s = key & mask
-            while table[s] >= 0 and true_items[first + table[s]].key != key:
+            while table[at(s)] >= 0 and true_keys[at(first + table[at(s)])] != key:
                 s = (s + 1) & mask
-            if table[s] >= 0:
+            if table[at(s)] >= 0:
                 true_again += 1
             else:
-                table[s] = i
+                table[at(s)] = i
         for j in range(end - begin):  # in the table, prediction rows follow those of the truth
-            key = pred_items[begin + j].key
-            row = pred_items[begin + j].row
-            true_of_pred[row] = -1
+            key = pred_keys[at(begin + j)]
+            row = begin + j if pred_rows is None else pred_rows[at(begin + j)]
+            true_of_pred[at(row)] = -1
             s = key & mask
             while True:
-                k = table[s]
+                k = table[at(s)]
                 if k < 0:
-                    table[s] = n_true + j
+                    table[at(s)] = n_true + j
                     break
                 if k >= n_true:
-                    if pred_items[begin + k - n_true].key == key:
+                    if pred_keys[at(begin + k - n_true)] == key:
                         pred_again += 1
                         break
-                elif true_items[first + k].key == key:
-                    mate = true_items[first + k].row
-                    if pred_of_true[mate] >= 0:
+                elif true_keys[at(first + k)] == key:
+                    mate = first + k if true_rows is None else true_rows[at(first + k)]
+                    if pred_of_true[at(mate)] >= 0:
                         pred_again += 1
                     else:
-                        pred_of_true[mate] = row
-                        true_of_pred[row] = mate
+                        pred_of_true[at(mate)] = row
+                        true_of_pred[at(row)] = mate
                     break
                 s = (s + 1) & mask
     return true_again, pred_again
@@ -84,6 +97,8 @@ def match_items(
 @kernel
 def scatter_records(keys, labels, others, second, numbers, flags, weights, skip, bits, next_row, rows):
     """Write the rows of a block to the shards of their item keys, in row order; what is None is left out.
+
+    Keys are mixed on the way.
 
     Parameters
     ----------
@@ -102,10 +117,11 @@ def scatter_records(keys, labels, others, second, numbers, flags, weights, skip,
         Fields key, label, other, second, number, flags, weight, as far as they are given.
     """
     for i in range(keys.size):
-        shard = bits_of(mix(keys[i]), skip, bits)
+        key = mix(keys[i])
+        shard = bits_of(key, skip, bits)
         j = next_row[shard]
         next_row[shard] = j + 1
-        rows[j].key = keys[i]
+        rows[j].key = key
         if labels is not None:
             rows[j].label = labels[i]
         if others is not None:
@@ -118,3 +134,27 @@ def scatter_records(keys, labels, others, second, numbers, flags, weights, skip,
             rows[j].flags = flags[i]
         if weights is not None:
             rows[j].weight = weights[i]
+
+
+@kernel
+def count_words(words, bits, counts):
+    """Count rows by part: the topmost `bits` bits of their first word, a mixed key. Shapes: (n, k), (), (n_parts,)."""
+    for i in range(words.shape[0]):
+        counts[at(part_of(words[at(i), 0], bits))] += 1
+
+
+@kernel
+def scatter_words(words, bits, next_row, columns, order):
+    """Bring the rows of each part together, in row order, column by column.
+
+    Shapes: (n, k), (), (n_parts,), (k, n), (n,). `order`, if it is not None, gets the row that stands at each place.
+    """
+    for i in range(words.shape[0]):
+        part = part_of(words[at(i), 0], bits)
+        j = next_row[at(part)]
+        next_row[at(part)] = j + 1
+        columns[0, at(j)] = words[at(i), 0]
+        for c in range(1, words.shape[1]):
+            columns[at(c), at(j)] = words[at(i), at(c)]
+        if order is not None:
+            order[at(j)] = i

@@ -154,10 +154,10 @@ def number_small(keys, lowest, numbers, codes, firsts):
 
 
 @kernel
-def number_parts(items, bounds, part_from, part_to, slots, first):
+def number_parts(keys, rows, bounds, part_from, part_to, slots, first):
     """Write, for every row of several parts, the first row that has the same key.
 
-    Shapes: records (key, row), (n_parts + 1,), (), (), (power of two,), (n,). Rows ascend in a part.
+    Shapes: (n,), (n,), (n_parts + 1,), (), (), (power of two,), (n,). Rows ascend in a part.
     """
     for part in range(part_from, part_to):
         begin = bounds[part]
@@ -169,13 +169,13 @@ def number_parts(items, bounds, part_from, part_to, slots, first):
         table[:] = -1
         mask = size - 1
         for i in range(n):
-            key = items[begin + i].key
+            key = keys[begin + i]
             s = key & mask
-            while table[s] >= 0 and items[begin + table[s]].key != key:
+            while table[s] >= 0 and keys[begin + table[s]] != key:
                 s = (s + 1) & mask
             if table[s] < 0:
                 table[s] = i
-            first[items[begin + i].row] = items[begin + table[s]].row
+            first[rows[begin + i]] = rows[begin + table[s]]
 
 
 @kernel

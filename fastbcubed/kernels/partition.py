@@ -135,12 +135,12 @@ def place_rows(true, pred, skip, bits, heavy, first_heavy, next_row, places):
 
 
 @kernel
-def scatter_items(keys, start, stop, bits, next_row, rows):
-    """Write one block of (mixed key, row number) to its parts, in row order."""
+def scatter_items(keys, start, stop, bits, next_row, mixed, rows):
+    """Write the mixed keys and the row numbers of one block to their parts, in row order."""
     for i in range(start, stop):
         h = mix(keys[at(i)])
         part = part_of(h, bits)
         j = next_row[at(part)]
         next_row[at(part)] = j + 1
-        rows[at(j)].key = h
-        rows[at(j)].row = i
+        mixed[at(j)] = h
+        rows[at(j)] = i
