@@ -103,7 +103,7 @@ def evaluate_in_shards(
     ranges = None
     if outcome.contingency is not None and outcome.keys is not None:
         ranges = ClusterRanges(
-            outcome.contingency, outcome.keys, limit * 3 // 4, spill_directory(spill_dir), pool.threads
+            outcome.contingency, outcome.keys, limit // 2, spill_directory(spill_dir), pool.threads
         )
     items = None
     if found.items is not None:
@@ -226,6 +226,7 @@ def _attempt(how: How, choice: Choice, spill: Spill, pool: Pool) -> _Answer:
         found = blocks.with_cells(outcome.rows, pool)
         kind = {"weighted": weighted, "weighting": how.weighting, "outside": outside}
         sliced, items = of_rows.answer(found, kind, metrics, how.beta, how.out, spill.directory)
+        outcome.rows = None  # and the memory that goes with them
     return _Answer(outcome, scores, metrics, dict(not_computed), coverage, weighted, names, sliced, items)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
@@ -44,7 +45,7 @@ KEEP = {
 #: What makes the tables of a file, where that is written, and what it becomes.
 Task = tuple[Callable[[], Iterable[pa.Table]], str, Path]
 #: Cells that are written at once.
-CELLS_AT_ONCE = 1 << 18
+CELLS_AT_ONCE = 1 << 20
 #: Version of the layout of the files.
 LAYOUT = 1
 
@@ -71,17 +72,18 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     with ExitStack() as asides:  # what was there before stays until all is written
         aside = asides.enter_context(written_aside(path / "overall.json"))
         Path(aside).write_text(text, encoding="utf-8")
-        tasks: dict[bool, list[Task]] = {True: [], False: []}
+        first: list[Task] = []  # about half of the work
+        rest: list[Task] = []
         for name, make in tables.items():
             file = path / f"{name}.parquet"
             if name == "items" and name in wanted and _is_in_file(ev, file, asides):
                 continue
             if name in wanted and (name != "slices" or ev.sliced):
                 aside = asides.enter_context(written_aside(file))
-                tasks["clusters" in name].append((make, aside, file))
+                (first if name == "true_clusters" else rest).append((make, aside, file))
             else:
                 others.append(file)
-        _write_all(*tasks.values())
+        _write_all(first, rest)
     for file in others:
         file.unlink(missing_ok=True)  # of an earlier evaluation
         remove_stale(file)
@@ -102,7 +104,7 @@ def _write_all(*lanes: Sequence[Task]) -> None:
         for make, aside, file in lane:
             try:
                 with TableWriter(aside) as writer:
-                    for table in make():
+                    for table in _made_ahead(make()):
                         if over.is_set():
                             return
                         writer.add(table)
@@ -114,6 +116,16 @@ def _write_all(*lanes: Sequence[Task]) -> None:
             pool.map(write, lanes)
         finally:
             over.set()
+
+
+def _made_ahead(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables; the next one is made meanwhile."""
+    left = iter(tables)
+    with ThreadPoolExecutor(1, "fastbcubed-make") as maker:
+        coming = maker.submit(next, left, None)
+        while (table := coming.result()) is not None:
+            coming = maker.submit(next, left, None)
+            yield table
 
 
 def _slices(ev: Evaluation) -> list[pa.Table]:

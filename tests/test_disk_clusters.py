@@ -215,7 +215,7 @@ def test_what_is_not_kept(tmp_path):
 def test_files_are_whole_or_not_there(tmp_path, monkeypatch):
     ev = fb.evaluate(NUMBERS, NUMBERS[::-1].copy(), engine="disk")
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)

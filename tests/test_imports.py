@@ -25,9 +25,10 @@ LONGEST = 450
 #: layer and from those listed before it.
 LAYERS = (
     {"_version", "errors"},
-    {"policies", "shapes", "table_files", "written"},
+    {"policies", "shapes", "written"},
     {"kernels"},
     {"engines", "progress"},
+    {"large_files", "table_files"},
     {"sources"},
     {"components", "synthetic"},
     {"clustering", "hierarchy", "memberships"},

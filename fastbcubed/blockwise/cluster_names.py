@@ -53,6 +53,7 @@ class NamesByKey:
     ) -> None:
         self._made = made
         self._threads = threads
+        self._one_at_a_time = threading.Lock()  # what is read takes memory
         self._sides = {
             "true": _Labels(pair, 0, labels[0], seeds[0], keys.true),
             "pred": _Labels(pair, 1, labels[1], seeds[1], keys.pred),
@@ -75,7 +76,7 @@ class NamesByKey:
         if own.kind is not None:
             return numbers_of_keys(keys, own.kind, made)
         wanted, at = np.unique(keys[~made], return_inverse=True)
-        with Pool(self._threads) as pool:
+        with self._one_at_a_time, Pool(self._threads) as pool:
             found, place = own.look_for(wanted, pool)
         rows = np.zeros(keys.size, np.int64)
         rows[~made] = place[at]
