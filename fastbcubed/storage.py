@@ -6,7 +6,6 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
@@ -20,7 +19,7 @@ from fastbcubed import covers
 from fastbcubed.contingency import CELL, Contingency, Rows
 from fastbcubed.covers import Cover
 from fastbcubed.drilldown import by_code
-from fastbcubed.engines.pool import Pool, blocks
+from fastbcubed.engines.pool import Pool, ahead, blocks
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.evaluation import Evaluation, Scores
 from fastbcubed.items import TableItems
@@ -104,7 +103,7 @@ def _write_all(*lanes: Sequence[Task]) -> None:
         for make, aside, file in lane:
             try:
                 with TableWriter(aside) as writer:
-                    for table in _made_ahead(make()):
+                    for table in ahead(iter(make())):
                         if over.is_set():
                             return
                         writer.add(table)
@@ -116,16 +115,6 @@ def _write_all(*lanes: Sequence[Task]) -> None:
             pool.map(write, lanes)
         finally:
             over.set()
-
-
-def _made_ahead(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield tables; the next one is made meanwhile."""
-    left = iter(tables)
-    with ThreadPoolExecutor(1, "fastbcubed-make") as maker:
-        coming = maker.submit(next, left, None)
-        while (table := coming.result()) is not None:
-            coming = maker.submit(next, left, None)
-            yield table
 
 
 def _slices(ev: Evaluation) -> list[pa.Table]:

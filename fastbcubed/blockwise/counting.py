@@ -151,7 +151,7 @@ def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
     back = WayBack(shards, cells, matrix=question.rows == "matrix") if asked else None
     total = _Totals()
     closed = cells.close(pool, outer=outer, outside=question.outside, placed=asked, with_keys=bool(keys))
-    for shard, built, places in closed:
+    for shard, built, places in pool.ahead(closed):
         apart = set_aside(built, outer=outer)
         first = total.n_cells
         table = total.add(apart, built.n_true, int(built.pred_base[-1]), shards.weighted, question, pool)

@@ -38,9 +38,9 @@ __all__ = ["SMALLEST_LIMIT", "CellShards", "Layout", "RowShards", "Sizes"]
 
 #: A limit below this leaves no room for the blocks that are read.
 SMALLEST_LIMIT = 64 << 20
-#: What a row may take at most while its shard is worked on: as spilled (twice:
-#: the next shard is read ahead), in its part, as a cell that leaves (twice: the last shard's are being written).
-WORK_BYTES = 24 + 24 + 24 + 40 + 40
+#: What a row may take at most while its shard is worked on: as spilled (twice: the next shard is read ahead),
+#: in its part (twice: the next shard is built), as a cell that leaves (twice: the last shard's are being written).
+WORK_BYTES = 24 + 24 + 24 + 24 + 40 + 40
 #: Clusters up to this size are counted in a table, larger ones one by one.
 COUNTED = 1 << 12
 #: Parts whose clusters are counted at once.
@@ -196,8 +196,7 @@ class RowShards:
         apart = list(range(1 << self.layout.bits, self.n_shards))
         if apart:
             self._cells_apart(found, apart, pool, outer)
-        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
-            plan, parts = self._build(raw, pool, with_keys=keys is not None)
+        for shard, plan, parts in pool.ahead(self._built(pool, with_keys=keys is not None)):
             if keys is not None and parts.keys is not None:
                 keys.append(parts.keys)
             base = found.n_true + np.cumsum(parts.n_clusters) - parts.n_clusters
@@ -208,6 +207,11 @@ class RowShards:
         if not again:
             self.rows.clear()
         return found
+
+    def _built(self, pool: Pool, *, with_keys: bool) -> Iterator[tuple[int, Plan, stages.Parts]]:
+        """Yield the shards that are not set apart, with their cells."""
+        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
+            yield shard, *self._build(raw, pool, with_keys=with_keys)
 
     def in_parts(
         self, raw: np.ndarray, payload: np.ndarray | None, dtype: np.dtype, pool: Pool

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-__all__ = ["BLOCK", "Pool", "Progress", "available_threads", "blocks"]
+__all__ = ["BLOCK", "Pool", "Progress", "ahead", "available_threads", "blocks"]
 
 #: Rows handled by one kernel call; fixed, so that the split never depends on the number of threads.
 BLOCK = 1 << 20
@@ -81,6 +81,27 @@ def blocks(n: int, size: int = BLOCK) -> list[tuple[int, int]]:
     [(0, 2), (2, 4), (4, 5)]
     """
     return [(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
+
+
+def ahead(made: Iterator[T]) -> Iterator[T]:
+    """Yield what an iterator makes; the next is made meanwhile, on a thread of its own.
+
+    Examples
+    --------
+    >>> list(ahead(iter("ab")))
+    ['a', 'b']
+    """
+    end: Any = object()
+    try:
+        with ThreadPoolExecutor(1, "fastbcubed-ahead") as maker:
+            coming = maker.submit(next, made, end)
+            while (each := coming.result()) is not end:
+                coming = maker.submit(next, made, end)
+                yield each
+                del each
+    finally:
+        if isinstance(made, Generator):
+            made.close()
 
 
 @contextmanager
@@ -171,9 +192,7 @@ class Pool:
                     results.append(function(*task))
                     step(size)
                 return results
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(self.threads, "fastbcubed")
-            submit = self._executor.submit
+            submit = self._started().submit
             futures = {submit(function, *task): size for task, size in zip(tasks, sizes, strict=True)}
             try:
                 for future in as_completed(futures):
@@ -193,16 +212,27 @@ class Pool:
         rows: Sequence[int] | None = None,
     ) -> Iterator[T]:
         """Yield the result for every tuple of arguments, in their order; only a few are made ahead."""
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(self.threads, "fastbcubed")
+        executor = self._started()
         sizes = [0] * len(tasks) if rows is None else rows
-        ahead: deque[Future[T]] = deque()
+        coming: deque[Future[T]] = deque()
         with self.stage(stage, len(tasks), sum(sizes)) as step:
             for done, size in enumerate(sizes):
-                for task in tasks[done + len(ahead) : done + 1 + self.threads]:
-                    ahead.append(self._executor.submit(function, *task))
-                yield ahead.popleft().result()
+                for task in tasks[done + len(coming) : done + 1 + self.threads]:
+                    coming.append(executor.submit(function, *task))
+                yield coming.popleft().result()
                 step(size)
+
+    def ahead(self, made: Iterator[T]) -> Iterator[T]:
+        """Yield what an iterator makes with this pool; if it has several threads, the next is made meanwhile."""
+        if self.threads == 1:
+            return made
+        self._started()
+        return ahead(made)
+
+    def _started(self) -> ThreadPoolExecutor:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(self.threads, "fastbcubed")
+        return self._executor
 
     @contextmanager
     def stage(self, name: str, total: int, total_rows: int = 0) -> Iterator[Callable[[int], None]]:
@@ -212,7 +242,8 @@ class Pool:
         """
         outer, started = self._stage, time.perf_counter()
         mine = _Stage(name, total, total_rows, started) if outer is None else outer
-        self._stage = mine
+        if outer is None:
+            self._stage = mine
 
         def step(rows: int) -> None:
             if outer is None:
@@ -229,7 +260,8 @@ class Pool:
         try:
             yield step
         finally:
-            self._stage = outer
+            if outer is None:
+                self._stage = None
 
     def announce(self, message: str, rows: int) -> None:
         """Tell, before the work, what will be done with so many rows."""
