@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -437,3 +438,8 @@ class Evaluation:
             return self._labels(side, codes)
         labels = self.kept_items().labels(side, self._first_rows[side][codes])
         return without_noise(labels, self.policies.noise)
+
+    def all_cluster_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
+        """Give what `cluster_labels` is on a side, for those who will ask for all of them by and by."""
+        every = getattr(self._labels, "all_of", None)
+        return nullcontext(partial(self.cluster_labels, side)) if every is None else every(side)

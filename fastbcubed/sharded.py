@@ -219,7 +219,7 @@ def _attempt(how: How, choice: Choice, spill: Spill, pool: Pool) -> _Answer:
         by_tn = [m for m in whole if m.formula is not None]
         means |= aggregation.item_means([aggregation.item_sums(outcome.contingency, by_tn, pool)])
     scores = aggregation.finished(metrics, means, how.beta, outcome.contingency, pool)
-    names = None if outcome.keys is None else aligner.names(outcome.keys)
+    names = None if outcome.keys is None else aligner.names(outcome.keys, layout.bits)
     sliced: dict[str, pa.Table] = {}
     items = None
     if blocks is not None and outcome.rows is not None:

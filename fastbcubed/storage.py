@@ -146,16 +146,17 @@ def _clusters(ev: Evaluation, side: str) -> Iterator[pa.Table]:
     else:
         ranges = ev.ranges.to_be_named(side, ev.metrics, ev.beta)
     only = table.only(side)
-    for first, columns in ranges:
-        there = columns["n_items"] > 0
-        labels = ev.cluster_labels(side, first + np.flatnonzero(there))
-        if not there.all():  # clusters that only items of this side are in have no name
-            labels = labels.take(from_numpy(np.maximum(np.cumsum(there) - 1, 0), ~there))
-        found: dict[str, Any] = {"cluster": labels} | columns
-        if only is not None:
-            here = slice(first, first + there.size)
-            found |= {"n_items_only_here": only[0][here], "weight_only_here": only[1][here]}
-        yield table_of(found)
+    with ev.all_cluster_labels(side) as labels_of:
+        for first, columns in ranges:
+            there = columns["n_items"] > 0
+            labels = labels_of(first + np.flatnonzero(there))
+            if not there.all():  # clusters that only items of this side are in have no name
+                labels = labels.take(from_numpy(np.maximum(np.cumsum(there) - 1, 0), ~there))
+            found: dict[str, Any] = {"cluster": labels} | columns
+            if only is not None:
+                here = slice(first, first + there.size)
+                found |= {"n_items_only_here": only[0][here], "weight_only_here": only[1][here]}
+            yield table_of(found)
 
 
 def _pair_weight(table: Contingency) -> float | None:

@@ -1,50 +1,25 @@
 """Slices and items of the disk engine against those of the memory engine."""
 
 import gc
-import re
-import subprocess
-import sys
-import textwrap
-import warnings
 
-import hypothesis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from engines import LIMIT, SETTINGS, both
+from growth import growth
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
-from fastbcubed.engines import disk
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
-    EvaluationWarning,
     MetricError,
     OptionError,
     SliceError,
-    WeightError,
 )
-
-LIMIT = disk.SMALLEST_LIMIT
-SETTINGS = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
-def both(*args, **options):
-    """Evaluate with either engine, without the warning that dropping flatters."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EvaluationWarning)
-        try:
-            on_disk = fb.evaluate(*args, engine="disk", memory_limit=LIMIT, **options)
-        except WeightError as error:  # all scored items may weigh 0
-            with pytest.raises(WeightError, match=re.escape(str(error))):
-                fb.evaluate(*args, engine="memory", **options)
-            hypothesis.reject()
-        return on_disk, fb.evaluate(*args, engine="memory", **options)
 
 
 def assert_equal_tables(found, expected):
@@ -340,28 +315,12 @@ def test_memory_stays_below_the_limit(kind, tmp_path):
         truth = write(whole.drop_columns("p"), tmp_path / "t.parquet", row_group_size=n)
         prediction = write(whole.select(["item", "p"]), tmp_path / "p.parquet", row_group_size=n)
         call = f'fb.evaluate({truth!r}, {prediction!r}, item="item", cluster=("t", "p")'
-    code = f"""
-        import threading, time
-        import fastbcubed as fb
-        def anonymous():
-            with open("/proc/self/status") as file:
-                return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024
-        options = dict(weight="w", engine="disk", memory_limit="64MiB", keep="items", slices=["k", "true_size"])
-        fb.evaluate([0, 1], [0, 0], weight=[1.0, 2.0], attributes=dict(k=[1, 2]),
-                    **dict(options, weight=[1.0, 2.0]))  # compiles
-        before, peak, done = anonymous(), [0], []
-        def watch():
-            while not done:
-                peak[0] = max(peak[0], anonymous())
-                time.sleep(0.002)
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        ev = {call}, out={str(tmp_path / "out")!r}, **options)
-        done.append(1)
-        watcher.join()
+    before = """
+        options = dict(engine="disk", memory_limit="64MiB", keep="items", slices=["k", "true_size"])
+        fb.evaluate([0, 1], [0, 0], weight=[1.0, 2.0], attributes=dict(k=[1, 2]), **options)
+    """
+    measured = f"""
+        ev = {call}, weight="w", out={str(tmp_path / "out")!r}, **options)
         assert ev.items(limit=1).num_rows == 1 and ev.sliced["k"].num_rows == 50
-        print((peak[0] - before) / 2**20)
-    """.replace("weight=[1.0, 2.0], attributes", "attributes")
-    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert float(ran.stdout) < 64 + 256, ran.stdout
+    """
+    assert growth(before, measured) < 64 + 256

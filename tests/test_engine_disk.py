@@ -3,16 +3,14 @@
 import errno
 import gc
 import os
-import subprocess
-import sys
-import textwrap
-import warnings
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from engines import LIMIT, SETTINGS, assert_same, both
+from growth import growth
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import POLICIES, pairs, weights
 
@@ -23,7 +21,6 @@ from fastbcubed.errors import (
     AlignmentError,
     DuplicateItemError,
     EmptyInputError,
-    EvaluationWarning,
     FileFormatError,
     NotKeptError,
     NullError,
@@ -31,41 +28,6 @@ from fastbcubed.errors import (
     OverlapError,
     SpillError,
     WeightError,
-)
-
-LIMIT = disk.SMALLEST_LIMIT
-
-
-def both(*args, **options):
-    """Evaluate with either engine, without the warning that dropping flatters."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EvaluationWarning)
-        on_disk = fb.evaluate(*args, engine="disk", memory_limit=LIMIT, **options)
-        return on_disk, fb.evaluate(*args, engine="memory", **options)
-
-
-def assert_same(on_disk, in_memory):
-    assert list(on_disk.overall) == list(in_memory.overall)
-    for name, value in in_memory.overall.items():
-        assert on_disk.overall[name] == pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True), name
-    assert on_disk.summary == in_memory.summary
-    assert on_disk.definition == in_memory.definition
-    for name in ("n_common", "n_truth_only", "n_prediction_only", "n_null", "n_noise", "n_duplicates"):
-        assert getattr(on_disk.coverage, name) == getattr(in_memory.coverage, name), name
-    assert on_disk.coverage.weight_common == pytest.approx(in_memory.coverage.weight_common, nan_ok=True)
-    assert (on_disk.bounds is None) == (in_memory.bounds is None)
-    if in_memory.bounds is not None:
-        for name in ("precision_lower", "precision_upper", "unlabelled_mates"):
-            expected = getattr(in_memory.bounds, name)
-            assert getattr(on_disk.bounds, name) == pytest.approx(expected, nan_ok=True), name
-    assert on_disk.not_computed == in_memory.not_computed
-    cells, expected = on_disk.contingency, in_memory.contingency
-    for name in ("n_items", "n_cells", "n_true", "n_pred", "n_exact"):
-        assert getattr(cells, name) == getattr(expected, name), name
-
-
-SETTINGS = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -368,32 +330,12 @@ def test_memory_stays_below_the_limit(weighted, tmp_path):
         columns["w"] = rng.uniform(1, 2, n)
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=n)
-    code = f"""
-        import threading, time
-        import fastbcubed as fb
-        def anonymous():
-            with open("/proc/self/status") as file:
-                return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024
+    before = f"""
         options = dict(table={str(path)!r}, weight={"w" if weighted else None!r}, engine="disk",
                        memory_limit="64MiB", keep="scores")
-        small = dict(options, table=dict(t=[0, 1], p=[0, 0], w=[1.0, 2.0]))
-        fb.evaluate("t", "p", **small)  # compiles
-        before, peak, done = anonymous(), [0], []
-        def watch():
-            while not done:
-                peak[0] = max(peak[0], anonymous())
-                time.sleep(0.002)
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        fb.evaluate("t", "p", **options)
-        done.append(1)
-        watcher.join()
-        print((peak[0] - before) / 2**20)
+        fb.evaluate("t", "p", **dict(options, table=dict(t=[0, 1], p=[0, 0], w=[1.0, 2.0])))
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
-    )
-    assert float(ran.stdout) < 64 + 256, ran.stdout
+    assert growth(before, 'fb.evaluate("t", "p", **options)') < 64 + 256
 
 
 # -- Limits -----------------------------------------------------------------------------------------

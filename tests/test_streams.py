@@ -6,9 +6,7 @@ import errno
 import gc
 import json
 import os
-import subprocess
 import sys
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +23,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 from containers import COLUMNS
+from growth import growth
 
 import fastbcubed as fb
 from fastbcubed import cli, sharded
@@ -407,10 +406,8 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_memory_stays_below_the_limit_with_a_long_reader() -> None:
     """6e6 rows with strings on each side, about 700 MB, of which each batch is made when it is asked for."""
-    code = """
-        import threading, time
+    before = """
         import numpy as np, pyarrow as pa
-        import fastbcubed as fb
         schema = pa.schema([("item", pa.int64()), ("cluster", pa.string()), ("text", pa.string())])
         def reader(n, size):
             def batches():
@@ -420,25 +417,12 @@ def test_memory_stays_below_the_limit_with_a_long_reader() -> None:
                     text = pa.array(np.full(items.size, "a text that nobody needs " * 2))
                     yield pa.record_batch([pa.array(items), clusters, text], schema=schema)
             return pa.RecordBatchReader.from_batches(schema, batches())
-        def anonymous():
-            with open("/proc/self/status") as file:
-                return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024
         options = dict(engine="disk", memory_limit="64MiB", keep="scores")
-        fb.evaluate(reader(100, 3), reader(100, 4), **options)  # compiles
-        before, peak, done = anonymous(), [0], []
-        def watch():
-            while not done:
-                peak[0] = max(peak[0], anonymous())
-                time.sleep(0.002)
-        watcher = threading.Thread(target=watch)
-        watcher.start()
+        fb.evaluate(reader(100, 3), reader(100, 4), **options)
+    """
+    measured = """
         n = 6_000_000
         ev = fb.evaluate(reader(n, 3), reader(n, 3), **options)
-        done.append(1)
-        watcher.join()
         assert ev.overall["f1"] == 1 and ev.coverage.n_common == n
-        print((peak[0] - before) / 2**20)
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert float(ran.stdout) < 64 + 256, ran.stdout
+    assert growth(before, measured) < 64 + 256

@@ -139,12 +139,13 @@ class Aligner:
         """The key of items that a side lacks."""
         return int((np.array([self.choice.start], np.int64) - 1)[0])
 
-    def names(self, keys: ClusterKeys) -> NamesByKey:
-        """Return the labels of clusters with these keys, when all rows have been aligned."""
+    def names(self, keys: ClusterKeys, bits: int) -> NamesByKey:
+        """Return the labels of clusters with these keys, when all rows have been aligned and sharded by these bits."""
         made = (self.choice.start - 1, self.pair.n_rows + 1) if self._special else None
         first = [side.labels for side in self._firsts]
         seeds = [labels.seed for labels in self._labels]
-        return NamesByKey(self.pair, first, seeds, made, keys, self._pool.threads)
+        directory = self._spill.directory
+        return NamesByKey(self.pair, first, seeds, made, keys, bits, directory, self._pool.threads)
 
     def sample_of_true_keys(self) -> list[NDArray[np.int64]]:
         """Return keys of true labels from a few stretches, spread over all, where rows come as they are."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +15,10 @@ from numpy.typing import NDArray
 
 from fastbcubed.blockwise.carried import number_type, numbers_of_keys
 from fastbcubed.blockwise.counting import ClusterKeys
+from fastbcubed.blockwise.label_shards import LabelShards
 from fastbcubed.blockwise.pairs import Pair, Stretch
 from fastbcubed.engines.pool import Pool
+from fastbcubed.engines.spill import Spill
 from fastbcubed.errors import FileFormatError
 from fastbcubed.kernels.partition import unmix_all
 from fastbcubed.sources.arrays import from_numpy
@@ -38,6 +44,10 @@ class NamesByKey:
         The first key that policies have made, and how many they may be; None if they have made none.
     keys : ClusterKeys
         The keys by code.
+    bits : int
+        Cells were sharded by so many bits of these keys.
+    directory : path
+        Where labels may be spilled.
     threads : int
         Threads to read with.
     """
@@ -49,9 +59,12 @@ class NamesByKey:
         seeds: Sequence[int | None],
         made: tuple[int, int] | None,
         keys: ClusterKeys,
+        bits: int,
+        directory: Path,
         threads: int,
     ) -> None:
         self._made = made
+        self._bits, self._directory = bits, directory
         self._threads = threads
         self._one_at_a_time = threading.Lock()  # what is read takes memory
         self._sides = {
@@ -69,10 +82,7 @@ class NamesByKey:
         """
         own = self._sides[side]
         keys = unmix_all(np.ascontiguousarray(own.keys[codes]))
-        made = np.zeros(keys.size, bool)
-        if self._made is not None:
-            start, n = self._made
-            made = keys.view(np.uint64) - np.uint64(start % 2**64) < np.uint64(n)
+        made = self._are_made(keys)
         if own.kind is not None:
             return numbers_of_keys(keys, own.kind, made)
         wanted, at = np.unique(keys[~made], return_inverse=True)
@@ -82,20 +92,77 @@ class NamesByKey:
         rows[~made] = place[at]
         return found.take(from_numpy(rows, made))
 
+    @contextmanager
+    def all_of(self, side: str) -> Iterator[Callable[[NDArray[np.integer]], pa.Array]]:
+        """Give what returns labels by codes, for those who ask for all of a side, in the order of their codes.
+
+        Raises
+        ------
+        FileFormatError
+            As above.
+        """
+        own = self._sides[side]
+        if own.kind is not None:
+            yield partial(self, side)
+            return
+        with Spill(self._directory, named=True) as spill, Pool(self._threads) as pool:
+            with self._one_at_a_time:
+                shards = LabelShards(own.stretches, own.labels_of, own.seed, self._bits, spill, pool)
+
+            def labels(codes: NDArray[np.integer]) -> pa.Array:
+                mixed = np.ascontiguousarray(own.keys[codes])
+                found, known = shards.find(mixed, pool)
+                missing = ~known & ~self._are_made(unmix_all(mixed))
+                own.require_found(int(np.count_nonzero(missing)), mixed.size)
+                return own.in_own_type(found)
+
+            yield labels
+
+    def _are_made(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which keys policies have made."""
+        if self._made is None:
+            return np.zeros(keys.size, bool)
+        start, n = self._made
+        return keys.view(np.uint64) - np.uint64(start % 2**64) < np.uint64(n)
+
 
 class _Labels:
     """The labels of one side."""
 
     def __init__(self, pair: Pair, k: int, first: Column, seed: int | None, keys: NDArray[np.int64]) -> None:
         self.keys = keys
-        self._seed = seed
+        self.seed = seed
         self.kind = number_type(first)
         if self.kind is not None:
             return  # and hold on to nothing
-        self._none = first.take(np.empty(0, np.int64))
+        self.none = first.take(np.empty(0, np.int64))
         self._name = pair.names[k]
-        self._stretches = pair.stretches[k if len(pair.stretches) == 2 else 0]
+        self.stretches = pair.stretches[k if len(pair.stretches) == 2 else 0]
         self._at = 0 if len(pair.stretches) == 2 else k
+
+    def labels_of(self, sides: Sequence[Any]) -> Column:
+        """Return the labels of a block that has these sides."""
+        labels: Column = sides[self._at].labels
+        return labels
+
+    def in_own_type(self, found: pa.Array) -> pa.Array:
+        """Return labels that were stored without dictionaries or views in the type that they have in the input.
+
+        Codes of a dictionary are 32 bits wide if there may be more labels than its own can tell apart.
+        """
+        kind = self.none.type
+        if pa.types.is_dictionary(kind):
+            found = found.dictionary_encode()
+            return found.cast(kind) if self.keys.size < 1 << kind.index_type.bit_width - 1 else found
+        return found if found.type == kind else found.cast(kind)
+
+    def require_found(self, n_missing: int, n: int) -> None:
+        """Raise if labels were not found."""
+        if n_missing:
+            raise FileFormatError(
+                f"{n_missing} of {n} clusters of {self._name} were not found when it was read again for their "
+                "names. Has it changed since it was evaluated? Evaluate it anew"
+            )
 
     def look_for(self, wanted: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.int64]]:
         """Read the input until the label of every key is found; return these, and which is each key's.
@@ -111,7 +178,7 @@ class _Labels:
         low = (8 << wanted.size.bit_length()) - 1  # these bits tell most other keys from those wanted
         likely = np.zeros(low + 1, bool)
         likely[wanted & low] = True
-        pieces = [self._none]
+        pieces = [self.none]
         n_found = 0
         lock = threading.Lock()
 
@@ -120,8 +187,8 @@ class _Labels:
             with Pool(1) as alone:
                 blocks = stretch.blocks() if n_found < wanted.size else iter(())
                 for block in blocks:
-                    labels = block.sides[self._at].labels
-                    keys, _ = seeded_keys(labels, self._seed, alone)
+                    labels = self.labels_of(block.sides)
+                    keys, _ = seeded_keys(labels, self.seed, alone)
                     nulls = labels.null_rows  # their keys are arbitrary
                     there = likely[keys & low]
                     rows = np.flatnonzero(there if nulls is None else there & ~nulls)
@@ -137,10 +204,6 @@ class _Labels:
                     if n_found == wanted.size:
                         return
 
-        pool.map(look, self._stretches, stage="look for the names of clusters")
-        if n_found < wanted.size:
-            raise FileFormatError(
-                f"{wanted.size - n_found} of {wanted.size} clusters of {self._name} were not found when it was "
-                "read again for their names. Has it changed since it was evaluated? Evaluate it anew"
-            )
+        pool.map(look, self.stretches, stage="look for the names of clusters")
+        self.require_found(wanted.size - n_found, wanted.size)
         return combined(pa.chunked_array(pieces)), place

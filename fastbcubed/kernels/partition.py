@@ -10,6 +10,7 @@ __all__ = [
     "bits_of",
     "count_parts",
     "mix",
+    "mix_all",
     "part_of",
     "place_rows",
     "scatter_items",
@@ -26,6 +27,15 @@ def mix(key):
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.int64(h ^ (h >> np.uint64(31)))
+
+
+@kernel
+def mix_all(keys):
+    """Scramble keys. Shape (n,)."""
+    mixed = np.empty(keys.size, np.int64)
+    for i in range(keys.size):
+        mixed[i] = mix(keys[i])
+    return mixed
 
 
 @kernel

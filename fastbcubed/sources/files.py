@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
+from fastbcubed.engines.limits import available_memory
 from fastbcubed.errors import ColumnError, FileFormatError
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
 from fastbcubed.sources.formats import SUFFIXES, CsvFile, IpcFile, ParquetFile, sniff
@@ -143,10 +144,15 @@ class FileRows(BaseRows):
         return not any(isinstance(file, CsvFile) for file in self._files)
 
     def groups(self) -> list[Group]:
-        """Return the row groups of all files, in order."""
+        """Return the row groups of all files, in order.
+
+        They are read past the page cache where there are too many of them for it.
+        """
         found = []
+        passing = self.bytes_in_memory > available_memory() // 2
         for file, folders in zip(self._files, self._folders, strict=True):
             assert not isinstance(file, CsvFile)
+            file.passing = passing
             for k, n_rows in enumerate(file.group_sizes()):
                 found.append(Group(self, file, k, n_rows, folders))
         return found

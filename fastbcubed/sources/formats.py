@@ -95,9 +95,16 @@ def reading(path: str, form: str) -> Iterator[None]:
 
 
 class ParquetFile:
-    """One Parquet file: names and row count at once, columns when asked for, checksums verified."""
+    """One Parquet file: names and row count at once, columns when asked for, checksums verified.
+
+    Attributes
+    ----------
+    passing : bool
+        Whether what is read of row groups would not stay in the page cache.
+    """
 
     form = "Parquet"
+    passing = False
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
         self.path, self._place = path, place
@@ -109,12 +116,12 @@ class ParquetFile:
             self.n_rows: int | None = file.metadata.num_rows
 
     @contextmanager
-    def _open(self, **options: Any) -> Iterator[Any]:
+    def _open(self, *, passing: bool = False, **options: Any) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
         with (
             reading(self.path, self.form),
-            self._place.open(self.path) as source,
+            self._place.open(self.path, passing=passing) as source,
             pq.ParquetFile(source, page_checksum_verification=True, **options) as file,
         ):
             yield file
@@ -131,7 +138,7 @@ class ParquetFile:
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns of a row group, `size` rows at a time; what is read ahead is bounded."""
         options = {"metadata": self._metadata, "buffer_size": self._place.read_ahead, "pre_buffer": False}
-        with self._open(**options) as file:
+        with self._open(passing=self.passing, **options) as file:
             columns = list(dict.fromkeys(names))
             for batch in file.iter_batches(size, [group], columns, use_threads=False):
                 yield [pa.chunked_array([batch.column(name)]) for name in names]
@@ -148,6 +155,7 @@ class IpcFile:
     """One Arrow IPC file or stream; what is read is validated, as a damaged offset could crash."""
 
     form = "Arrow IPC"
+    passing = False
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
         self.path, self._place = path, place

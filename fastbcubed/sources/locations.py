@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from fastbcubed.errors import FileFormatError
+from fastbcubed.sources.passing import PassingFile
 
 __all__ = ["LOCAL", "Place", "is_pattern", "is_uri", "locate", "split_pattern"]
 
@@ -61,8 +62,8 @@ class Place(Protocol):
     def state(self, name: str) -> State:
         """Return what differs when a file has changed; the second number is its size."""
 
-    def open(self, name: str) -> Any:
-        """Open a file to be read anywhere."""
+    def open(self, name: str, *, passing: bool = False) -> Any:
+        """Open a file to be read anywhere; where it is `passing`, nothing of it need stay in the page cache."""
 
     def open_text(self, name: str) -> Any:
         """Open a file to be read from its beginning; it is decompressed if its name says so."""
@@ -93,8 +94,8 @@ class _Local:
             return (0, 0, 0)
         return (found.st_ino, found.st_size, found.st_mtime_ns)
 
-    def open(self, name: str) -> pa.NativeFile:
-        return pa.OSFile(name)
+    def open(self, name: str, *, passing: bool = False) -> pa.NativeFile:
+        return pa.PythonFile(PassingFile(name), "r") if passing else pa.OSFile(name)
 
     def open_text(self, name: str) -> pa.NativeFile:
         return pa.input_stream(name, compression="detect")
@@ -143,7 +144,7 @@ class _Remote:
         found = self._info(name)
         return (0, found.size or 0, found.mtime_ns or 0)
 
-    def open(self, name: str) -> pa.NativeFile:
+    def open(self, name: str, *, passing: bool = False) -> pa.NativeFile:
         return self._system.open_input_file(self._path(name))
 
     def open_text(self, name: str) -> pa.NativeFile:

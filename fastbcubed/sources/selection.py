@@ -77,7 +77,15 @@ def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
 def plain(data: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column without dictionaries or views, so that some of its rows take no more than their share."""
     data = without_views(data)
-    return data.cast(data.type.value_type) if pa.types.is_dictionary(data.type) else data
+    kind = _without_dictionaries(data.type)
+    return data if kind == data.type else data.cast(kind)
+
+
+def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
+    """Return the type that values have without dictionaries, also in the fields of composite ids."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_dictionaries(field.type)) for field in kind.fields])
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def is_view(kind: pa.DataType) -> bool:
