@@ -14,6 +14,11 @@ from benchmarks.shapes import Rows
 __all__ = ["FORMS", "REFERENCE"]
 
 REFERENCE = "fastbcubed"
+#: What is written as Parquet, by what is kept of the evaluation.
+WRITTEN = {
+    "cells": "writes every cluster and cell as Parquet",
+    "items": "writes every item, cluster and cell as Parquet",
+}
 
 
 def keep_rows(rows: Rows, limits: Limits) -> tuple[Rows, int]:
@@ -58,8 +63,8 @@ def take_files(layout: Layout, keep: str) -> Callable[[Path, Limits], dict[str, 
             arguments |= {"truth": "truth", "prediction": "prediction", "table": path / "items.parquet"}
         if layout == "table":
             arguments["weight"] = "weight"
-        if keep == "items":
-            arguments["out"] = Path(limits.directory, "items")
+        if keep in WRITTEN:
+            arguments["out"] = Path(limits.directory, keep)
         return arguments | {"engine": "disk", "spill_dir": limits.directory}
 
     return prepare
@@ -77,7 +82,7 @@ def score_files(arguments: dict[str, Any]) -> dict[str, float]:
     return {name: float(evaluation.overall[name]) for name in SCORES}
 
 
-def remove_items(arguments: dict[str, Any]) -> None:
+def remove_written(arguments: dict[str, Any]) -> None:
     """Remove what was written, so that the next call finds the disk as this one did."""
     shutil.rmtree(arguments["out"], ignore_errors=True)
 
@@ -85,17 +90,17 @@ def remove_items(arguments: dict[str, Any]) -> None:
 def files_form(layout: Layout, keep: str) -> Form:
     """Make an entry of the table: how the rows are laid out, and what is kept of the result."""
     packages, prepare = (REFERENCE,), take_files(layout, keep)
-    if keep == "items":
-        note = "writes the scores of every item as Parquet"
-        name = f"{REFERENCE}-items"
-        return Form(name, "disk", packages, prepare, score_files, note=note, reads=layout, clear=remove_items)
+    if keep in WRITTEN:
+        name, note = f"{REFERENCE}-{keep}", WRITTEN[keep]
+        return Form(
+            name, "disk", packages, prepare, score_files, note=note, reads=layout, clear=remove_written
+        )
     return Form(REFERENCE, keep, packages, prepare, score_files, reads=layout)
 
 
 FORMS: tuple[Form, ...] = (
     Form(REFERENCE, "evaluate", (REFERENCE,), keep_rows, score_rows, check_rows),
     files_form("table", "scores"),
-    files_form("table", "cells"),
     files_form("tables", "scores"),
     files_form("tables", "cells"),
     files_form("tables", "items"),
