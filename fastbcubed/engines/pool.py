@@ -131,7 +131,7 @@ class Pool:
     threads : int, optional
         Number of threads; all cores of the process when absent.
     progress : callable, optional
-        Called with a `Progress` after every block, from the calling thread.
+        Called with a `Progress` after every block, from the thread that waits for it.
 
     Attributes
     ----------
