@@ -35,6 +35,11 @@ class Policies:
     duplicates: str = "raise"
     noise: Any = None
 
+    @property
+    def may_leave_alone(self) -> bool:
+        """Whether an item may become a cluster of its own."""
+        return self.noise is not None or "singleton" in (self.truth, self.prediction, self.nulls)
+
     @classmethod
     def of(cls, unmatched: str | Mapping[str, str], nulls: str, duplicates: str, noise: Any) -> Policies:
         """Check the arguments of `evaluate` and fill in what they leave open."""

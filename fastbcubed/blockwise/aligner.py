@@ -24,7 +24,7 @@ from fastbcubed.engines.pool import Pool
 from fastbcubed.engines.spill import Spill
 from fastbcubed.policies import Coverage, Policies
 from fastbcubed.side import Side, require_known_type
-from fastbcubed.sources.keys import seeded_keys
+from fastbcubed.sources.keys import are_plain, seeded_keys
 from fastbcubed.weights import check_weights, join_weights
 
 __all__ = ["Aligner", "Choice"]
@@ -90,7 +90,7 @@ class Aligner:
         self._firsts = firsts[0].sides if len(firsts) == 1 else (firsts[0].sides[0], firsts[1].sides[0])
         if policies.noise is not None:
             require_known_type(policies.noise, *(side.labels for side in self._firsts))
-        bits = join_bits(pair.n_rows, self._carried_bytes(firsts), limit)
+        bits = join_bits(pair.n_rows, self._words(), self._carried_bytes(firsts), limit)
         self._labels = [
             Labels(side.labels, choice.seed, spill, self._memory // 3, max(1, bits)) for side in self._firsts
         ]
@@ -116,6 +116,13 @@ class Aligner:
                 if (kind := number_type(labels.labels)) is not None:
                     found[name] = kind
         return found
+
+    def _words(self) -> int:
+        """Return the words of a row that is to be joined: item, labels, what proves the item, weight, number, flags."""
+        first = self._firsts[0]
+        proved = first.items is not None and not are_plain([first.items])
+        labels = 3 - len(self.pair.stretches)
+        return 1 + labels + proved + (first.weight is not None) + 2 * self.policies.may_leave_alone
 
     def _carried_bytes(self, firsts: list[Block]) -> int:
         """Return the bytes of a row that are carried along, judged by the first blocks."""

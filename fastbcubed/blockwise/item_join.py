@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemJoin", "join_bits", "kept_of"]
 
-#: What a row takes at most while its shard is joined, and the next one read.
-JOIN_BYTES = 120
+#: What a row takes at most while its shard is joined, and the next one read, for each of its words.
+JOIN_BYTES = 60
 #: So many shards are joined at once at most; with more at once, memory would depend on the threads.
 JOINED_AT_ONCE = 3
 
@@ -121,9 +121,7 @@ class ItemJoin:
 
     def _spool_sides(self, readers: Pool) -> list[ItemShards]:
         policies = self._policies
-        lonely = policies.noise is not None or "singleton" in (
-            policies.truth, policies.prediction, policies.nulls,
-        )  # fmt: skip
+        lonely = policies.may_leave_alone
         flagged = lonely or policies.nulls == "drop" or self._aligner.null_is_absent
         found: list[ItemShards] = []
         first_of_side = 0
@@ -314,9 +312,9 @@ def _aligned_keys(keys: list[NDArray[np.int64]], matched: tuple[Any, Any]) -> ND
     return np.where(true_rows >= 0, np.append(keys[0], 0)[true_rows], np.append(keys[1], 0)[pred_rows])
 
 
-def join_bits(n_rows: int, carried: int, limit: int) -> int:
-    """Return how many bits tell the shards apart in which so many rows are joined, with bytes that go with each."""
-    shards = -(-n_rows * (JOIN_BYTES + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
+def join_bits(n_rows: int, words: int, carried: int, limit: int) -> int:
+    """Return how many bits tell the shards apart in which rows are joined: so many words, and bytes that go along."""
+    shards = -(-n_rows * (JOIN_BYTES * words + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
     return min(max(shards - 1, 0).bit_length(), MAX_BITS)
 
 

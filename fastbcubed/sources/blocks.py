@@ -22,6 +22,8 @@ __all__ = ["BLOCK_ROWS", "BlockRows", "Source", "rows_between", "sources_of"]
 
 #: Rows of a block at most: a few columns of it are worked on at once by each thread.
 BLOCK_ROWS = 1 << 20
+#: Bytes of a row in a file, uncompressed; wider rows, such as those with texts, come in smaller blocks.
+USUAL_WIDTH = 24
 
 Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
 
@@ -105,6 +107,8 @@ def _of_files(table: Rows, size: int) -> list[Source]:
     from fastbcubed.sources.files import FileRows
 
     assert isinstance(table, FileRows)
+    width = table.bytes_in_memory / len(table)
+    size = max(1, size // 8, int(size * min(1.0, USUAL_WIDTH / width)))
     found = []
     first = 0
     for group in table.groups():
