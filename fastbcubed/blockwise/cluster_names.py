@@ -17,6 +17,7 @@ from fastbcubed.blockwise.carried import number_type, numbers_of_keys
 from fastbcubed.blockwise.counting import ClusterKeys
 from fastbcubed.blockwise.label_shards import LabelShards
 from fastbcubed.blockwise.pairs import Pair, Stretch
+from fastbcubed.engines import buffers
 from fastbcubed.engines.pool import Pool
 from fastbcubed.engines.spill import Spill
 from fastbcubed.errors import FileFormatError
@@ -105,9 +106,10 @@ class NamesByKey:
         if own.kind is not None:
             yield partial(self, side)
             return
-        with Spill(self._directory, named=True) as spill, Pool(self._threads) as pool:
+        with Spill(self._directory, named=True) as spill, Pool(1) as pool:  # others work on tables meanwhile
             with self._one_at_a_time:
                 shards = LabelShards(own.stretches, own.labels_of, own.seed, self._bits, spill, pool)
+                buffers.release()  # what reading took
 
             def labels(codes: NDArray[np.integer]) -> pa.Array:
                 mixed = np.ascontiguousarray(own.keys[codes])
