@@ -38,7 +38,7 @@ from fastbcubed.stored_items import StoredItems, StoredRows, StoredTable
 __all__ = ["evaluate_in_shards"]
 
 #: Rows of a block for each byte of the limit: few enough that blocks are a small part of it.
-BLOCK_SHARE = 1 << 11
+BLOCK_SHARE = 1 << 10
 ATTEMPTS = 8
 
 

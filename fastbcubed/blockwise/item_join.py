@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemJoin", "join_bits", "kept_of"]
 
-#: What a row takes at most while its shard is joined, and the next one read, for each of its words.
-JOIN_BYTES = 60
+#: What a row takes at most while its shard is joined, and the next one read, for each of its words; at least for three.
+JOIN_BYTES = 40
 #: So many shards are joined at once at most; with more at once, memory would depend on the threads.
 JOINED_AT_ONCE = 3
 
@@ -314,7 +314,7 @@ def _aligned_keys(keys: list[NDArray[np.int64]], matched: tuple[Any, Any]) -> ND
 
 def join_bits(n_rows: int, words: int, carried: int, limit: int) -> int:
     """Return how many bits tell the shards apart in which rows are joined: so many words, and bytes that go along."""
-    shards = -(-n_rows * (JOIN_BYTES * words + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
+    shards = -(-n_rows * (JOIN_BYTES * max(3, words) + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
     return min(max(shards - 1, 0).bit_length(), MAX_BITS)
 
 
