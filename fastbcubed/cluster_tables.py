@@ -100,11 +100,11 @@ class ClusterRanges:
 
     @property
     def _named_at_once(self) -> int:
-        """Clusters whose labels are looked for at once."""
+        """Clusters whose labels are looked for, and whose columns wait, at once."""
         return self._limit // 2 // NAMED_BYTES
 
     def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
-        """Yield what `by_code` does, but as many clusters at once as labels are looked for at once."""
+        """Yield what `by_code` does, but more clusters at once: what is written should not be in small pieces."""
         first, held = 0, list[Columns]()
         for _, columns in self.by_code(side, metrics, beta):
             held.append(columns)

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import io
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from fastbcubed.engines import buffers
+import numpy as np
+
+from fastbcubed.engines.spill import PAGE, THROUGH_CACHE, Pages, write_all
+from fastbcubed.engines.spool import Behind
 
 __all__ = ["LargeFile"]
 
 #: Bytes written at once; a multiple of what direct writes begin and end at.
 CHUNK = 4 << 20
-PAGE = 4096
-#: So much goes through the page cache, where it may stay.
-THROUGH_CACHE = 64 << 20
 
 
 class LargeFile(io.RawIOBase):
@@ -38,9 +37,8 @@ class LargeFile(io.RawIOBase):
             self._direct = os.open(path, os.O_WRONLY | getattr(os, "O_DIRECT", 0))
         except OSError:  # a file system without direct writes
             self._direct = os.dup(self._cached)
-        self._writer = ThreadPoolExecutor(1, "fastbcubed-write")
-        self._last: Future[None] | None = None
-        self._chunks = [buffers.pages(CHUNK), buffers.pages(CHUNK)]
+        self._behind = Behind(self._put)
+        self._pages = self._behind.pages()
         self._filled = self._at = 0
 
     def writable(self) -> bool:
@@ -57,7 +55,8 @@ class LargeFile(io.RawIOBase):
         size = rest.nbytes
         while rest.nbytes:
             part = rest[: CHUNK - self._filled]
-            self._chunks[0].data[self._filled : self._filled + part.nbytes] = part
+            room = self._pages.empty(CHUNK, np.dtype(np.uint8))
+            room.data[self._filled : self._filled + part.nbytes] = part
             self._filled += part.nbytes
             rest = rest[part.nbytes :]
             if self._filled == CHUNK:
@@ -69,39 +68,27 @@ class LargeFile(io.RawIOBase):
         if self.closed:
             return
         try:
-            self._hand_over()
-            self._wait()
+            try:
+                if self._filled:
+                    self._hand_over()
+            finally:
+                self._behind.settle()
         finally:
-            self._writer.shutdown()
             os.close(self._cached)
             os.close(self._direct)
-            self._chunks.clear()
             super().close()
 
     def _hand_over(self) -> None:
         """Let the thread write the chunk that has been filled; waits for the one before."""
-        self._wait()
-        if self._filled:
-            self._last = self._writer.submit(self._put, self._chunks[0].data[: self._filled], self._at)
-            self._at, self._filled = self._at + self._filled, 0
-            self._chunks.reverse()
+        self._behind.hand_over(self._at, self._pages, self._filled)
+        self._pages = self._behind.pages()
+        self._at, self._filled = self._at + self._filled, 0
 
-    def _wait(self) -> None:
-        last, self._last = self._last, None
-        if last is not None:
-            last.result()
-
-    def _put(self, data: memoryview, at: int) -> None:
-        whole = data.nbytes - data.nbytes % PAGE if at >= THROUGH_CACHE else 0
+    def _put(self, at: int, pages: Pages, size: int) -> None:
+        data = pages.empty(size, np.dtype(np.uint8)).data
+        whole = size - size % PAGE if at >= THROUGH_CACHE else 0
         try:
-            done = _write(self._direct, data[:whole], at)
+            write_all(self._direct, data[:whole], at)
         except OSError:  # for one that is real there will be another
-            done = 0
-        _write(self._cached, data[done:], at + done)
-
-
-def _write(file: int, data: memoryview, at: int) -> int:
-    done = 0
-    while done < data.nbytes:
-        done += os.pwrite(file, data[done:], at + done)
-    return done
+            whole = 0
+        write_all(self._cached, data[whole:], at + whole)

@@ -107,7 +107,9 @@ class ItemJoin:
                 with lock:
                     if ahead:
                         shard = ahead.popleft()
-                        coming[shard] = ahead_of_join.submit(self._read, shard, spools, weights, attributes)
+                        coming[shard] = ahead_of_join.submit(
+                            self._read, shard, part_bits(int(sizes[shard])), spools, weights, attributes
+                        )
 
             def join(shard: int) -> None:
                 read_next()
@@ -184,9 +186,13 @@ class ItemJoin:
         )  # fmt: skip
 
     def _read(
-        self, shard: int, spools: list[ItemShards], weights: ItemShards | None, attributes: ItemShards | None
+        self,
+        shard: int,
+        bits: int,
+        spools: list[ItemShards],
+        weights: ItemShards | None,
+        attributes: ItemShards | None,
     ) -> _Shard:
-        bits = part_bits(sum(int(spool.sizes()[shard]) for spool in spools))
         carried = bool(self._carried)
         return _Shard(
             shard,

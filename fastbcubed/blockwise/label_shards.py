@@ -16,7 +16,7 @@ from fastbcubed.engines.joining import match
 from fastbcubed.engines.planning import MAX_BITS
 from fastbcubed.engines.pool import Pool
 from fastbcubed.engines.spill import Spill
-from fastbcubed.kernels.partition import mix_all
+from fastbcubed.kernels.partition import bits_of, mix_all
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import seeded_keys
@@ -79,7 +79,8 @@ class LabelShards:
 
     def _home(self, mixed: NDArray[np.int64]) -> NDArray[np.int16]:
         """Return the shard of each key, which the bits say that send rows and cells to their shards."""
-        return ((mixed >> (63 - MAX_BITS - self._bits)) & ((1 << self._bits) - 1)).astype(np.int16)
+        home: NDArray[np.int64] = bits_of.py_func(mixed, MAX_BITS, self._bits)
+        return home.astype(np.int16)
 
     def find(self, mixed: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.bool_]]:
         """Return the label of each mixed key, and which of them have one. Shape (n,)."""

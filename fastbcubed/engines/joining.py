@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fastbcubed.engines import buffers
 from fastbcubed.engines.planning import PART_ROWS, PARTS_AT_ONCE, part_bits
 from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.engines.stages import offsets
+from fastbcubed.engines.stages import offsets, row_blocks
 from fastbcubed.kernels import partition
 from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.join import match_items
@@ -74,9 +74,8 @@ def match_parts(true: ItemParts, pred: ItemParts, pool: Pool) -> Matches:
 
 def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> ItemParts:
     """Bring the items of each part together, in row order."""
-    row_blocks = blocks(keys.size, max(1 << 16, -(-keys.size // 64)))
-    starts, stops = zip(*row_blocks, strict=True)
-    counts = np.zeros((len(row_blocks), 1 << bits), np.int64)
+    starts, stops = zip(*row_blocks(keys.size, 1 << 16), strict=True)
+    counts = np.zeros((len(starts), 1 << bits), np.int64)
     none = np.zeros((1 << bits) + 1, np.int64)
 
     def count(start: int, stop: int, out: NDArray[np.int64]) -> None:

@@ -23,7 +23,7 @@ from fastbcubed.engines import buffers
 from fastbcubed.engines.pool import lend
 from fastbcubed.errors import OptionError, SpillError
 
-__all__ = ["PAGE", "Pages", "Spill", "readable", "spill_directory"]
+__all__ = ["PAGE", "THROUGH_CACHE", "Pages", "Spill", "readable", "spill_directory", "write_all"]
 
 #: Direct writes begin and end at multiples of this.
 PAGE = 4096
@@ -123,22 +123,16 @@ class Spill:
         cached, direct = self._files
         file = direct if at >= THROUGH_CACHE and self._direct else cached
         try:
-            self._write(file, data, at)
+            write_all(file, data, at)
         except OSError as error:
             if error.errno != errno.EINVAL or file == cached:
                 raise self._error(error) from error
             self._direct = False  # a file system without direct writes
             try:
-                self._write(cached, data, at)
+                write_all(cached, data, at)
             except OSError as again:
                 raise self._error(again) from again
         return at
-
-    @staticmethod
-    def _write(file: int, data: memoryview, at: int) -> None:
-        done = 0
-        while done < data.nbytes:
-            done += os.pwrite(file, data[done : done + (1 << 30)], at + done)
 
     def read(self, *pieces: tuple[int, np.ndarray]) -> None:
         """Fill arrays with what was written from some place on; those that are large are read side by side."""
@@ -236,6 +230,13 @@ class Spill:
         return SpillError(
             f"cannot spill to {self.directory}: {error.strerror}. Name a directory with spill_dir="
         )
+
+
+def write_all(file: int, data: memoryview, at: int) -> None:
+    """Write all of some bytes to a place of a file."""
+    done = 0
+    while done < data.nbytes:
+        done += os.pwrite(file, data[done : done + (1 << 30)], at + done)
 
 
 def spill_directory(given: Any) -> Path:

@@ -101,7 +101,7 @@ class Spool:
         rest, spilled = into.view(np.uint8), []
         for index, first, last in segments:
             place = self._batches[index][1]
-            own, rest = np.split(rest, [(last - first) * size])
+            own, rest = rest[: (last - first) * size], rest[(last - first) * size :]
             if isinstance(place, np.ndarray):
                 np.copyto(own, place[first * size : last * size])
             elif own.size:
@@ -187,7 +187,7 @@ class Behind:
         Takes an index, pages and bounds, as `Spool.put` does.
     """
 
-    def __init__(self, put: Callable[[Any, Pages, NDArray[np.int64]], None]) -> None:
+    def __init__(self, put: Callable[[Any, Pages, Any], None]) -> None:
         self._put = put
         self._writer = ThreadPoolExecutor(1, "fastbcubed-write")
         self._last: Future[None] | None = None
@@ -197,7 +197,7 @@ class Behind:
         """Return pages to fill."""
         return self._idle.pop()
 
-    def hand_over(self, index: Any, pages: Pages, bounds: NDArray[np.int64]) -> None:
+    def hand_over(self, index: Any, pages: Pages, bounds: Any) -> None:
         """Put a batch while the work goes on; waits for the one before."""
         self._wait()
         self._last = self._writer.submit(self._put, index, pages, bounds)
@@ -205,9 +205,11 @@ class Behind:
 
     def settle(self) -> None:
         """Wait for all batches, and give up the pages."""
-        self._wait()
-        self._writer.shutdown()
-        self._idle.clear()
+        try:
+            self._wait()
+        finally:
+            self._writer.shutdown()
+            self._idle.clear()
 
     def _wait(self) -> None:
         if self._last is not None:

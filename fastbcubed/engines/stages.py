@@ -32,6 +32,7 @@ __all__ = [
     "offsets",
     "partition_cells",
     "partition_rows",
+    "row_blocks",
     "send_cells",
 ]
 
@@ -62,7 +63,7 @@ def partition_rows(
         Whether the keys are mixed already.
     """
     apart = Apart.of(plan.heavy, 0, plan.bits)
-    starts, stops = zip(*blocks(plan.n_rows, max(BLOCK_ROWS, -(-plan.n_rows // 64))), strict=True)
+    starts, stops = zip(*row_blocks(plan.n_rows), strict=True)
     counts = np.zeros((len(starts), plan.n_parts), np.int64)
     others = piece[1] if plan.heavy.size else None
 
@@ -92,6 +93,11 @@ class Apart(NamedTuple):
         home = np.array([partition.bits_of(h, skip, bits) for h in heavy], np.int64)
         first = np.searchsorted(np.sort(home), np.arange((1 << bits) + 1))
         return cls(heavy[np.argsort(home, kind="stable")], first)
+
+
+def row_blocks(n: int, least: int = BLOCK_ROWS) -> list[tuple[int, int]]:
+    """Cut rows into 64 blocks at most, which a kernel scatters one by one."""
+    return blocks(n, max(least, -(-n // 64)))
 
 
 def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -287,7 +293,7 @@ def partition_cells(
 
     `places`, if given, takes for each cell that arrived where it stands after. Shape (n_arrived,).
     """
-    starts, stops = zip(*blocks(arrived.size, max(BLOCK_ROWS, -(-arrived.size // 64))), strict=True)
+    starts, stops = zip(*row_blocks(arrived.size), strict=True)
     counts = np.zeros((len(starts), 1 << plan.bits), np.int64)
     out = buffers.empty(arrived.size, arrived.dtype)
 

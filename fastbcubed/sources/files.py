@@ -146,13 +146,14 @@ class FileRows(BaseRows):
     def groups(self) -> list[Group]:
         """Return the row groups of all files, in order.
 
-        They are read past the page cache where there are too many of them for it.
+        Those of Parquet are read past the page cache where there are too many of them for it.
         """
         found = []
         passing = self.bytes_in_memory > available_memory() // 2
         for file, folders in zip(self._files, self._folders, strict=True):
             assert not isinstance(file, CsvFile)
-            file.passing = passing
+            if isinstance(file, ParquetFile):
+                file.passing = passing
             for k, n_rows in enumerate(file.group_sizes()):
                 found.append(Group(self, file, k, n_rows, folders))
         return found

@@ -155,7 +155,6 @@ class IpcFile:
     """One Arrow IPC file or stream; what is read is validated, as a damaged offset could crash."""
 
     form = "Arrow IPC"
-    passing = False
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
         self.path, self._place = path, place
