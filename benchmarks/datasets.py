@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.shapes import Ids, Rows, blocks
-from fastbcubed.generation import generate
+from fastbcubed.synthetic.generate import generate
 
 __all__ = ["DEFAULT_DIRECTORY", "Dataset", "Layout", "file_bytes", "load_rows", "read_files", "write_rows"]
 

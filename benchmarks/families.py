@@ -44,9 +44,9 @@ def measure_families(n_items: int, runs: int = 3, threads: int | None = None) ->
     Scores that pair clusters one to one take a search and are timed apart.
     """
     import fastbcubed as fb
-    from fastbcubed.aggregation import overall
-    from fastbcubed.engines.pool import Pool
+    from fastbcubed.metrics.aggregation import overall
     from fastbcubed.metrics.registry import resolve
+    from fastbcubed.runtime.pool import Pool
 
     rows = generate("er", n_items)
     for weighted in (False, True):

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.engines.pool import Pool
-from fastbcubed.engines.pool import blocks as cut
-from fastbcubed.shapes import SHAPES
-from fastbcubed.synthetic import Synthetic
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.pool import blocks as cut
+from fastbcubed.synthetic.rows import Synthetic
+from fastbcubed.synthetic.shapes import SHAPES
 
 __all__ = ["IDS", "SHAPES", "Ids", "Labels", "Rows", "blocks", "generate"]
 

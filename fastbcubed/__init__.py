@@ -2,13 +2,13 @@
 
 from fastbcubed import constraints, errors, metrics
 from fastbcubed._version import __version__
-from fastbcubed.clustering import Clustering
-from fastbcubed.contingency import Contingency
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import EvaluationWarning, FastBCubedError
-from fastbcubed.evaluation import Evaluation
+from fastbcubed.evaluate import contingency, evaluate
 from fastbcubed.extended import cice_bcubed, extended_bcubed
-from fastbcubed.pipeline import contingency, evaluate
-from fastbcubed.storage import load
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.storage import load
 
 __all__ = [
     "Clustering",

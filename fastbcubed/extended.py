@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fastbcubed.errors import OptionError
-from fastbcubed.evaluation import Evaluation
+from fastbcubed.evaluate import evaluate
 from fastbcubed.metrics.extended import MATCHES, SIMILARITIES, Match, Similarity, cice
-from fastbcubed.pipeline import evaluate
+from fastbcubed.results.evaluation import Evaluation
 
 __all__ = ["cice_bcubed", "extended_bcubed"]
 

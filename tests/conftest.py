@@ -2,9 +2,9 @@
 
 import pytest
 
-from fastbcubed import sharded
-from fastbcubed.blockwise import aligner, item_join
-from fastbcubed.engines import disk
+from fastbcubed.alignment import aligner, item_join
+from fastbcubed.cells import shards as disk
+from fastbcubed.engines import disk as sharded
 
 
 @pytest.fixture(params=["all in memory", "all spilled", "some spilled"])

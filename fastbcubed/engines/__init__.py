@@ -1,1 +1,1 @@
-"""Where the work runs: a thread pool, and the engines that map kernels over partitions with it."""
+"""How the stages are run: which engine, and each engine from the request to its answer."""

@@ -1,370 +1,274 @@
-"""The disk engine: the same stages, shard by shard, where not all rows or cells fit in memory.
-
-    blocks of rows --by true key--> shards --build_parts--> cells --by pred key--> shards --close_parts--> cells
-
-A shard is a share of the keys whose rows fit in a part of the memory limit; what does not fit beside the shard
-at work is spilled. Shards are read in the order of their blocks, so that the number of threads never changes a bit.
-"""
+"""Scoring in shards, where not all rows fit in memory: blocks → alignment → shards → cells → scores (→ rows)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
-from fastbcubed.engines import buffers, stages
-from fastbcubed.engines.planning import (
-    MAX_BITS,
-    NARROW_RECORDS,
-    WIDE,
-    WIDE_RECORDS,
-    Plan,
-    mixed_keys,
-    part_bits,
-)
-from fastbcubed.engines.pool import Pool, blocks
-from fastbcubed.engines.spill import Spill
-from fastbcubed.engines.spool import Behind, Packed, Spool
+from fastbcubed.alignment.align import starts_of_runs
+from fastbcubed.alignment.aligner import Aligner, Choice
+from fastbcubed.alignment.block_keys import Retry
+from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.cells.counting import AlignedBlock, NoCells, Outcome, Question, count_cells, find_heavy
+from fastbcubed.cells.row_blocks import RowBlocks
+from fastbcubed.cells.shards import Layout, RowShards
+from fastbcubed.clusterings.inputs import PerSide
+from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.errors import OptionError
-from fastbcubed.kernels import closing, partition
-from fastbcubed.kernels.sums import count_sizes
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import resolve
+from fastbcubed.results.cluster_names import NamesByKey
+from fastbcubed.results.cluster_tables import ClusterRanges
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.row_questions import RowQuestions
+from fastbcubed.results.scores import Scores
+from fastbcubed.results.slicing import SliceKey
+from fastbcubed.results.stored_items import StoredItems, StoredRows, StoredTable
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.spill import Spill, readable, spill_directory
+from fastbcubed.sources.blocks import BLOCK_ROWS
 
-__all__ = ["SMALLEST_LIMIT", "CellShards", "Layout", "RowShards", "Sizes"]
+__all__ = ["evaluate_in_shards"]
 
-#: A limit below this leaves no room for the blocks that are read.
-SMALLEST_LIMIT = 64 << 20
-#: What a row may take at most while its shard is worked on: as spilled (twice: the next shard is read ahead),
-#: in its part (twice: the next shard is built), as a cell that leaves (twice: the last shard's are being written).
-WORK_BYTES = 24 + 24 + 24 + 24 + 40 + 40
-#: Clusters up to this size are counted in a table, larger ones one by one.
-COUNTED = 1 << 12
-#: Parts whose clusters are counted at once.
-PARTS_COUNTED = 16
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How many shards there are, and what may be kept of them in memory.
-
-    Attributes
-    ----------
-    bits : int
-        There are 2**bits shards by true key, and as many by pred key.
-    rows_kept, cells_kept : int
-        Bytes of rows and of cells that need not be spilled.
-    """
-
-    bits: int
-    rows_kept: int
-    cells_kept: int
-
-    @classmethod
-    def of(cls, n_rows: int, limit: int) -> Layout:
-        """Choose so that two fifths of the limit hold shards at work, and half of it what is kept."""
-        if limit < SMALLEST_LIMIT:
-            raise OptionError(
-                f"memory_limit is {limit:,} bytes, but the least that the disk engine can work with is "
-                f"{SMALLEST_LIMIT:,}"
-            )
-        shards = -(-n_rows * WORK_BYTES // (limit * 2 // 5))
-        return cls(min(max(shards - 1, 0).bit_length(), MAX_BITS), limit * 3 // 10, limit // 5)
-
-    def expected_spill(self, n_rows: int, row_bytes: int) -> int:
-        """Return the bytes that would be spilled if every row were a cell of its own."""
-        return max(0, n_rows * row_bytes - self.rows_kept) + max(0, n_rows * 32 - self.cells_kept)
+#: Rows of a block for each byte of the limit: few enough that blocks are a small part of it.
+BLOCK_SHARE = 1 << 10
+ATTEMPTS = 8
 
 
-@dataclass
-class Sizes:
-    """How many clusters of each size a side has."""
-
-    small: NDArray[np.int64] = field(default_factory=lambda: np.zeros(COUNTED, np.int64))
-    large: Counter[int] = field(default_factory=Counter)
-
-    def add(self, sizes: NDArray[np.integer]) -> None:
-        """Count clusters by size; those without items do not count."""
-        if count_sizes(sizes, self.small):
-            self.large.update(sizes[sizes >= COUNTED].tolist())
-        self.small[0] = 0
-
-    def merge(self, other: Sizes) -> None:
-        """Add what another one has counted."""
-        self.small += other.small
-        self.large.update(other.large)
-
-    def histogram(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the sizes that there are, ascending, and how many clusters have each."""
-        found = {int(size): int(self.small[size]) for size in np.flatnonzero(self.small)} | self.large
-        sizes = np.array(sorted(found), np.int64)
-        return sizes, np.array([found[int(size)] for size in sizes], np.int64)
-
-
-class RowShards:
-    """The rows of all blocks, sharded by true key; those of large clusters by pred key.
+def evaluate_in_shards(
+    truth: Any,
+    prediction: Any,
+    policies: Policies,
+    chosen: Any,
+    *,
+    item: PerSide,
+    cluster: PerSide,
+    weight: Any,
+    table: Any,
+    weighting: str,
+    beta: float,
+    attributes: Any,
+    slices: Sequence[SliceKey],
+    keep: str,
+    out: Path | None,
+    limit: int,
+    spill_dir: Any,
+    pool: Pool,
+) -> Evaluation:
+    """Score two clusterings with the disk engine.
 
     Parameters
     ----------
-    n_rows : int
-        Rows in all, or a guess.
-    heavy : ndarray of int64
-        True keys of clusters to be set apart.
-    absent_true, absent_pred : int or None
-        Keys that stand for "not on this side"; None if there are no such rows.
-    weighted : bool
-        Whether rows have weights.
-    layout : Layout
-        The shards.
-    spill : Spill
-        Where to what does not fit goes.
+    truth, prediction, item, cluster, weight, table, weighting, beta, attributes, keep, spill_dir
+        As for `evaluate`.
+    policies : Policies
+        What to do about unmatched items, nulls, duplicates and noise.
+    chosen : list of str or Metric, or None
+        The scores.
+    slices : sequence
+        What to slice by.
+    out : Path or None
+        Where the items go that are kept.
+    limit : int
+        Bytes of memory that may be used.
+    pool : Pool
+        The threads.
     """
+    if weighting not in ("pointwise", "outer"):
+        raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
+    pair = open_pair(
+        truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes,
+        size=_block_rows(limit), spill_dir=spill_dir, every=bool(slices) or keep == "items",
+    )  # fmt: skip
+    how = How(
+        pair, policies, chosen, weighting, beta, keep, RowQuestions.of(pair, slices, keep), table is not None,
+        limit, out, spill_dir,
+    )  # fmt: skip
+    found = _answer(how, pool)
+    if out is not None:  # what is written takes memory of its own
+        buffers.release()
+        pa.default_memory_pool().release_unused()
+    outcome = found.outcome
+    cells: Any = outcome.contingency if keep != "scores" else None
+    if cells is None:
+        n_items = outcome.summary["true"]["items"]
+        cells = NoCells(n_items, found.weighted, weighting, policies.prediction == "outside")
+    ranges = None
+    if outcome.contingency is not None and outcome.keys is not None:
+        ranges = ClusterRanges(
+            outcome.contingency, outcome.keys, limit // 2, spill_directory(spill_dir), pool.threads
+        )
+    items = None
+    if found.items is not None:
+        cells.rows = StoredRows(found.items, weighted=found.weighted)
+        items = StoredItems(found.items)
+    ev = Evaluation(
+        cells,
+        found.metrics,
+        beta,
+        found.coverage,
+        policies,
+        Scores(found.scores),
+        items,
+        found.names,
+        not_computed=found.not_computed,
+        names=dict(zip(("truth", "prediction"), pair.names, strict=True)),
+        sliced=found.sliced,
+        engine="disk",
+        ranges=ranges,
+    )
+    ev.summary, ev.bounds = outcome.summary, outcome.bounds
+    return ev
+
+
+@dataclass(frozen=True)
+class How:
+    """What is to be evaluated, and how; see `evaluate_in_shards`."""
+
+    pair: Pair
+    policies: Policies
+    chosen: Any
+    weighting: str
+    beta: float
+    keep: str
+    of_rows: RowQuestions
+    null_is_absent: bool
+    limit: int
+    out: Path | None
+    spill_dir: Any
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What an evaluation is made of."""
+
+    outcome: Outcome
+    scores: dict[str, float]
+    metrics: list[Metric]
+    not_computed: dict[str, str]
+    coverage: Coverage
+    weighted: bool
+    names: NamesByKey | None
+    sliced: dict[str, pa.Table]
+    items: StoredTable | None
+
+
+def _answer(how: How, pool: Pool) -> _Answer:
+    """Score two clusterings in blocks."""
+    starts = starts_of_runs()
+    choice = Choice(0, next(starts))
+    for _ in range(ATTEMPTS):
+        try:
+            with Spill(how.spill_dir, named=how.spill_dir is not None) as spill:
+                return _attempt(how, choice, spill, pool)
+        except Retry as retry:
+            choice = Choice(choice.seed + retry.seed, choice.start if retry.seed else next(starts))
+    raise RuntimeError("keys collide whatever the hash function")  # cannot happen by chance
+
+
+def _attempt(how: How, choice: Choice, spill: Spill, pool: Pool) -> _Answer:
+    pair, policies, limit, of_rows = how.pair, how.policies, how.limit, how.of_rows
+    outer, outside = how.weighting == "outer", policies.prediction == "outside"
+    aligner = Aligner(
+        pair, policies, choice, spill, limit, pool,
+        outer=outer, null_is_absent=how.null_is_absent, carried=of_rows.carried,
+    )  # fmt: skip
+    weighted = aligner.weighted
+    metrics, not_computed = resolve(
+        how.chosen,
+        weighted=weighted,
+        weighting=how.weighting,
+        outside=outside,
+        cells_alone=True,
+        beta=how.beta,
+    )
+    needed = aggregation.with_needs(metrics, how.beta)
+    streamed = [m for m in needed if m.formula is not None and not m.uses_tn]
+    whole = [m for m in needed if m.score is not None or m.uses_tn]
+    layout = Layout.of(pair.n_rows, limit)
+    expected = aligner.expected_spill + layout.expected_spill(pair.n_rows, 24 if weighted else 16)
+    spill.require_free(expected)
+    holds = how.keep != "scores" or bool(whole)
+    pool.spilled = lambda: spill.written
+    pool.announce(
+        f"disk engine: {pair.n_rows:,} rows, {1 << layout.bits} shard{'s' * (layout.bits > 0)}, "
+        f"limit {readable(limit)}; {spill.describe(expected)}{', besides the cells that are kept' * holds}",
+        pair.n_rows,
+    )
+    blocks = RowBlocks(spill) if of_rows else None
+    rows = _Rows(pair.n_rows, aligner, layout, spill, weighted, pool, blocks)
+    with pool.wider() as readers:
+        coverage = aligner.run(rows.take, readers)
+    question = Question(
+        streamed, how.weighting, outside,
+        bounds=policies.prediction == "drop" and coverage.n_prediction_only > 0,
+        keep=holds, named=how.keep != "scores", rows=of_rows.told,
+        metrics_of_rows=aggregation.grouped(needed),
+    )  # fmt: skip
+    assert rows.shards is not None
+    outcome = count_cells(rows.shards, question, pool)
+    means = dict(outcome.means)
+    if outcome.contingency is not None:
+        by_tn = [m for m in whole if m.formula is not None]
+        means |= aggregation.item_means([aggregation.item_sums(outcome.contingency, by_tn, pool)])
+    scores = aggregation.finished(metrics, means, how.beta, outcome.contingency, pool)
+    names = None if outcome.keys is None else aligner.names(outcome.keys, layout.bits)
+    sliced: dict[str, pa.Table] = {}
+    items = None
+    if blocks is not None and outcome.rows is not None:
+        found = blocks.with_cells(outcome.rows, pool)
+        kind = {"weighted": weighted, "weighting": how.weighting, "outside": outside}
+        sliced, items = of_rows.answer(found, kind, metrics, how.beta, how.out, spill.directory)
+        outcome.rows = None  # and the memory that goes with them
+    return _Answer(outcome, scores, metrics, dict(not_computed), coverage, weighted, names, sliced, items)
+
+
+def _block_rows(limit: int) -> int:
+    """Return how many rows a block may have."""
+    return min(BLOCK_ROWS, max(1 << 12, limit // BLOCK_SHARE))
+
+
+class _Rows:
+    """Takes aligned blocks into shards, which are laid out when the first block shows the large clusters."""
 
     def __init__(
         self,
         n_rows: int,
-        heavy: NDArray[np.int64],
-        absent_true: int | None,
-        absent_pred: int | None,
-        *,
-        weighted: bool,
+        aligner: Aligner,
         layout: Layout,
         spill: Spill,
-    ) -> None:
-        lacking = mixed_keys([] if absent_true is None else [absent_true])
-        self.plan = Plan(
-            n_rows,
-            0,
-            np.union1d(mixed_keys(heavy), lacking),
-            lacking,
-            mixed_keys([] if absent_pred is None else [absent_pred]),
-            WIDE_RECORDS if n_rows >= WIDE else NARROW_RECORDS,
-        )
-        self.weighted = weighted
-        self.layout = layout
-        self.spill = spill
-        self._apart = stages.Apart.of(self.plan.heavy, MAX_BITS, layout.bits)
-        self.n_shards = (1 << layout.bits) * (2 if self.plan.heavy.size else 1)
-        self.rows = Spool(self.plan.row_type(weighted), self.n_shards, spill, layout.rows_kept)
-
-    def put(
-        self,
-        index: Any,
-        true_keys: NDArray[np.int64],
-        pred_keys: NDArray[np.int64],
-        weight: NDArray[np.float64] | None,
+        weighted: bool,
         pool: Pool,
-        *,
-        placed: bool = False,
-    ) -> NDArray[np.int32] | None:
-        """Take a block of rows; blocks count in the order of their indexes, whatever order they come in.
+        blocks: RowBlocks | None,
+    ) -> None:
+        self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
+        self._spill, self._weighted, self._pool = spill, weighted, pool
+        self.shards: RowShards | None = None
+        if not aligner.by_item:
+            self._lay_out(aligner.sample_of_true_keys())
 
-        Where `placed`, returns the place of each row among those of the block, ordered by shard.
-        """
-        n, bits = true_keys.size, self.layout.bits
-        counts = np.zeros((1, self.n_shards), np.int64)
-        others = pred_keys if self.plan.heavy.size else None
-        partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._apart, counts[0])
-        bounds, next_row = stages.offsets(counts)
-        places = np.empty(n if placed else 0, np.int32)
-        if placed:
-            partition.place_rows(
-                true_keys, pred_keys, MAX_BITS, bits, *self._apart, next_row[0].copy(), places
-            )
-        with self.rows.pages() as pages:
-            rows = pages.empty(n, self.rows.dtype)
-            partition.scatter_pairs(
-                true_keys, pred_keys, weight, 0, n, False, MAX_BITS, bits, *self._apart, next_row[0], rows
-            )
-            self.rows.put(index, pages, bounds)
-        return places if placed else None
-
-    def cells(
-        self, pool: Pool, *, outer: bool, again: bool = False, keys: Packed | None = None
-    ) -> CellShards:
-        """Build the cells of all shards and send them to the shards of their pred keys.
-
-        The rows are forgotten, unless they are needed `again`. Where `keys` is given it gets the mixed keys of
-        the true clusters by code.
-        """
-        found = CellShards(self.plan, self.layout, self.spill)
-        if keys is not None:
-            keys.append(self.plan.heavy)
-        apart = list(range(1 << self.layout.bits, self.n_shards))
-        if apart:
-            self._cells_apart(found, apart, pool, outer)
-        for shard, plan, parts in pool.ahead(self._built(pool, with_keys=keys is not None)):
-            if keys is not None and parts.keys is not None:
-                keys.append(parts.keys)
-            base = found.n_true + np.cumsum(parts.n_clusters) - parts.n_clusters
-            found.count_items(plan, parts, pool)
-            found.put(shard, plan, parts, base, None, pool, outer=outer)
-            found.n_true += int(parts.n_clusters[: 1 << plan.bits].sum())
-        found.settle()
-        if not again:
-            self.rows.clear()
-        return found
-
-    def _built(self, pool: Pool, *, with_keys: bool) -> Iterator[tuple[int, Plan, stages.Parts]]:
-        """Yield the shards that are not set apart, with their cells."""
-        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
-            yield shard, *self._build(raw, pool, with_keys=with_keys)
-
-    def in_parts(
-        self, raw: np.ndarray, payload: np.ndarray | None, dtype: np.dtype, pool: Pool
-    ) -> tuple[Plan, np.ndarray, NDArray[np.int64]]:
-        """Return how the rows of a shard are cut into parts, these rows, and where each part begins."""
-        plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
-        piece = (raw["true"], raw["pred"], payload)
-        return plan, *stages.partition_rows(plan, piece, dtype, pool, mixed=True)
-
-    def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:
-        """Build the cells of the rows of a shard."""
-        plan, rows, bounds = self.in_parts(raw, raw["x"] if self.weighted else None, raw.dtype, pool)
-        del raw
-        return plan, stages.build_parts(
-            plan, rows, bounds, pool, weighted=self.weighted, skip=MAX_BITS, bits=self.layout.bits,
-            with_keys=with_keys,
+    def _lay_out(self, sample: list[np.ndarray]) -> None:
+        absent = self._aligner.absent_key if self._aligner.may_lack else None
+        self.shards = RowShards(
+            self._n_rows, find_heavy(sample), absent, absent, weighted=self._weighted,
+            layout=self._layout, spill=self._spill,
         )  # fmt: skip
 
-    def _cells_apart(self, found: CellShards, shards: list[int], pool: Pool, outer: bool) -> None:
-        """Build the cells of the clusters set apart; they can leave once all of them are added up."""
-        waiting, sums = [], []
-        dtype = self.plan.records["weighted cell" if self.weighted else "cell"]
-        cells = Spool(dtype, self.n_shards, self.spill, self.layout.cells_kept // 2)
-        counts = np.zeros(self.plan.heavy.size, np.int64)
-        for shard, raw in self.rows.read_ahead(shards, pool, "build large clusters"):
-            plan, parts = self._build(raw, pool)
-            sums.append(stages.heavy_sums(plan, parts, pool, outer=outer))
-            for part in range(1 << plan.bits, plan.n_parts):
-                first, n = parts.bounds[part], parts.n_cells[part]
-                closing.count_items(parts.cells, first, n, plan.absent_pred, counts)
-            bounds = np.concatenate([[0], np.cumsum(parts.n_cells)])
-            with cells.pages() as pages:
-                together = pages.empty(int(bounds[-1]), dtype)
-                for a, b, first in zip(bounds, bounds[1:], parts.bounds, strict=False):
-                    together[a:b] = parts.cells[first : first + b - a]
-                ends = np.zeros(self.n_shards + 1, np.int64)
-                ends[shard + 1 :] = bounds[-1]
-                cells.put(shard, pages, ends)
-            waiting.append((shard, plan, parts._replace(cells=np.empty(0, dtype), bounds=bounds)))
-            del together, parts
-        found.n_true = self.plan.heavy.size
-        if self.plan.absent_true.size:
-            counts[np.searchsorted(self.plan.heavy, self.plan.absent_true[0])] = 0
-        found.heavy_sizes = counts
-        found.true_sizes.add(counts)
-        total = stages.add_up(sums) if sums else None
-        read_again = cells.read_ahead(shards, pool, "send large clusters")
-        for (shard, plan, parts), (_, again) in zip(waiting, read_again, strict=True):
-            base = np.zeros(plan.n_parts, np.int64)
-            found.put(shard, plan, parts._replace(cells=again), base, total, pool, outer=outer)
-
-
-class CellShards:
-    """Cells that know their false negatives, sharded by pred key.
-
-    Attributes
-    ----------
-    n_true : int
-        Codes of true clusters.
-    true_sizes, pred_sizes : Sizes
-        How many clusters have how many scored items; those of predicted clusters are known when all are closed.
-    n_exact : int
-        Clusters that are the same on both sides, among the cells closed so far.
-    heavy_sizes : ndarray of int64, shape (n_heavy,)
-        Scored items of the true clusters set apart.
-    """
-
-    def __init__(self, plan: Plan, layout: Layout, spill: Spill) -> None:
-        self.plan = plan
-        self.n_true = 0
-        self.true_sizes, self.pred_sizes = Sizes(), Sizes()
-        self.n_exact = 0
-        self.heavy_sizes = np.zeros(0, np.int64)
-        self.cells = Spool(plan.records["arrived"], 1 << layout.bits, spill, layout.cells_kept)
-        self._leaving = Behind(self.cells.put)
-
-    def put(
-        self,
-        shard: int,
-        plan: Plan,
-        parts: stages.Parts,
-        base: NDArray[np.int64],
-        sums: NDArray[np.float64] | None,
-        pool: Pool,
-        *,
-        outer: bool,
-    ) -> None:
-        """Take the cells of a shard of rows."""
-        pages = self._leaving.pages()
-        _, bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer, empty=pages.empty)
-        self._leaving.hand_over((sums is None, shard), pages, bounds)
-
-    def settle(self) -> None:
-        """Wait until all cells have left."""
-        self._leaving.settle()
-
-    def count_items(self, plan: Plan, parts: stages.Parts, pool: Pool) -> None:
-        """Count the true clusters of a shard by their size."""
-
-        def count(first: int, last: int) -> Sizes:
-            sizes = np.zeros(int(parts.n_clusters[first:last].sum()), np.int64)
-            at = 0
-            for part in range(first, last):
-                n = int(parts.n_clusters[part])
-                closing.count_items(
-                    parts.cells, parts.bounds[part], parts.n_cells[part], plan.absent_pred, sizes[at : at + n]
-                )
-                at += n
-            found = Sizes()
-            found.add(sizes)
-            return found
-
-        tasks = zip(*blocks(1 << plan.bits, PARTS_COUNTED), strict=True)
-        for sizes in pool.map(count, *tasks, stage="count clusters"):
-            self.true_sizes.merge(sizes)
-
-    def close(
-        self, pool: Pool, *, outer: bool, outside: bool, placed: bool = False, with_keys: bool = False
-    ) -> Iterator[tuple[int, stages.Built, NDArray[np.int64] | None]]:
-        """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each.
-
-        Yields the shard, its cells and, where `placed`, the place among them of each cell that arrived.
-        """
-        for shard, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):
-            plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
-            places = buffers.empty(raw.size, np.int64) if placed else None
-            arrived, bounds = stages.partition_cells(plan, raw, pool, places)
-            del raw
-            built = stages.close_parts(
-                plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside, with_keys=with_keys
-            )
-            yield shard, self._count_closed(built, pool), places
-
-    def _count_closed(self, built: stages.Built, pool: Pool) -> stages.Built:
-        """Count the predicted clusters of a shard by their size, and say whether some cells are of one side alone."""
-
-        def count(first: int, last: int) -> tuple[Sizes, int, int]:
-            base = built.pred_base[first : last + 1] - built.pred_base[first]
-            sizes = np.zeros(int(base[-1]), np.int64)
-            scored = exact = 0
-            for k, (start, stop) in enumerate(pairwise(built.bounds[first : last + 1].tolist())):
-                found = closing.count_closed(
-                    built.cells, built.pred_in_part, start, stop, sizes[base[k] : base[k + 1]]
-                )
-                scored, exact = scored + found[0], exact + found[1]
-            counted = Sizes()
-            counted.add(sizes)
-            return counted, scored, exact
-
-        tasks = zip(*blocks(built.bounds.size - 1, PARTS_COUNTED), strict=True)
-        n_scored = 0
-        for sizes, scored, exact in pool.map(count, *tasks, stage="count clusters"):
-            self.pred_sizes.merge(sizes)
-            self.n_exact += exact
-            n_scored += scored
-        return replace(built, has_one_sided=n_scored < built.cells.size)
+    def take(self, block: AlignedBlock) -> None:
+        """Take a block; the first one comes alone."""
+        if self.shards is None:
+            self._lay_out([block.true_keys[:: max(1, block.true_keys.size >> 14)]])
+        assert self.shards is not None
+        places = self.shards.put(
+            block.index, block.true_keys, block.pred_keys, block.weight, self._pool,
+            placed=self._blocks is not None,
+        )  # fmt: skip
+        if self._blocks is not None and places is not None and places.size:
+            self._blocks.put(block, places)

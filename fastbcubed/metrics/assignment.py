@@ -17,8 +17,8 @@ from fastbcubed.errors import PairingError
 from fastbcubed.metrics.metric import Floats
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
-    from fastbcubed.engines.pool import Pool
+    from fastbcubed.cells.contingency import Contingency
+    from fastbcubed.runtime.pool import Pool
 
 __all__ = ["LIMIT", "Pairing", "best_pairs", "pair_clusters"]
 

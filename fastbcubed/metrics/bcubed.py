@@ -18,8 +18,8 @@ from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.metrics.pointwise import f1_of, f_measure
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
-    from fastbcubed.engines.pool import Pool
+    from fastbcubed.cells.contingency import Contingency
+    from fastbcubed.runtime.pool import Pool
 
 Side = Literal["true", "pred"]
 
@@ -38,7 +38,7 @@ def adapted_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 def mean_of_clusters(side: Side, name: str, contingency: Contingency, pool: Pool) -> float:
     """Average the score `name` over the items of each cluster, then over clusters, each once."""
-    from fastbcubed.aggregation import cluster_means
+    from fastbcubed.metrics.aggregation import cluster_means
 
     return float(np.mean(cluster_means(contingency, side, name)))
 
@@ -77,7 +77,7 @@ def adjusted(clusters: Side, contingency: Contingency, pool: Pool) -> float:
 
     Where nothing can be lost, it is 1 for identical clusterings and 0 for others.
     """
-    from fastbcubed.aggregation import overall
+    from fastbcubed.metrics.aggregation import overall
 
     most = expected_loss(clusters, contingency)
     if most == 0:

@@ -24,8 +24,8 @@ from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.metrics.pointwise import f_measure
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
-    from fastbcubed.engines.pool import Pool
+    from fastbcubed.cells.contingency import Contingency
+    from fastbcubed.runtime.pool import Pool
 
 Counts = NDArray[np.int64]
 #: Precision, recall and F.

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.metric import Floats, Metric
+from fastbcubed.runtime.pool import Pool, blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
 Cost = float | Callable[[Floats, Floats], Any]
 

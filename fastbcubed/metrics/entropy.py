@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Floats, Metric
+from fastbcubed.runtime.pool import Pool, blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
 BITS = 1 / math.log(2)
 #: Cluster sizes below this one are counted by the pass over the cells, and their logarithms kept in a table.

@@ -19,8 +19,8 @@ from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.metrics.pointwise import f1_of
 
 if TYPE_CHECKING:
-    from fastbcubed.covers import Cover
-    from fastbcubed.sharing import Sides
+    from fastbcubed.overlap.covers import Cover
+    from fastbcubed.overlap.sharing import Sides
 
 Match = Literal["global", "pair"]
 Similarity = Literal["jaccard", "rand", "f1"]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
-from fastbcubed.covers import Cover
-from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.documentation import BETA, document
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.pointwise import f_measure, weight_of_precision
 from fastbcubed.metrics.registry import METRICS, resolve
+from fastbcubed.overlap.covers import Cover
+from fastbcubed.runtime.pool import Pool
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
 Result = TypeVar("Result", covariant=True)
 
@@ -74,10 +74,10 @@ def as_contingency(
     if contingency is None:
         if labels_true is None or labels_pred is None:
             raise OptionError("Pass labels_true and labels_pred, or contingency in their place.")
-        from fastbcubed.pipeline import build_contingency
+        from fastbcubed.evaluate import build_contingency
 
         return build_contingency(labels_true, labels_pred, sample_weight, nulls)
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
     if any(other is not None for other in (labels_true, labels_pred, sample_weight)):
         raise OptionError(
@@ -105,7 +105,7 @@ def check_defined(contingency: Contingency, metrics: Sequence[Metric]) -> None:
 
 def compute(contingency: Contingency, metrics: Sequence[Metric], beta: float = 1.0) -> list[float]:
     """Return the scores of all items, in the order given; raise for one that is not defined."""
-    from fastbcubed.aggregation import overall
+    from fastbcubed.metrics.aggregation import overall
 
     check_defined(contingency, metrics)
     with Pool() as pool:

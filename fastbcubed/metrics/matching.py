@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.contingency import Contingency
-from fastbcubed.covers import Cover
-from fastbcubed.engines.pool import BLOCK, Pool, blocks
+from fastbcubed.cells.contingency import Contingency
 from fastbcubed.metrics.assignment import pair_clusters
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.pointwise import f_measure
+from fastbcubed.overlap.covers import Cover
+from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.metrics.metric import Floats
-    from fastbcubed.sharing import Sides
+    from fastbcubed.overlap.sharing import Sides
 
 #: The best cell of a cluster so far: weight of the cluster, the cell and the rest, best Jaccard index.
 BEST = np.dtype([("weight", "f8"), ("own", "f8"), ("others", "f8"), ("jaccard", "f8")])

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
-    from fastbcubed.engines.pool import Pool
+    from fastbcubed.cells.contingency import Contingency
+    from fastbcubed.runtime.pool import Pool
 
 Floats = NDArray[np.float64]
 Formula = Callable[[Floats, Floats, Floats, Floats], Floats]

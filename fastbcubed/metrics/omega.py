@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.covers import MAX_PAIRS
+from fastbcubed.clusterings.memberships import Memberships, Signatures
 from fastbcubed.errors import TooMuchWorkError
-from fastbcubed.memberships import Memberships, Signatures
-from fastbcubed.sharing import Sides, Sizes
+from fastbcubed.overlap.covers import MAX_PAIRS
+from fastbcubed.overlap.sharing import Sides, Sizes
 
 __all__ = ["omega"]
 
@@ -102,7 +102,7 @@ def _ranked(side: Memberships, sizes: Sizes) -> Memberships:
 
 def _cells(true: Signatures, pred: Signatures, sides: Sides) -> Sides:
     """Group what is in clusters on both sides into cells anew: less tells them apart."""
-    from fastbcubed.engines.grouping import number
+    from fastbcubed.runtime.grouping import number
 
     in_both = np.flatnonzero((true.codes >= 0) & (pred.codes >= 0))
     t, p = true.codes[in_both], pred.codes[in_both]

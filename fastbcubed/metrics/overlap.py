@@ -14,13 +14,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.contingency import Contingency
-from fastbcubed.covers import MAX_PAIRS, Cover
-from fastbcubed.engines.pool import Pool
-from fastbcubed.memberships import Memberships
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.omega import omega
-from fastbcubed.sharing import Sides
+from fastbcubed.overlap.covers import MAX_PAIRS, Cover
+from fastbcubed.overlap.sharing import Sides
+from fastbcubed.runtime.pool import Pool
 
 __all__ = ["onmi_lfk", "onmi_max", "onmi_mean", "scores"]
 

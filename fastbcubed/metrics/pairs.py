@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.engines.pool import BLOCK, Pool, blocks
 from fastbcubed.errors import MetricError
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency, Rows
+    from fastbcubed.cells.contingency import Contingency, Rows
 
 #: From here on a float does not hold every count.
 INEXACT = 1 << 53
@@ -126,7 +126,7 @@ def _weigh(contingency: Contingency, pool: Pool) -> _Sums:
 
 def _weight_apart(contingency: Contingency, pool: Pool) -> float:
     """Return the weight of the ordered pairs apart on both sides, where it is a small part of all."""
-    from fastbcubed.confusion import TrueNegatives
+    from fastbcubed.cells.confusion import TrueNegatives
 
     negatives = TrueNegatives(contingency)
 
@@ -166,7 +166,7 @@ def _weight_together(contingency: Contingency, sums: _Sums, pool: Pool) -> Fract
 
 def _weigh_rows(contingency: Contingency, rows: Rows) -> float:
     """Sum, over items, the weight of the item times that of the others in its cell."""
-    from fastbcubed.cells import add_up
+    from fastbcubed.cells.records import add_up
 
     totals, errors = add_up(rows.cell, contingency.n_cells, rows.weight, np.ones(rows.cell.size))
     sums = []

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.engines.pool import blocks
+from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.readers import SpooledRows
 from fastbcubed.sources.tables import BaseRows, Rows
 

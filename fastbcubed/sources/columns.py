@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import ColumnError, IdTypeError, NullError, first_few
+from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import (
     id_kind,
     is_pandas,

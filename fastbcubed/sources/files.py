@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.engines.limits import available_memory
 from fastbcubed.errors import ColumnError, FileFormatError
+from fastbcubed.runtime.limits import available_memory
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
 from fastbcubed.sources.formats import SUFFIXES, CsvFile, IpcFile, ParquetFile, sniff
 from fastbcubed.sources.locations import LOCAL, Place, is_pattern, locate, split_pattern

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.engines.pool import BLOCK, Pool, blocks
 from fastbcubed.kernels import hashing
+from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 from fastbcubed.sources.arrays import codes_of, storage_of, to_numpy
 
 __all__ = ["Pairs", "Writer", "find_collision", "write_pairs"]

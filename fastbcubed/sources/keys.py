@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastbcubed.engines.pool import Pool, blocks
 from fastbcubed.errors import IdTypeError
+from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import codes_of, plain_type, storage_of, to_numpy
 from fastbcubed.sources.validity import require_valid
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastbcubed.engines.spill import Pages, Spill
+from fastbcubed.runtime.spill import Pages, Spill
 from fastbcubed.sources.arrays import is_dataset
 from fastbcubed.sources.formats import in_blocks, reading
 from fastbcubed.sources.selection import plain

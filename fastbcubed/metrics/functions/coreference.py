@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
-from fastbcubed.engines.pool import Pool
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics import coreference as _coreference
 from fastbcubed.metrics.documentation import document
 from fastbcubed.metrics.labelings import PrecisionRecallFscore, as_contingency, check_defined, describe
 from fastbcubed.metrics.registry import METRICS
+from fastbcubed.runtime.pool import Pool
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
 Result = TypeVar("Result", covariant=True)
 

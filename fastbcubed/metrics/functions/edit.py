@@ -14,7 +14,7 @@ from fastbcubed.metrics.labelings import make_score as _score
 from fastbcubed.metrics.registry import METRICS
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
 pantel_lin_distance = _score(
     "pantel_lin_distance",

@@ -19,7 +19,7 @@ from fastbcubed.metrics.labelings import make_score as _score
 from fastbcubed.metrics.registry import METRICS
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
 Average = Literal["arithmetic", "geometric", "min", "max", "joint"]
 

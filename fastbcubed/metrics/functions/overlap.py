@@ -12,7 +12,7 @@ from fastbcubed.metrics.labelings import make_three_scores as _three_scores
 from fastbcubed.metrics.registry import METRICS
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
 __all__ = [
     "ExactMatch",

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastbcubed.engines.pool import Pool
 from fastbcubed.metrics.labelings import as_contingency, check_defined
 from fastbcubed.metrics.labelings import describe as _describe
 from fastbcubed.metrics.labelings import make_score as _score
 from fastbcubed.metrics.labelings import make_three_scores as _three_scores
 from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.metrics.registry import METRICS
+from fastbcubed.runtime.pool import Pool
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
 
 pair_tp = _score(

@@ -15,7 +15,7 @@ from fastbcubed.metrics.metric import Formula
 from fastbcubed.metrics.registry import lifted
 
 if TYPE_CHECKING:
-    from fastbcubed.contingency import Contingency
+    from fastbcubed.cells.contingency import Contingency
 
 
 precision = _score(

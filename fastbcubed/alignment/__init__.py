@@ -1,0 +1,1 @@
+"""Two clusterings → aligned rows: which rows are the same item, policies, weights, coverage."""

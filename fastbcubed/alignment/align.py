@@ -1,0 +1,249 @@
+"""Alignment: who is on which side, what the policies make of it, and coverage.
+
+The result has one row per item of either side: first those of the truth in their order, then those
+that only the prediction has. Keys stand for clusters; an item that a side lacks has the side's
+absent key, and an item that is alone by policy has a key of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.combination import combine
+from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.alignment.side import Rows, Side, require_known_type
+from fastbcubed.alignment.weights import WeightTable, row_weights
+from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
+from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources.keys import key_pair
+
+if TYPE_CHECKING:
+    from fastbcubed.runtime.joining import Matches
+
+__all__ = ["Alignment", "Facts", "align", "is_used", "match_rows", "require_common", "starts_of_runs"]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The two sides, row by row.
+
+    Attributes
+    ----------
+    truth, prediction : Clustering
+        What was aligned.
+    true_keys, pred_keys : ndarray of int64, shape (n_rows,)
+        Equal keys on a side, equal cluster.
+    absent_true, absent_pred : int or None
+        The key of items that the side lacks; None where no item is missing.
+    true_rows, pred_rows : ndarray of int64, shape (n_rows,), or None
+        Row of the clustering, -1 where it lacks the item; None where rows correspond one to one.
+    weight : ndarray of float64, shape (n_rows,), or None
+    coverage : Coverage
+    policies : Policies
+    """
+
+    truth: Clustering
+    prediction: Clustering
+    true_keys: NDArray[np.int64]
+    pred_keys: NDArray[np.int64]
+    absent_true: int | None
+    absent_pred: int | None
+    true_rows: Rows | None
+    pred_rows: Rows | None
+    weight: NDArray[np.float64] | None
+    coverage: Coverage
+    policies: Policies
+
+    def __len__(self) -> int:
+        return int(self.true_keys.size)
+
+
+def align(
+    truth: Clustering,
+    prediction: Clustering,
+    policies: Policies,
+    pool: Pool,
+    *,
+    weight_table: WeightTable | None = None,
+    outer: bool = False,
+    null_is_absent: bool = False,
+) -> Alignment:
+    """Put two clusterings side by side, by item id or by position.
+
+    Parameters
+    ----------
+    truth, prediction : Clustering
+        Both with item ids, or neither.
+    policies : Policies
+        What to do about unmatched items, nulls, duplicates and noise.
+    pool : Pool
+        The threads.
+    weight_table : (Column, ndarray), optional
+        Items and their weights, where weights are in a table of their own.
+    outer : bool
+        Whether weights serve the mean alone, so that zeros are allowed.
+    null_is_absent : bool
+        Whether a null cluster says "not on that side" (the one-table form).
+
+    Raises
+    ------
+    AlignmentError, DuplicateItemError, OverlapError, NullError, WeightError, EmptyInputError
+        As the policies say.
+    """
+    if policies.noise is not None:
+        require_known_type(policies.noise, truth.labels, prediction.labels)
+    true_side = Side.of(truth, policies, truth.labels.keys(pool), null_is_absent)
+    pred_side = Side.of(prediction, policies, prediction.labels.keys(pool), null_is_absent)
+    for side in (true_side, pred_side):
+        if not len(side):
+            raise EmptyInputError(f"{side.name} has no rows")
+    if truth.items is None:
+        _require_equal_length(truth, prediction)
+        true_rows = pred_rows = None
+    else:
+        true_rows, pred_rows = _join(truth, prediction, true_side, pred_side, pool)
+    weight, total_weight = row_weights(
+        ((truth, true_rows), (prediction, pred_rows)), weight_table, outer=outer, pool=pool
+    )
+    both = combine(true_side, pred_side, true_rows, pred_rows, weight, total_weight)
+    require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
+    for unmatched in both.unmatched(policies):
+        unmatched.enforce()
+    if weight is not None and (pred_rows is not None or weight_table is not None):
+        both.require_weights(policies)
+    start = 0
+    if both.needs_special_keys(policies):
+        start = _unused_run([both.true_keys, both.pred_keys])
+    true_keys, pred_keys, absent_true, absent_pred = both.finished(policies, start)
+    return Alignment(
+        truth, prediction, true_keys, pred_keys, absent_true, absent_pred, true_rows, pred_rows,
+        weight, both.coverage, policies,
+    )  # fmt: skip
+
+
+def _require_equal_length(truth: Clustering, prediction: Clustering) -> None:
+    if len(truth) != len(prediction):
+        raise AlignmentError(
+            f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}. Labels "
+            "without item ids are put side by side by position and have to be equally many; pass "
+            "tables with an item column to join them by item."
+        )
+
+
+def _join(
+    truth: Clustering, prediction: Clustering, true_side: Side, pred_side: Side, pool: Pool
+) -> tuple[Rows | None, Rows | None]:
+    """Match the rows of the two sides by item; None, None where they correspond one to one."""
+    true_items, pred_items = truth.items, prediction.items
+    if true_items is None or pred_items is None:
+        raise AlignmentError("one side has item ids and the other has none; give both sides the same form")
+    if true_items is pred_items:
+        keys = true_items.keys(pool)
+        return match_rows(true_side, pred_side, keys, keys, pool)
+    return match_rows(true_side, pred_side, *key_pair(true_items, pred_items, pool), pool)
+
+
+def match_rows(
+    true_side: Side,
+    pred_side: Side,
+    true_keys: NDArray[np.int64],
+    pred_keys: NDArray[np.int64],
+    pool: Pool,
+    matches: Matches | None = None,
+) -> tuple[Rows | None, Rows | None]:
+    """Match the rows of the two sides by the keys of their items, and leave out rows that repeat one.
+
+    `matches` are given where they are known. Returns for each aligned row the row of the truth and of the
+    prediction, -1 where it has none: first those of the truth. None stands for all rows as they are; it is on both
+    sides where rows correspond one to one.
+    """
+    from fastbcubed.runtime.joining import match
+
+    in_order = matches is None and true_keys.size == pred_keys.size and _equal(true_keys, pred_keys)
+    if matches is None:
+        matches = match(true_keys, true_keys[:0] if in_order else pred_keys, pool)
+    if in_order and not matches.true_again:
+        return None, None
+    true_rows = pred_rows = None
+    if matches.true_again:
+        true_rows = true_side.without_repeats(true_keys)
+    if matches.pred_again or (in_order and matches.true_again):
+        pred_rows = pred_side.without_repeats(pred_keys)
+    if matches.true_again or matches.pred_again:
+        matches = match(_some(true_keys, true_rows), _some(pred_keys, pred_rows), pool)
+    of_true = matches.pred_of_true
+    rest = np.flatnonzero(matches.true_of_pred < 0)
+    if pred_rows is not None:
+        of_true = np.where(of_true >= 0, np.append(pred_rows, 0)[of_true], -1)
+        rest = pred_rows[rest]
+    if not rest.size:
+        return true_rows, of_true
+    true_rows = np.arange(true_keys.size) if true_rows is None else true_rows
+    return np.concatenate([true_rows, np.full(rest.size, -1)]), np.concatenate([of_true, rest])
+
+
+def _some(keys: NDArray[np.int64], rows: Rows | None) -> NDArray[np.int64]:
+    return keys if rows is None else keys[rows]
+
+
+def _equal(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
+    """Compare block by block, so that the first difference ends it."""
+    return a is b or all(np.array_equal(a[i:j], b[i:j]) for i, j in blocks(a.size))
+
+
+class Facts(NamedTuple):
+    """What a message about a side says: its name, its rows, how many lack a label, the first few items."""
+
+    name: str
+    n_rows: int
+    n_absent: int
+    example: Callable[[], list[Any]]
+
+    @classmethod
+    def of(cls, side: Side) -> Facts:
+        """Return those of a whole side."""
+        first = np.arange(min(3, len(side)))
+        n_absent = 0 if side.absent is None else side.n_null
+        return cls(side.name, len(side), n_absent, lambda: side.take_items(first))
+
+
+def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
+    """Raise if the two sides have no item in common."""
+    for side in (truth, prediction):
+        if not side.n_rows:
+            raise EmptyInputError(f"{side.name} has no rows")
+        if side.n_absent == side.n_rows:
+            raise EmptyInputError(
+                f"all {side.n_rows} clusters of {side.name} are null, so there is nothing to score"
+            )
+    if not coverage.n_common:
+        raise EmptyInputError(
+            f"no item of {truth.name} is in {prediction.name}: {coverage.n_truth_only} items are only in the "
+            f"first, {coverage.n_prediction_only} only in the second ({first_few(truth.example())} against "
+            f"{first_few(prediction.example())}). Check that the item columns name the same things in the same way."
+        )
+
+
+def _unused_run(keys: Sequence[NDArray[np.int64]]) -> int:
+    """Return where a run of unused keys begins, one for each row; the key before it is unused, too."""
+    return next(start for start in starts_of_runs() if not any(is_used(start, k, k.size) for k in keys))
+
+
+def starts_of_runs() -> Iterator[int]:
+    """Yield where runs of keys may begin, the same each time; any serves whose keys are not in use."""
+    generator = np.random.default_rng(0)
+    while True:
+        yield int(generator.integers(-(2**63), 2**63, dtype=np.int64))
+
+
+def is_used(start: int, keys: NDArray[np.int64], n_rows: int) -> bool:
+    """Tell whether one of so many keys from `start` on, or the one before, is among these."""
+    from fastbcubed.kernels.sums import find_run
+
+    return bool(find_run(keys, start - 1, n_rows + 1))

@@ -1,0 +1,124 @@
+"""Columns that go with the rows to where these get their scores: ids and labels, attributes to slice by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.side import Rows
+from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.results.items import either_id
+from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.tables import Rows as TableRows
+from fastbcubed.sources.validity import require_valid
+
+__all__ = ["Carried", "number_type", "numbers_of_keys", "take_or_null"]
+
+#: What the sides are called, in the names of columns and of their attributes.
+SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Which columns go with the rows; they are called as those of a saved evaluation's items.
+
+    Attributes
+    ----------
+    ids, labels, numbers : bool
+        Ids of the items, labels of both sides, and the number of the truth's row.
+    attributes : frozenset of (str, str)
+        Attributes: "truth", "prediction" or "attributes", and the name there.
+    from_keys : dict of str to pyarrow.DataType
+        Ids and labels that are integers, and so their own keys: columns that need not be carried.
+    """
+
+    ids: bool
+    labels: bool
+    numbers: bool
+    attributes: frozenset[tuple[str, str]]
+    from_keys: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.ids or self.labels or self.numbers or bool(self.attributes)
+
+    def of_block(self, sides: Sequence[Clustering], k: int, first_row: int) -> pa.Table:
+        """Return the columns of a block that has one side, side `k`, or both."""
+        n = len(sides[0])
+        columns: dict[str, pa.ChunkedArray | pa.Array] = {}
+        if self.ids and "item" not in self.from_keys:
+            items = sides[0].items
+            positions = from_numpy(np.arange(first_row, first_row + n))
+            columns["item"] = positions if items is None else items.slice(0, n)
+        if self.numbers and k == 0:
+            columns["row"] = from_numpy(np.arange(first_row, first_row + n))
+        for side, (label, name) in zip(sides, SIDES[k:], strict=False):
+            if self.labels and label not in self.from_keys:
+                columns[label] = side.labels.slice(0, n)
+            if side.attributes is not None:
+                columns |= self._attributes(name, side.attributes)
+        return pa.table(columns) if columns else _no_columns(n)
+
+    def of_attributes(self, table: TableRows) -> pa.Table:
+        """Return the columns of a block of the table of attributes."""
+        return pa.table(self._attributes("attributes", table))
+
+    def _attributes(self, side: str, table: TableRows) -> dict[str, pa.ChunkedArray]:
+        names = sorted(name for where, name in self.attributes if where == side)
+        found = {}
+        for name, values in zip(names, table.columns(names) if names else (), strict=True):
+            require_valid(values, f"column {name!r} of {table.where}")
+            found[f"{side}.{name}"] = values
+        return found
+
+    def aligned(self, tables: Sequence[pa.Table], rows: tuple[Rows | None, Rows | None]) -> pa.Table:
+        """Return the columns of aligned rows.
+
+        Parameters
+        ----------
+        tables : sequence of pyarrow.Table
+            Those of both sides, or one that both are in.
+        rows : (ndarray or None, ndarray or None)
+            The row of each side, -1 where it lacks the item; None where rows correspond.
+        """
+        taken = [take_or_null(table, own) for table, own in zip(tables, rows, strict=False)]
+        whole = taken[0]
+        for other in taken[1:]:
+            for name in other.column_names:
+                if name not in whole.column_names:
+                    whole = whole.append_column(name, other[name])
+        if "item" in whole.column_names and len(tables) == 2 and rows[0] is not None and rows[1] is not None:
+            items = [as_column(table["item"], "item") for table in tables]
+            found = either_id(items[0], rows[0], items[1], rows[1])
+            whole = whole.set_column(whole.column_names.index("item"), "item", found)
+        return whole
+
+
+def number_type(*columns: Column) -> pa.DataType | None:
+    """Return the type of ids that are integers of one type in all of these columns; None if they are not."""
+    kinds = {part.type for column in columns for part in column.parts}
+    kind = kinds.pop()
+    single = all(len(column.parts) == 1 for column in columns)
+    return kind if not kinds and single and pa.types.is_integer(kind) else None
+
+
+def numbers_of_keys(
+    keys: NDArray[np.int64], kind: pa.DataType, null: NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """Return integers whose keys these are, in their own type."""
+    if pa.types.is_uint64(kind):
+        return from_numpy(keys.view(np.uint64), null)
+    return from_numpy(keys.astype(kind.to_pandas_dtype()), null)
+
+
+def take_or_null(table: pa.Table, rows: NDArray[np.int64] | None) -> pa.Table:
+    """Return some rows of a table, nulls for row -1; all of them where `rows` is None."""
+    return table if rows is None else table.take(from_numpy(rows, rows < 0))
+
+
+def _no_columns(n_rows: int) -> pa.Table:
+    return pa.table({"none": pa.nulls(n_rows)})

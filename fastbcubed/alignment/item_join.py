@@ -1,0 +1,336 @@
+"""The join of two clusterings by item, in shards: rows are brought together by item, and then aligned."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.align import match_rows
+from fastbcubed.alignment.block_keys import Items
+from fastbcubed.alignment.carried import numbers_of_keys, take_or_null
+from fastbcubed.alignment.combination import Combination, combine
+from fastbcubed.alignment.item_shards import ItemRows, ItemShards, ShardRows, sides_of
+from fastbcubed.alignment.side import Side
+from fastbcubed.alignment.weights import check_weights, join_weights, weights_by_key
+from fastbcubed.cells.counting import AlignedBlock
+from fastbcubed.cells.planning import MAX_BITS, part_bits
+from fastbcubed.clusterings.stretches import Block, Stretch
+from fastbcubed.errors import first_few
+from fastbcubed.kernels.partition import unmix_all
+from fastbcubed.results.items import rows_of_attributes
+from fastbcubed.runtime.joining import match_parts
+from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.runtime.spill import Spill
+from fastbcubed.sources.blocks import rows_between
+from fastbcubed.sources.columns import Column
+
+if TYPE_CHECKING:
+    from fastbcubed.alignment.aligner import Aligner
+
+__all__ = ["ItemJoin", "join_bits", "kept_of"]
+
+#: What a row takes at most while its shard is joined, and the next one read, for each of its words; at least for three.
+JOIN_BYTES = 40
+#: So many shards are joined at once at most; with more at once, memory would depend on the threads.
+JOINED_AT_ONCE = 3
+
+
+class _Shard(NamedTuple):
+    """The rows of some items, by side, and what goes with them."""
+
+    number: int
+    rows: list[ShardRows]
+    weights: ShardRows | None
+    attributes: ShardRows | None
+    columns: list[pa.Table]
+    attribute_columns: pa.Table | None
+
+    @property
+    def tables(self) -> list[dict[str, np.ndarray]]:
+        """The columns of all that have keys of items."""
+        every = [*self.rows, *(table for table in (self.weights, self.attributes) if table is not None)]
+        return [table.columns for table in every]
+
+
+class ItemJoin:
+    """Joins the two sides of an aligner by item.
+
+    Parameters
+    ----------
+    aligner : Aligner
+        Takes blocks of either side, and finishes blocks of joined rows.
+    items : Items
+        Makes keys of items.
+    spill : Spill
+        Where to what does not fit goes.
+    bits : int
+        There are 2**bits shards.
+    memory : int
+        Bytes of rows that may be kept in memory.
+    pool : Pool
+        The threads.
+    """
+
+    def __init__(
+        self, aligner: Aligner, items: Items, spill: Spill, bits: int, memory: int, pool: Pool
+    ) -> None:
+        self._aligner = aligner
+        self._pair, self._policies, self._carried = aligner.pair, aligner.policies, aligner.carried
+        self._items = items
+        self._spill, self._bits, self._memory, self._pool = spill, bits, memory, pool
+
+    def run(self, take: Callable[[AlignedBlock], None], readers: Pool) -> None:
+        """Bring the rows of each item together in shards, and join these one by one."""
+        spools = self._spool_sides(readers)
+        weights = None if self._pair.weight_table is None else self._spool_weights()
+        attributes = None if self._pair.attribute_table is None else self._spool_attributes()
+        sizes = np.sum([spool.sizes() for spool in spools], axis=0)
+        shards = np.flatnonzero(sizes).tolist()
+
+        gate = threading.BoundedSemaphore(JOINED_AT_ONCE)
+        with ThreadPoolExecutor(self._pool.threads, "fastbcubed-read") as ahead_of_join:
+            ahead = deque(shards)
+            coming: dict[int, Future[_Shard]] = {}
+
+            lock = threading.Lock()
+
+            def read_next() -> None:
+                with lock:
+                    if ahead:
+                        shard = ahead.popleft()
+                        coming[shard] = ahead_of_join.submit(
+                            self._read, shard, part_bits(int(sizes[shard])), spools, weights, attributes
+                        )
+
+            def join(shard: int) -> None:
+                read_next()
+                with gate, Pool(1) as alone:
+                    take(self._join_shard(coming.pop(shard).result(), alone))
+
+            for _ in range(min(self._pool.threads, JOINED_AT_ONCE)):
+                read_next()
+            for some in (shards[:1], shards[1:]):  # the large clusters are seen in the first
+                readers.map(join, some, stage="join by item", rows=sizes[some].tolist())
+
+    def _spool_sides(self, readers: Pool) -> list[ItemShards]:
+        policies = self._policies
+        lonely = policies.may_leave_alone
+        flagged = lonely or policies.nulls == "drop" or self._aligner.null_is_absent
+        found: list[ItemShards] = []
+        first_of_side = 0
+        for stretches in self._pair.stretches:
+            first = next(stretches[0].blocks())
+            shards = ItemShards(
+                len(first.sides), self._bits, self._spill, self._memory // len(self._pair.stretches),
+                proved=self._items.seed is not None, numbered=lonely, flagged=flagged,
+                weighted=first.sides[0].weight is not None,
+            )  # fmt: skip
+            spool = partial(self._spool, shards, len(found), first_of_side)
+            rows = [stretch.n_rows for stretch in stretches]
+            side = ("the truth", "the prediction")[len(found)]
+            stage = "read rows" if len(self._pair.stretches) == 1 else f"read {side}"
+            readers.map(spool, stretches, stage=stage, rows=rows)
+            found.append(shards)
+            first_of_side += sum(rows)
+        return found
+
+    def _spool(self, shards: ItemShards, k: int, first_of_side: int, stretch: Stretch) -> None:
+        """Read the blocks of a stretch of side k, or of both from 0 on, into shards."""
+        with Pool(1) as alone:
+            for block in stretch.blocks():
+                sides = tuple(
+                    self._aligner.side(k + each, clustering, block.first_row, alone)
+                    for each, clustering in enumerate(block.sides)
+                )
+                self._aligner.count_special(sides)
+                keys = self._items.keys(items_of(block), alone)
+                shards.put(
+                    block.first_row, keys, sides, sides[0].weight, first_of_side + block.first_row,
+                    self._aligner.columns(block, k),
+                )  # fmt: skip
+
+    def _spool_weights(self) -> ItemShards:
+        assert self._pair.weight_table is not None
+        column, values = self._pair.weight_table
+        check_weights(values, "the weight table", self._aligner.outer, self._pool)
+        shards = self._shards_of_table()
+        for start, stop in blocks(len(column)):
+            keys = self._items.keys(column.stretch(start, stop), self._pool)
+            shards.put(start, keys, (), values[start:stop], start)
+        return shards
+
+    def _spool_attributes(self) -> ItemShards:
+        assert self._pair.attribute_table is not None and self._carried is not None
+        column, table = self._pair.attribute_table
+        shards = self._shards_of_table()
+        for start, stop in blocks(len(column)):
+            keys = self._items.keys(column.stretch(start, stop), self._pool)
+            columns = self._carried.of_attributes(rows_between(table, start, stop))
+            shards.put(start, keys, (), np.ones(stop - start), start, columns)
+        return shards
+
+    def _shards_of_table(self) -> ItemShards:
+        """Return shards for rows without labels, of weights or of attributes."""
+        return ItemShards(
+            0, self._bits, self._spill, self._memory // 4,
+            proved=self._items.seed is not None, numbered=False, flagged=False, weighted=True,
+        )  # fmt: skip
+
+    def _read(
+        self,
+        shard: int,
+        bits: int,
+        spools: list[ItemShards],
+        weights: ItemShards | None,
+        attributes: ItemShards | None,
+    ) -> _Shard:
+        carried = bool(self._carried)
+        return _Shard(
+            shard,
+            [spool.read(shard, bits, ordered=carried) for spool in spools],
+            None if weights is None else weights.read(shard, bits, ordered=False),
+            None if attributes is None else attributes.read(shard, bits, ordered=True),
+            [spool.columns(shard) for spool in spools] if self._carried else [],
+            None if attributes is None else attributes.columns(shard),
+        )
+
+    def _join_shard(self, shard: _Shard, alone: Pool) -> AlignedBlock:
+        rows, given = shard.rows, shard.weights
+        self._items.check(shard.tables, alone)
+        sides: list[Side] = []
+        for k, own in enumerate(rows):
+            items = ItemRows(own.keys, partial(self._find_items, k))
+            names = self._pair.names if len(rows) == 1 else self._pair.names[k : k + 1]
+            sides += sides_of(own.columns, names, self._policies, items)
+        keys = [own.keys for own in rows] * (2 // len(rows))
+        matches = match_parts(rows[0].parts, rows[1].parts, alone) if len(rows) == 2 else None
+        matched = match_rows(sides[0], sides[1], keys[0], keys[1], alone, matches)
+        if given is not None:
+            again = partial(self._repeated_weights, self._pair.weight_table)
+            found = [weights_by_key(k, given.keys, given.columns["weight"], again, alone) for k in keys]
+            weight = join_weights(list(zip(found, matched, strict=True)))
+        else:
+            weight = join_weights(
+                [(s.weight, r) for s, r in zip(sides, matched, strict=True) if s.weight is not None]
+            )
+        both = combine(sides[0], sides[1], *matched, weight, math.nan)
+        columns = None
+        if self._carried:
+            placed = [own.places(taken) for own, taken in zip(rows * (2 // len(rows)), matched, strict=True)]
+            columns = self._carried.aligned(shard.columns, (placed[0], placed[1]))
+        if columns is not None and shard.attributes is not None and shard.attribute_columns is not None:
+            columns = self._with_attributes(
+                columns, keys, matched, shard.attributes, shard.attribute_columns, alone
+            )
+        if columns is not None and self._carried is not None:
+            columns = self._with_numbers(columns, self._carried.from_keys, keys, matched, both)
+        numbers = self._numbers([own.columns for own in rows], matched, both.true_keys.size)
+        return self._aligner.finished(shard.number, both, numbers, columns)
+
+    @staticmethod
+    def _with_attributes(
+        columns: pa.Table,
+        keys: list[NDArray[np.int64]],
+        matched: tuple[Any, Any],
+        given: ShardRows,
+        table: pa.Table,
+        alone: Pool,
+    ) -> pa.Table:
+        """Join the attributes of a shard to its aligned rows, by the keys of their items."""
+        found = rows_of_attributes(_aligned_keys(keys, matched), given.keys, alone)
+        found = take_or_null(table, given.places(found))
+        for name in found.column_names:
+            columns = columns.append_column(name, found[name])
+        return columns
+
+    @staticmethod
+    def _with_numbers(
+        columns: pa.Table,
+        kinds: Mapping[str, pa.DataType],
+        keys: list[NDArray[np.int64]],
+        matched: tuple[Any, Any],
+        both: Combination,
+    ) -> pa.Table:
+        """Add the columns that are made of keys again."""
+        for name, kind in kinds.items():
+            if name == "item":
+                values = numbers_of_keys(unmix_all(_aligned_keys(keys, matched)), kind)
+            elif name == "true_cluster":
+                values = numbers_of_keys(both.true_keys, kind, both.lacks_true)
+            else:
+                values = numbers_of_keys(both.pred_keys, kind, both.lacks_pred)
+            columns = columns.append_column(name, values)
+        return columns
+
+    @staticmethod
+    def _numbers(
+        rows: list[dict[str, np.ndarray]], matched: tuple[Any, Any], n_rows: int
+    ) -> NDArray[np.int64]:
+        """Return a number for each aligned row, which no other row of any shard has."""
+        if "number" not in rows[0]:
+            return np.arange(n_rows)  # no row is alone
+        own = [side["number"] for side in rows]
+        true_rows, pred_rows = matched
+        if true_rows is None or pred_rows is None:
+            return own[0]
+        numbers = np.append(own[0], 0)[true_rows]
+        missing = true_rows < 0
+        numbers[missing] = own[-1][pred_rows[missing]]
+        return numbers
+
+    def _find_items(self, k: int, keys: NDArray[np.int64]) -> list[Any]:
+        """Look for the items with these keys in the input again, for a message."""
+        found: dict[int, Any] = {}
+        for stretch in self._pair.stretches[k]:
+            for block in stretch.blocks():
+                items = items_of(block)
+                own = self._items.keys(items, self._pool).first
+                at = np.flatnonzero(np.isin(own, keys))[:64]
+                found |= dict(zip(own[at].tolist(), items.take(at).to_pylist(), strict=True))
+                if all(key in found for key in keys.tolist()):
+                    return [found[key] for key in keys.tolist()]
+        return [found.get(key) for key in keys.tolist()]
+
+    def _repeated_weights(self, table: Any, keys: NDArray[np.int64]) -> str:
+        values, counts = np.unique(unmix_all(keys), return_counts=True)
+        column = table[0]
+        own = self._items.keys(column, self._pool).first
+        at = np.flatnonzero(np.isin(own, values[counts > 1]))[1:5]
+        return first_few(column.take(at).to_pylist())
+
+
+def _aligned_keys(keys: list[NDArray[np.int64]], matched: tuple[Any, Any]) -> NDArray[np.int64]:
+    """Return the key of the item of each aligned row."""
+    true_rows, pred_rows = matched
+    if true_rows is None:
+        return keys[0]
+    if pred_rows is None or (true_rows >= 0).all():
+        return keys[0][true_rows]
+    return np.where(true_rows >= 0, np.append(keys[0], 0)[true_rows], np.append(keys[1], 0)[pred_rows])
+
+
+def join_bits(n_rows: int, words: int, carried: int, limit: int) -> int:
+    """Return how many bits tell the shards apart in which rows are joined: so many words, and bytes that go along."""
+    shards = -(-n_rows * (JOIN_BYTES * max(3, words) + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
+    return min(max(shards - 1, 0).bit_length(), MAX_BITS)
+
+
+def kept_of(limit: int) -> int:
+    """Return how many bytes of the rows to be joined may be kept in memory."""
+    return limit // 6
+
+
+def items_of(block: Block) -> Column:
+    """Return the item ids of a block."""
+    items = block.sides[0].items
+    assert items is not None
+    return items

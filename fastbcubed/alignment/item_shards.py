@@ -1,0 +1,216 @@
+"""The rows of clusterings brought together by item, in shards: what the join of two sides reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.block_keys import Keys
+from fastbcubed.alignment.policies import Policies
+from fastbcubed.alignment.side import Mask, Side
+from fastbcubed.cells.planning import MAX_BITS
+from fastbcubed.cells.stages import offsets
+from fastbcubed.kernels import partition
+from fastbcubed.kernels.join import count_words, scatter_records, scatter_words
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.joining import ItemParts
+from fastbcubed.runtime.spill import Spill
+from fastbcubed.runtime.spool import Spool
+from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.stash import Stash
+
+__all__ = ["ItemRows", "ItemShards", "ShardRows", "sides_of"]
+
+NO_KEYS = np.empty(0, np.int64)
+ABSENT, ALONE = 1, 2  # flags of a row; those of the second label are shifted by two bits
+
+
+class ItemRows:
+    """What a message needs to name items of a shard by their mixed keys: they are looked for in the input again."""
+
+    def __init__(
+        self, keys: NDArray[np.int64], find: Callable[[NDArray[np.int64]], list[Any]], rows: Any = None
+    ) -> None:
+        self._keys, self._find, self._rows = keys, find, rows
+
+    def take(self, rows: NDArray[np.int64]) -> ItemRows:
+        """Choose rows."""
+        return ItemRows(self._keys, self._find, rows)
+
+    def to_pylist(self) -> list[Any]:
+        """Return the items of the rows."""
+        return self._find(partition.unmix_all(self._keys[self._rows]))
+
+
+@dataclass(frozen=True)
+class ShardRows:
+    """The rows of a shard, part by part of their item key: what is looked up of a row is then in the cache.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray, shape (n_rows,)
+        Keys of items, mixed, and what else rows have.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    order : ndarray of int64, shape (n_rows,), or None
+        The place of each row in the order of its block, in which columns are that go with the rows.
+    """
+
+    columns: dict[str, np.ndarray]
+    bounds: NDArray[np.int64]
+    order: NDArray[np.int64] | None
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """Mixed keys of the items."""
+        return self.columns["key"]
+
+    @property
+    def parts(self) -> ItemParts:
+        """The items by part; they are numbered as they stand."""
+        return ItemParts(self.keys, None, self.bounds)
+
+    def places(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """Return the places, in the order of their blocks, of some of the rows, -1 staying -1; None means all."""
+        if self.order is None or rows is None:
+            return self.order if rows is None else rows
+        return np.where(rows < 0, -1, np.append(self.order, -1)[rows])
+
+
+class ItemShards:
+    """The rows of a side, or of two sides whose rows correspond, sharded by item.
+
+    Parameters
+    ----------
+    n_labels : int
+        Labels of a row: 1, 2, or 0 where items come with weights alone.
+    bits : int
+        There are 2**bits shards.
+    spill : Spill
+        Where to what does not fit goes.
+    memory : int
+        Bytes that may be kept.
+    proved, numbered, flagged, weighted : bool
+        Whether rows have a word that proves their key, a number, flags, a weight.
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        bits: int,
+        spill: Spill,
+        memory: int,
+        *,
+        proved: bool,
+        numbered: bool,
+        flagged: bool,
+        weighted: bool,
+    ) -> None:
+        fields = [("key", "i8"), ("label", "i8")] if n_labels else [("key", "i8"), ("weight", "f8")]
+        fields += [("other", "i8")] * (n_labels == 2)
+        fields += [("second", "u8")] * proved + [("number", "i8")] * numbered + [("flags", "i8")] * flagged
+        fields += [("weight", "f8")] * (weighted and n_labels > 0)
+        self._bits = bits
+        self._spool = Spool(np.dtype(fields), 1 << bits, spill, memory)
+        self._columns = Stash(spill, 1 << bits)
+        self._first = np.zeros((1 << bits) + 1, np.int64)
+
+    def put(
+        self,
+        index: Any,
+        keys: Keys,
+        sides: tuple[Side, ...],
+        weight: NDArray[np.float64] | None,
+        first_row: int,
+        columns: pa.Table | None = None,
+    ) -> None:
+        """Take a block of rows: item keys, the sides that have them, weights, columns that go with them."""
+        names = self._spool.dtype.names or ()
+        n = keys.first.size
+        counts = np.zeros((1, self._spool.n_shards), np.int64)
+        partition.count_parts(
+            keys.first, None, 0, n, False, MAX_BITS, self._bits, NO_KEYS, self._first, counts[0]
+        )
+        bounds, next_row = offsets(counts)
+        labels = sides[0].labels if sides else None
+        other = sides[1].labels if "other" in names else None
+        flags = _flags(sides, n) if "flags" in names else None
+        numbers = np.arange(first_row, first_row + n) if "number" in names else None
+        if columns is not None:
+            places = np.empty(n, np.int32)
+            partition.place_rows(
+                keys.first, keys.first, MAX_BITS, self._bits, NO_KEYS, self._first, next_row[0].copy(), places
+            )
+            order = np.empty(n, np.int32)
+            order[places] = np.arange(n, dtype=np.int32)
+            self._columns.put(index, columns.take(from_numpy(order)), bounds)
+        with self._spool.pages() as pages:
+            rows = pages.empty(n, self._spool.dtype)
+            scatter_records(
+                keys.first, labels, other, keys.second if "second" in names else None, numbers, flags,
+                weight if "weight" in names else None, MAX_BITS, self._bits, next_row[0], rows,
+            )  # fmt: skip
+            self._spool.put(index, pages, bounds)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return how many rows each shard has."""
+        return self._spool.sizes()
+
+    def columns(self, shard: int) -> pa.Table:
+        """Return the columns that go with the rows of a shard."""
+        return self._columns.read(shard)
+
+    def read(self, shard: int, bits: int, *, ordered: bool) -> ShardRows:
+        """Return the rows of a shard, in 2**bits parts; `ordered` tells whether columns go with them."""
+        rows = self._spool.read(shard)
+        fields: Mapping[str, Any] = rows.dtype.fields or {}
+        words = rows.view(np.int64).reshape(rows.size, len(fields))
+        counts = np.zeros((1, 1 << bits), np.int64)
+        count_words(words, bits, counts[0])
+        bounds, next_row = offsets(counts)
+        columns = buffers.empty((len(fields), rows.size), np.int64)
+        order = np.empty(rows.size, np.int64) if ordered else None
+        scatter_words(words, bits, next_row[0], columns, order)
+        found = {
+            name: own.view(kind) for own, (name, (kind, *_)) in zip(columns, fields.items(), strict=True)
+        }
+        return ShardRows(found, bounds, order)
+
+
+def _flags(sides: tuple[Side, ...], n_rows: int) -> NDArray[np.int64]:
+    flags = np.zeros(n_rows, np.int64)
+    for k, side in enumerate(sides):
+        for mask, flag in ((side.absent, ABSENT), (side.alone, ALONE)):
+            if mask is not None:
+                flags[mask] |= flag << 2 * k
+    return flags
+
+
+def sides_of(
+    rows: dict[str, np.ndarray], names: tuple[str, ...], policies: Policies, items: ItemRows
+) -> list[Side]:
+    """Return the sides whose rows a shard holds: one, or two that correspond."""
+    found = []
+    for k, (name, column) in enumerate(zip(names, ("label", "other"), strict=False)):
+        absent: Mask | None = None
+        alone: Mask | None = None
+        if "flags" in rows:
+            absent = (rows["flags"] & (ABSENT << 2 * k)) != 0
+            alone = (rows["flags"] & (ALONE << 2 * k)) != 0
+        found.append(
+            Side(
+                name,
+                rows[column],
+                policies,
+                absent=absent,
+                alone=alone,
+                weight=rows.get("weight"),
+                items=items,
+            )
+        )
+    return found

@@ -1,0 +1,201 @@
+"""One side while it is aligned: keys of its labels, which rows are special, which repeat others."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.policies import Policies
+from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.errors import DuplicateItemError, IdTypeError, NullError, OverlapError, first_few
+from fastbcubed.sources.columns import Column
+
+__all__ = ["Mask", "Rows", "Side", "either", "only", "require_known_type"]
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Ids(Protocol):
+    """Ids of items, some of which a message names."""
+
+    def take(self, rows: Rows) -> Any:
+        """Return those of some rows, as what has a method `to_pylist`."""
+
+
+class Side:
+    """One clustering while it is aligned, or a block of one: keys of its labels, and which rows are special.
+
+    Attributes
+    ----------
+    name : str
+        What the clustering is, for messages.
+    labels : ndarray of int64, shape (n_rows,)
+        Keys: equal keys, equal cluster.
+    policies : Policies
+        What to do about nulls, duplicates and noise.
+    absent, alone : ndarray of bool, shape (n_rows,), or None
+        Rows that count as if the side lacked the item, and rows that are a cluster of their own.
+    weight : ndarray of float64, shape (n_rows,), or None
+    items : Column, or another with its method `take`, or None
+        Ids; None where items go by position.
+    n_null, n_noise, n_duplicates : int
+        Rows with a null label, with the noise label, and left out as they repeat an earlier one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        labels: NDArray[np.int64],
+        policies: Policies,
+        *,
+        absent: Mask | None = None,
+        alone: Mask | None = None,
+        weight: NDArray[np.float64] | None = None,
+        items: Ids | None = None,
+        n_null: int = 0,
+        n_noise: int = 0,
+    ) -> None:
+        self.name = name
+        self.labels = labels
+        self.policies = policies
+        self.absent = absent
+        self.alone = alone
+        self.weight = weight
+        self.items = items
+        self.n_null = n_null
+        self.n_noise = n_noise
+        self.n_duplicates = 0
+
+    @classmethod
+    def of(
+        cls, clustering: Clustering, policies: Policies, labels: NDArray[np.int64], null_is_absent: bool
+    ) -> Side:
+        """Take over a clustering whose labels have these keys; nulls raise where the policy says so."""
+        nulls = clustering.labels.null_rows
+        n_null = 0 if nulls is None else int(nulls.sum())
+        absent = alone = None
+        if nulls is not None and n_null:
+            if null_is_absent or policies.nulls == "drop":
+                absent = nulls
+            elif policies.nulls == "singleton":
+                alone = nulls
+            else:
+                where = clustering.items
+                rows = np.flatnonzero(nulls)[:4]
+                named = rows.tolist() if where is None else where.take(rows).to_pylist()
+                raise NullError(
+                    f"{n_null} of {len(clustering)} items of {clustering.name} have a null in "
+                    f"{clustering.labels.name!r} ({'rows' if where is None else 'items'} "
+                    f'{first_few(named)}). Pass nulls="singleton" to take each as a cluster of its '
+                    'own, or nulls="drop" to leave them out.'
+                )
+        n_noise = 0
+        if policies.noise is not None:
+            rows = _rows_of_noise(clustering.labels, policies.noise)
+            n_noise = int(rows.size)
+            if n_noise:
+                noise = np.zeros(len(clustering), np.bool_)
+                noise[rows] = True
+                alone = either(alone, noise)
+        return cls(
+            clustering.name, labels, policies, absent=absent, alone=alone, weight=clustering.weight,
+            items=clustering.items, n_null=n_null, n_noise=n_noise,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return int(self.labels.size)
+
+    def aligned(self, rows: Rows | None) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
+        """Return keys, lacking and alone by aligned row."""
+        if rows is None:
+            return self.labels, self.absent, self.alone
+        missing = rows < 0
+        if not self.labels.size:  # a block of the other side's items alone
+            return np.zeros(rows.size, np.int64), missing, None
+        keys = self.labels[rows]
+        alone = None if self.alone is None else self.alone[rows] & ~missing
+        lacks: Mask | None = missing if missing.any() else None
+        if self.absent is not None:
+            lacks = missing | self.absent[rows]
+        return keys, lacks, alone
+
+    def take_items(self, rows: Rows) -> list[Any]:
+        """Return the ids of a few rows, for a message."""
+        return rows.tolist() if self.items is None else self.items.take(rows).to_pylist()
+
+    def _some(self, rows: Rows) -> str:
+        """Return the items of the first few of these rows, for a message."""
+        items = self.take_items(np.sort(rows)[:16])
+        return first_few({repr(item): item for item in items}.values())
+
+    def without_repeats(self, keys: NDArray[np.int64]) -> Rows:
+        """Return the rows that remain when those that repeat an earlier one are dropped, or raise."""
+        order = np.argsort(keys, kind="stable")
+        again = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
+        begins = np.ones(keys.size, np.bool_)
+        begins[again] = False
+        first = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
+        rows, firsts = order[again], first[again]
+        differ = self.labels[rows] != self.labels[firsts]
+        for mask in (self.absent, self.alone):
+            if mask is not None:
+                differ |= mask[rows] != mask[firsts]
+        name = self.name
+        if differ.any():
+            items = np.unique(firsts[differ])
+            raise OverlapError(
+                f"{items.size} of {np.count_nonzero(begins)} items of {name} are in more than one cluster "
+                f"({self._some(items)}). A partition has every item in one cluster: if clusters "
+                "may overlap, pass overlapping=True; else choose one for each, or check that the item column is "
+                "the right one."
+            )
+        weight = self.weight
+        if weight is not None and (other := weight[rows] != weight[firsts]).any():
+            raise DuplicateItemError(
+                f"{np.count_nonzero(other)} of {keys.size} rows of {name} repeat an earlier row with another "
+                f"weight ({self._some(rows[other])}). Give each item one weight."
+            )
+        if self.policies.duplicates == "raise":
+            raise DuplicateItemError(
+                f"{rows.size} of {keys.size} rows of {name} repeat an earlier row ({self._some(rows)}). "
+                'Pass duplicates="drop" to count each item once.'
+            )
+        self.n_duplicates = int(rows.size)
+        keep = np.ones(keys.size, np.bool_)
+        keep[rows] = False
+        return np.flatnonzero(keep)
+
+
+def require_known_type(noise: Any, *columns: Column) -> None:
+    """Raise if the noise label is of a type that neither side can hold."""
+    faults = []
+    for labels in columns:
+        try:
+            labels.find(noise)
+        except IdTypeError as error:
+            faults.append(error)
+    if len(faults) == len(columns):
+        raise faults[0]
+
+
+def _rows_of_noise(labels: Column, noise: Any) -> Rows:
+    """Return the rows with the noise label; a label of another type is on the other side alone."""
+    try:
+        return labels.find(noise)
+    except IdTypeError:
+        return np.empty(0, np.int64)
+
+
+def either(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Return the rows in `a` or in `b`; None is an empty mask."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a | b
+
+
+def only(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Return the rows in `a` and not in `b`."""
+    return a if a is None or b is None else a & ~b

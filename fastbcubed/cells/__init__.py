@@ -1,0 +1,1 @@
+"""Aligned rows → cells and their margins, and the way back from cells to rows."""

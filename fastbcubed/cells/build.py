@@ -1,0 +1,71 @@
+"""The memory engine: all parts live in one buffer, and cells are built where their rows stood.
+
+    rows --by true key--> parts --build_parts--> cells --by pred key--> parts --close_parts--> cells
+
+The parts and their order depend on the input alone, so the number of threads never changes a bit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells import stages
+from fastbcubed.cells.planning import Plan
+from fastbcubed.runtime.pool import Pool
+
+__all__ = ["build", "locate"]
+
+
+def build(
+    plan: Plan,
+    true_keys: NDArray[np.int64],
+    pred_keys: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    pool: Pool,
+    *,
+    outer: bool = False,
+    outside: bool = False,
+) -> stages.Built:
+    """Build the cells of these rows.
+
+    Parameters
+    ----------
+    plan : Plan
+        From `plan_parts` of the same keys.
+    true_keys, pred_keys : ndarray of int64, shape (n_rows,)
+        Equal keys, equal cluster; the plan's absent keys stand for "not on this side".
+    weights : ndarray of float64, shape (n_rows,), or None
+        Valid weights, or None where every item counts 1.
+    pool : Pool
+        The threads.
+    outer : bool
+        Whether margins are counts, so that weights serve the mean alone.
+    outside : bool
+        Whether items that only the prediction has are false positives of their mates.
+    """
+    weighted = weights is not None
+    piece = (true_keys, pred_keys, weights)
+    rows, bounds = stages.partition_rows(plan, piece, plan.row_type(weighted), pool)
+    parts = stages.build_parts(plan, rows, bounds, pool, weighted=weighted, skip=0, bits=plan.bits)
+    del rows
+    base = np.zeros(plan.n_parts, np.int64)  # codes of clusters set apart come first
+    regular = 1 << plan.bits
+    base[:regular] = plan.heavy.size + np.cumsum(parts.n_clusters[:regular]) - parts.n_clusters[:regular]
+    n_true = plan.heavy.size + int(parts.n_clusters[:regular].sum())
+    sums = stages.add_up([stages.heavy_sums(plan, parts, pool, outer=outer)]) if plan.heavy.size else None
+    arrived, cell_bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer)
+    del parts
+    return stages.close_parts(plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside)
+
+
+def locate(
+    plan: Plan, true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
+) -> NDArray[np.int64]:
+    """Return the cell of each row among `Built.cells`; it repeats `build` with row numbers.
+
+    Parameters are those of `build`. Shape (n_rows,).
+    """
+    piece = (true_keys, pred_keys, np.arange(plan.n_rows))
+    rows, bounds = stages.partition_rows(plan, piece, plan.records["numbered row"], pool)
+    return stages.locate_rows(plan, rows, bounds, pool, skip=0, bits=plan.bits)

@@ -1,0 +1,283 @@
+"""Cells without holding the rows in memory: aligned blocks of rows → shards → cells → what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.confusion import TrueNegatives
+from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.cells.one_sided import OneSided, SetAside, set_aside
+from fastbcubed.cells.planning import HEAVY_SHARE
+from fastbcubed.cells.returning import CLOSED, WayBack
+from fastbcubed.cells.shards import RowShards
+from fastbcubed.errors import EmptyInputError, NotKeptError
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.summary import Bounds, bound_sums, bounds_from, describe
+from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.runtime.spool import Packed
+
+if TYPE_CHECKING:
+    from fastbcubed.cells.stages import Built
+
+__all__ = ["AlignedBlock", "ClusterKeys", "NoCells", "Outcome", "Question", "count_cells", "find_heavy"]
+
+
+class AlignedBlock(NamedTuple):
+    """Aligned rows; see `Alignment`. Blocks of one evaluation can be sorted by `index`.
+
+    `columns` are those that are to be sliced by, or written, with the scores of the rows.
+    """
+
+    index: Any
+    true_keys: NDArray[np.int64]
+    pred_keys: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+    columns: pa.Table | None = None
+
+
+class Question(NamedTuple):
+    """What is asked of the cells.
+
+    Attributes
+    ----------
+    metrics : list of Metric
+        Scores that items have, to be summed.
+    weighting : {"pointwise", "outer"}
+        How weights count.
+    outside : bool
+        Whether items that only the prediction has are false positives of their mates.
+    bounds : bool
+        Whether to work out the bounds of precision.
+    keep : bool
+        Whether to keep the cells.
+    named : bool
+        Whether to keep the keys of the clusters, too.
+    rows : {"cell", "matrix"} or None
+        What is asked for row by row: the cell, or its confusion matrix, too.
+    metrics_of_rows : sequence of Metric
+        The scores that will be worked out from these matrices.
+    """
+
+    metrics: list[Metric]
+    weighting: str
+    outside: bool
+    bounds: bool
+    keep: bool
+    named: bool
+    rows: str | None = None
+    metrics_of_rows: Sequence[Metric] = ()
+
+
+class ClusterKeys(NamedTuple):
+    """The mixed key of each cluster by code, mapped from files; the first true ones were set apart."""
+
+    true: NDArray[np.int64]
+    pred: NDArray[np.int64]
+    n_apart: int
+
+
+@dataclass
+class Outcome:
+    """What the cells of all shards add up to.
+
+    Attributes
+    ----------
+    means : dict of str to float
+        Of each score over all items.
+    summary : dict
+        As `summary.summarize` returns it.
+    bounds : Bounds or None
+        Bounds of the precision.
+    contingency : Contingency or None
+        All cells, mapped from a file, if they were to be kept.
+    keys : ClusterKeys or None
+        The keys of the clusters, if they were to be kept.
+    rows : WayBack or None
+        What the rows were told, if they asked.
+    """
+
+    means: dict[str, float]
+    summary: dict[str, dict[str, Any]]
+    bounds: Bounds | None
+    contingency: Contingency | None
+    keys: ClusterKeys | None
+    rows: WayBack | None = None
+
+
+@dataclass(frozen=True)
+class NoCells:
+    """What stands for the cells of an evaluation that did not keep them.
+
+    Attributes
+    ----------
+    n_items : int
+        Scored items.
+    weighted, weighting, outside, rows
+        As those of a contingency.
+    """
+
+    n_items: int
+    weighted: bool
+    weighting: str
+    outside: bool
+    rows: None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotKeptError('the cells were not kept; evaluate with keep="cells"')
+
+
+def find_heavy(samples: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the keys with a large share of a sample, which stands for all rows."""
+    sample = np.concatenate([np.empty(0, np.int64), *samples])
+    keys, counts = np.unique(sample, return_counts=True)
+    return keys[counts > max(1, sample.size * HEAVY_SHARE)]
+
+
+def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
+    """Build the cells of rows that are in shards, and answer the question from them."""
+    outer, asked = question.weighting == "outer", question.rows is not None
+    kept = _Kept(shards, question) if question.keep else None
+    keys = {} if kept is None else kept.keys
+    cells = shards.cells(pool, outer=outer, again=asked, keys=keys.get("true"))
+    back = WayBack(shards, cells, matrix=question.rows == "matrix") if asked else None
+    total = _Totals()
+    closed = cells.close(pool, outer=outer, outside=question.outside, placed=asked, with_keys=bool(keys))
+    for shard, built, places in pool.ahead(closed):
+        apart = set_aside(built, outer=outer)
+        first = total.n_cells
+        table = total.add(apart, built.n_true, int(built.pred_base[-1]), shards.weighted, question, pool)
+        if back is not None and places is not None:
+            back.take(shard, _closed(built, apart, table, first), places, pool)
+        if kept is not None:
+            kept.add(apart, int(built.pred_base[-1]), built.keys)
+    if not total.n_items:
+        raise EmptyInputError("there is no item to score: no item is on both sides")
+    sizes = {"true": cells.true_sizes.histogram(), "pred": cells.pred_sizes.histogram()}
+    contingency = None if kept is None else kept.finish(cells.n_true)
+    if back is not None:
+        uses_tn = contingency is not None and any(m.uses_tn for m in question.metrics_of_rows)
+        tn = _true_negatives(contingency, shards) if uses_tn and contingency is not None else None
+        back.run(cells.heavy_sizes, tn, pool)
+    return Outcome(
+        aggregation.item_means(total.sums),
+        describe(sizes, total.n_items, cells.n_exact),
+        bounds_from(total.bound_sums, total.weight) if question.bounds else None,
+        contingency,
+        None if kept is None else kept.finished_keys(),
+        back,
+    )
+
+
+def _closed(built: Built, apart: SetAside, table: Contingency | None, first: int) -> np.ndarray:
+    """Return what goes back of the cells that a shard has closed; those that are scored have numbers."""
+    closed = np.empty(built.cells.size, CLOSED)
+    closed["fp"] = built.cells["fp"]
+    closed["cell"], closed["pred_power"] = -1, 0
+    if table is not None:
+        scored = slice(None) if apart.kept is None else apart.kept
+        closed["cell"][scored] = first + np.arange(table.n_cells)
+        closed["pred_power"][scored] = np.frexp(table.mates("pred").astype(np.float64))[1] - 1
+    return closed
+
+
+def _true_negatives(contingency: Contingency, shards: RowShards) -> NDArray[np.float64]:
+    """Return the true negatives of all cells, mapped from a file."""
+    find = TrueNegatives(contingency)
+    packed = Packed(np.dtype(np.float64), shards.spill.directory)
+    for start, stop in blocks(contingency.n_cells):
+        packed.append(find(start, stop))
+    return packed.finish()
+
+
+@dataclass
+class _Totals:
+    sums: list[Mapping[str, float]] = field(default_factory=list)
+    bound_sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    weight: float = 0.0
+    n_items: int = 0
+    n_cells: int = 0
+
+    def add(
+        self, apart: SetAside, n_true: int, n_pred: int, weighted: bool, question: Question, pool: Pool
+    ) -> Contingency | None:
+        """Add the cells of a shard, and return their table; None if none of them is scored."""
+        if not apart.cells.size:
+            return None
+        table = Contingency(
+            apart.cells,
+            apart.pred,
+            (n_true, n_pred),
+            weighted=weighted,
+            weighting=question.weighting,
+            outside=question.outside,
+            one_sided=apart.one_sided,
+        )
+        self.sums.append(aggregation.item_sums(table, question.metrics, pool, whole=False))
+        self.n_items += table.n_items
+        self.n_cells += table.n_cells
+        if question.bounds:
+            self.bound_sums += bound_sums(table)
+            self.weight += float(table.weight.sum(dtype=np.float64))
+        return table
+
+
+class _Kept:
+    """Cells of all shards one after the other, in files that a contingency can map."""
+
+    def __init__(self, shards: RowShards, question: Question) -> None:
+        directory, records = shards.spill.directory, shards.plan.records
+        self._cells = Packed(records["final"], directory)
+        self._pred = Packed(np.dtype(shards.plan.code), directory)
+        self._one_sided: dict[str, list[OneSided]] = {}
+        self._n_pred = 0
+        self._bounds = [np.zeros(1, np.int64)]
+        self._n_apart = int(shards.plan.heavy.size)
+        sides = SIDES if question.named else ()
+        self.keys = {side: Packed(np.dtype(np.int64), directory) for side in sides}
+        self._weighted = shards.weighted
+        self._question = question
+
+    def add(self, apart: SetAside, n_pred: int, pred_keys: NDArray[np.int64] | None) -> None:
+        """Take the cells of a shard, in which codes of predicted clusters begin at 0."""
+        self._cells.append(apart.cells)
+        self._pred.append(apart.pred() + self._n_pred)
+        for side, alone in apart.one_sided.items():
+            codes = alone.codes + (self._n_pred if side == "pred" else 0)
+            self._one_sided.setdefault(side, []).append(alone._replace(codes=codes))
+        self._n_pred += n_pred
+        self._bounds.append(self._bounds[-1][-1] + apart.bounds[1:])
+        if pred_keys is not None:
+            self.keys["pred"].append(pred_keys)
+
+    def finish(self, n_true: int) -> Contingency:
+        """Return the contingency."""
+        pred = self._pred.finish()
+        one_sided = {
+            side: OneSided(*(np.concatenate(column) for column in zip(*found, strict=True)))
+            for side, found in self._one_sided.items()
+        }
+        return Contingency(
+            self._cells.finish(),
+            lambda: pred,
+            (n_true, self._n_pred),
+            weighted=self._weighted,
+            weighting=self._question.weighting,
+            outside=self._question.outside,
+            one_sided=one_sided,
+            parts=np.concatenate(self._bounds),
+        )
+
+    def finished_keys(self) -> ClusterKeys | None:
+        """Return the keys of the clusters, if they were asked for."""
+        if not self.keys:
+            return None
+        return ClusterKeys(self.keys["true"].finish(), self.keys["pred"].finish(), self._n_apart)

@@ -1,0 +1,127 @@
+"""How rows are cut into parts that fit a core's cache, and the records that parts are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.kernels import partition
+from fastbcubed.runtime.pool import blocks
+
+__all__ = ["Plan", "find_heavy", "mixed_keys", "part_bits", "plan_parts"]
+
+#: Rows of one part on average: its cells and their hash table then stay in a core's cache.
+PART_ROWS = 30_000
+MAX_BITS = 10
+#: A true cluster with more than this share of the rows is set apart (see `find_heavy`).
+HEAVY_SHARE = 1 / 256
+SAMPLE = 1 << 14
+#: Parts handled by one kernel call: few enough for progress, Ctrl-C and an even load.
+PARTS_AT_ONCE = 4
+#: From here on counts may pass 31 bits, and the wide records are used.
+WIDE = 1 << 31
+
+
+def _records(code: str) -> dict[str, np.dtype]:
+    """Return the record types with this integer type for counts and codes; see `Plan`."""
+    same = [("true", "i8"), ("pred", "i8")]
+    cell = [("cluster", code), ("n", code), ("pred", "i8")]
+    pad = [("pad", "i8")] if code == "i8" else []
+    tail = [("weight", "f8"), ("fn", "f8"), ("true", code), ("n", code)]
+    return {
+        "row": np.dtype([*same, *pad]),
+        "cell": np.dtype(cell),
+        "weighted row": np.dtype([*same, ("x", "f8"), *pad]),
+        "weighted cell": np.dtype([*cell, ("x", "f8")]),
+        "numbered row": np.dtype([*same, ("x", "i8")]),
+        "arrived": np.dtype([("pred", "i8"), *tail]),
+        "final": np.dtype([("fp", "f8"), *tail]),
+    }
+
+
+NARROW_RECORDS = _records("i4")
+WIDE_RECORDS = _records("i8")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the rows of one input are cut into parts; a function of the keys alone."""
+
+    n_rows: int
+    bits: int
+    heavy: NDArray[np.int64]  #: mixed true keys set apart, sorted; the absent one is among them
+    absent_true: NDArray[np.int64]  #: (0,) or (1,): mixed key for "not in the truth"
+    absent_pred: NDArray[np.int64]  #: likewise for the prediction
+    records: dict[str, np.dtype] = field(repr=False)
+
+    @property
+    def code(self) -> str:
+        """The type of counts and codes."""
+        return str(self.records["cell"]["n"].str)
+
+    def row_type(self, weighted: bool) -> np.dtype:
+        """Return the type of rows, with or without weights."""
+        return self.records["weighted row" if weighted else "row"]
+
+    @property
+    def n_parts(self) -> int:
+        """Parts in all: by true key, and by pred key for the rows set apart."""
+        return (1 << self.bits) * (2 if self.heavy.size else 1)
+
+    def tasks(self) -> list[tuple[int, int]]:
+        """Cut the parts into ranges, those set apart in ranges of their own."""
+        regular = blocks(1 << self.bits, PARTS_AT_ONCE)
+        if not self.heavy.size:
+            return regular
+        return regular + [(a + (1 << self.bits), b + (1 << self.bits)) for a, b in regular]
+
+    def is_apart(self, part: int) -> bool:
+        """Tell whether this part holds rows that were set apart."""
+        return part >= 1 << self.bits
+
+
+def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
+    """Return how many bits of a key tell the parts of so many rows apart."""
+    return min(max(0, (n_rows - 1) // part_rows).bit_length(), MAX_BITS)
+
+
+def plan_parts(
+    true_keys: NDArray[np.int64],
+    absent_true: int | None = None,
+    absent_pred: int | None = None,
+    *,
+    wide: bool | None = None,
+    part_rows: int = PART_ROWS,
+) -> Plan:
+    """Choose the number of parts, and the true clusters that are too large for one."""
+    n = true_keys.size
+    bits = part_bits(n, part_rows)
+    heavy = find_heavy(true_keys) if bits else np.empty(0, np.int64)
+    lacking = _mixed(absent_true)
+    heavy = np.union1d(mixed_keys(heavy), lacking)
+    wide = n >= WIDE if wide is None else wide
+    return Plan(n, bits, heavy, lacking, _mixed(absent_pred), WIDE_RECORDS if wide else NARROW_RECORDS)
+
+
+def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the keys with a large share of the rows, judged by a sample spread over all of them.
+
+    Rows of such a cluster are partitioned by their other key, or one part would hold them all.
+    """
+    rows = (np.arange(min(SAMPLE, keys.size), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> (
+        np.uint64(16)
+    )
+    found, counts = np.unique(keys[rows % np.uint64(keys.size)], return_counts=True)
+    return found[counts > max(1, rows.size * HEAVY_SHARE)]
+
+
+def mixed_keys(keys: Iterable[int]) -> NDArray[np.int64]:
+    """Mix a few keys, as kernels do."""
+    return np.array([partition.mix(np.int64(key)) for key in keys], np.int64)
+
+
+def _mixed(key: int | None) -> NDArray[np.int64]:
+    return mixed_keys([] if key is None else [key])

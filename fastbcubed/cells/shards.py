@@ -1,0 +1,371 @@
+"""The disk engine: the same stages, shard by shard, where not all rows or cells fit in memory.
+
+    blocks of rows --by true key--> shards --build_parts--> cells --by pred key--> shards --close_parts--> cells
+
+A shard is a share of the keys whose rows fit in a part of the memory limit; what does not fit beside the shard
+at work is spilled. Shards are read in the order of their blocks, so that the number of threads never changes a bit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells import stages
+from fastbcubed.cells.planning import (
+    MAX_BITS,
+    NARROW_RECORDS,
+    WIDE,
+    WIDE_RECORDS,
+    Plan,
+    mixed_keys,
+    part_bits,
+)
+from fastbcubed.errors import OptionError
+from fastbcubed.kernels import closing, partition
+from fastbcubed.kernels.sums import count_sizes
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.runtime.spill import Spill
+from fastbcubed.runtime.spool import Behind, Packed, Spool
+
+__all__ = ["SMALLEST_LIMIT", "CellShards", "Layout", "RowShards", "Sizes"]
+
+#: A limit below this leaves no room for the blocks that are read.
+SMALLEST_LIMIT = 64 << 20
+#: What a row may take at most while its shard is worked on: as spilled (twice: the next shard is read ahead),
+#: in its part (twice: the next shard is built), as a cell that leaves (twice: the last shard's are being written).
+WORK_BYTES = 24 + 24 + 24 + 24 + 40 + 40
+#: Clusters up to this size are counted in a table, larger ones one by one.
+COUNTED = 1 << 12
+#: Parts whose clusters are counted at once.
+PARTS_COUNTED = 16
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many shards there are, and what may be kept of them in memory.
+
+    Attributes
+    ----------
+    bits : int
+        There are 2**bits shards by true key, and as many by pred key.
+    rows_kept, cells_kept : int
+        Bytes of rows and of cells that need not be spilled.
+    """
+
+    bits: int
+    rows_kept: int
+    cells_kept: int
+
+    @classmethod
+    def of(cls, n_rows: int, limit: int) -> Layout:
+        """Choose so that two fifths of the limit hold shards at work, and half of it what is kept."""
+        if limit < SMALLEST_LIMIT:
+            raise OptionError(
+                f"memory_limit is {limit:,} bytes, but the least that the disk engine can work with is "
+                f"{SMALLEST_LIMIT:,}"
+            )
+        shards = -(-n_rows * WORK_BYTES // (limit * 2 // 5))
+        return cls(min(max(shards - 1, 0).bit_length(), MAX_BITS), limit * 3 // 10, limit // 5)
+
+    def expected_spill(self, n_rows: int, row_bytes: int) -> int:
+        """Return the bytes that would be spilled if every row were a cell of its own."""
+        return max(0, n_rows * row_bytes - self.rows_kept) + max(0, n_rows * 32 - self.cells_kept)
+
+
+@dataclass
+class Sizes:
+    """How many clusters of each size a side has."""
+
+    small: NDArray[np.int64] = field(default_factory=lambda: np.zeros(COUNTED, np.int64))
+    large: Counter[int] = field(default_factory=Counter)
+
+    def add(self, sizes: NDArray[np.integer]) -> None:
+        """Count clusters by size; those without items do not count."""
+        if count_sizes(sizes, self.small):
+            self.large.update(sizes[sizes >= COUNTED].tolist())
+        self.small[0] = 0
+
+    def merge(self, other: Sizes) -> None:
+        """Add what another one has counted."""
+        self.small += other.small
+        self.large.update(other.large)
+
+    def histogram(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sizes that there are, ascending, and how many clusters have each."""
+        found = {int(size): int(self.small[size]) for size in np.flatnonzero(self.small)} | self.large
+        sizes = np.array(sorted(found), np.int64)
+        return sizes, np.array([found[int(size)] for size in sizes], np.int64)
+
+
+class RowShards:
+    """The rows of all blocks, sharded by true key; those of large clusters by pred key.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows in all, or a guess.
+    heavy : ndarray of int64
+        True keys of clusters to be set apart.
+    absent_true, absent_pred : int or None
+        Keys that stand for "not on this side"; None if there are no such rows.
+    weighted : bool
+        Whether rows have weights.
+    layout : Layout
+        The shards.
+    spill : Spill
+        Where to what does not fit goes.
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        heavy: NDArray[np.int64],
+        absent_true: int | None,
+        absent_pred: int | None,
+        *,
+        weighted: bool,
+        layout: Layout,
+        spill: Spill,
+    ) -> None:
+        lacking = mixed_keys([] if absent_true is None else [absent_true])
+        self.plan = Plan(
+            n_rows,
+            0,
+            np.union1d(mixed_keys(heavy), lacking),
+            lacking,
+            mixed_keys([] if absent_pred is None else [absent_pred]),
+            WIDE_RECORDS if n_rows >= WIDE else NARROW_RECORDS,
+        )
+        self.weighted = weighted
+        self.layout = layout
+        self.spill = spill
+        self._apart = stages.Apart.of(self.plan.heavy, MAX_BITS, layout.bits)
+        self.n_shards = (1 << layout.bits) * (2 if self.plan.heavy.size else 1)
+        self.rows = Spool(self.plan.row_type(weighted), self.n_shards, spill, layout.rows_kept)
+
+    def put(
+        self,
+        index: Any,
+        true_keys: NDArray[np.int64],
+        pred_keys: NDArray[np.int64],
+        weight: NDArray[np.float64] | None,
+        pool: Pool,
+        *,
+        placed: bool = False,
+    ) -> NDArray[np.int32] | None:
+        """Take a block of rows; blocks count in the order of their indexes, whatever order they come in.
+
+        Where `placed`, returns the place of each row among those of the block, ordered by shard.
+        """
+        n, bits = true_keys.size, self.layout.bits
+        counts = np.zeros((1, self.n_shards), np.int64)
+        others = pred_keys if self.plan.heavy.size else None
+        partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._apart, counts[0])
+        bounds, next_row = stages.offsets(counts)
+        places = np.empty(n if placed else 0, np.int32)
+        if placed:
+            partition.place_rows(
+                true_keys, pred_keys, MAX_BITS, bits, *self._apart, next_row[0].copy(), places
+            )
+        with self.rows.pages() as pages:
+            rows = pages.empty(n, self.rows.dtype)
+            partition.scatter_pairs(
+                true_keys, pred_keys, weight, 0, n, False, MAX_BITS, bits, *self._apart, next_row[0], rows
+            )
+            self.rows.put(index, pages, bounds)
+        return places if placed else None
+
+    def cells(
+        self, pool: Pool, *, outer: bool, again: bool = False, keys: Packed | None = None
+    ) -> CellShards:
+        """Build the cells of all shards and send them to the shards of their pred keys.
+
+        The rows are forgotten, unless they are needed `again`. Where `keys` is given it gets the mixed keys of
+        the true clusters by code.
+        """
+        found = CellShards(self.plan, self.layout, self.spill)
+        if keys is not None:
+            keys.append(self.plan.heavy)
+        apart = list(range(1 << self.layout.bits, self.n_shards))
+        if apart:
+            self._cells_apart(found, apart, pool, outer)
+        for shard, plan, parts in pool.ahead(self._built(pool, with_keys=keys is not None)):
+            if keys is not None and parts.keys is not None:
+                keys.append(parts.keys)
+            base = found.n_true + np.cumsum(parts.n_clusters) - parts.n_clusters
+            found.count_items(plan, parts, pool)
+            found.put(shard, plan, parts, base, None, pool, outer=outer)
+            found.n_true += int(parts.n_clusters[: 1 << plan.bits].sum())
+        found.settle()
+        if not again:
+            self.rows.clear()
+        return found
+
+    def _built(self, pool: Pool, *, with_keys: bool) -> Iterator[tuple[int, Plan, stages.Parts]]:
+        """Yield the shards that are not set apart, with their cells."""
+        for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
+            yield shard, *self._build(raw, pool, with_keys=with_keys)
+
+    def in_parts(
+        self, raw: np.ndarray, payload: np.ndarray | None, dtype: np.dtype, pool: Pool
+    ) -> tuple[Plan, np.ndarray, NDArray[np.int64]]:
+        """Return how the rows of a shard are cut into parts, these rows, and where each part begins."""
+        plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
+        piece = (raw["true"], raw["pred"], payload)
+        return plan, *stages.partition_rows(plan, piece, dtype, pool, mixed=True)
+
+    def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:
+        """Build the cells of the rows of a shard."""
+        plan, rows, bounds = self.in_parts(raw, raw["x"] if self.weighted else None, raw.dtype, pool)
+        del raw
+        return plan, stages.build_parts(
+            plan, rows, bounds, pool, weighted=self.weighted, skip=MAX_BITS, bits=self.layout.bits,
+            with_keys=with_keys,
+        )  # fmt: skip
+
+    def _cells_apart(self, found: CellShards, shards: list[int], pool: Pool, outer: bool) -> None:
+        """Build the cells of the clusters set apart; they can leave once all of them are added up."""
+        waiting, sums = [], []
+        dtype = self.plan.records["weighted cell" if self.weighted else "cell"]
+        cells = Spool(dtype, self.n_shards, self.spill, self.layout.cells_kept // 2)
+        counts = np.zeros(self.plan.heavy.size, np.int64)
+        for shard, raw in self.rows.read_ahead(shards, pool, "build large clusters"):
+            plan, parts = self._build(raw, pool)
+            sums.append(stages.heavy_sums(plan, parts, pool, outer=outer))
+            for part in range(1 << plan.bits, plan.n_parts):
+                first, n = parts.bounds[part], parts.n_cells[part]
+                closing.count_items(parts.cells, first, n, plan.absent_pred, counts)
+            bounds = np.concatenate([[0], np.cumsum(parts.n_cells)])
+            with cells.pages() as pages:
+                together = pages.empty(int(bounds[-1]), dtype)
+                for a, b, first in zip(bounds, bounds[1:], parts.bounds, strict=False):
+                    together[a:b] = parts.cells[first : first + b - a]
+                ends = np.zeros(self.n_shards + 1, np.int64)
+                ends[shard + 1 :] = bounds[-1]
+                cells.put(shard, pages, ends)
+            waiting.append((shard, plan, parts._replace(cells=np.empty(0, dtype), bounds=bounds)))
+            del together, parts
+        found.n_true = self.plan.heavy.size
+        if self.plan.absent_true.size:
+            counts[np.searchsorted(self.plan.heavy, self.plan.absent_true[0])] = 0
+        found.heavy_sizes = counts
+        found.true_sizes.add(counts)
+        total = stages.add_up(sums) if sums else None
+        read_again = cells.read_ahead(shards, pool, "send large clusters")
+        for (shard, plan, parts), (_, again) in zip(waiting, read_again, strict=True):
+            base = np.zeros(plan.n_parts, np.int64)
+            found.put(shard, plan, parts._replace(cells=again), base, total, pool, outer=outer)
+
+
+class CellShards:
+    """Cells that know their false negatives, sharded by pred key.
+
+    Attributes
+    ----------
+    n_true : int
+        Codes of true clusters.
+    true_sizes, pred_sizes : Sizes
+        How many clusters have how many scored items; those of predicted clusters are known when all are closed.
+    n_exact : int
+        Clusters that are the same on both sides, among the cells closed so far.
+    heavy_sizes : ndarray of int64, shape (n_heavy,)
+        Scored items of the true clusters set apart.
+    """
+
+    def __init__(self, plan: Plan, layout: Layout, spill: Spill) -> None:
+        self.plan = plan
+        self.n_true = 0
+        self.true_sizes, self.pred_sizes = Sizes(), Sizes()
+        self.n_exact = 0
+        self.heavy_sizes = np.zeros(0, np.int64)
+        self.cells = Spool(plan.records["arrived"], 1 << layout.bits, spill, layout.cells_kept)
+        self._leaving = Behind(self.cells.put)
+
+    def put(
+        self,
+        shard: int,
+        plan: Plan,
+        parts: stages.Parts,
+        base: NDArray[np.int64],
+        sums: NDArray[np.float64] | None,
+        pool: Pool,
+        *,
+        outer: bool,
+    ) -> None:
+        """Take the cells of a shard of rows."""
+        pages = self._leaving.pages()
+        _, bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer, empty=pages.empty)
+        self._leaving.hand_over((sums is None, shard), pages, bounds)
+
+    def settle(self) -> None:
+        """Wait until all cells have left."""
+        self._leaving.settle()
+
+    def count_items(self, plan: Plan, parts: stages.Parts, pool: Pool) -> None:
+        """Count the true clusters of a shard by their size."""
+
+        def count(first: int, last: int) -> Sizes:
+            sizes = np.zeros(int(parts.n_clusters[first:last].sum()), np.int64)
+            at = 0
+            for part in range(first, last):
+                n = int(parts.n_clusters[part])
+                closing.count_items(
+                    parts.cells, parts.bounds[part], parts.n_cells[part], plan.absent_pred, sizes[at : at + n]
+                )
+                at += n
+            found = Sizes()
+            found.add(sizes)
+            return found
+
+        tasks = zip(*blocks(1 << plan.bits, PARTS_COUNTED), strict=True)
+        for sizes in pool.map(count, *tasks, stage="count clusters"):
+            self.true_sizes.merge(sizes)
+
+    def close(
+        self, pool: Pool, *, outer: bool, outside: bool, placed: bool = False, with_keys: bool = False
+    ) -> Iterator[tuple[int, stages.Built, NDArray[np.int64] | None]]:
+        """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each.
+
+        Yields the shard, its cells and, where `placed`, the place among them of each cell that arrived.
+        """
+        for shard, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):
+            plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
+            places = buffers.empty(raw.size, np.int64) if placed else None
+            arrived, bounds = stages.partition_cells(plan, raw, pool, places)
+            del raw
+            built = stages.close_parts(
+                plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside, with_keys=with_keys
+            )
+            yield shard, self._count_closed(built, pool), places
+
+    def _count_closed(self, built: stages.Built, pool: Pool) -> stages.Built:
+        """Count the predicted clusters of a shard by their size, and say whether some cells are of one side alone."""
+
+        def count(first: int, last: int) -> tuple[Sizes, int, int]:
+            base = built.pred_base[first : last + 1] - built.pred_base[first]
+            sizes = np.zeros(int(base[-1]), np.int64)
+            scored = exact = 0
+            for k, (start, stop) in enumerate(pairwise(built.bounds[first : last + 1].tolist())):
+                found = closing.count_closed(
+                    built.cells, built.pred_in_part, start, stop, sizes[base[k] : base[k + 1]]
+                )
+                scored, exact = scored + found[0], exact + found[1]
+            counted = Sizes()
+            counted.add(sizes)
+            return counted, scored, exact
+
+        tasks = zip(*blocks(built.bounds.size - 1, PARTS_COUNTED), strict=True)
+        n_scored = 0
+        for sizes, scored, exact in pool.map(count, *tasks, stage="count clusters"):
+            self.pred_sizes.merge(sizes)
+            self.n_exact += exact
+            n_scored += scored
+        return replace(built, has_one_sided=n_scored < built.cells.size)

@@ -1,0 +1,424 @@
+"""The stages of the work on parts: rows → parts → cells → parts of their pred key → closed cells.
+
+Where the parts live is the engine's affair; a stage takes arrays and returns arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells.planning import PART_ROWS, PARTS_AT_ONCE, Plan
+from fastbcubed.kernels import cells as cell_kernels
+from fastbcubed.kernels import closing, partition
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.pool import Pool, blocks
+
+__all__ = [
+    "Apart",
+    "Built",
+    "CellSpace",
+    "Parts",
+    "add_up",
+    "build_parts",
+    "close_parts",
+    "heavy_sums",
+    "locate_rows",
+    "offsets",
+    "partition_cells",
+    "partition_rows",
+    "row_blocks",
+    "send_cells",
+]
+
+#: Rows or cells scattered by one kernel call, at least: a call costs some 50 microseconds beside its work.
+BLOCK_ROWS = 1 << 18
+NO_KEYS = np.empty(0, np.int64)
+Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+#: Workspace: the sum over a predicted cluster, `mass + rest`, and of its items that the truth lacks.
+CLUSTER = np.dtype([("key", "i8"), ("mass", "f8"), ("rest", "f8"), ("only", "f8")])
+
+
+def partition_rows(
+    plan: Plan, piece: Piece, dtype: np.dtype, pool: Pool, *, mixed: bool = False
+) -> tuple[np.ndarray, NDArray[np.int64]]:
+    """Bring the rows of each part together, in row order; return them and where each part begins.
+
+    Parameters
+    ----------
+    plan : Plan
+        How to cut them.
+    piece : (true keys, pred keys, payload)
+        Arrays of shape (n_rows,); the payload is None, or goes into the field `x`.
+    dtype : numpy.dtype
+        Of the rows that are returned.
+    pool : Pool
+        The threads.
+    mixed : bool
+        Whether the keys are mixed already.
+    """
+    apart = Apart.of(plan.heavy, 0, plan.bits)
+    starts, stops = zip(*row_blocks(plan.n_rows), strict=True)
+    counts = np.zeros((len(starts), plan.n_parts), np.int64)
+    others = piece[1] if plan.heavy.size else None
+
+    def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
+        partition.count_parts(piece[0], others, start, stop, mixed, 0, plan.bits, *apart, out)
+
+    pool.map(count, starts, stops, counts, stage="count rows by part")
+    bounds, next_row = offsets(counts)
+    rows = buffers.empty(plan.n_rows, dtype)
+
+    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
+        partition.scatter_pairs(*piece, start, stop, mixed, 0, plan.bits, *apart, to, rows)
+
+    pool.map(scatter, starts, stops, next_row, stage="partition rows")
+    return rows, bounds
+
+
+class Apart(NamedTuple):
+    """Mixed keys set apart, sorted by the part that these bits of them say, and where each part's begin."""
+
+    heavy: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, heavy: NDArray[np.int64], skip: int, bits: int) -> Apart:
+        """Sort the keys by part."""
+        home = np.array([partition.bits_of(h, skip, bits) for h in heavy], np.int64)
+        first = np.searchsorted(np.sort(home), np.arange((1 << bits) + 1))
+        return cls(heavy[np.argsort(home, kind="stable")], first)
+
+
+def row_blocks(n: int, least: int = BLOCK_ROWS) -> list[tuple[int, int]]:
+    """Cut rows into 64 blocks at most, which a kernel scatters one by one."""
+    return blocks(n, max(least, -(-n // 64)))
+
+
+def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Turn counts (blocks, parts) into where parts begin, and where each block writes in each part."""
+    bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
+
+
+def _make_slots(rows: int) -> NDArray[np.int32]:
+    """Make a hash table for parts of usual size; kernels grow their own where that is too small."""
+    return np.empty(cell_kernels.table_size(min(rows, 2 * PART_ROWS)), np.int32)
+
+
+class CellSpace:
+    """What one thread needs to find the cells of a part; reused from part to part.
+
+    It is as long as the largest part, but memory is only touched as far as there are cells.
+    """
+
+    def __init__(self, rows: int, code: str, *, weighted: bool) -> None:
+        self.rows = rows
+        self.head_slots = _make_slots(rows)
+        self.other_slots = np.empty(1 << 13, np.int32)
+        self.counts = np.empty(rows, code)
+        self.heads = np.empty(rows, np.int32)
+        self.codes = np.empty(rows, np.int32)
+        self.sums = np.empty(rows, np.float64) if weighted else None
+        self.errors = np.empty(rows, np.float64) if weighted else None
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """Cells as the last stage leaves them: in the order of the parts of their pred key.
+
+    Attributes
+    ----------
+    cells : ndarray of records like contingency.CELL, shape (n_cells,)
+        One-sided cells are among them: the code of the side that lacks the item is -1.
+    pred_in_part : ndarray of int, shape (n_cells,)
+        Code of the predicted cluster within its part.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    pred_base : ndarray of int64, shape (n_parts + 1,)
+        Code of the first predicted cluster of each part; last, how many there are.
+    n_true : int
+        Codes of true clusters.
+    has_one_sided : bool
+        Whether a side lacks an item.
+    keys : ndarray of int64, shape (n_pred,), or None
+        The mixed key of each predicted cluster by code, if it was asked for.
+    """
+
+    cells: np.ndarray
+    pred_in_part: NDArray[np.integer]
+    bounds: NDArray[np.int64]
+    pred_base: NDArray[np.int64]
+    n_true: int
+    has_one_sided: bool
+    keys: NDArray[np.int64] | None = None
+
+
+class Parts(NamedTuple):
+    """Cells where their rows stood, part by part.
+
+    Attributes
+    ----------
+    cells : ndarray of records (cluster, n, pred[, x])
+        The cells of a part stand at its front.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    n_cells, n_clusters : ndarray of int64, shape (n_parts,)
+        Cells and true clusters of each part.
+    skip, bits : int
+        Which bits of their pred key say where the cells go from here.
+    histogram : ndarray of int64, shape (n_tasks, 2**bits)
+        How many of each task's parts go where.
+    weighted : bool
+        Whether there is a field `x`.
+    keys : ndarray of int64 or None
+        The mixed keys of the true clusters that are not set apart, part by part, if they were asked for.
+    """
+
+    cells: np.ndarray
+    bounds: NDArray[np.int64]
+    n_cells: NDArray[np.int64]
+    n_clusters: NDArray[np.int64]
+    skip: int
+    bits: int
+    histogram: NDArray[np.int64]
+    weighted: bool
+    keys: NDArray[np.int64] | None = None
+
+
+def build_parts(
+    plan: Plan,
+    rows: np.ndarray,
+    bounds: NDArray[np.int64],
+    pool: Pool,
+    *,
+    weighted: bool,
+    skip: int,
+    bits: int,
+    with_keys: bool = False,
+) -> Parts:
+    """Turn the rows of each part into cells where they stand; `skip` and `bits` are those of `Parts`."""
+    keys = buffers.empty(plan.n_rows, np.dtype(np.int64)) if with_keys else None
+    own = rows.view(plan.records["weighted cell" if weighted else "cell"])
+    tasks = plan.tasks()
+    starts, stops = zip(*tasks, strict=True)
+    most_rows = int(np.diff(bounds).max())
+    n_cells = np.zeros(plan.n_parts, np.int64)
+    n_clusters = np.zeros(plan.n_parts, np.int64)
+    histogram = np.zeros((len(tasks), 1 << bits), np.int64)
+
+    def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
+        heavy = plan.heavy if plan.is_apart(first) else NO_KEYS
+        with pool.workspace(
+            "build",
+            lambda: CellSpace(most_rows, plan.code, weighted=weighted),
+            lambda space: space.rows >= most_rows,
+        ) as w:
+            cell_kernels.build_cells(
+                rows, own, bounds, first, last, skip, bits, heavy, plan.absent_pred, w.head_slots,
+                w.other_slots, w.counts, w.heads, w.codes, w.sums, w.errors, n_cells, n_clusters, cells_by_part,
+                keys,
+            )  # fmt: skip
+
+    pool.map(build_task, starts, stops, histogram, stage="build cells")
+    if keys is not None:
+        keys = _fronts(keys, bounds, n_clusters[: 1 << plan.bits])
+    return Parts(own, bounds, n_cells, n_clusters, skip, bits, histogram, weighted, keys)
+
+
+def _fronts(values: np.ndarray, bounds: NDArray[np.int64], sizes: NDArray[np.int64]) -> np.ndarray:
+    """Bring together what stands at the fronts of parts."""
+    return np.concatenate([values[a : a + n] for a, n in zip(bounds, sizes, strict=False)])
+
+
+def send_cells(
+    plan: Plan,
+    parts: Parts,
+    base: NDArray[np.int64],
+    sums: NDArray[np.float64] | None,
+    pool: Pool,
+    *,
+    outer: bool,
+    empty: Callable[[int, np.dtype], np.ndarray] = buffers.empty,
+) -> tuple[np.ndarray, NDArray[np.int64]]:
+    """Send the cells where their pred keys say; return them and where each destination begins.
+
+    Parameters
+    ----------
+    plan : Plan
+        How the rows were cut.
+    parts : Parts
+        The cells.
+    base : ndarray of int64, shape (n_parts,)
+        Code of the first true cluster of each part.
+    sums : ndarray of float64, shape (2, n_heavy), or None
+        The sums of the clusters set apart, from `add_up`.
+    pool : Pool
+        The threads.
+    outer : bool
+        Whether margins are counts.
+    empty : callable
+        Makes the array of cells.
+    """
+    flag = np.empty(0) if parts.weighted else None  # kernels are compiled for one of the two
+    absent = int(np.searchsorted(plan.heavy, plan.absent_true[0])) if plan.absent_true.size else -1
+    most = int(parts.n_clusters.max())
+    bounds, next_cell = offsets(parts.histogram)
+    arrived = empty(int(bounds[-1]), plan.records["arrived"])
+
+    def scatter_task(first: int, last: int, to: NDArray[np.int64]) -> None:
+        apart = plan.is_apart(first) and sums is not None
+        with pool.workspace(
+            "margins", lambda: np.empty((2, most)), lambda space: space.shape[1] >= most
+        ) as space:
+            mass, rest = sums if apart and sums is not None else space
+            closing.scatter_cells(
+                parts.cells, parts.bounds, first, last, parts.skip, parts.bits, flag, outer, apart, absent,
+                plan.absent_pred, parts.n_cells, parts.n_clusters, base, mass, rest, to, arrived,
+            )  # fmt: skip
+
+    pool.map(scatter_task, *zip(*plan.tasks(), strict=True), next_cell, stage="partition cells")
+    return arrived, bounds
+
+
+def partition_cells(
+    plan: Plan, arrived: np.ndarray, pool: Pool, places: NDArray[np.int64] | None = None
+) -> tuple[np.ndarray, NDArray[np.int64]]:
+    """Bring the cells of each part of their pred key together; return them and where each part begins.
+
+    `places`, if given, takes for each cell that arrived where it stands after. Shape (n_arrived,).
+    """
+    starts, stops = zip(*row_blocks(arrived.size), strict=True)
+    counts = np.zeros((len(starts), 1 << plan.bits), np.int64)
+    out = buffers.empty(arrived.size, arrived.dtype)
+
+    def count(start: int, stop: int, by_part: NDArray[np.int64]) -> None:
+        closing.count_arrived(arrived, start, stop, plan.bits, plan.absent_pred, by_part)
+
+    pool.map(count, starts, stops, counts, stage="count cells by part")
+    bounds, next_cell = offsets(counts)
+
+    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
+        closing.scatter_arrived(arrived, start, stop, plan.bits, plan.absent_pred, to, out, places)
+
+    pool.map(scatter, starts, stops, next_cell, stage="partition cells")
+    return out, bounds
+
+
+def close_parts(
+    plan: Plan,
+    arrived: np.ndarray,
+    bounds: NDArray[np.int64],
+    n_true: int,
+    pool: Pool,
+    *,
+    outer: bool,
+    outside: bool,
+    with_keys: bool = False,
+) -> Built:
+    """Give the predicted clusters numbers, and give the cells their false positives, where they stand."""
+    cells = arrived.view(plan.records["final"])
+    pred_in_part = buffers.empty(arrived.size, plan.code)
+    n_parts = bounds.size - 1
+    n_pred = np.zeros(n_parts, np.int64)
+    keys = buffers.empty(arrived.size, np.dtype(np.int64)) if with_keys else None
+    most = int(np.diff(bounds).max())
+
+    def close_task(first: int, last: int) -> None:
+        with pool.workspace(
+            "close",
+            lambda: (_make_slots(most), np.empty(most, CLUSTER)),
+            lambda space: space[1].size >= most,
+        ) as space:
+            closing.close_cells(
+                arrived, cells, pred_in_part, bounds, first, last, outer, outside,
+                plan.absent_pred, *space, n_pred, keys,
+            )  # fmt: skip
+
+    pool.map(close_task, *zip(*blocks(n_parts, PARTS_AT_ONCE), strict=True), stage="close cells")
+    one_sided = bool(plan.absent_true.size or plan.absent_pred.size)
+    base = np.concatenate([[0], np.cumsum(n_pred)])
+    return Built(
+        cells, pred_in_part, bounds, base, n_true, one_sided,
+        None if keys is None else _fronts(keys, bounds, n_pred),
+    )  # fmt: skip
+
+
+def locate_rows(
+    plan: Plan, rows: np.ndarray, bounds: NDArray[np.int64], pool: Pool, *, skip: int, bits: int
+) -> NDArray[np.int64]:
+    """Return where `send_cells` puts the cell of each row; it repeats `build_parts` with row numbers.
+
+    Parameters
+    ----------
+    plan : Plan
+        How the rows were cut.
+    rows : ndarray of records (true, pred, x)
+        The rows by part; `x` is the number of each. They are written over.
+    bounds : ndarray of int64, shape (n_parts + 1,)
+        Where each part begins.
+    pool : Pool
+        The threads.
+    skip, bits : int
+        Which bits of their pred key say where the cells go.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_rows,)
+        By row number.
+    """
+    starts, stops = zip(*plan.tasks(), strict=True)
+    most_rows = int(np.diff(bounds).max())
+    cell_of_row = buffers.empty(plan.n_rows, np.dtype(np.int64))
+    n_cells = np.zeros(plan.n_parts, np.int64)
+    histogram = np.zeros((len(starts), 1 << bits), np.int64)
+
+    def locate_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
+        with pool.workspace(
+            "locate",
+            lambda: CellSpace(most_rows, plan.code, weighted=False),
+            lambda space: space.rows >= most_rows,
+        ) as w:
+            cell_kernels.locate_cells(
+                rows, bounds, first, last, skip, bits, plan.absent_pred, w.head_slots, w.other_slots, w.counts,
+                w.heads, w.codes, cell_of_row, n_cells, cells_by_part,
+            )  # fmt: skip
+
+    def place_task(first: int, last: int, to: NDArray[np.int64]) -> None:
+        cell_kernels.place_cells(rows, bounds, first, last, skip, bits, plan.absent_pred, n_cells, to)
+
+    def look_up(start: int, stop: int) -> None:
+        cell_kernels.look_up_cells(rows, start, stop, cell_of_row)
+
+    pool.map(locate_task, starts, stops, histogram, stage="locate cells")
+    _, next_cell = offsets(histogram)
+    pool.map(place_task, starts, stops, next_cell, stage="place cells")
+    pool.map(look_up, *zip(*blocks(plan.n_rows), strict=True), stage="look up cells")
+    return cell_of_row
+
+
+def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[np.float64]:
+    """Add up the clusters set apart, part by part: (sum, rest) of each. Shape: (2 n_parts, n_heavy)."""
+    flag = np.empty(0) if parts.weighted else None
+
+    def add(part: int) -> NDArray[np.float64]:
+        sums = np.zeros((2, plan.heavy.size))
+        closing.add_margins(
+            parts.cells, parts.bounds[part], parts.n_cells[part], flag, outer, plan.absent_pred, *sums
+        )
+        return sums
+
+    return np.concatenate(pool.map(add, range(1 << plan.bits, plan.n_parts), stage="add up large clusters"))
+
+
+def add_up(sums: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Add what `heavy_sums` found into (sum, rest) of each cluster. Shape: (2, n_heavy)."""
+    columns = np.concatenate(sums).T
+    mass = [math.fsum(column) for column in columns]
+    rest = [math.fsum([*column, -total]) for column, total in zip(columns, mass, strict=True)]
+    return np.array([mass, rest])

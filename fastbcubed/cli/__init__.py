@@ -1,0 +1,1 @@
+"""The command line: flags, output for people and machines, the demo."""

@@ -1,0 +1,122 @@
+"""The registry of scores for people and for machines: name, family, range, direction, definition, source."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.metrics.metric import REFERENCES, Metric
+from fastbcubed.metrics.registry import FAMILIES, METRICS, resolve
+from fastbcubed.results.display import Grid
+
+if TYPE_CHECKING:
+    from fastbcubed.cli.terminal import Terminal
+
+__all__ = ["as_json", "choose", "print_entries", "print_list"]
+
+#: The least width of a terminal that has room for every column.
+WIDE = 160
+
+
+def choose(names: Sequence[str]) -> list[Metric]:
+    """Return the scores of these names and families; every score when there are none.
+
+    Raises
+    ------
+    MetricError
+        If a name is unknown.
+    """
+    chosen: dict[str, Metric] = {}
+    for name in names or ("all",):
+        if name in METRICS:
+            chosen[name] = METRICS[name]
+        elif name == "all" or name in FAMILIES:
+            chosen |= {m.name: m for m in METRICS.values() if name in ("all", m.family)}
+        else:
+            resolve([name])  # raises, with a suggestion
+    return list(chosen.values())
+
+
+def as_json(metrics: Sequence[Metric]) -> str:
+    """Return scores as a JSON list; a range without an end has null there."""
+    return json.dumps([_entry(metric) for metric in metrics], indent=2, ensure_ascii=False)
+
+
+def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
+    """Write a line for each score; a narrow terminal gets the families as headings."""
+    if terminal.width is None or terminal.width >= WIDE:
+        header = ("name", "family", "range", "better", "definition", "source")
+        rows: list[Sequence[str]] = [
+            (m.name, m.family, _range(m), m.best, m.definition, m.source) for m in metrics
+        ]
+        terminal.grid(Grid(header, rows, len(header)), wrap=True)
+    else:
+        for family in FAMILIES:
+            terminal.title(family)
+            rows = [(m.name, _range(m), m.best, m.summary) for m in metrics if m.family == family]
+            terminal.grid(Grid(("name", "range", "better", "what it is"), rows, 4), wrap=True)
+    if terminal.to_people:
+        terminal.line("\nfastbcubed metrics NAME: definition and source of a score or of a family.")
+
+
+def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:
+    """Write all that is known about each score."""
+    for at, metric in enumerate(metrics):
+        entry = _entry(metric)
+        if at:
+            terminal.line()
+        direction = "neither is better" if metric.best == "neither" else f"{metric.best} is better"
+        terminal.line(f"{metric.name} ({metric.family}; {_range(metric)}; {direction})")
+        for text in (metric.summary, f"Definition: {metric.definition}.", *entry["notes"]):
+            terminal.line(_indented(text))
+        terminal.line(_indented(f"Source: {entry['reference']}"))
+
+
+def _entry(metric: Metric) -> dict[str, Any]:
+    return {
+        "name": metric.name,
+        "family": metric.family,
+        "range": [bound if math.isfinite(bound) else None for bound in (metric.low, metric.high)],
+        "better": metric.best,
+        "summary": metric.summary,
+        "definition": metric.definition,
+        "source": metric.source,
+        "reference": REFERENCES.get(metric.source, "Defined by this library."),
+        "alias_of": metric.alias_of,
+        "notes": _notes(metric),
+    }
+
+
+def _notes(metric: Metric) -> list[str]:
+    notes = []
+    if "tp" in metric.definition:
+        notes.append(
+            "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself "
+            "included), on the predicted side alone, on the true side alone, and on neither."
+        )
+    if metric.note:
+        notes.append(metric.note)
+    if metric.alias_of:
+        notes.append(f"The same as {metric.alias_of}.")
+    if metric.unweighted_only:
+        notes.append("Not defined for weighted items.")
+    if metric.overall_only:
+        notes.append("Of all items at once; not of clusters or slices.")
+    if metric.experimental:
+        notes.append("Experimental.")
+    return notes
+
+
+def _range(metric: Metric) -> str:
+    if metric.high == math.inf:
+        return "any" if metric.low == -math.inf else f"≥ {metric.low:g}"
+    return f"≤ {metric.high:g}" if metric.low == -math.inf else f"{metric.low:g} to {metric.high:g}"
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(
+        text, 88, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )

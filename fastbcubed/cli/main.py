@@ -1,0 +1,322 @@
+"""The command line: flags → arguments of the library, its results → text or JSON, errors → exit codes.
+
+Nothing heavy is imported before the flags are known to be right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from fastbcubed._version import __version__
+from fastbcubed.cli.flags import (
+    NOTES,
+    SHAPES,
+    add_constraints_flags,
+    add_evaluate_flags,
+    add_generate_flags,
+    constraints_arguments,
+    evaluate_arguments,
+    generate_arguments,
+    in_flags,
+)
+from fastbcubed.errors import EvaluationWarning, FastBCubedError, IdTypeError, OptionError
+
+__all__ = ["main"]
+
+OK, FAILED_GATE, WRONG, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 130, 141, 143
+
+EXIT_CODES = """Exit codes: 0; 1 when a --fail-under or --fail-over fails; 2 for wrong input; 130 on Ctrl-C;
+143 on SIGTERM. Nothing half-written and nothing spilled is left in any case."""
+
+
+class Terminated(BaseException):
+    """The process was asked to end, by SIGTERM."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; those of the process when absent.
+
+    Returns
+    -------
+    int
+        0; 1 for a failed gate; 2 after a message on stderr for what the user can mend; 130 on Ctrl-C; 143
+        on SIGTERM.
+    """
+    try:
+        with _raising_on_sigterm():
+            try:
+                options = _parser().parse_args(argv)
+                code: int = options.run(options)
+            finally:
+                sys.stdout.flush()
+    except SystemExit as stop:  # argparse: --help, --version, a wrong flag
+        return stop.code if isinstance(stop.code, int) else WRONG
+    except KeyboardInterrupt:
+        _say("stopped")
+        return STOPPED
+    except Terminated:
+        _say("terminated")
+        return TERMINATED
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+    except FastBCubedError as error:
+        _say(in_flags(str(error)))
+        return WRONG
+    except MemoryError as error:
+        _say(f"out of memory{f': {error}' if str(error) else ''}")
+        return WRONG
+    except OSError as error:
+        _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        return WRONG
+    return code
+
+
+@contextmanager
+def _raising_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the work as Ctrl-C does: by an exception, so that everybody cleans up."""
+
+    def terminate(*_: object) -> NoReturn:
+        raise Terminated
+
+    ours = threading.current_thread() is threading.main_thread()  # the only one that may set handlers
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in two lines; the usage would be twenty."""
+        self.exit(WRONG, f"{self.prog}: {message}\nTry: {self.prog} --help\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    form: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    parser = _Parser(
+        prog="fastbcubed",
+        description="Score clusterings against the truth: overall, by cluster, by slice, by item.",
+        epilog=f"Begin with: fastbcubed demo\n{EXIT_CODES}",
+        **form,
+    )
+    parser.add_argument("--version", action="version", version=f"fastbcubed {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    evaluate = commands.add_parser(
+        "evaluate",
+        help="score a prediction against the truth",
+        description="Score a clustering against the truth. Tables have one row per item.",
+        epilog=f"{NOTES}\n{EXIT_CODES}",
+        **form,
+    )
+    add_evaluate_flags(evaluate)
+    evaluate.set_defaults(run=_evaluate)
+    demo = commands.add_parser(
+        "demo",
+        help="a whole evaluation of bundled data, explained",
+        description="Evaluate two releases of inventors named on US patents, step by step, and say what to "
+        "look at. Reads bundled data; writes no file.",
+        **form,
+    )
+    demo.set_defaults(run=_demo)
+    metrics = commands.add_parser(
+        "metrics",
+        help="the scores that there are",
+        description="List scores: name, family, range, direction, definition, source.",
+        **form,
+    )
+    metrics.add_argument("names", nargs="*", metavar="NAME", help="a score or a family, shown in full")
+    metrics.add_argument("--json", action="store_true", help="a list of objects for machines")
+    metrics.set_defaults(run=_metrics)
+    generate = commands.add_parser(
+        "generate",
+        help="synthetic clusterings of any size, to try and to measure",
+        description="Write a synthetic truth and prediction as Parquet, in memory that does not grow with them.",
+        epilog=f"{SHAPES}\n{EXIT_CODES}",
+        **form,
+    )
+    add_generate_flags(generate)
+    generate.set_defaults(run=_generate)
+    constraints = commands.add_parser(
+        "constraints",
+        help="which score meets which formal constraint",
+        description="Check scores against the formal constraints of Amigó et al. (2009) and further "
+        "properties, on small and on random clusterings. Needs no data; equal seeds give equal tables.",
+        **form,
+    )
+    add_constraints_flags(constraints)
+    constraints.set_defaults(run=_constraints)
+    return parser
+
+
+# Commands
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    arguments = evaluate_arguments(options)
+    _check_gates(options)
+    ev = _call_evaluate(arguments, options.noise)
+    for warning in ev.warnings:
+        _say(f"warning: {in_flags(warning['message'])}")
+    if options.json:
+        _print_json(ev.to_json())
+    else:
+        from fastbcubed.cli.terminal import Terminal, print_evaluation
+
+        terminal = Terminal()
+        print_evaluation(ev, terminal, worst=options.worst)
+        if terminal.to_people:
+            terminal.line(f"\n{_more(ev, options)}")
+    if options.out is not None:
+        _say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+    return _judge(ev, options)
+
+
+def _more(ev: Any, options: argparse.Namespace) -> str:
+    """Return which flags would show more."""
+    from fastbcubed.results.display import label
+
+    hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []
+    if ev.has_items:
+        known = [name for side in ev.kept_items().attribute_sides().values() for name in side]
+        left = [label(n) for n in dict.fromkeys([*known, "true_size", "pred_size"]) if n not in ev.sliced]
+        if left:
+            hints.append(f"--slice NAME ({', '.join(left[:4])}{', …' if left[4:] else ''})")
+    if options.out is None or not ev.has_clusters:
+        hints.append(f"--out DIR --keep {'items' if ev.has_items else 'cells'}")
+    return f"More: {'; '.join(hints)}; see --help"
+
+
+def _call_evaluate(arguments: dict[str, Any], noise: str | None) -> Any:
+    import warnings
+
+    import fastbcubed
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EvaluationWarning)  # they are in the result
+        try:
+            return fastbcubed.evaluate(**arguments)
+        except IdTypeError:
+            if not isinstance(arguments["noise"], int):
+                raise
+        return fastbcubed.evaluate(**{**arguments, "noise": noise})  # labels are strings
+
+
+def _check_gates(options: argparse.Namespace) -> None:
+    """Refuse, before the work, a gate on no score or in the wrong direction."""
+    if not (options.fail_under or options.fail_over):
+        return
+    from fastbcubed.metrics.registry import METRICS, resolve
+
+    for flag, gates, wrong in (
+        ("--fail-under", options.fail_under, "lower"),
+        ("--fail-over", options.fail_over, "higher"),
+    ):
+        for name, value in gates:
+            if name not in METRICS:
+                resolve([name])  # raises, with a suggestion, for all but families
+                raise OptionError(f"{flag} {name}={value:g}: {name} is a family; name one of its scores")
+            if METRICS[name].best == wrong:
+                other = "--fail-over" if flag == "--fail-under" else "--fail-under"
+                raise OptionError(f"{flag} {name}: {wrong} is better there; use {other} {name}={value:g}")
+
+
+def _judge(ev: Any, options: argparse.Namespace) -> int:
+    """Return the exit code that the gates come to; a score that is not defined fails."""
+    code = OK
+    gates = [(name, bound, "under") for name, bound in options.fail_under]
+    gates += [(name, bound, "over") for name, bound in options.fail_over]
+    for name, bound, word in gates:
+        value = ev.overall[name] if name in ev.overall else ev.metric(name)
+        if not (value >= bound if word == "under" else value <= bound):
+            _say(f"failed: {name} is {float(value)!r}, {word} {bound!r}")
+            code = FAILED_GATE
+    return code
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from fastbcubed.cli.demo import show
+    from fastbcubed.cli.terminal import Terminal
+
+    show(Terminal())
+    return OK
+
+
+def _metrics(options: argparse.Namespace) -> int:
+    from fastbcubed.cli import glossary
+
+    chosen = glossary.choose(options.names)
+    if options.json:
+        _print_json(glossary.as_json(chosen))
+    else:
+        from fastbcubed.cli.terminal import Terminal
+
+        if options.names:
+            glossary.print_entries(chosen, Terminal())
+        else:
+            glossary.print_list(chosen, Terminal())
+    return OK
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from fastbcubed.synthetic.generate import generate
+
+    generate(**generate_arguments(options))
+    for path in filter(None, (options.path, options.prediction_out)):
+        _say(f"wrote {path}: {options.n_items:,} rows, {os.path.getsize(path):,} bytes")
+    return OK
+
+
+def _constraints(options: argparse.Namespace) -> int:
+    from fastbcubed.constraints import table
+
+    checked = table(**constraints_arguments(options))
+    if options.json:
+        _print_json(checked.to_json())
+        return OK
+    from fastbcubed.cli.terminal import Terminal
+
+    terminal = Terminal()
+    terminal.grid(checked.grid())
+    terminal.line("\n" + "\n".join(checked.legend()))
+    for report in checked.reports.values() if options.examples else ():
+        terminal.line(f"\n{report!r}")
+    return OK
+
+
+# Output
+
+
+def _print_json(text: str) -> None:
+    """Write JSON; names that the encoding of stdout lacks are escaped."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        import json
+
+        text = json.dumps(json.loads(text), indent=2)
+    print(text)
+
+
+def _say(message: str) -> None:
+    """Write a message on stderr, where nobody may be listening."""
+    try:
+        print(f"fastbcubed: {message}", file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -1,0 +1,261 @@
+"""What is given to evaluate() → two clusterings in blocks, each read when its turn comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.inputs import (
+    Inputs,
+    PerSide,
+    one_side,
+    pair_of_table,
+    per_side,
+    read_pair,
+    require_weight,
+)
+from fastbcubed.errors import AlignmentError, OptionError
+from fastbcubed.runtime.pool import blocks
+from fastbcubed.runtime.spill import Spill
+from fastbcubed.sources.blocks import BLOCK_ROWS, Source, sources_of
+from fastbcubed.sources.columns import Column
+from fastbcubed.sources.readers import Stream, open_stream, spool
+from fastbcubed.sources.tables import Rows, as_rows, is_path
+
+__all__ = ["Block", "Pair", "Stretch", "open_pair"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows: the clustering of one side, or of both where rows correspond."""
+
+    first_row: int
+    sides: tuple[Clustering, ...]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A run of blocks that one thread reads in order."""
+
+    first_row: int
+    n_rows: int
+    blocks: Callable[[], Iterator[Block]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two sides of an evaluation, in blocks.
+
+    Attributes
+    ----------
+    stretches : tuple of lists of Stretch
+        One list if the rows of the two sides correspond, so that every block has both; else one for the
+        truth and one for the prediction, to be joined by item.
+    names : (str, str)
+        What the sides are called.
+    weight_table : (Column, ndarray) or None
+        Items and weights, which are held in memory.
+    attribute_table : (Column, Rows) or None
+        Items and attributes, likewise.
+    """
+
+    stretches: tuple[list[Stretch], ...]
+    names: tuple[str, str]
+    weight_table: tuple[Column, np.ndarray] | None = None
+    attribute_table: tuple[Column, Rows] | None = None
+
+    @property
+    def first(self) -> tuple[Clustering, Clustering]:
+        """The first block of the truth and of the prediction."""
+        found = [clustering for side in self.stretches for clustering in _first(side)]
+        return found[0], found[1]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to be aligned at most: those of both sides, unless they correspond."""
+        return sum(stretch.n_rows for side in self.stretches for stretch in side)
+
+
+def open_pair(
+    truth: Any,
+    prediction: Any,
+    *,
+    item: PerSide,
+    cluster: PerSide,
+    weight: Any,
+    table: Any,
+    attributes: Any = None,
+    size: int = BLOCK_ROWS,
+    spill_dir: Any = None,
+    every: bool = False,
+) -> Pair:
+    """Open the two sides of an evaluation; files are read in blocks, what lies in memory is cut into them.
+
+    What passes by only once, such as a record-batch reader, is written to the disk and read from there.
+
+    Parameters
+    ----------
+    truth, prediction, item, cluster, weight, table, attributes, spill_dir
+        As for `evaluate`.
+    size : int
+        Rows of a block at most.
+    every : bool
+        Whether columns that are no part of a clustering are used, to slice by or to write.
+    """
+    opened = _Opening(size, spill_dir, every)
+    found = None
+    if table is not None and (weight is None or isinstance(weight, str)):
+        if cluster == "cluster" and (source := opened.source(table)) is not None:
+            found = _of_table(truth, prediction, source, item, weight, opened)
+    elif table is None:
+        sources = opened.source(truth), opened.source(prediction)
+        if sources != (None, None):
+            found = _of_sources((truth, prediction), sources, item, cluster, weight, opened)
+    if found is None:
+        inputs = read_pair(
+            truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes
+        )
+        return _of_inputs(inputs, size)
+    if attributes is None:
+        return found
+    first = replace(found.first[0], attributes=None)
+    joined = read_pair(first, first, item=item, attributes=attributes)
+    if joined.attribute_table is None:
+        raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
+    return replace(found, attribute_table=joined.attribute_table)
+
+
+Make = Callable[[Rows], tuple[Clustering, ...]]
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """How to open what is read block by block.
+
+    Attributes
+    ----------
+    size : int
+        Rows of a block at most.
+    spill_dir : path or None
+        Where streams are spilled.
+    every : bool
+        Whether to spill all columns of them.
+    """
+
+    size: int
+    spill_dir: Any
+    every: bool
+
+    def source(self, given: Any) -> Rows | Stream | None:
+        """Return the rows of files, or a stream; None for what lies in memory."""
+        return as_rows(given, "the table") if is_path(given) else open_stream(given)
+
+    def stretches(self, source: Rows | Stream, name: str, make: Make) -> list[Stretch]:
+        """Return blocks, each made into the clusterings of its rows."""
+        if isinstance(source, Stream):
+            spill = Spill(self.spill_dir, named=self.spill_dir is not None)
+            source = spool(source, name, make, spill, self.size, every=self.every)
+        return [_stretch(each, make) for each in sources_of(source, self.size)]
+
+
+def _of_table(
+    truth: Any, prediction: Any, source: Rows | Stream, item: PerSide, weight: Any, opened: _Opening
+) -> Pair:
+    def make(block: Rows) -> tuple[Clustering, ...]:
+        return pair_of_table(truth, prediction, block, item, weight)
+
+    stretches = opened.stretches(source, "the table", make)
+    return Pair((stretches,), _names(stretches, stretches))
+
+
+def _of_sources(
+    given: tuple[Any, Any],
+    sources: tuple[Rows | Stream | None, Rows | Stream | None],
+    item: PerSide,
+    cluster: PerSide,
+    weight: Any,
+    opened: _Opening,
+) -> Pair:
+    """Open two tables, at least one of them in files or passing by."""
+    name_of_weight = weight if isinstance(weight, str) else None
+    names = ("the truth", "the prediction")
+    columns = list(zip(names, per_side(item, "item"), per_side(cluster, "cluster"), strict=True))
+
+    def make(k: int, rows: Any) -> tuple[Clustering, ...]:
+        return (one_side(rows, *columns[k], name_of_weight, False),)
+
+    whole = [make(k, given[k]) if source is None else () for k, source in enumerate(sources)]
+    if any(side.items is None for sides in whole for side in sides):  # labels alone, which raises
+        shown = [
+            each.schema.empty_table() if isinstance(each, Stream) else given[k]
+            for k, each in enumerate(sources)
+        ]
+        return _of_inputs(read_pair(*shown, item=item, cluster=cluster, weight=weight), opened.size)
+
+    def cut(k: int) -> list[Stretch]:
+        source = sources[k]
+        if source is None:
+            return _cut(whole[k], opened.size)
+        return opened.stretches(source, names[k], partial(make, k))
+
+    truth, prediction = cut(0), cut(1)
+    firsts = _first(truth)[0], _first(prediction)[0]
+    weight_table = None
+    if name_of_weight is not None:
+        require_weight(firsts, name_of_weight)
+    elif weight is not None:
+        weight_table = read_pair(firsts[0], firsts[0], weight=weight).weight_table
+    return Pair((truth, prediction), _names(truth, prediction), weight_table)
+
+
+def _of_inputs(inputs: Inputs, size: int) -> Pair:
+    truth, prediction = inputs.truth, inputs.prediction
+    names = truth.name, prediction.name
+    together = truth.items is None or truth.items is prediction.items
+    if together:
+        if len(truth) != len(prediction):
+            raise AlignmentError(
+                f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}"
+            )
+        sides: tuple[list[Stretch], ...] = (_cut((truth, prediction), size),)
+    else:
+        sides = (_cut((truth,), size), _cut((prediction,), size))
+    return Pair(sides, names, inputs.weight_table, inputs.attribute_table)
+
+
+def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch]:
+    """Cut clusterings in memory, whose rows correspond, into blocks."""
+
+    def stretch(start: int, stop: int) -> Stretch:
+        def once() -> Iterator[Block]:
+            found = [side.slice(start, stop) for side in sides]
+            for shared in ("items", "attributes"):
+                if len(sides) == 2 and getattr(sides[0], shared) is getattr(sides[1], shared):
+                    found[1] = replace(found[1], **{shared: getattr(found[0], shared)})
+            yield Block(start, tuple(found))
+
+        return Stretch(start, stop - start, once)
+
+    return [stretch(start, stop) for start, stop in blocks(len(sides[0]), size)]
+
+
+def _stretch(source: Source, make: Make) -> Stretch:
+    def read() -> Iterator[Block]:
+        for block in source.blocks():
+            yield Block(block.first_row, make(block))
+
+    return Stretch(source.first_row, source.n_rows, read)
+
+
+def _names(truth: list[Stretch], prediction: list[Stretch]) -> tuple[str, str]:
+    first, second = _first(truth), _first(prediction)
+    return first[0].name, second[-1].name
+
+
+def _first(side: list[Stretch]) -> tuple[Clustering, ...]:
+    return next(side[0].blocks()).sides

@@ -1,0 +1,377 @@
+"""The pipeline: sources → clusterings → alignment → cells → scores, from call to result."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastbcubed.alignment.align import Alignment, align
+from fastbcubed.alignment.policies import Policies
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.clusterings.inputs import Inputs, PerSide, read_pair
+from fastbcubed.engines.choose import choose_engine
+from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, PairingError, SliceError
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import METRICS, lifted, resolve
+from fastbcubed.overlap.covers import MAX_PAIRS
+from fastbcubed.overlap.overlapping import build_cover
+from fastbcubed.results import storage
+from fastbcubed.results.evaluation import Evaluation, Scores
+from fastbcubed.results.items import AlignedItems, AttributeTable
+from fastbcubed.results.slicing import SliceKey, check_key, slice_name
+from fastbcubed.runtime.limits import memory_limit as memory_limit_of
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.reporting import reporting
+from fastbcubed.runtime.written import require_writable
+
+__all__ = ["contingency", "evaluate"]
+
+#: Rows of both sides from which on a plan is told before the work.
+LARGE = 20_000_000
+
+Progress = bool | Callable[[Any], None] | None
+
+
+def evaluate(
+    truth: Any,
+    prediction: Any,
+    *,
+    item: PerSide = "item",
+    cluster: PerSide = "cluster",
+    weight: Any = None,
+    slices: SliceKey | Iterable[SliceKey] = (),
+    attributes: Any = None,
+    metrics: str | Iterable[str | Callable[..., Any]] | Callable[..., Any] | None = None,
+    beta: float = 1.0,
+    weighting: str = "pointwise",
+    unmatched: str | Mapping[str, str] = "drop",
+    nulls: str = "raise",
+    duplicates: str = "raise",
+    noise: Any = None,
+    overlapping: bool = False,
+    max_pairs: float = MAX_PAIRS,
+    table: Any = None,
+    out: Any = None,
+    keep: str = "cells",
+    engine: str | None = None,
+    memory_limit: int | str | None = None,
+    spill_dir: Any = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Evaluation:
+    """Score a clustering against the truth: overall, by cluster, by slice, by item.
+
+    Parameters
+    ----------
+    truth, prediction : Clustering, table, path, dict, or array-like of shape (n_items,)
+        A table (data frame, Arrow table or data set, anything that exports an Arrow stream; or the path
+        or URI of a file or directory, or a glob, of Parquet, Arrow IPC or CSV) has one row per item and is
+        joined by item. A dict maps items to clusters. Two arrays of labels correspond by position. With
+        `table`, the names of two of its columns.
+    item, cluster : str, list of str, or tuple of two of these
+        Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a
+        composite id. A default name that a table lacks stands for the only column left.
+    weight : str, array-like of shape (n_items,), or table, optional
+        A column of the truth (else of the prediction), weights by position, or a table or dict from
+        item to weight. From 1e-120 to 1e120; multiplying all by some number changes no score.
+    slices : str, tuple of str, mapping, or several of these
+        Slices to score now; see `Evaluation.slices`.
+    attributes : table, optional
+        Attributes to slice by, by item or by position, besides those of the tables given.
+    metrics : str, callable, or iterable of these, optional
+        Scores, families ("pointwise", "matching", ...), "all", or formulas ``f(tp, fp, fn, tn)``. By
+        default precision, recall, f1, mean_f1, jaccard_distance, over_merge_rate, under_merge_rate.
+    beta : float
+        Weight of recall in F; any other than 1 adds fbeta and mean_fbeta.
+    weighting : {"pointwise", "outer"}
+        Whether weights count inside each item's confusion matrix and in the mean, or in the mean alone
+        (zeros are allowed then).
+    unmatched : {"drop", "raise", "singleton", "outside"} or dict
+        What happens to items that one side lacks; a dict has a policy for "truth" and one for
+        "prediction". "outside" is for the prediction's: not scored, but wrong company for their mates.
+    nulls : {"raise", "singleton", "drop"}
+        What happens to items with a null cluster; "drop" means that the side lacks the item. With
+        `table`, a null always means that.
+    duplicates : {"raise", "drop"}
+        What happens to rows that repeat an earlier one.
+    noise : object, optional
+        The label, such as -1, whose items are taken as alone.
+    overlapping : bool
+        Whether items may be in several clusters: tables then have a row per membership (or a list of
+        clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
+    max_pairs : float
+        With `overlapping`, how many pairs of cells to compare at most.
+    table : table or path, optional
+        One table with both labels of each item.
+    out : path, optional
+        A directory to write the result to; see `Evaluation.save`. Whether it can be written to is
+        checked before the work.
+    keep : {"scores", "cells", "items"}
+        How much of the result to write to `out`; with the disk engine, how much to hold.
+    engine : {"memory", "disk"}, optional
+        Where the work is done. The disk engine reads files block by block and spills what does not fit, so
+        that the rows need not be in memory; overlapping clusterings are not served. Clusters whose labels
+        are not integers are named by reading the input again. When absent, the disk engine is used for
+        Parquet and Arrow IPC files that would not fit, if it can serve what is asked for. It writes
+        record-batch readers, data sets and relations of DuckDB to the disk as they come, while the memory
+        engine reads them whole.
+    memory_limit : int or str, optional
+        Bytes that the disk engine may use, or a text such as "2GiB"; half of the memory that the process
+        can still get when absent.
+    spill_dir : path, optional
+        Where the disk engine spills; /var/tmp when absent. Nothing is left there.
+    threads : int, optional
+        All cores of the process when absent. The scores do not depend on it.
+    progress : bool or callable, optional
+        Whether to show progress on stderr; when absent it is shown on a terminal. A callable gets a
+        `fastbcubed.progress.Progress` after every block: `stage`, `done` of `total` blocks, `seconds`, `rows` of
+        `total_rows`, bytes `spilled`, and `rows_per_second` and `seconds_left` worked out from these. With
+        the disk engine, and for large work in memory, the first is of the stage "plan", and its `message`
+        says how the work will be done and what it takes.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    FastBCubedError
+        One of its children, which says what is wrong with the input, where, and what to do.
+
+    Notes
+    -----
+    All items that share a true and a predicted cluster share one confusion matrix, so each item is touched
+    once, to count the cells; cost is linear in the items. Memory is about 24 bytes an item (16 without
+    weights) while cells are built, and 36 a cell and 24 a cluster after.
+
+    References
+    ----------
+    S. van Staden, Pointwise Metrics for Clustering Evaluation, 2024. E. Amigó et al., A comparison of
+    extrinsic clustering evaluation metrics based on formal constraints, 2009.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> ev = fb.evaluate({"a": 1, "b": 1, "c": 2}, {"a": "x", "b": "y", "c": "y"})
+    >>> round(ev.precision, 6), round(ev.recall, 6)
+    (0.666667, 0.666667)
+    """
+    if keep not in ("scores", "cells", "items"):
+        raise OptionError(f'keep is "scores", "cells" or "items", not {keep!r}')
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise OptionError(f"progress is True, False or a function, not {progress!r}")
+    if out is not None:
+        out = storage.as_path(out)
+        require_writable(out)
+    policies = Policies.of(unmatched, nulls, duplicates, noise)
+    outside = policies.prediction == "outside"
+    chosen = _metrics(metrics, outside)
+    known: dict[str, Any] = {
+        "weighting": weighting,
+        "outside": outside,
+        "beta": beta,
+        "overlapping": overlapping,
+    }
+    resolve(chosen, **known)  # a wrong name is said before the work
+    wanted = _slices(slices)
+    limit, threads = memory_limit_of(memory_limit), _threads(threads)
+    in_the_way = {"overlapping=True": overlapping}
+    sources = (truth, prediction) if table is None else (table,)
+    if choose_engine(engine, sources, limit, in_the_way) == "disk":
+        from fastbcubed.engines.disk import evaluate_in_shards
+
+        with reporting(progress) as report, Pool(threads, report) as pool:
+            ev = evaluate_in_shards(
+                truth, prediction, policies, chosen, item=item, cluster=cluster, weight=weight, table=table,
+                weighting=weighting, beta=beta, attributes=attributes, slices=wanted, keep=keep, out=out,
+                limit=limit, spill_dir=spill_dir, pool=pool,
+            )  # fmt: skip
+        return _finished(ev, (), out, keep)
+    with reporting(progress) as report, Pool(threads, report) as pool:
+        inputs = read_pair(
+            truth,
+            prediction,
+            item=item,
+            cluster=cluster,
+            weight=weight,
+            table=table,
+            attributes=attributes,
+            overlapping=overlapping,
+        )
+        n_rows = len(inputs.truth) + len(inputs.prediction)
+        if n_rows > LARGE:
+            pool.announce(f"memory engine: {n_rows:,} rows of both sides, {pool.threads} threads", n_rows)
+        cells: Contingency
+        items: AlignedItems
+        labels = None
+        if overlapping:
+            coverage, cells, items = build_cover(
+                inputs, policies, weighting, pool, one_table=table is not None, max_pairs=max_pairs
+            )
+            labels = items.cluster_labels
+        else:
+            alignment, cells = _build(inputs, policies, weighting, pool, one_table=table is not None)
+            coverage, items = alignment.coverage, AlignedItems(alignment)
+        found, not_computed = resolve(chosen, weighted=cells.weighted, **known)
+        try:
+            scores = aggregation.overall(cells, found, beta=beta, pool=pool)
+        except PairingError as error:  # a family may do without the scores that take a pairing
+            hopeless = [m.name for m in found if m.pairs_clusters]
+            if set(hopeless) & set(chosen or ()):
+                raise
+            found = [m for m in found if not m.pairs_clusters]
+            not_computed += [(name, str(error)) for name in hopeless]
+            scores = aggregation.overall(cells, found, beta=beta, pool=pool)
+    ev = Evaluation(
+        cells,
+        found,
+        beta,
+        coverage,
+        policies,
+        Scores(scores),
+        items,
+        labels,
+        AttributeTable(*inputs.attribute_table, items) if inputs.attribute_table else None,
+        dict(not_computed),
+        {"truth": inputs.truth.name, "prediction": inputs.prediction.name},
+    )
+    return _finished(ev, wanted, out, keep)
+
+
+def _finished(ev: Evaluation, wanted: Iterable[SliceKey], out: Any, keep: str) -> Evaluation:
+    """Slice, warn and write."""
+    ev.sliced.update({slice_name(key): ev.slices(key) for key in wanted})
+    for warning in ev.warnings:
+        warnings.warn(warning["message"], EvaluationWarning, stacklevel=3)
+    if out is not None:
+        ev.save(out, keep=keep)
+    return ev
+
+
+def contingency(
+    truth: Any,
+    prediction: Any,
+    *,
+    item: PerSide = "item",
+    cluster: PerSide = "cluster",
+    weight: Any = None,
+    weighting: str = "pointwise",
+    unmatched: str | Mapping[str, str] = "drop",
+    nulls: str = "raise",
+    duplicates: str = "raise",
+    noise: Any = None,
+    table: Any = None,
+    threads: int | None = None,
+) -> Contingency:
+    """Return the cells: the non-empty pairs of a true and a predicted cluster.
+
+    Parameters are those of `evaluate`.
+
+    Returns
+    -------
+    Contingency
+
+    Raises
+    ------
+    FastBCubedError
+        As `evaluate` does.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> fb.contingency([0, 0, 1], [5, 5, 6])
+    Contingency(3 items, 2 true and 2 predicted clusters, 2 cells)
+    """
+    policies = Policies.of(unmatched, nulls, duplicates, noise)
+    with Pool(_threads(threads)) as pool:
+        inputs = read_pair(truth, prediction, item=item, cluster=cluster, weight=weight, table=table)
+        return _build(inputs, policies, weighting, pool, one_table=table is not None)[1]
+
+
+def build_contingency(
+    labels_true: ArrayLike,
+    labels_pred: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    nulls: str = "raise",
+) -> Contingency:
+    """Return the cells of two labelings by position; for the functions of `fastbcubed.metrics`."""
+    return contingency(labels_true, labels_pred, weight=sample_weight, nulls=nulls)
+
+
+def _build(
+    inputs: Inputs, policies: Policies, weighting: str, pool: Pool, *, one_table: bool
+) -> tuple[Alignment, Contingency]:
+    """Align two clusterings and build their cells."""
+    from fastbcubed.cells import build as memory
+    from fastbcubed.cells.planning import plan_parts
+
+    if weighting not in ("pointwise", "outer"):
+        raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
+    outer = weighting == "outer"
+    alignment = align(
+        inputs.truth,
+        inputs.prediction,
+        policies,
+        pool,
+        weight_table=inputs.weight_table,
+        outer=outer,
+        null_is_absent=one_table,
+    )
+    true_keys, pred_keys, weight = alignment.true_keys, alignment.pred_keys, alignment.weight
+    plan = plan_parts(true_keys, alignment.absent_true, alignment.absent_pred)
+    outside = policies.prediction == "outside"
+    built = memory.build(plan, true_keys, pred_keys, weight, pool, outer=outer, outside=outside)
+
+    def locate() -> np.ndarray:
+        with Pool(pool.threads) as threads:
+            return memory.locate(plan, true_keys, pred_keys, threads)
+
+    cells = Contingency.from_built(
+        built,
+        weighted=weight is not None,
+        weighting=weighting,
+        outside=outside,
+        locate=locate,
+        weight=weight,
+        n_rows=true_keys.size,
+    )
+    return alignment, cells
+
+
+def _metrics(metrics: Any, outside: bool) -> list[str | Metric] | None:
+    """Return the scores asked for, formulas lifted."""
+    if metrics is None:
+        return None
+    one = isinstance(metrics, str) or callable(metrics)
+    if not one and not isinstance(metrics, Iterable):
+        raise MetricError(f"metrics names scores, or has formulas; {metrics!r} is neither")
+    chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
+    if not chosen:
+        raise MetricError("metrics is empty; leave it out for the usual scores")
+    names = [m.name for m in chosen if isinstance(m, Metric) and m.family == "own"]
+    for name in names:
+        if names.count(name) > 1 or name in METRICS:
+            raise MetricError(
+                f"two scores would be called {name!r}; give each formula a name of its own (its __name__)"
+            )
+    return chosen
+
+
+def _slices(slices: Any) -> list[SliceKey]:
+    """Return the slices asked for; one alone need not be in a list, and a tuple crosses its names."""
+    if isinstance(slices, str | Mapping):
+        return [slices]
+    if not isinstance(slices, Iterable):
+        raise SliceError(f"slices is an attribute, several of them, or a mapping, not {slices!r}")
+    return [check_key(key) for key in slices]
+
+
+def _threads(threads: int | None) -> int | None:
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise OptionError(f"threads is a number of threads, 1 or more, not {threads!r}")
+    return threads

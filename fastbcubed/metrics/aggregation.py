@@ -1,0 +1,436 @@
+"""Aggregation: from a score of each cell to its mean over all items, over clusters and over slices.
+
+A score of items is lifted to any set of them by the weighted mean. Sums run over blocks of fixed
+length and then exactly over the blocks, so that they do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells.confusion import Confusion, TrueNegatives, among_others, confusion
+from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
+from fastbcubed.errors import MetricError, WeightError
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.overlap.covers import Cover
+from fastbcubed.runtime.pool import Pool, blocks
+
+__all__ = [
+    "WEIGHT",
+    "cell_scores",
+    "cluster_means",
+    "finished",
+    "group_means",
+    "group_sums",
+    "grouped",
+    "item_means",
+    "item_score",
+    "item_scores",
+    "item_sums",
+    "means_of_groups",
+    "overall",
+    "with_needs",
+]
+
+Floats = NDArray[np.float64]
+#: The name of the sum of weights among sums of scores.
+WEIGHT = ""
+
+
+def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
+    """Return the scores together with those that they are combined from."""
+    given = {metric.name: metric for metric in metrics}
+    found: dict[str, Metric] = {}
+    for metric in given.values():
+        for name in metric.needs:
+            found.setdefault(name, given.get(name) or METRICS[name].at(beta))
+        found.setdefault(metric.name, metric)
+    return list(found.values())
+
+
+def overall(
+    contingency: Contingency,
+    metrics: Iterable[str | Metric],
+    *,
+    beta: float = 1.0,
+    pool: Pool | None = None,
+) -> dict[str, float]:
+    """Return scores over all items, by name and in the order given.
+
+    Parameters
+    ----------
+    contingency : Contingency
+        The cells.
+    metrics : iterable of str or Metric
+        Scores that are defined for this input.
+    beta : float
+        Weight of recall in F.
+    pool : Pool, optional
+        Threads; the calling one alone when absent.
+
+    Returns
+    -------
+    dict of str to float
+    """
+    chosen = [METRICS[m].at(beta) if isinstance(m, str) else m for m in metrics]
+    pool = pool or Pool(1)
+    means = item_means([item_sums(contingency, with_needs(chosen, beta), pool)])
+    return finished(chosen, means, beta, contingency, pool)
+
+
+def finished(
+    chosen: Iterable[Metric],
+    means: Mapping[str, float],
+    beta: float,
+    contingency: Contingency | None,
+    pool: Pool,
+) -> dict[str, float]:
+    """Return scores over all items from the means of those that items have.
+
+    Parameters
+    ----------
+    chosen : iterable of Metric
+        The scores.
+    means : dict of str to float
+        From `item_means`, of the scores and all they need.
+    beta : float
+        Weight of recall in F.
+    contingency : Contingency or None
+        All cells; None if no score is computed from them as a whole.
+    pool : Pool
+        The threads.
+    """
+    result = {}
+    for metric in chosen:
+        if metric.combine is not None:
+            result[metric.name] = float(metric.combine(means, beta))
+        elif metric.score is not None:
+            assert contingency is not None
+            result[metric.name] = float(metric.score(contingency, pool))
+        else:
+            result[metric.name] = means[metric.name]
+    return result
+
+
+def item_means(sums: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the means over items of the scores that were summed over one or more sets of cells."""
+    parts = [part for part in sums if part]
+    if not parts:
+        return {}
+    added = {name: math.fsum(part[name] for part in parts) for name in parts[0]}
+    total = added.pop(WEIGHT)
+    if not 0 < total < math.inf:
+        raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")
+    return {name: value / total for name, value in added.items()}
+
+
+def item_sums(
+    contingency: Contingency, metrics: Iterable[Metric], pool: Pool, *, whole: bool = True
+) -> dict[str, float]:
+    """Return the weighted sum over items of every score that items have, and of their weight as `WEIGHT`.
+
+    Without `whole`, the contingency has not all cells of the true clusters, and only formulas are used.
+    """
+    from fastbcubed.metrics.compiled import COMMON, RUN, sum_common, sum_products
+
+    lifted = [m for m in metrics if m.formula is not None]
+    outer = contingency.weighting == "outer"
+    direct = {m.name: m.mean(contingency, pool) for m in lifted if m.mean and whole and not outer}
+    lifted = [m for m in lifted if m.name not in direct]
+    if not (lifted or direct):
+        return {}
+    common = [m for m in lifted if m.name in COMMON and METRICS[m.name] is m]
+    by_item = [m for m in lifted if differs_within_cells(contingency, m)]
+    others = [m for m in lifted if m not in common and m not in by_item]
+    negatives = _negatives(contingency, others)
+    of_items = [cell_scores(contingency, m) for m in by_item]
+    cells = contingency.cells
+    columns = [0, *(1 + COMMON.index(m.name) for m in common)]
+    wanted = np.array([name in {m.name for m in common} for name in COMMON])
+
+    def add_up(first: int, last: int) -> list[float]:
+        runs = np.empty((-(-(last - first) // RUN), 1 + len(COMMON)))
+        sum_common(cells, first, last, outer, wanted, runs)
+        sums = [math.fsum(runs[:, column].tolist()) for column in columns]
+        if others or of_items:
+            scores = [each[first:last] for each in of_items]
+            scores += _scores_of(contingency, others, first, last, negatives)
+            weight = np.ascontiguousarray(contingency.weight[first:last])
+            products = np.empty(len(runs))
+            for each in scores:
+                sum_products(weight, each, products)
+                sums.append(math.fsum(products.tolist()))
+        return sums
+
+    sums = contingency.map(add_up, pool)
+    names = [WEIGHT, *(m.name for m in (*common, *by_item, *others))]
+    found = {name: math.fsum(column) for name, column in zip(names, zip(*sums, strict=True), strict=True)}
+    return found | {name: mean * found[WEIGHT] for name, mean in direct.items()}
+
+
+def _scores_of(
+    contingency: Contingency, metrics: list[Metric], start: int, stop: int, tn: TrueNegatives | None
+) -> list[Floats]:
+    """Return scores of a range of cells, worked out block by block."""
+    found = [np.empty(stop - start) for _ in metrics]
+    for a, b in blocks(stop - start, CELL_BLOCK) if metrics else ():
+        block = _block_scores(contingency, metrics, start + a, start + b, tn)
+        for scores, values in zip(found, block, strict=True):
+            scores[a:b] = values
+    return found
+
+
+def differs_within_cells(contingency: Contingency, metric: Metric) -> bool:
+    """Tell whether items of one cell can differ in this score: if each leaves out its own weight."""
+    return metric.leave_one_out and contingency.weighted and contingency.weighting == "pointwise"
+
+
+def _negatives(contingency: Contingency, metrics: Iterable[Metric]) -> TrueNegatives | None:
+    return TrueNegatives(contingency) if any(m.uses_tn for m in metrics) else None
+
+
+def _block_scores(
+    contingency: Contingency, metrics: list[Metric], start: int, stop: int, tn: TrueNegatives | None
+) -> list[Floats]:
+    """Return the scores of one block of cells, for scores that the items of a cell share."""
+    matrix = confusion(contingency, start, stop, tn=tn)
+    others = matrix
+    if any(m.leave_one_out for m in metrics):
+        n = contingency.n[start:stop].astype(np.float64)
+        others = among_others(contingency, n - 1.0, slice(start, stop), matrix)
+    found = []
+    for m in metrics:
+        its = others if m.leave_one_out else matrix
+        if m.matrix is not None:
+            tp, fp, fn = (np.ascontiguousarray(x[start:stop]) for x in m.matrix(contingency))
+            its = Confusion(tp, fp, fn, None)
+        found.append(_apply(m, its))
+    return found
+
+
+def _apply(metric: Metric, matrix: Confusion) -> Floats:
+    """Call the formula of a score, which gives one float per matrix and leaves the matrix as it is."""
+    assert metric.formula is not None
+    for part in matrix:
+        if part is not None:
+            part.flags.writeable = False
+    try:
+        scores = np.asarray(metric.formula(*matrix))  # type: ignore[arg-type]
+    except MetricError:
+        raise
+    except Exception as error:
+        raise MetricError(f"the formula {metric.name} failed: {type(error).__name__}: {error}") from error
+    if scores.dtype.kind not in "biuf" or scores.shape not in (matrix.tp.shape, ()):
+        raise MetricError(
+            f"the formula {metric.name} gave {scores.dtype} of shape {scores.shape} for matrices of shape "
+            f"{matrix.tp.shape}; a formula (tp, fp, fn, tn) gives one real number for each"
+        )
+    if not scores.ndim:
+        return np.full(matrix.tp.shape, float(scores))
+    return np.asarray(scores, np.float64)
+
+
+def cell_scores(contingency: Contingency, metric: Metric) -> Floats:
+    """Return the mean of a score over the items of each cell. Shape (n_cells,)."""
+    if not differs_within_cells(contingency, metric):
+        tn = _negatives(contingency, [metric])
+        return _scores_of(contingency, [metric], 0, contingency.n_cells, tn)[0]
+    from fastbcubed.kernels.sums import add_by_code
+
+    rows = _rows(contingency, metric)
+    totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
+    add_by_code(rows.cell, rows.weight, item_scores(contingency, metric), None, totals, errors)
+    whole = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
+    add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, *whole)
+    return (totals + errors) / (whole[0] + whole[1])
+
+
+def item_scores(contingency: Contingency, metric: Metric) -> Floats:
+    """Return a score of each row, NaN where it is not scored. Shape (n_rows,)."""
+    rows = _rows(contingency, metric)
+    scores = np.full(rows.cell.size, np.nan)
+    if not differs_within_cells(contingency, metric):
+        scored = rows.cell >= 0
+        scores[scored] = cell_scores(contingency, metric)[rows.cell[scored]]
+        return scores
+    matrix = item_matrix(contingency, metric)
+    for a, b in blocks(rows.cell.size, CELL_BLOCK):
+        block = Confusion(*(None if x is None else x[a:b] for x in matrix))  # type: ignore[arg-type]
+        scores[a:b] = _apply(metric, block)
+    scores[rows.cell < 0] = np.nan
+    return scores
+
+
+def item_score(contingency: Contingency, metric: Metric, row: int) -> float:
+    """Return a score of one scored row, without working out the others where items of a cell share it."""
+    if differs_within_cells(contingency, metric):
+        return float(item_scores(contingency, metric)[row])
+    cell = int(_rows(contingency, metric).cell[row])
+    return float(_scores_of(contingency, [metric], cell, cell + 1, _negatives(contingency, [metric]))[0][0])
+
+
+def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:
+    """Return the confusion matrix of each row without the item itself; the weights differ by item.
+
+    The sum over its cell is kept with twice the digits of a float, so that taking the item out of
+    it leaves the others' weight exactly, however small.
+    """
+    from fastbcubed.kernels.sums import add_by_code
+
+    rows = _rows(contingency, metric)
+    totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
+    add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, totals, errors)
+    cell = np.maximum(rows.cell, 0)
+    tp = (totals[cell] - rows.weight) + errors[cell]
+    tp[contingency.n[cell] == 1] = 0.0
+    tn = TrueNegatives(contingency)()[cell] if metric.uses_tn else None
+    matrix = Confusion(tp, contingency.fp[cell], contingency.fn[cell], tn)
+    return among_others(contingency, tp, cell, matrix)
+
+
+def _rows(contingency: Contingency, metric: Metric) -> Any:
+    if contingency.rows is None:
+        raise MetricError(
+            f"{metric.name} with weights needs the items themselves, and this contingency was made from "
+            'cells alone; build it from labels, or with weighting="outer"'
+        )
+    return contingency.rows
+
+
+def cluster_means(contingency: Contingency, side: str, name: str) -> Floats:
+    """Return the mean of a score over the items of each cluster, by code.
+
+    Clusters without scored items are left out, and those whose items all have weight 0: they have no mean.
+    """
+    groups = means_by_cluster(contingency, side, [METRICS[name]], beta=1.0)
+    return np.asarray(groups[name][groups["weight"] > 0])
+
+
+def means_by_cluster(
+    contingency: Contingency, side: str, metrics: Iterable[Metric], *, beta: float
+) -> dict[str, NDArray[Any]]:
+    """Return items, weight and mean scores of the clusters of a side, by code; see `group_means`."""
+    if isinstance(contingency, Cover):
+        members = contingency.members(side)
+        return group_means(
+            contingency, members.codes, members.n_clusters, metrics, beta=beta, cells=members.rows()
+        )
+    return group_means(contingency, *contingency.codes(side), metrics, beta=beta)
+
+
+def group_means(
+    contingency: Contingency,
+    codes: NDArray[np.integer],
+    n_groups: int,
+    metrics: Iterable[Metric],
+    *,
+    beta: float,
+    by_row: bool = False,
+    cells: NDArray[np.int64] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Return items, weight and mean scores of groups of cells, or of rows.
+
+    Parameters
+    ----------
+    contingency : Contingency
+        The cells.
+    codes : ndarray of int, shape (n_cells,) or (n_rows,)
+        Group of each; negative for none.
+    n_groups : int
+        Number of groups.
+    metrics : iterable of Metric
+        Scores; those that only a whole clustering has are left out.
+    beta : float
+        Weight of recall in F.
+    by_row : bool
+        Whether `codes` are those of rows.
+    cells : ndarray of int64, optional
+        The cell of each code, where cells are in several groups.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n_groups,)
+        "n_items", "weight", then the scores; NaN for a group without items.
+    """
+    wanted = grouped(metrics)
+    needed = [m for m in with_needs(wanted, beta) if m.formula is not None]
+    sums = group_sums(contingency, codes, n_groups, needed, by_row=by_row, cells=cells)
+    return means_of_groups({name: total + error for name, (total, error) in sums.items()}, wanted, beta)
+
+
+def grouped(metrics: Iterable[Metric]) -> list[Metric]:
+    """Return the scores that groups of items have, too."""
+    return [m for m in metrics if m.score is None and not m.overall_only]
+
+
+def group_sums(
+    contingency: Contingency,
+    codes: NDArray[np.integer],
+    n_groups: int,
+    metrics: Iterable[Metric],
+    *,
+    by_row: bool = False,
+    cells: NDArray[np.int64] | None = None,
+) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return, for groups of cells or of rows, what their means are made of, as sums and what they lack in digits.
+
+    Parameters are those of `group_means`; the scores have a formula.
+
+    Returns
+    -------
+    dict of str to (ndarray, ndarray), each of shape (n_groups,)
+        "n_items", `WEIGHT`, then weight * score of each score, added up.
+    """
+    from fastbcubed.kernels.sums import add_by_code, count_by_code
+
+    codes = np.ascontiguousarray(codes)
+    counts = np.zeros(n_groups, np.int64)
+    rows = contingency.rows
+    n, weight = contingency.n, contingency.weight
+    if by_row:
+        assert rows is not None
+        cells, weight = rows.cell, rows.weight
+        codes = np.where(cells < 0, -1, codes)
+        count_by_code(codes, np.ones(codes.size, np.int64), counts)
+    else:
+        if cells is not None:
+            n, weight = n[cells], weight[cells]
+        count_by_code(codes, n, counts)
+
+    def add(scores: Floats, per_row: bool = False) -> tuple[Floats, Floats]:
+        totals, errors = np.zeros(n_groups), np.zeros(n_groups)
+        add_by_code(codes, weight, scores, None if per_row else cells, totals, errors)
+        return totals, errors
+
+    sums = {"n_items": (counts, np.zeros_like(counts)), WEIGHT: add(np.ones(contingency.n_cells))}
+    for metric in metrics:
+        if by_row and differs_within_cells(contingency, metric):
+            sums[metric.name] = add(item_scores(contingency, metric), per_row=True)
+        else:
+            sums[metric.name] = add(cell_scores(contingency, metric))
+    return sums
+
+
+def means_of_groups(
+    sums: Mapping[str, NDArray[Any]], metrics: Iterable[Metric], beta: float
+) -> dict[str, NDArray[Any]]:
+    """Return what `group_means` does, from what `group_sums` has added up."""
+    whole = sums[WEIGHT]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = {name: added / whole for name, added in sums.items() if name not in ("n_items", WEIGHT)}
+        table: dict[str, NDArray[Any]] = {"n_items": sums["n_items"], "weight": whole}
+        for metric in metrics:
+            table[metric.name] = _combined(metric, means, beta)
+    return table
+
+
+def _combined(metric: Metric, means: Mapping[str, Floats], beta: float) -> Floats:
+    if metric.combine is None:
+        return means[metric.name]
+    return np.asarray(metric.combine(means, beta), np.float64)

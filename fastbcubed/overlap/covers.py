@@ -1,0 +1,387 @@
+"""Covers: the cells of overlapping clusterings, items with the same clusters on both sides.
+
+The items of a cell share their scores. With the hits and misses among their mates on either side, a
+cell gets false positives and negatives in proportion to its own weight, so that precision is
+tp / (tp + fp) and recall is tp / (tp + fn), as in a partition. Every score that these two determine,
+its means, its slices follow as they do there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import CELL, Contingency, Rows, add_up
+from fastbcubed.clusterings.memberships import Memberships
+from fastbcubed.errors import TooMuchWorkError
+from fastbcubed.overlap.sharing import Shares, Sides
+from fastbcubed.runtime.pool import Pool, blocks, lend
+from fastbcubed.sources.arrays import from_numpy, table_of
+
+__all__ = ["MAX_PAIRS", "Cover", "Grouped", "group"]
+
+Floats = NDArray[np.float64]
+#: Sets of clusters whose items are grouped by one call.
+SETS_AT_ONCE = 1 << 14
+#: Pairs of cells that are visited without being told to.
+MAX_PAIRS = 1e10
+#: Clusters that a message names.
+TO_BLAME = 3
+#: Columns of saved cells: hits and misses of an item among other cells, and its mates.
+PARTS = ("pred_hits", "pred_misses", "true_hits", "true_misses")
+MATES = ("pred_mates", "true_mates")
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """Items by cell.
+
+    Attributes
+    ----------
+    truth, prediction : Memberships
+        Clusters of each cell, numbered by their first appearance. Cells that only one side has follow
+        the `n_scored` that both have.
+    cell : ndarray of int64, shape (n_items,)
+        The cell of each item, -1 for an item in none.
+    n_scored : int
+        Cells of both sides.
+    true_clusters, pred_clusters : ndarray of int64
+        Which of the clusters that were given each number stands for.
+    """
+
+    truth: Memberships
+    prediction: Memberships
+    cell: NDArray[np.int64]
+    n_scored: int
+    true_clusters: NDArray[np.int64]
+    pred_clusters: NDArray[np.int64]
+
+
+def group(
+    true_sets: Memberships,
+    pred_sets: Memberships,
+    true_codes: NDArray[np.int64],
+    pred_codes: NDArray[np.int64],
+    pool: Pool,
+) -> Grouped:
+    """Group items by the sets of clusters that they are in.
+
+    Cells come in the order of their first true cluster, so that mates stand near each other.
+
+    Parameters
+    ----------
+    true_sets, pred_sets : Memberships
+        The clusters of each set, by code.
+    true_codes, pred_codes : ndarray of int64, shape (n_items,)
+        The set of each item, -1 where the side lacks it.
+    pool : Pool
+        The threads.
+    """
+    both = (true_codes >= 0) & (pred_codes >= 0)
+    firsts_of_sets = true_sets.codes[true_sets.offsets[:-1]].astype(np.int64)
+    in_order = Memberships.from_rows(
+        firsts_of_sets, np.arange(len(true_sets)), true_sets.n_clusters, len(true_sets)
+    ).codes
+    rank = np.empty(len(true_sets), np.int64)
+    rank[in_order] = np.arange(len(true_sets))
+    keys = np.where(both, rank[true_codes], -1)
+    cell, firsts = _cells(keys, pred_codes, len(true_sets), len(pred_sets), pool)
+    n_scored = firsts.size
+    truth, prediction = true_sets.take(true_codes[firsts]), pred_sets.take(pred_codes[firsts])
+    alone = np.flatnonzero((true_codes < 0) & (pred_codes >= 0))
+    if alone.size:
+        kinds, which = np.unique(pred_codes[alone], return_inverse=True)
+        cell[alone] = n_scored + which
+        truth = _joined(
+            truth, Memberships(np.zeros(kinds.size + 1, np.int64), truth.codes[:0], truth.n_clusters)
+        )
+        prediction = _joined(prediction, pred_sets.take(kinds))
+    truth, true_clusters = _renumbered(truth)
+    prediction, pred_clusters = _renumbered(prediction)
+    return Grouped(truth, prediction, cell, n_scored, true_clusters, pred_clusters)
+
+
+def _cells(
+    keys: NDArray[np.int64], others: NDArray[np.int64], n_keys: int, n_others: int, pool: Pool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give numbers to the pairs of a key and another code, in the order of the keys; return an item of each."""
+    from fastbcubed.kernels import covers as kernels
+
+    items = Memberships.from_rows(keys, np.arange(keys.size), n_keys, keys.size)
+    cell = np.full(keys.size, -1)
+    firsts = np.empty(items.codes.size, np.int64)
+    idle: list[NDArray[np.int64]] = []
+
+    def number(first: int, last: int) -> int:
+        with lend(idle, lambda: np.full((2, n_others), -1)) as (seen, place):
+            return kernels.group_cells(
+                items.offsets, items.codes, others, first, last, seen, place, cell, firsts
+            )
+
+    ranges = blocks(n_keys, SETS_AT_ONCE)
+    counts = pool.map(number, *zip(*ranges, strict=True), stage="group items")
+    kept, base = [], 0
+    for (first, last), n in zip(ranges, counts, strict=True):
+        begin, end = items.offsets[first], items.offsets[last]
+        cell[items.codes[begin:end]] += base
+        kept.append(firsts[begin : begin + n])
+        base += n
+    return cell, np.concatenate(kept)
+
+
+def _joined(a: Memberships, b: Memberships) -> Memberships:
+    offsets = np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]])
+    return Memberships(offsets, np.concatenate([a.codes, b.codes]), a.n_clusters)
+
+
+def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
+    """Give clusters new numbers by their first appearance; those without items are gone."""
+    from fastbcubed.kernels import covers as kernels
+    from fastbcubed.kernels import memberships
+
+    numbers, order = np.full(side.n_clusters, -1), np.empty(side.n_clusters, np.int64)
+    n = kernels.order_codes(side.codes, numbers, order)
+    codes = side.codes.copy()
+    codes[:] = numbers[side.codes]
+    memberships.sort_rows(side.offsets, codes)
+    return Memberships(side.offsets, codes, n), order[:n].copy()
+
+
+class Cover(Contingency):
+    """The cells of two overlapping clusterings, with what their items share with their mates.
+
+    Attributes are those of a contingency, but that a cell has any number of clusters on either side.
+    `fp` and `fn` are in proportion: an item's mates that are wrong to those that are right, times the
+    weight of its cell.
+
+    Parameters
+    ----------
+    truth, prediction : Memberships
+        The clusters of each cell. Cells from `n_scored` on are of the prediction alone.
+    n : ndarray of int64, shape (n_cells,)
+        Items of each cell.
+    weight : ndarray of float64, shape (n_cells,), or None
+        Their weight.
+    n_scored : int
+        Cells of both sides, which come first.
+    rows : Rows, optional
+        The items behind the cells.
+    weighting : {"pointwise", "outer"}
+        Whether weights count among mates, or in means alone.
+    outside : bool
+        Whether items that only the prediction has are wrong company for their mates; else they are left out.
+    max_pairs : float
+        Pairs of cells to visit at most.
+    pool : Pool, optional
+        Threads; the calling one alone when absent.
+    label : callable, optional
+        Returns the names of some clusters of a side, for messages.
+    shares : Shares, optional
+        What `Sides.shares` would give, where it is known.
+    """
+
+    def __init__(
+        self,
+        truth: Memberships,
+        prediction: Memberships,
+        n: NDArray[np.int64],
+        weight: Floats | None,
+        *,
+        n_scored: int,
+        rows: Rows | None = None,
+        weighting: str = "pointwise",
+        outside: bool = False,
+        max_pairs: float = MAX_PAIRS,
+        pool: Pool | None = None,
+        label: Any = None,
+        shares: Shares | None = None,
+    ) -> None:
+        cells = np.zeros(n_scored, CELL)
+        cells["n"] = n[:n_scored]
+        cells["weight"] = (n if weight is None else weight)[:n_scored]
+        sizes = truth.n_clusters, prediction.n_clusters
+        super().__init__(
+            cells, lambda: np.zeros(n_scored, np.int64), sizes, weighted=weight is not None,
+            weighting=weighting, outside=outside, rows=rows,
+        )  # fmt: skip
+        #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
+        self.every = (truth, prediction, n, weight)
+        self.max_pairs = max_pairs
+        self._pool = pool or Pool(1)
+        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
+        scored = np.arange(n_scored)
+        self.truth, self.prediction = (
+            side if n_scored == len(side) else side.take(scored) for side in (truth, prediction)
+        )
+        if shares is None:
+            self._refuse_too_much(max_pairs, label)
+            shares = self.sides.shares(n_scored)
+        self.shares = shares
+        tp, fp, fn = self.proportions(np.ascontiguousarray(self.tp))
+        cells["fp"], cells["fn"] = fp * (self.tp / tp), fn * (self.tp / tp)
+
+    @cached_property
+    def sides(self) -> Sides:
+        """The cells that count, with their clusters."""
+        return self._sides(self.outside)
+
+    def _sides(self, outside: bool) -> Sides:
+        truth, prediction, n, weight = self.every
+        if self.weighting == "outer":
+            weight = None
+        if outside or self.n_cells == n.size:
+            return Sides(truth, prediction, n, weight, self._pool)
+        weight = None if weight is None else weight[: self.n_cells]
+        return Sides(self.truth, self.prediction, n[: self.n_cells], weight, self._pool)
+
+    def proportions(
+        self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return tp, fp, fn of items of some cells, in proportion.
+
+        Parameters
+        ----------
+        others : ndarray of float64
+            The weight of the mates in the item's own cell: all of it, or without the item.
+        cells : ndarray of int64 or slice
+            The cell of each.
+        """
+        hit_pred, miss_pred, hit_true, miss_true = self.sums(others, cells)
+        alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
+        return hit_pred, miss_pred, miss_true * alike
+
+    def sums(
+        self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return hits and misses on the predicted side, then on the true side; see `proportions`."""
+        own_g, own_c = (side.counts[cells].astype(np.float64) for side in (self.prediction, self.truth))
+        least = np.minimum(own_g, own_c)
+        hit_pred, miss_pred, hit_true, miss_true = self.shares.parts[cells].T
+        hit_pred = hit_pred + others * (least / own_g)
+        miss_pred = miss_pred + others * ((own_g - least) / own_g)
+        hit_true = hit_true + others * (least / own_c)
+        miss_true = miss_true + others * ((own_c - least) / own_c)
+        return hit_pred, miss_pred, hit_true, miss_true
+
+    def _refuse_too_much(self, max_pairs: float, label: Any) -> None:
+        visits = self.sides.visits()
+        if visits.total <= max_pairs:
+            return
+        named = []
+        for side, counts in (("true", visits.true), ("pred", visits.pred)):
+            worst = np.argsort(-counts, kind="stable")[:TO_BLAME]
+            names = [str(code) for code in worst] if label is None else label(side, worst)
+            named += [
+                (int(counts[code]), f"{'predicted' if side == 'pred' else side} cluster {name}")
+                for code, name in zip(worst, names, strict=True)
+            ]
+        blamed = [f"{name}: {n:.2g}" for n, name in sorted(named, key=lambda each: -each[0])[:TO_BLAME]]
+        raise TooMuchWorkError(
+            f"{visits.total:.2g} pairs of cells with common clusters would have to be compared, more than "
+            f"max_pairs={max_pairs:.2g} ({'; '.join(blamed)}). Leave such clusters out, or pass max_pairs="
+            f"{1.05 * visits.total:.2g} or more and wait: about {visits.total / 2e8:.0f} seconds a core."
+        )
+
+    # By cluster
+
+    def members(self, side: str) -> Memberships:
+        """Return the clusters of each scored cell on a side."""
+        return self.truth if side == "true" else self.prediction
+
+    def _count(self, side: str) -> NDArray[np.int64]:
+        members = self.members(side)
+        counts = np.bincount(members.codes, self.n[members.rows()], members.n_clusters)
+        return counts.astype(np.int64)
+
+    def _weigh(self, side: str) -> Floats:
+        members = self.members(side)
+        weight = np.ascontiguousarray(self.weight)[members.rows()]
+        return np.add(*add_up(members.codes, members.n_clusters, weight, np.ones(weight.size)))
+
+    @cached_property
+    def n_exact(self) -> int:
+        """Clusters that are the same on both sides."""
+        return int(np.count_nonzero(self.exact("true")))
+
+    def exact(self, side: str) -> NDArray[np.bool_]:
+        """Return which clusters of a side are the same as one of the other side."""
+        table, n = self.sides.overlaps, self.sides.overlaps.sizes.n
+        true, pred = table.true, table.pred
+        same = (n == self.sides.sizes[0].n[true]) & (n == self.sides.sizes[1].n[pred])
+        found = np.zeros(self.members(side).n_clusters, np.bool_)
+        found[(true if side == "true" else pred)[same]] = True
+        return found
+
+    def n_met(self, side: str) -> NDArray[np.int64]:
+        """Return how many clusters of the other side each cluster meets."""
+        table = self.sides.overlaps
+        codes = table.true if side == "true" else table.pred
+        return np.bincount(codes, minlength=self.members(side).n_clusters)
+
+    def mates(self, side: str) -> NDArray[np.integer]:
+        """Return, by cell, the items that share a cluster of this side with an item of it, itself included."""
+        return self.shares.mates[:, 1 if side == "true" else 0]
+
+    @cached_property
+    def unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
+        """Mates that only the prediction has, number and mass in proportion, cell by cell; None without any."""
+        if self.every[2].size == self.n_cells:
+            return None
+        parts, mates = self._sides(not self.outside).shares(self.n_cells)
+        n = np.abs(mates[:, 0] - self.shares.mates[:, 0])
+        tp, fp, _ = self.proportions(np.ascontiguousarray(self.tp))
+        mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
+        return n, np.where(n > 0, mass * ((self.tp + self.fp) / (tp + fp)), 0.0)
+
+
+def as_table(cover: Cover) -> pa.Table:
+    """Return all there is to know of the cells; those that only the prediction has come last, without shares."""
+    truth, prediction, n, weight = cover.every
+    lacking = np.arange(n.size) >= cover.n_cells
+    columns: dict[str, Any] = {
+        "true_clusters": pa.LargeListArray.from_arrays(truth.offsets, truth.codes),
+        "pred_clusters": pa.LargeListArray.from_arrays(prediction.offsets, prediction.codes),
+        "n": n,
+        "weight": n.astype(np.float64) if weight is None else weight,
+    }
+    for name, values in zip((*PARTS, *MATES), (*cover.shares.parts.T, *cover.shares.mates.T), strict=True):
+        whole = np.zeros(n.size, values.dtype)
+        whole[: cover.n_cells] = values
+        columns[name] = from_numpy(whole, lacking)
+    return table_of(columns)
+
+
+def from_table(
+    table: pa.Table,
+    n_clusters: tuple[int, int],
+    *,
+    rows: Rows | None,
+    weighted: bool,
+    weighting: str,
+    outside: bool,
+) -> Cover:
+    """Make a cover of what `as_table` gave, and the number of clusters of each side."""
+    sides = []
+    for name, size in zip(("true_clusters", "pred_clusters"), n_clusters, strict=True):
+        lists = table[name].combine_chunks()
+        codes = lists.flatten().to_numpy()
+        sides.append(Memberships(lists.offsets.to_numpy().astype(np.int64), codes, size))
+    n_scored = table.num_rows - table[PARTS[0]].null_count
+    found = [np.asarray(table[name].slice(0, n_scored).to_numpy()) for name in (*PARTS, *MATES)]
+    truth, prediction = sides
+    return Cover(
+        truth,
+        prediction,
+        table["n"].to_numpy(),
+        table["weight"].to_numpy() if weighted else None,
+        n_scored=n_scored,
+        rows=rows,
+        weighting=weighting,
+        outside=outside,
+        shares=Shares(np.column_stack(found[:4]), np.column_stack(found[4:])),
+    )

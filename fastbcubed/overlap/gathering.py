@@ -1,0 +1,165 @@
+"""Gathering: rows of memberships → one row per item, with the set of clusters that it is in.
+
+What is left is a partition of the items by their set of clusters, which is aligned like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.policies import Policies
+from fastbcubed.alignment.side import Side
+from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.memberships import Memberships
+from fastbcubed.errors import DuplicateItemError, first_few
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.columns import Column
+from fastbcubed.sources.selection import take_rows
+from fastbcubed.sources.tables import BaseRows, Rows
+
+__all__ = ["Gathered", "gather"]
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """One side of an evaluation of overlapping clusterings, item by item.
+
+    Attributes
+    ----------
+    clustering : Clustering
+        A row per item; its label is the code of the item's set of clusters, null for an item in none.
+    set_codes : ndarray of int64, shape (n_items,)
+        The same codes, -1 for an item in no cluster.
+    sets : Memberships
+        The clusters of each set, by code.
+    labels : Column
+        Cluster labels, row by row as they came.
+    label_rows : ndarray of int64, shape (n_clusters,)
+        A row of each cluster.
+    n_null, n_noise, n_duplicates : int
+        Rows with a null cluster, with the noise label, and left out since they repeat an earlier one.
+    """
+
+    clustering: Clustering
+    set_codes: NDArray[np.int64]
+    sets: Memberships
+    labels: Column
+    label_rows: NDArray[np.int64]
+    n_null: int
+    n_noise: int
+    n_duplicates: int
+
+
+def gather(clustering: Clustering, policies: Policies, pool: Pool, *, null_is_absent: bool) -> Gathered:
+    """Gather the clusters of each item.
+
+    Parameters
+    ----------
+    clustering : Clustering
+        A row per membership.
+    policies : Policies
+        What to do about nulls, noise and repeated rows.
+    pool : Pool
+        The threads.
+    null_is_absent : bool
+        Whether a null cluster says "not on that side" (the one-table form).
+
+    Raises
+    ------
+    NullError, DuplicateItemError
+        As the policies say; also if rows of one item have different weights.
+    """
+    from fastbcubed.runtime.grouping import number
+
+    side = Side.of(clustering, policies, clustering.labels.keys(pool), null_is_absent)
+    n_rows = len(clustering)
+    if clustering.items is None:
+        items = firsts = np.arange(n_rows)
+    else:
+        items, firsts = number(clustering.items.keys(pool), pool)
+    clusters, label_rows = number(side.labels, pool)
+    kept = items
+    if side.absent is not None:
+        kept = np.where(side.absent, -1, items)
+    if side.alone is not None:
+        alone = np.flatnonzero(side.alone)
+        clusters[alone] = label_rows.size + np.arange(alone.size)
+        label_rows = np.concatenate([label_rows, alone])
+    memberships = Memberships.from_rows(kept, clusters, firsts.size, label_rows.size)
+    distinct = memberships.without_repeats()
+    n_duplicates = memberships.codes.size - distinct.codes.size
+    if n_duplicates and policies.duplicates == "raise":
+        _raise_for_repeats(clustering, memberships, distinct, firsts, n_duplicates)
+    codes, sets = distinct.signatures(pool)
+    labels = Column("clusters", [pa.chunked_array([from_numpy(codes, codes < 0)])], clustering.labels.where)
+    reduced = _take_items(clustering, labels, items, firsts)
+    return Gathered(
+        reduced, codes, sets, clustering.labels, label_rows, side.n_null, side.n_noise, n_duplicates
+    )
+
+
+def _raise_for_repeats(
+    clustering: Clustering, given: Memberships, distinct: Memberships, firsts: NDArray[np.int64], n: int
+) -> None:
+    items = clustering.items
+    again = firsts[np.flatnonzero(given.counts != distinct.counts)[:4]]
+    named = again.tolist() if items is None else items.take(again).to_pylist()
+    raise DuplicateItemError(
+        f"{n} of {len(clustering)} rows of {clustering.name} repeat an earlier row, its item and its cluster "
+        f'(items {first_few(named)}). Pass duplicates="drop" to count each membership once.'
+    )
+
+
+def _take_items(
+    clustering: Clustering, labels: Column, items: NDArray[np.int64], firsts: NDArray[np.int64]
+) -> Clustering:
+    """Return the clustering with a row per item: what its first row says of it."""
+    if firsts.size == len(clustering):
+        return replace(clustering, labels=labels)
+    assert clustering.items is not None
+    column = Column(clustering.items.names, clustering.items.rows_of(firsts), clustering.items.where)
+    weight, attributes = clustering.weight, clustering.attributes
+    if weight is not None:
+        _require_equal_weights(clustering, weight, items, firsts)
+        weight = weight[firsts]
+    if attributes is not None:
+        attributes = _FirstRows(attributes, firsts, clustering.labels.names)
+    return Clustering(labels, column, weight, attributes, clustering.name)
+
+
+def _require_equal_weights(
+    clustering: Clustering,
+    weight: NDArray[np.float64],
+    items: NDArray[np.int64],
+    firsts: NDArray[np.int64],
+) -> None:
+    first = weight[firsts][items]
+    differ = np.flatnonzero((weight != first) & ~(np.isnan(weight) & np.isnan(first)))
+    if differ.size:
+        assert clustering.items is not None
+        named = clustering.items.take(differ[:4]).to_pylist()
+        raise DuplicateItemError(
+            f"{differ.size} of {len(clustering)} rows of {clustering.name} have another weight than an earlier "
+            f"row of the same item ({first_few(named)}). Give each item one weight."
+        )
+
+
+class _FirstRows(BaseRows):
+    """Some rows of a table, read when asked for; without the columns of clusters."""
+
+    def __init__(self, rows: Rows, kept: NDArray[np.int64], without: Sequence[str]) -> None:
+        super().__init__([name for name in rows.names if name not in without], rows.where)
+        self.untyped = rows.untyped
+        self._rows, self._kept = rows, kept
+
+    def __len__(self) -> int:
+        return self._kept.size
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [pa.chunked_array([take_rows(column, self._kept)]) for column in self._rows.columns(names)]

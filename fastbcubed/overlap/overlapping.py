@@ -1,0 +1,168 @@
+"""Overlapping clusterings in the pipeline: two sides → memberships → aligned items → their cover."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.align import Alignment, align
+from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.cells.contingency import Rows, add_up
+from fastbcubed.clusterings.inputs import Inputs
+from fastbcubed.clusterings.memberships import Memberships
+from fastbcubed.overlap.covers import Cover, Grouped, group
+from fastbcubed.overlap.gathering import Gathered, gather
+from fastbcubed.results.items import AlignedItems, RowNumbers, take_or_null
+from fastbcubed.runtime.pool import Pool
+
+__all__ = ["CoverItems", "build_cover", "list_labels"]
+
+
+class CoverItems(AlignedItems):
+    """The items of overlapping clusterings; their labels are lists."""
+
+    def __init__(self, alignment: Alignment, grouped: Grouped, names: dict[str, ClusterNames]) -> None:
+        super().__init__(alignment)
+        self._grouped = grouped
+        self._members = {"true": grouped.truth, "pred": grouped.prediction}
+        self._names = names
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        cell = self._grouped.cell if rows is None else self._grouped.cell[rows]
+        return list_labels(self._members[side], cell, lambda codes: self.cluster_labels(side, codes))
+
+    def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
+        """Return the labels of clusters by code, null for one that a policy has made."""
+        return self._names[side](codes)
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        members, cell = self._members[side], self._grouped.cell
+        shared = np.isin(members.codes, members.of(int(cell[row])))
+        cells = np.zeros(len(members) + 1, np.bool_)
+        cells[members.rows()[shared]] = True  # the last is for items in no cell
+        return cells[cell]
+
+
+def list_labels(
+    members: Memberships, cells: NDArray[np.int64], label: Callable[[RowNumbers], pa.Array]
+) -> pa.Array:
+    """Return a list of labels for each of some cells; null for cell -1, and for one without clusters."""
+    there = np.flatnonzero(cells >= 0)
+    taken = members.take(cells[there])
+    counts = np.zeros(cells.size, np.int64)
+    counts[there] = taken.counts
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    values = label(taken.codes.astype(np.int64))
+    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values, mask=pa.array(counts == 0))
+
+
+class ClusterNames:
+    """The labels of the clusters of one side, as they came; null for clusters that a policy has made."""
+
+    def __init__(self, gathered: Gathered, clusters: NDArray[np.int64], n_made: int) -> None:
+        rows = np.concatenate([gathered.label_rows, np.full(n_made, -1)])
+        self._rows, self._labels = rows[clusters], gathered.labels
+
+    def __call__(self, codes: RowNumbers) -> pa.Array:
+        return take_or_null(self._labels, self._rows[codes])
+
+
+def build_cover(
+    inputs: Inputs,
+    policies: Policies,
+    weighting: str,
+    pool: Pool,
+    *,
+    one_table: bool = False,
+    max_pairs: float,
+) -> tuple[Coverage, Cover, CoverItems]:
+    """Gather, align and group the items of two overlapping clusterings, and score their cells.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        The two sides, a row per membership.
+    policies : Policies
+        What to do about unmatched items, nulls, duplicates and noise.
+    weighting : {"pointwise", "outer"}
+        Whether weights count among mates.
+    pool : Pool
+        The threads.
+    one_table : bool
+        Whether both sides came in one table, so that a null cluster says "not on that side".
+    max_pairs : float
+        Pairs of cells to visit at most.
+    """
+    true, pred = (
+        gather(side, policies, pool, null_is_absent=one_table) for side in (inputs.truth, inputs.prediction)
+    )
+    alignment = align(
+        true.clustering,
+        pred.clustering,
+        replace(policies, noise=None, duplicates="raise"),
+        pool,
+        weight_table=inputs.weight_table,
+        outer=weighting == "outer",
+        null_is_absent=True,
+    )
+    coverage = replace(
+        alignment.coverage,
+        n_null=true.n_null + pred.n_null,
+        n_noise=true.n_noise + pred.n_noise,
+        n_duplicates=true.n_duplicates + pred.n_duplicates,
+    )
+    codes = [_codes(side, rows) for side, rows in ((true, alignment.true_rows), (pred, alignment.pred_rows))]
+    only_true, only_pred = (codes[1] < 0) & (codes[0] >= 0), (codes[0] < 0) & (codes[1] >= 0)
+    true_sets, pred_sets = true.sets, pred.sets
+    if policies.truth == "singleton":
+        pred_sets = _made_alone(pred_sets, codes[1], only_true)
+    if policies.prediction == "singleton":
+        true_sets = _made_alone(true_sets, codes[0], only_pred)
+    grouped = group(true_sets, pred_sets, codes[0], codes[1], pool)
+    names = {
+        "true": ClusterNames(true, grouped.true_clusters, true_sets.n_clusters - true.sets.n_clusters),
+        "pred": ClusterNames(pred, grouped.pred_clusters, pred_sets.n_clusters - pred.sets.n_clusters),
+    }
+    items = CoverItems(alignment, grouped, names)
+    cell, n_cells, weight = grouped.cell, len(grouped.truth), alignment.weight
+    scored = np.where(cell < grouped.n_scored, cell, -1) if n_cells > grouped.n_scored else cell
+    mass = None
+    if weight is not None:
+        mass = np.add(*add_up(cell, n_cells, weight, np.ones(cell.size)))
+    cover = Cover(
+        grouped.truth,
+        grouped.prediction,
+        np.bincount(cell[cell >= 0], minlength=n_cells),
+        mass,
+        n_scored=grouped.n_scored,
+        rows=Rows(lambda: scored, weight, cell.size),
+        weighting=weighting,
+        outside=policies.prediction == "outside",
+        max_pairs=max_pairs,
+        pool=pool,
+        label=lambda side, codes: items.cluster_labels(side, codes).to_pylist(),
+    )
+    if policies.prediction == "drop":
+        _ = cover.unlabelled  # while there are threads
+    return coverage, cover, items
+
+
+def _codes(side: Gathered, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return the set of each aligned item, -1 where the side lacks it."""
+    codes = side.set_codes
+    return codes if rows is None else np.where(rows < 0, -1, codes[rows])
+
+
+def _made_alone(sets: Memberships, codes: NDArray[np.int64], which: NDArray[np.bool_]) -> Memberships:
+    """Give each of some items a set and a cluster of its own; `codes` is written to."""
+    items = np.flatnonzero(which)
+    if not items.size:
+        return sets
+    codes[items] = len(sets) + np.arange(items.size)
+    made = np.arange(sets.n_clusters, sets.n_clusters + items.size).astype(sets.codes.dtype)
+    offsets = np.concatenate([sets.offsets, sets.codes.size + 1 + np.arange(items.size)])
+    return Memberships(offsets, np.concatenate([sets.codes, made]), sets.n_clusters + items.size)

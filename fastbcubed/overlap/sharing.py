@@ -1,0 +1,278 @@
+"""Sharing: what the items of each cell share with their mates, where clusters overlap.
+
+Mates that share one cluster of each side at most are counted through the overlaps of true and
+predicted clusters. Mates that share several are visited; how many that are is known beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.clusterings.memberships import Memberships
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.pool import Pool, blocks, lend
+
+__all__ = ["OverlapTable", "Shares", "Sides", "Sizes", "Visits"]
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: Clusters, and cells, handled by one call; fixed, so that the split never depends on the threads.
+CLUSTERS_AT_ONCE = 1 << 14
+CELLS_AT_ONCE = 1 << 14
+
+
+class Sizes(NamedTuple):
+    """Items, and their weight as the sum of two floats; the floats are empty without weights."""
+
+    n: Counts
+    totals: Floats
+    errors: Floats
+
+    @property
+    def weight(self) -> Floats:
+        """The weight, or the number of items."""
+        return self.totals + self.errors if self.totals.size else self.n.astype(np.float64)
+
+
+class OverlapTable(NamedTuple):
+    """What each true cluster shares with each predicted one that it meets.
+
+    Attributes
+    ----------
+    bounds : ndarray of int64, shape (n_true + 1,)
+        Where the overlaps of each true cluster begin.
+    pred : ndarray of int, shape (n_overlaps,)
+        The predicted cluster.
+    sizes : Sizes
+        Common items and their weight.
+    entry_bounds, entries : ndarray of int
+        The overlaps of each cell: those of its first true cluster with all its predicted ones, and so on.
+    """
+
+    bounds: Counts
+    pred: NDArray[np.integer]
+    sizes: Sizes
+    entry_bounds: Counts
+    entries: NDArray[np.integer]
+
+    @property
+    def true(self) -> Counts:
+        """The true cluster of each overlap."""
+        return np.repeat(np.arange(self.bounds.size - 1), np.diff(self.bounds))
+
+
+class Shares(NamedTuple):
+    """What an item of each cell shares with its mates in other cells; see `score_cells`.
+
+    Attributes
+    ----------
+    parts : ndarray of float64, shape (n_cells, 4)
+        Hits and misses on the predicted side, hits and misses on the true side.
+    mates : ndarray of int64, shape (n_cells, 2)
+        Items that share a predicted cluster, and a true cluster, with it; itself too.
+    """
+
+    parts: Floats
+    mates: Counts
+
+
+class Visits(NamedTuple):
+    """How many mates have to be visited: in all, and by true and by predicted cluster."""
+
+    total: int
+    true: Counts
+    pred: Counts
+
+
+@dataclass(eq=False)
+class Sides:
+    """Cells and their clusters on both sides.
+
+    Attributes
+    ----------
+    truth, prediction : Memberships
+        The clusters of each cell. A cell without true clusters is wrong company for its mates.
+    n : ndarray of int64, shape (n_cells,)
+        Items of each cell.
+    weight : ndarray of float64, shape (n_cells,), or None
+        Their weight, where mates count by weight.
+    pool : Pool
+        The threads.
+    """
+
+    truth: Memberships
+    prediction: Memberships
+    n: Counts
+    weight: Floats | None
+    pool: Pool
+
+    @cached_property
+    def by_cluster(self) -> tuple[Memberships, Memberships]:
+        """The cells of each true and of each predicted cluster."""
+        return self.truth.by_cluster(), self.prediction.by_cluster()
+
+    @cached_property
+    def sizes(self) -> tuple[Sizes, Sizes]:
+        """Items of each true and of each predicted cluster."""
+        return self._add(self.by_cluster[0]), self._add(self.by_cluster[1])
+
+    def _empty(self, n: int) -> Sizes:
+        floats = 0 if self.weight is None else n
+        return Sizes(
+            buffers.empty(n, np.int64), buffers.empty(floats, np.float64), buffers.empty(floats, np.float64)
+        )
+
+    @property
+    def _weights(self) -> tuple[Floats, bool]:
+        return (np.empty(0), False) if self.weight is None else (self.weight, True)
+
+    def _add(self, cells: Memberships) -> Sizes:
+        from fastbcubed.kernels import overlap as kernels
+
+        sizes = self._empty(len(cells))
+        weight, weighted = self._weights
+
+        def add(first: int, last: int) -> None:
+            kernels.add_clusters(cells.offsets, cells.codes, self.n, weight, weighted, first, last, *sizes)
+
+        cuts = zip(*blocks(len(cells), CLUSTERS_AT_ONCE), strict=True)
+        self.pool.map(add, *cuts, stage="add up clusters")
+        return sizes
+
+    @cached_property
+    def overlaps(self) -> OverlapTable:
+        """What each true cluster shares with each predicted one."""
+        from fastbcubed.kernels import overlap as kernels
+
+        cells, truth, prediction = self.by_cluster[0], self.truth, self.prediction
+        starts, stops = zip(*blocks(len(cells), CLUSTERS_AT_ONCE), strict=True)
+        bounds = np.zeros(len(cells) + 1, np.int64)
+        workspace = lambda: np.full((2, prediction.n_clusters), -1)  # noqa: E731
+        idle: list[Counts] = []
+
+        def count(first: int, last: int) -> None:
+            with lend(idle, workspace) as (seen, _):
+                kernels.count_overlaps(
+                    cells.offsets, cells.codes, prediction.offsets, prediction.codes, first, last, seen,
+                    bounds[1:],
+                )  # fmt: skip
+
+        self.pool.map(count, starts, stops, stage="count overlaps")
+        idle.clear()  # they hold clusters that were seen
+        np.cumsum(bounds, out=bounds)
+        n = int(bounds[-1])
+        entry_bounds = np.zeros(self.n.size + 1, np.int64)
+        np.cumsum(truth.counts * prediction.counts, out=entry_bounds[1:])
+        entries = buffers.empty(int(entry_bounds[-1]), np.int32 if n < 2**31 else np.int64)
+        pred = buffers.empty(n, prediction.codes.dtype)
+        sizes = self._empty(n)
+        weight, weighted = self._weights
+
+        def add(first: int, last: int) -> None:
+            with lend(idle, workspace) as (seen, place):
+                kernels.add_overlaps(
+                    cells.offsets, cells.codes, truth.offsets, truth.codes, prediction.offsets,
+                    prediction.codes, self.n, weight, weighted, first, last, bounds, seen, place,
+                    entry_bounds, pred, *sizes, entries,
+                )  # fmt: skip
+
+        self.pool.map(add, starts, stops, stage="add up overlaps")
+        return OverlapTable(bounds, pred, sizes, entry_bounds, entries)
+
+    @cached_property
+    def _rows(self) -> tuple[Counts, NDArray[np.integer]]:
+        """Where the row of each cell begins, and the rows: its number and its clusters; see `join_rows`."""
+        from fastbcubed.kernels import overlap as kernels
+
+        truth, prediction, n_cells = self.truth, self.prediction, self.n.size
+        largest = max(truth.n_clusters + prediction.n_clusters, n_cells)
+        size = truth.codes.size + prediction.codes.size + 2 * n_cells
+        rows = buffers.empty(size, np.int32 if largest < 2**31 else np.int64)
+        starts = truth.offsets[:-1] + prediction.offsets[:-1] + 2 * np.arange(n_cells)
+        kernels.join_rows(
+            truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters, starts, rows
+        )
+        return starts, rows
+
+    @cached_property
+    def _several(self) -> Memberships:
+        """By cluster, true ones first, the rows of the cells that are in others of its side, too."""
+        from fastbcubed.kernels import overlap as kernels
+
+        n_true = self.truth.n_clusters
+        starts, rows = self._rows
+        bounds = np.zeros(n_true + self.prediction.n_clusters + 1, np.int64)
+        kernels.count_several(starts, rows, n_true, bounds[1:])
+        np.cumsum(bounds, out=bounds)
+        several = buffers.empty(int(bounds[-1]), np.int32 if rows.size < 2**31 else np.int64)
+        kernels.fill_several(starts, rows, n_true, bounds[:-1].copy(), several)
+        return Memberships(bounds, several, rows.size)
+
+    def visits(self) -> Visits:
+        """Count the mates that `shares` will visit, at a cost linear in the memberships."""
+        from fastbcubed.kernels import overlap as kernels
+
+        n_true, several = self.truth.n_clusters, self._several
+        visits = np.zeros(len(several), np.int64)
+        total = kernels.count_visits(*self._rows, n_true, several.counts, visits)
+        return Visits(total, visits[:n_true], visits[n_true:])
+
+    def matches(
+        self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
+    ) -> Floats:
+        """Add up hits on each side, times the likeness of clusters; see `add_matches`. Shape (n_scored, 2)."""
+        from fastbcubed.kernels.matches import add_matches
+
+        hits = np.empty((n_scored, 2))
+        weight, weighted = self._weights
+        overlaps, several = self.overlaps, self._several
+        widest = int((self.truth.counts * self.prediction.counts).max(initial=1))
+        longest = int(max(self.truth.counts.max(initial=1), self.prediction.counts.max(initial=1)))
+
+        def workspace() -> tuple[NDArray[np.generic], ...]:
+            ones = np.empty(widest, np.int64), np.empty(widest), np.empty(widest)
+            return (*ones, np.empty(longest, np.int64), np.empty(longest, np.int64))
+
+        idle: list[tuple[NDArray[np.generic], ...]] = []
+
+        def add(start: int, stop: int) -> None:
+            with lend(idle, workspace) as space:
+                add_matches(
+                    start, stop, pairwise, weighted, self.n, weight, *self._rows, self.truth.n_clusters,
+                    several.offsets, several.codes, *overlaps.sizes, overlaps.entry_bounds,
+                    overlaps.entries, likeness, best_true, best_pred, *space, hits,
+                )  # fmt: skip
+
+        cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
+        self.pool.map(add, *cuts, stage="match clusters")
+        return hits
+
+    def shares(self, n_scored: int) -> Shares:
+        """Add up what the items of the first `n_scored` cells share with their mates.
+
+        Notes
+        -----
+        Cost is the sum over cells of true times predicted clusters, and the mates that `visits` counts.
+        """
+        from fastbcubed.kernels import overlap as kernels
+
+        parts, mates = np.empty((n_scored, 4)), np.empty((n_scored, 2), np.int64)
+        weight, weighted = self._weights
+        overlaps, several, rows = self.overlaps, self._several, self._rows
+        sizes = [np.concatenate(pair) for pair in zip(*self.sizes, strict=True)]
+
+        def score(start: int, stop: int) -> None:
+            kernels.score_cells(
+                start, stop, weighted, self.n, weight, *rows, self.truth.n_clusters, *sizes, several.offsets,
+                several.codes, *overlaps.sizes, overlaps.entry_bounds, overlaps.entries, parts, mates,
+            )  # fmt: skip
+
+        cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
+        self.pool.map(score, *cuts, stage="compare cells")
+        return Shares(parts, mates)

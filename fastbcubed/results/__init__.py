@@ -1,0 +1,1 @@
+"""What an evaluation holds and shows: scores, slices, clusters, items, files, text."""

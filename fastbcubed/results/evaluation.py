@@ -1,0 +1,445 @@
+"""Evaluation: one clustering scored against the truth, at every level."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed._version import __version__
+from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.cells.contingency import SIDES, Contingency, Rows
+from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError, first_few
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import lifted, resolve
+from fastbcubed.overlap.covers import Cover
+from fastbcubed.results.drilldown import cluster_columns, item_columns, one_item
+from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
+from fastbcubed.results.listing import listed
+from fastbcubed.results.scores import Scores
+from fastbcubed.results.slicing import SliceKey, check_key, slice_codes, slice_name, subset_mask
+from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize
+from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
+
+if TYPE_CHECKING:
+    from fastbcubed.results.cluster_tables import ClusterRanges
+
+__all__ = ["Evaluation", "Scores"]
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """How good a clustering is: overall, by cluster, by slice, by item.
+
+    Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name
+    says otherwise.
+
+    Attributes
+    ----------
+    contingency : Contingency
+        The cells behind all scores.
+    metrics : list of Metric
+        The scores that tables show.
+    beta : float
+        Weight of recall in F.
+    coverage : Coverage
+        How far the two sides have the same items.
+    policies : Policies
+        What was done with items that are missing somewhere.
+    overall : Scores
+        Scores over all items; each is also an attribute of the evaluation.
+    not_computed : dict of str to str
+        Scores of a family that are not defined for this input, and why.
+    names : dict
+        What the two sides are called.
+    sliced : dict of str to pyarrow.Table
+        Slices that were asked for when evaluating.
+    engine : {"memory", "disk"}
+        What did the work.
+    ranges : ClusterRanges or None
+        What works out the clusters where their cells do not fit in memory.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
+    >>> round(ev.precision, 6), ev.recall
+    (0.666667, 0.75)
+    >>> ev.clusters("pred", limit=1)["cluster"].to_pylist()
+    [0]
+    """
+
+    contingency: Contingency
+    metrics: list[Metric]
+    beta: float
+    coverage: Coverage
+    policies: Policies
+    overall: Scores
+    _items: Items | None
+    _labels: Callable[[str, RowNumbers], pa.Array] | None = None
+    attributes: AttributeTable | None = None
+    not_computed: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    sliced: dict[str, pa.Table] = field(default_factory=dict)
+    engine: str = "memory"
+    ranges: ClusterRanges | None = None
+
+    def __getattr__(self, name: str) -> float:
+        overall = self.__dict__.get("overall", {})
+        if name in overall:
+            return float(overall[name])
+        raise AttributeError(
+            f"an evaluation has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
+        )
+
+    # What was scored
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What the scores mean: average, weighting, policies."""
+        return {
+            "average": "item",
+            "overlapping": isinstance(self.contingency, Cover),
+            "weighted": self.contingency.weighted,
+            "weighting": self.contingency.weighting,
+            "beta": self.beta,
+            "unmatched": {"truth": self.policies.truth, "prediction": self.policies.prediction},
+            "nulls": self.policies.nulls,
+            "duplicates": self.policies.duplicates,
+            "noise": self.policies.noise,
+            **{name: value for m in self.metrics if m.options for name, value in m.options.items()},
+        }
+
+    @cached_property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
+        return summarize(self.contingency)
+
+    @cached_property
+    def bounds(self) -> Bounds | None:
+        """Bounds of the precision, where prediction-only items were dropped; else None."""
+        if self.policies.prediction != "drop" or not self.coverage.n_prediction_only:
+            return None
+        return precision_bounds(self.contingency)
+
+    @cached_property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What a reader of the scores should know: each has a "code", a "message" and figures."""
+        return [] if self.bounds is None else self.bounds.warnings()
+
+    # Levels
+
+    def metric(self, which: str | Metric | Callable[..., Any]) -> float:
+        """Return a score over all items, by name or from a formula of your own.
+
+        Parameters
+        ----------
+        which : str or callable
+            A name of the registry, or ``f(tp, fp, fn, tn) -> array``, which is given float64 arrays of
+            one shape and works element by element. Its mean over items is returned.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        MetricError
+            If the name is unknown or the score is not defined for this input.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 1], [0, 1, 1])
+        >>> ev.metric(lambda tp, fp, fn, tn: tp / (tp + fp + fn))
+        0.4444444444444444
+        """
+        found = self._resolve([which])
+        if len(found) != 1:
+            raise MetricError(f"{which!r} is a family of {len(found)} scores; name one of them")
+        metric = found[0]
+        return aggregation.overall(self.contingency, [metric], beta=self.beta)[metric.name]
+
+    def subset(self, which: Any) -> Scores:
+        """Return scores over some items: a list of ids, or a mask with one bool per item.
+
+        Parameters
+        ----------
+        which : array-like
+            Ids; or a mask in the order of the truth's rows, or of `items`.
+
+        Returns
+        -------
+        Scores
+
+        Raises
+        ------
+        SliceError
+            If an item is not in the evaluation, or none of them is scored.
+        """
+        mask = subset_mask(which, self.kept_items(), self.contingency, "the subset")
+        table = self._group(np.where(mask, 0, -1), 1, by_row=True)
+        if not table["weight"][0]:
+            raise SliceError("all items of the subset have weight 0, so it has no score")
+        return Scores({m.name: float(table[m.name][0]) for m in self.metrics if m.name in table})
+
+    def slices(
+        self,
+        by: SliceKey,
+        *,
+        attributes: Any = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """Return scores by slice.
+
+        Parameters
+        ----------
+        by : str, tuple of str, or mapping
+            An attribute; several crossed; or names of subsets, each a mask or a list of items.
+            "true_size" and "pred_size" are always there. A null is a slice of its own.
+        attributes : table, optional
+            Attributes by item, or row by row, to slice by; those given to `evaluate` by default.
+        order_by : str, optional
+            A score or column to list worst first, or largest first; by slice when absent.
+        limit : int, optional
+            The number of slices to return; all when absent.
+
+        Returns
+        -------
+        pyarrow.Table
+            The slice, n_items, weight, and the scores; slices without a scored item are left out.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such attribute.
+        SliceError
+            If a subset has no scored item, or an attribute cannot be sliced by.
+        """
+        by = check_key(by)
+        if not self.has_items and slice_name(by) in self.sliced:
+            return listed(self.sliced[slice_name(by)], self.metrics, order_by, limit)
+        items = self.kept_items()
+        if isinstance(by, Mapping):
+            rows = [
+                self._group(np.where(subset_mask(w, items, self.contingency, repr(n)), 0, -1), 1, by_row=True)
+                for n, w in by.items()
+            ]
+            columns: dict[str, Any] = {"slice": from_texts(list(map(str, by)))}
+            columns |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+        else:
+            extra = self.attributes if attributes is None else AttributeTable.of(attributes, items)
+            cut = slice_codes(by, self.contingency, items, extra)
+            columns = {**cut.values, **self._group(cut.codes, cut.n_slices, by_row=True)}
+        return listed(table_of(columns), self.metrics, order_by, limit)
+
+    def clusters(self, side: str, *, order_by: str | None = None, limit: int | None = None) -> pa.Table:
+        """Return scores by cluster, worst first.
+
+        Parameters
+        ----------
+        side : {"true", "pred"}
+            Which clusters.
+        order_by : str, optional
+            A score or column; recall for true clusters and precision for predicted ones when absent.
+            Ties are broken by weight, largest first, then by label.
+        limit : int, optional
+            The number of clusters to return; all when absent.
+
+        Returns
+        -------
+        pyarrow.Table
+            cluster, n_items, weight, n_parts (clusters of the other side that it meets), exact (the
+            same cluster is on the other side), and the scores over its items.
+        """
+        if side not in SIDES:
+            raise SliceError(f'side is "true" or "pred", not {side!r}')
+        default = "recall" if side == "true" else "precision"
+        scores = [m.name for m in self.metrics if not m.overall_only]
+        if order_by is None:
+            order_by = default if default in scores else next(iter(scores), "weight")
+        named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
+        if self.ranges is None or limit is None:
+            table = table_of(cluster_columns(self.contingency, side, self.metrics, self.beta))
+        else:
+            table = self.ranges.best(side, self.metrics, self.beta, order_by, limit, named_by)
+        return listed(table, self.metrics, order_by, limit, named_by=named_by).drop_columns(["code"])
+
+    def items(self, *, order_by: str | None = None, limit: int | None = None) -> pa.Table:
+        """Return every scored item: its clusters, weight, confusion matrix and scores.
+
+        Parameters
+        ----------
+        order_by : str, optional
+            A score or column to list worst first, or largest first; in the order of the input when
+            absent. Ties are broken by weight, then by id.
+        limit : int, optional
+            The number of items to return; all when absent.
+
+        Returns
+        -------
+        pyarrow.Table
+            item, true_cluster, pred_cluster, weight, tp, fp, fn, tn (null under "outside"), then the
+            scores; an item's own F is item_f1. With outer weights the matrix holds counts.
+        """
+        columns = item_columns(self.contingency, self._rows(), self.metrics)
+        items = self.kept_items()
+        found = listed(columns, self.metrics, order_by, limit, named_by=("row", "item", items.ids))
+        at = to_numpy(found["row"])
+        found = found.add_column(1, "true_cluster", items.labels("true", at))
+        found = found.add_column(2, "pred_cluster", items.labels("pred", at))
+        return found.drop_columns(["row"])
+
+    def item(self, which: Any, *, members: int = 5) -> dict[str, Any]:
+        """Return one item: its confusion matrix, scores, and the first few members of its four sets.
+
+        Parameters
+        ----------
+        which : object
+            Its id; a tuple if composite; its position if items have no ids.
+        members : int
+            Members to list of each set.
+
+        Returns
+        -------
+        dict
+            item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores, and "members": for each
+            of "tp", "fp", "fn", "tn" the number of items and the first few of them.
+        """
+        if isinstance(members, bool) or not isinstance(members, int) or members < 0:
+            raise OptionError(f"members is a number, 0 or more, not {members!r}")
+        items, rows = self.kept_items(), self._rows()
+        row = int(items.rows_of([which])[0])
+        if row < 0 or rows.cell[row] < 0:
+            fault = "not in the evaluation" if row < 0 else "not scored"
+            raise SliceError(f"item {first_few([which])} is {fault}")
+        return one_item(self.contingency, rows, items, self.metrics, row, members)
+
+    # Output
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
+        return {
+            "fastbcubed": __version__,
+            "truth": self.names.get("truth"),
+            "prediction": self.names.get("prediction"),
+            "definition": self.definition,
+            "overall": dict(self.overall),
+            "coverage": {
+                **asdict(self.coverage),
+                "truth_coverage": self.coverage.truth_coverage,
+                "bounds": None if self.bounds is None else asdict(self.bounds),
+            },
+            "summary": self.summary,
+            "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
+            "warnings": self.warnings,
+            "not_computed": self.not_computed,
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return overall scores, coverage, summary, slices and warnings as JSON; NaN becomes null."""
+        return json.dumps(plain(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def save(self, directory: Any, *, keep: str = "items") -> None:
+        """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.
+
+        Parameters
+        ----------
+        directory : path
+            Made if need be. Files of an earlier evaluation in it are replaced, together at the end.
+        keep : {"scores", "cells", "items"}
+            How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
+            ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
+            also ``items.parquet``, from which any later slice can be made.
+        """
+        from fastbcubed.results.storage import save
+
+        save(self, directory, keep)
+
+    def __repr__(self) -> str:
+        from fastbcubed.results.display import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from fastbcubed.results.display import as_html
+
+        return as_html(self)
+
+    # Parts of the above
+
+    def _resolve(self, names: Iterable[Any]) -> list[Metric]:
+        table = self.contingency
+        own = [lifted(n, outside=table.outside) if callable(n) else n for n in names]
+        found, _ = resolve(
+            own,
+            weighted=table.weighted,
+            weighting=table.weighting,
+            outside=table.outside,
+            overlapping=isinstance(table, Cover),
+        )
+        return [metric.at(self.beta) for metric in found]
+
+    def _group(self, codes: NDArray[np.integer], n: int, *, by_row: bool) -> dict[str, NDArray[Any]]:
+        return aggregation.group_means(
+            self.contingency, codes, n, self.metrics, beta=self.beta, by_row=by_row
+        )
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether the clusters were kept, so that they can be listed."""
+        return self._labels is not None or self.has_items
+
+    @property
+    def has_items(self) -> bool:
+        """Whether the items were kept, so that there are slices and listings."""
+        return self._items is not None
+
+    def kept_items(self) -> Items:
+        """Return the items, or raise NotKeptError."""
+        if self._items is None or self.contingency.rows is None:
+            raise NotKeptError(
+                'the items were not kept; evaluate or save with keep="items" to slice and to list them'
+            )
+        return self._items
+
+    def _rows(self) -> Rows:
+        self.kept_items()
+        assert self.contingency.rows is not None
+        return self.contingency.rows
+
+    @cached_property
+    def _first_rows(self) -> dict[str, RowNumbers]:
+        """A row of each cluster, by side and code."""
+        rows, table = self._rows(), self.contingency
+        scored = np.flatnonzero(rows.cell >= 0)[::-1]
+        found = {}
+        for side, codes, n in (
+            ("true", table.true, table.true_n.size),
+            ("pred", table.pred, table.pred_n.size),
+        ):
+            first = np.full(n, -1)
+            first[codes[rows.cell[scored]]] = scored
+            found[side] = first
+        return found
+
+    def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
+        """Return the labels of clusters by code, null for one that a policy has made."""
+        if self._labels is not None:
+            return self._labels(side, codes)
+        labels = self.kept_items().labels(side, self._first_rows[side][codes])
+        return without_noise(labels, self.policies.noise)
+
+    def all_cluster_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
+        """Give what `cluster_labels` is on a side, for those who will ask for all of them by and by."""
+        every = getattr(self._labels, "all_of", None)
+        return nullcontext(partial(self.cluster_labels, side)) if every is None else every(side)

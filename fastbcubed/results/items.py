@@ -1,0 +1,359 @@
+"""The items behind an evaluation: their ids, labels, clusters and attributes, by aligned row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.align import Alignment
+from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.errors import (
+    AlignmentError,
+    ColumnError,
+    DuplicateItemError,
+    IdTypeError,
+    SliceError,
+    first_few,
+)
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources import Rows, as_column, as_rows, key_pair
+from fastbcubed.sources.arrays import from_numpy, to_numpy
+from fastbcubed.sources.columns import Column
+from fastbcubed.sources.tables import read_columns
+
+__all__ = [
+    "AlignedItems",
+    "AttributeTable",
+    "Items",
+    "TableItems",
+    "attribute_sides",
+    "either_id",
+    "rows_of_attributes",
+    "without_noise",
+]
+
+RowNumbers = NDArray[np.int64]
+
+
+class Items(Protocol):
+    """What an evaluation asks of its items; rows are those of the alignment."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        """Names of the item column, or of its parts; empty where items go by position."""
+
+    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        """Return the ids of some rows, or of all."""
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        """Return cluster labels of some rows, null where the side lacks the item."""
+
+    def rows_of(self, ids: Any) -> RowNumbers:
+        """Return the row of each of some items, -1 for one that is not there."""
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        """Return which rows are in the same cluster of this side as this row."""
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """Return a mask of the rows from one of the truth's rows or of these; None: neither fits."""
+
+    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        """Return, for "truth" and "prediction", the names of their attributes."""
+
+    def attribute(self, side: str, name: str) -> pa.ChunkedArray:
+        """Return an attribute of all rows, null where the side lacks the item."""
+
+
+def without_noise(labels: pa.Array, noise: Any) -> pa.Array:
+    """Return the labels of clusters with null in place of the noise label, whose items are alone by policy."""
+    null = np.zeros(len(labels), np.bool_)
+    if noise is not None:
+        with suppress(IdTypeError):  # then it is a label of the other side alone
+            null[as_column(labels, "cluster").find(noise)] = True
+    return labels.take(from_numpy(np.arange(len(labels)), null)) if null.any() else labels
+
+
+class AlignedItems:
+    """The items of an alignment; they stay in the arrays that were given."""
+
+    def __init__(self, alignment: Alignment) -> None:
+        self._alignment = alignment
+        self._rows = {"true": alignment.true_rows, "pred": alignment.pred_rows}
+        self._sides = {"true": alignment.truth, "pred": alignment.prediction}
+
+    def __len__(self) -> int:
+        return len(self._alignment)
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        items = self._alignment.truth.items
+        return () if items is None else tuple(items.names)
+
+    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        rows = np.arange(len(self)) if rows is None else rows
+        truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
+        if truth is None or prediction is None:
+            return from_numpy(rows)
+        if self._rows["true"] is None:
+            return truth.take(rows)
+        return either_id(truth, _at(self._rows["true"], rows), prediction, _at(self._rows["pred"], rows))
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        rows = np.arange(len(self)) if rows is None else rows
+        return take_or_null(self._sides[side].labels, _at(self._rows[side], rows))
+
+    def rows_of(self, ids: Any) -> RowNumbers:
+        truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
+        if truth is None or prediction is None:
+            return self._positions(ids)
+        column = as_column(ids, "item", "the items asked for")
+        found = np.full(len(column), -1)
+        for side, items in (("pred", prediction), ("true", truth)):
+            at = _find_all(items, column)
+            rows = self._rows[side]
+            if rows is not None:
+                place = np.full(len(items) + 1, -1)  # the last entry is for items not found
+                here = np.flatnonzero(rows >= 0)
+                place[rows[here]] = here
+                at = place[at]
+            found = np.where(at >= 0, at, found)
+        return found
+
+    def _positions(self, ids: Any) -> RowNumbers:
+        wanted = list(ids)
+        strange = [i for i in wanted if isinstance(i, bool) or not isinstance(i, int | np.integer)]
+        if strange:
+            raise SliceError(
+                f"items without ids go by their position, an integer, not {first_few(strange[:4])}"
+            )
+        if len(set(map(int, wanted))) < len(wanted):
+            raise SliceError("an item asked for comes again; name each once")
+        return np.array([int(i) if 0 <= int(i) < len(self) else -1 for i in wanted], np.int64)
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        keys = self._alignment.true_keys if side == "true" else self._alignment.pred_keys
+        return np.asarray(keys == keys[row])
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        rows = self._rows["true"]
+        if rows is not None and mask.shape == (len(self._alignment.truth),):
+            return mask[rows] & (rows >= 0)
+        return mask if mask.shape == (len(self),) else None
+
+    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        return attribute_sides(self._alignment.truth, self._alignment.prediction)
+
+    def attribute(self, side: str, name: str) -> pa.ChunkedArray:
+        clustering = self._sides["true" if side == "truth" else "pred"]
+        rows = self._rows["true" if side == "truth" else "pred"]
+        assert clustering.attributes is not None
+        values = clustering.attributes.column(name)
+        if rows is None:
+            return values
+        return values.take(from_numpy(rows, rows < 0))
+
+
+class TableItems:
+    """The items of a saved evaluation, in one table: item, true_cluster, pred_cluster, attributes."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    @cached_property
+    def _column(self) -> Column:
+        return as_column(self._table["item"], "item")
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        return tuple(self._column.names)
+
+    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        return self._column.take(np.arange(len(self)) if rows is None else rows)
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        labels = self._table[f"{side}_cluster"]
+        return labels if rows is None else labels.take(from_numpy(rows, rows < 0))
+
+    def rows_of(self, ids: Any) -> RowNumbers:
+        return _find_all(self._column, as_column(ids, "item", "the items asked for"))
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        column = self._table[f"{side}_cluster"]
+        if pa.types.is_large_list(column.type):
+            return _share_label(column, row)
+        labels = as_column(column, f"{side}_cluster")
+        keys, nulls = labels.keys(), labels.null_rows
+        same = np.asarray(keys == keys[row])
+        if nulls is not None:
+            same &= ~nulls
+            same[row] = True
+        return same
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        return mask if mask.shape == (len(self),) else None
+
+    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        sides: dict[str, tuple[str, ...]] = {"truth": (), "prediction": (), "attributes": ()}
+        for name in self._table.column_names:
+            side, _, rest = name.partition(".")
+            if rest:
+                sides[side] += (rest,)
+        return sides
+
+    def attribute(self, side: str, name: str) -> pa.ChunkedArray:
+        return self._table[f"{side}.{name}"]
+
+
+class AttributeTable:
+    """Attributes in a table of their own, joined by item.
+
+    Parameters
+    ----------
+    column : Column or None
+        Item of each row; None where the rows are those of the evaluation.
+    table : Rows
+        The table.
+    items : Items
+        The items of the evaluation.
+    """
+
+    def __init__(self, column: Column | None, table: Rows, items: Items) -> None:
+        self._column, self._table, self._items = column, table, items
+        own = () if column is None else column.names
+        self.names = tuple(name for name in table.names if name not in own)
+        if column is None and len(table) != len(items):
+            raise AlignmentError(
+                f"the attributes have {len(table)} rows and no item column, and there are "
+                f"{len(items)} items; add an item column, or give one row for each item in their order"
+            )
+
+    @classmethod
+    def of(cls, source: Any, items: Items) -> AttributeTable:
+        """Read attributes from whatever holds them; the item column is called "item" or as in the truth."""
+        table = as_rows(source, "the attributes")
+        if table is None:
+            raise ColumnError(
+                "attributes is a table (path, data frame, Arrow table, dict of columns), not "
+                f"{type(source).__name__}"
+            )
+        for names in (("item",), items.item_names):
+            if names and set(names) <= set(table.names):
+                return cls(read_columns(table, [list(names)])[0][0], table, items)
+        return cls(None, table, items)
+
+    def attribute(self, name: str) -> pa.ChunkedArray:
+        """Return an attribute of all rows, null where the table lacks the item."""
+        values = self._table.column(name)
+        if self._column is None:
+            return values
+        return values.take(from_numpy(self._rows, self._rows < 0))
+
+    @cached_property
+    def _rows(self) -> RowNumbers:
+        assert self._column is not None
+        ids = as_column(self._items.ids(), "item")
+        with Pool() as pool:
+            return rows_of_attributes(*key_pair(ids, self._column, pool), pool)
+
+
+def attribute_sides(truth: Clustering, prediction: Clustering) -> dict[str, tuple[str, ...]]:
+    """Return the names of the attributes of each side; those of one table are the truth's."""
+    together = truth.attributes is prediction.attributes
+    return {
+        "truth": truth.attribute_names,
+        "prediction": () if together else prediction.attribute_names,
+    }
+
+
+def rows_of_attributes(items: RowNumbers, given: RowNumbers, pool: Pool) -> RowNumbers:
+    """Return the row of the attributes for each item, -1 where there is none; both by the keys of items."""
+    from fastbcubed.runtime.joining import match
+
+    matches = match(items, given, pool)
+    if matches.pred_again:
+        raise DuplicateItemError(
+            f"{matches.pred_again} rows of the attributes repeat an item; give each item one row"
+        )
+    return matches.pred_of_true
+
+
+def _share_label(lists: pa.ChunkedArray, row: int) -> NDArray[np.bool_]:
+    """Return which rows have a label of this row in their list."""
+    own = lists[row].values
+    same = np.zeros(len(lists), np.bool_)
+    if own is not None:
+        found = to_numpy(pc.is_in(pc.list_flatten(lists), value_set=own, skip_nulls=True))
+        same[to_numpy(pc.list_parent_indices(lists))[found]] = True
+    same[row] = True
+    return same
+
+
+def _find_all(items: Column, wanted: Column) -> RowNumbers:
+    """Return the row of each wanted item, -1 where there is none."""
+    from fastbcubed.runtime.joining import match
+
+    with Pool() as pool:
+        matches = match(*key_pair(items, wanted, pool), pool)
+    if matches.pred_again:
+        raise SliceError(
+            f"{matches.pred_again} of the {len(wanted)} items asked for come again; name each once"
+        )
+    return matches.true_of_pred
+
+
+def take_or_null(column: Column, rows: RowNumbers) -> pa.Array:
+    """Return the values of some rows, null for row -1."""
+    missing = rows < 0
+    if not missing.any():
+        return column.take(rows)
+    values = column.take(rows[~missing])
+    at = np.cumsum(~missing) - 1
+    return values.take(from_numpy(at, missing))
+
+
+def _at(rows: RowNumbers | None, wanted: RowNumbers) -> RowNumbers:
+    return wanted if rows is None else np.where(wanted < 0, -1, rows[wanted])
+
+
+def either_id(a: Column, a_rows: RowNumbers, b: Column, b_rows: RowNumbers) -> pa.Array:
+    """Take from `a` where it has the row, else from `b`; the types may differ in width."""
+    lacking = a_rows < 0
+    if not lacking.any():
+        return a.take(a_rows)
+    first, second = a.take(a_rows[~lacking]), b.take(b_rows[lacking])
+    if pa.types.is_dictionary(first.type) or first.type != second.type:
+        first, second = _common(first, second)
+    at = np.empty(lacking.size, np.int64)
+    at[~lacking] = np.arange(len(first))
+    at[lacking] = len(first) + np.arange(len(second))
+    return pa.concat_arrays([first, second]).take(from_numpy(at))
+
+
+def _common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Bring two arrays of ids to one type that holds both."""
+    a, b = (x.dictionary_decode() if pa.types.is_dictionary(x.type) else x for x in (a, b))
+    if a.type == b.type:
+        return a, b
+    for kind in (pa.int64(), pa.uint64(), pa.large_string(), pa.large_binary()):
+        try:
+            return a.cast(kind), b.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return a.cast(pa.large_string()), b.cast(pa.large_string())
+
+
+def named_sides(sides: dict[str, Sequence[str]]) -> str:
+    """List the attributes for a message."""
+    return "; ".join(f"{side}: {', '.join(names) or 'none'}" for side, names in sides.items())

@@ -1,0 +1,146 @@
+"""What is asked for row by row, with the disk engine: slices, and the items themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed.alignment.carried import Carried
+from fastbcubed.cells.row_blocks import RowBlock, RowCells
+from fastbcubed.clusterings.stretches import Pair
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.item_files import destination, items_of_block
+from fastbcubed.results.items import attribute_sides
+from fastbcubed.results.slice_sums import SliceSums, SubsetSums
+from fastbcubed.results.slicing import SIZES, SliceKey, as_subset, attribute_home, slice_name
+from fastbcubed.results.stored_items import StoredTable
+from fastbcubed.runtime.table_files import TableWriter
+
+__all__ = ["RowQuestions"]
+
+
+@dataclass(frozen=True)
+class RowQuestions:
+    """What is asked for row by row.
+
+    Attributes
+    ----------
+    slices : sequence
+        What to slice by.
+    columns : dict of str to str
+        The column of each attribute among those that are carried along.
+    carried : Carried
+        The columns that have to go with the rows.
+    n_rows : int
+        Rows of the truth.
+    items : bool
+        Whether to write the items.
+    """
+
+    slices: Sequence[SliceKey]
+    columns: Mapping[str, str]
+    carried: Carried
+    n_rows: int
+    items: bool
+
+    @classmethod
+    def of(cls, pair: Pair, slices: Sequence[SliceKey], keep: str) -> RowQuestions:
+        """Find the attributes that are asked for; unknown ones raise before the work."""
+        truth, prediction = pair.first
+        sides = attribute_sides(truth, prediction)
+        extra: tuple[str, ...] = ()
+        if pair.attribute_table is not None:
+            column, table = pair.attribute_table
+            extra = tuple(name for name in table.names if name not in column.names)
+        homes = {
+            name: attribute_home(name, sides, extra)
+            for key in slices
+            if not isinstance(key, Mapping)
+            for name in ((key,) if isinstance(key, str) else key)
+            if name not in SIZES
+        }
+        wanted = {(side or "attributes", own) for side, own in homes.values()}
+        items = keep == "items"
+        if items:
+            every = {**sides, "attributes": extra}
+            wanted |= {(side, own) for side, names in every.items() for own in names}
+        subsets = [subset for key in slices if isinstance(key, Mapping) for subset in key.items()]
+        masks = [as_subset(which, repr(name))[0] for name, which in subsets]
+        carried = Carried(
+            ids=items or any(mask is None for mask in masks),
+            labels=items,
+            numbers=any(mask is not None for mask in masks),
+            attributes=frozenset(wanted),
+        )
+        columns = {name: f"{side or 'attributes'}.{own}" for name, (side, own) in homes.items()}
+        n_rows = sum(stretch.n_rows for stretch in pair.stretches[0])
+        return cls(slices, columns, carried, n_rows, items)
+
+    def __bool__(self) -> bool:
+        return bool(self.slices) or self.items
+
+    @property
+    def told(self) -> str | None:
+        """What rows need to be told: see `counting.Question`."""
+        return "matrix" if self.slices else "cell" if self.items else None
+
+    def answer(
+        self,
+        blocks: Iterable[RowBlock],
+        kind: Mapping[str, Any],
+        metrics: Sequence[Metric],
+        beta: float,
+        out: Path | None,
+        directory: Path,
+    ) -> tuple[dict[str, pa.Table], StoredTable | None]:
+        """Return the slices by name, and the items.
+
+        Parameters
+        ----------
+        blocks : iterable of RowBlock
+            All rows.
+        kind : dict
+            `weighted`, `weighting` and `outside`, as of a contingency.
+        metrics : sequence of Metric
+            The scores.
+        beta : float
+            Weight of recall in F.
+        out : Path or None
+            Where the items go; to a file without a name in `directory` if None.
+        """
+        sums = {slice_name(key): self._sums(key, metrics, beta) for key in self.slices}
+        if not self.items:
+            _add(blocks, sums, kind, None)
+            return {name: each.result() for name, each in sums.items()}, None
+        with destination(out, directory) as file:
+            with TableWriter(file) as writer:
+                _add(blocks, sums, kind, writer)
+            stored = StoredTable(file)
+            sliced = {name: each.result() for name, each in sums.items()}
+        return sliced, stored
+
+    def _sums(self, key: SliceKey, metrics: Sequence[Metric], beta: float) -> SliceSums:
+        if isinstance(key, Mapping):
+            return SubsetSums(key, self.n_rows, metrics, beta)
+        names = (key,) if isinstance(key, str) else key
+        return SliceSums({name: self.columns.get(name, name) for name in names}, metrics, beta)
+
+
+def _add(
+    blocks: Iterable[RowBlock],
+    sums: Mapping[str, SliceSums],
+    kind: Mapping[str, Any],
+    writer: TableWriter | None,
+) -> None:
+    for block in blocks:
+        if writer is not None:
+            writer.add(items_of_block(block))
+        if sums:
+            scored = (block.found["cell"] >= 0).any()
+            cells = RowCells(block.found, block.weight, **kind) if scored else None
+            for each in sums.values():
+                each.add_block(block, cells)

@@ -1,0 +1,294 @@
+"""Slices: from attributes, sizes, masks or lists of items to one code per row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
+from fastbcubed.results.items import AttributeTable, Items, named_sides
+from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow, to_numpy
+from fastbcubed.sources.selection import without_views
+
+__all__ = [
+    "SIZES",
+    "SliceKey",
+    "Sliced",
+    "as_subset",
+    "attribute_home",
+    "check_key",
+    "crossed",
+    "encoded",
+    "missing_items",
+    "nothing_scored",
+    "size_names",
+    "slice_codes",
+    "slice_name",
+    "subset_mask",
+]
+
+#: Slices that are always there: by the size of the cluster an item is in, in powers of two.
+SIZES = ("true_size", "pred_size")
+SliceKey = str | tuple[str, ...] | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """One code per row, and the values that each code stands for.
+
+    Attributes
+    ----------
+    codes : ndarray of int64, shape (n_rows,)
+        Slice of each row.
+    values : dict of str to pyarrow.Array, shape (n_slices,)
+        The columns that name the slices, in ascending order, nulls last.
+    """
+
+    codes: NDArray[np.int64]
+    values: dict[str, pa.Array]
+
+    @property
+    def n_slices(self) -> int:
+        """The number of slices."""
+        return len(next(iter(self.values.values())))
+
+
+def slice_name(key: SliceKey) -> str:
+    """Return the name by which results list a slicing: ``country``, ``country,year``."""
+    if isinstance(key, str):
+        return key
+    return ",".join(key)
+
+
+def check_key(key: Any) -> SliceKey:
+    """Return the key if it names slices: an attribute, a tuple of different ones, or subsets by name."""
+    if isinstance(key, str) and key:
+        return key
+    if isinstance(key, Mapping) and key:
+        return key
+    if isinstance(key, tuple) and key and all(isinstance(name, str) for name in key):
+        if len(set(key)) == len(key):
+            return key
+    raise SliceError(
+        "slices are by an attribute, by a tuple of different ones (crossed), or a mapping from names to masks "
+        f"or lists of items, not {key!r}"
+    )
+
+
+def slice_codes(
+    key: str | tuple[str, ...],
+    contingency: Contingency,
+    items: Items,
+    attributes: AttributeTable | None,
+) -> Sliced:
+    """Return the slices by one attribute, or by several crossed; those without an item are left out."""
+    names = (key,) if isinstance(key, str) else tuple(key)
+    rows = contingency.rows
+    assert rows is not None
+    return crossed(
+        [
+            _size_codes(name, contingency)
+            if name in SIZES
+            else encoded(name, _attribute(name, items, attributes))
+            for name in names
+        ],
+        rows.cell >= 0,
+    )
+
+
+def crossed(columns: Sequence[Sliced], scored: NDArray[np.bool_]) -> Sliced:
+    """Return the slices that several columns make together; those without a scored row are left out."""
+    codes = np.zeros(scored.size, np.int64)
+    for each in columns:
+        codes *= each.n_slices
+        codes += each.codes
+    n_crossed = int(np.prod([float(each.n_slices) for each in columns]))
+    if n_crossed <= 4 * scored.size + 1024:
+        used = np.flatnonzero(np.bincount(codes[scored], minlength=n_crossed))
+        position = np.full(n_crossed, -1)
+        position[used] = np.arange(used.size)
+        codes = position[codes]
+    else:
+        used = np.unique(codes[scored])
+        at = np.minimum(np.searchsorted(used, codes), used.size - 1)
+        codes = np.where(used[at] == codes, at, -1)
+    values: dict[str, pa.Array] = {}
+    left = used
+    for each in reversed(columns):
+        for name, own in each.values.items():
+            values[name] = own.take(from_numpy(left % each.n_slices))
+        left = left // each.n_slices
+    return Sliced(codes, dict(reversed(values.items())))
+
+
+def encoded(name: str, values: pa.ChunkedArray) -> Sliced:
+    """Return the slices by the values of a column, ascending, nulls last."""
+    kind = values.type
+    values = without_views(values)
+    if pa.types.is_nested(kind):
+        raise SliceError(f"cannot slice by {name!r}, which is of type {kind}; use a plain column")
+    if not pa.types.is_dictionary(kind):
+        values = values.dictionary_encode(null_encoding="encode")
+    values = values.unify_dictionaries().combine_chunks()
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
+    codes = values.indices
+    dictionary = values.dictionary
+    null_code = len(dictionary)
+    if codes.null_count:
+        codes = codes.fill_null(pa.scalar(null_code, pa.int64()).cast(codes.type))
+        dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
+    order = to_numpy(pc.array_sort_indices(dictionary))  # ascending, nulls last
+    rank = np.empty(order.size, np.int64)
+    rank[order] = np.arange(order.size)
+    plain = rank[to_numpy(codes)]
+    return Sliced(plain, {name: dictionary.take(from_numpy(order))})
+
+
+def _attribute(name: str, items: Items, attributes: AttributeTable | None) -> pa.ChunkedArray:
+    side, own = attribute_home(name, items.attribute_sides(), () if attributes is None else attributes.names)
+    return items.attribute(side, own) if side or attributes is None else attributes.attribute(own)
+
+
+def attribute_home(
+    name: str, sides: Mapping[str, Sequence[str]], extra: Sequence[str] = ()
+) -> tuple[str, str]:
+    """Find an attribute by name; one that both sides have goes by ``truth.name``.
+
+    Parameters
+    ----------
+    name : str
+        The attribute.
+    sides : dict of str to sequence of str
+        The attributes of each side.
+    extra : sequence of str
+        Those of a table of their own.
+
+    Returns
+    -------
+    (str, str)
+        The side, which is empty for that table, and the name there.
+    """
+    if name in extra:
+        return "", name
+    for side in sides:
+        if name.startswith(f"{side}.") and name[len(side) + 1 :] in sides[side]:
+            return side, name[len(side) + 1 :]
+    found = [side for side in sides if name in sides[side]]
+    if len(found) == 2:
+        raise ColumnError(
+            f"both sides have an attribute {name!r}; write 'truth.{name}' or 'prediction.{name}'"
+        )
+    if found:
+        return found[0], name
+    raise ColumnError(
+        f"there is no attribute {name!r} to slice by. There are: "
+        + named_sides({**sides, "attributes": extra, "always": SIZES})
+    )
+
+
+def _size_codes(name: str, contingency: Contingency) -> Sliced:
+    """Slice by cluster size: 1, 2-3, 4-7, and so on; of several clusters, by the items in any of them."""
+    rows = contingency.rows
+    assert rows is not None
+    sizes = contingency.mates("true" if name == "true_size" else "pred")
+    power = np.frexp(np.maximum(sizes, 1).astype(np.float64))[1] - 1
+    by_row = power[np.maximum(rows.cell, 0)].astype(np.int64)
+    sizes = 2 ** np.arange(int(by_row.max()) + 1, dtype=np.int64)
+    return Sliced(by_row, {name: size_names(sizes)})
+
+
+def size_names(sizes: NDArray[np.integer]) -> pa.Array:
+    """Return the names of slices by size, from the smallest size in each: 1, 2-3, 4-7, and so on."""
+    return from_texts([f"{size}-{2 * size - 1}" if size > 1 else "1" for size in sizes.tolist()])
+
+
+def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -> NDArray[np.bool_]:
+    """Return the rows of a subset that are scored, from a mask or a list of items.
+
+    Raises
+    ------
+    SliceError
+        If the mask has another length, an item is not there, or nothing is left.
+    """
+    rows = contingency.rows
+    assert rows is not None
+    scored = rows.cell >= 0
+    mask, which = as_subset(which, name)
+    if mask is not None:
+        given, mask = mask, items.by_row(mask)
+        if mask is None:
+            raise SliceError(
+                f"the mask of {name} has {given.size} values; it needs one for each of the {scored.size} items"
+            )
+    else:
+        found = items.rows_of(which)
+        if (missing := np.flatnonzero(found < 0)).size:
+            column = list(which)
+            raise missing_items(name, [column[k] for k in missing[:4]], missing.size, found.size)
+        mask = np.zeros(scored.size, np.bool_)
+        mask[found] = True
+    if not (mask & scored).any():
+        raise nothing_scored(name)
+    return np.asarray(mask & scored)
+
+
+def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
+    """Return a mask, or None and a list of items.
+
+    Raises
+    ------
+    SliceError
+        If it is neither, or empty.
+    """
+    if isinstance(which, set | frozenset):
+        which = list(which)
+    if isinstance(which, str | Mapping) or not hasattr(which, "__len__"):
+        raise SliceError(f"{name} is a list of items or a mask, not {which!r}")
+    if not len(which):
+        raise nothing_scored(name)
+    mask = _as_mask(which, name)
+    if mask is not None and is_pandas(which, "Series"):
+        if list(which.index[:2]) != list(range(len(which)))[:2]:
+            raise SliceError(
+                f"the mask of {name} is a Series with an index of its own, but masks go by position; pass "
+                "mask.to_numpy(), or a list of items"
+            )
+    return mask, which
+
+
+def nothing_scored(name: str) -> SliceError:
+    """Return the error for a subset that nothing scored is in."""
+    return SliceError(f"{name} has no scored item, so it has no score")
+
+
+def missing_items(name: str, first: list[Any], n_missing: int, of_items: int) -> SliceError:
+    """Return the error for a subset that names items which are not there."""
+    return SliceError(
+        f"{n_missing} of {of_items} items of {name} are not in the evaluation (first: {first_few(first)})"
+    )
+
+
+def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:
+    """Return a mask if that is what was given; None for a list of items."""
+    if isinstance(which, np.ndarray) and which.dtype == np.bool_:
+        return which
+    first = which[0] if isinstance(which, list | tuple) else None
+    if first is not None and not isinstance(first, bool | np.bool_):
+        return None
+    try:
+        values = to_arrow(which, name)
+    except FastBCubedError:
+        return None
+    if not pa.types.is_boolean(values.type):
+        return None
+    if values.null_count:
+        raise SliceError(f"{values.null_count} of {len(values)} values of the mask of {name} are null")
+    return np.asarray(values.to_numpy())

@@ -1,0 +1,142 @@
+"""Around the scores: what each side looks like, bounds where labels are missing, warnings, plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells.confusion import confusion
+from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
+from fastbcubed.overlap.covers import Cover
+from fastbcubed.runtime.pool import blocks
+
+__all__ = [
+    "Bounds",
+    "bound_sums",
+    "bounds_from",
+    "describe",
+    "plain",
+    "precision_bounds",
+    "summarize",
+]
+
+#: Bounds of precision this far apart are worth a warning.
+BOUNDS_APART = 0.01
+QUANTILES = (0.5, 0.9, 0.99)
+
+Histogram = tuple[NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What complete labels could make of the precision, where prediction-only items are dropped.
+
+    Attributes
+    ----------
+    precision_lower, precision_upper : float
+        Precision if every unlabelled mate were wrong, and if every one were right.
+    unlabelled_mates : float
+        Share of the scored weight that has unlabelled mates in its predicted cluster.
+    """
+
+    precision_lower: float
+    precision_upper: float
+    unlabelled_mates: float
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """Say so if the bounds are far apart, or not known."""
+        if self.precision_upper - self.precision_lower <= BOUNDS_APART:
+            return []
+        between = f"anywhere from {self.precision_lower:.3f} to {self.precision_upper:.3f}"
+        if np.isnan(self.precision_upper):
+            between = "very different (the weights of unlabelled items are not known)"
+        message = (
+            f"{100 * self.unlabelled_mates:.1f} % of the scored weight has mates that the truth does not "
+            f"label. They were dropped; with labels, precision could be {between}. If the true clusters "
+            'are complete, pass unmatched={"prediction": "outside"}.'
+        )
+        return [{"code": "dropping-flatters", "message": message, **asdict(self)}]
+
+
+def precision_bounds(table: Contingency) -> Bounds | None:
+    """Return what complete labels could make of the precision; None where no item is unlabelled."""
+    if _unlabelled(table) is None:
+        return None
+    return bounds_from(bound_sums(table), table.total_weight)
+
+
+def bounds_from(sums: NDArray[np.float64], total_weight: float) -> Bounds:
+    """Return the bounds from what `bound_sums` gave for all cells."""
+    low, high, mated = sums / total_weight
+    return Bounds(float(low), float(high), float(mated))
+
+
+def _unlabelled(table: Contingency) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    """Return number and mass of the items that only the prediction has: by cluster, or by cell of a cover."""
+    return table.unlabelled if isinstance(table, Cover) else table.only("pred")
+
+
+def bound_sums(table: Contingency) -> NDArray[np.float64]:
+    """Add up the least precision, the greatest, and the weight that has unlabelled mates. Shape (3,)."""
+    unlabelled_n, unlabelled = _unlabelled(table) or (table.pred_n * 0, table.pred_n * 0.0)
+    codes = np.arange(table.n_cells) if isinstance(table, Cover) else table.pred
+    sums = [np.zeros(3)]
+    for a, b in blocks(table.n_cells, CELL_BLOCK):
+        cells = slice(a, b)
+        w, pred = table.weight[cells], codes[cells]
+        tp, fp, _, _ = confusion(table, a, b)
+        u = unlabelled[pred]
+        most = tp + fp + u
+        mated = w[unlabelled_n[pred] > 0].sum()
+        sums.append(np.array([(w * (tp / most)).sum(), (w * ((tp + u) / most)).sum(), mated]))
+    return np.sum(sums, axis=0)
+
+
+def summarize(table: Contingency) -> dict[str, dict[str, Any]]:
+    """Return items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
+    sizes = {"true": _size_histogram(table.true_n), "pred": _size_histogram(table.pred_n)}
+    return describe(sizes, table.n_items, table.n_exact)
+
+
+def describe(histograms: Mapping[str, Histogram], n_items: int, n_exact: int) -> dict[str, dict[str, Any]]:
+    """Do the same from the cluster sizes that each side has, ascending, and how many clusters have each."""
+    result = {}
+    for side, (sizes, clusters) in histograms.items():
+        upto = np.cumsum(clusters)
+        result[side] = {
+            "items": n_items,
+            "clusters": int(upto[-1]),
+            "singletons": int(clusters[0]) if sizes[0] == 1 else 0,
+            "largest": int(sizes[-1]),
+            "size_quantiles": {f"{q:g}": int(sizes[np.searchsorted(upto, q * upto[-1])]) for q in QUANTILES},
+            "exact": n_exact,
+        }
+    return result
+
+
+def _size_histogram(counts: NDArray[np.integer]) -> Histogram:
+    """Return the cluster sizes that there are, ascending, and how many clusters have each."""
+    few = counts.max(initial=0) < max(1 << 16, counts.size)
+    if not few:
+        return np.unique(counts[counts > 0], return_counts=True)
+    histogram = np.bincount(counts)
+    histogram[0] = 0
+    sizes = np.flatnonzero(histogram)
+    return sizes, histogram[sizes]
+
+
+def plain(value: Any) -> Any:
+    """Make a value fit for JSON: NaN and infinities become null, keys and odd types strings."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -1,0 +1,566 @@
+"""The command line: flags, output for people and machines, exit codes, pipes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.cli import demo
+from fastbcubed.cli import main as cli
+from fastbcubed.cli.flags import NOTES, in_flags
+from fastbcubed.metrics.registry import METRICS
+
+TRUTH = {
+    "item": ["a", "b", "c", "d", "e"],
+    "cluster": ["Zoë", "Zoë", "日本", "日本", "日本"],
+    "w": [1.0, 2.0, 0.5, 0.5, 4.0],
+    "country": ["DE", "DE", None, "FR", "FR"],
+    "year": [1999, 2001, 2001, 2001, 1999],
+}
+PREDICTION = {"item": ["a", "b", "c", "d", "e"], "cluster": [1, 1, 1, 2, 2]}
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    pq.write_table(pa.table(TRUTH), tmp_path / "truth.parquet")
+    pq.write_table(pa.table(PREDICTION), tmp_path / "pred.parquet")
+    return [str(tmp_path / "truth.parquet"), str(tmp_path / "pred.parquet")]
+
+
+def _write(path: Path, **columns: list[object]) -> str:
+    pq.write_table(pa.table(columns), path)
+    return str(path)
+
+
+def _options(*flags: str):
+    return cli._parser().parse_args(["evaluate", "truth", "prediction", *flags])
+
+
+def _json(capsys, *argv: str) -> dict[str, object]:
+    assert cli.main(["evaluate", *argv, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def _run(*argv: str, **options):
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1]), **options.pop("env", {})}
+    command = [sys.executable, *options.pop("python", ()), "-m", "fastbcubed", *argv]
+    return subprocess.run(command, capture_output=True, env=environment, timeout=300, **options)
+
+
+# Flags
+
+
+def test_every_argument_has_a_flag_of_its_name_and_default(capsys) -> None:
+    parameters = inspect.signature(fb.evaluate).parameters
+    given = cli.evaluate_arguments(_options())
+    assert set(given) == set(parameters)
+    for name, parameter in parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            default = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
+            assert given[name] == default, name
+    assert cli.main(["evaluate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for name in list(parameters)[2:]:
+        assert f"--{name.replace('_', '-')}" in shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "name", "value"),
+    [
+        ("--item id", "item", "id"),
+        ("--item id,rec_id", "item", ("id", "rec_id")),
+        ("--item source+id", "item", ["source", "id"]),
+        ("--item source+id,src+no", "item", (["source", "id"], ["src", "no"])),
+        (r"--cluster a\,b,c\+d", "cluster", ("a,b", "c+d")),
+        ("--weight w", "weight", "w"),
+        ("--weight km/h", "weight", "km/h"),
+        ("--weight w.parquet", "weight", Path("w.parquet")),
+        ("--weight some/w.CSV", "weight", Path("some/w.CSV")),
+        ("--slice country --slice country,year", "slices", ["country", ("country", "year")]),
+        (r"--slice a\,b", "slices", ["a,b"]),
+        ("--metric f1,pairs --metric all", "metrics", ["f1", "pairs", "all"]),
+        ("--beta 2", "beta", 2.0),
+        ("--unmatched singleton", "unmatched", "singleton"),
+        (
+            "--unmatched truth=singleton,prediction=outside", "unmatched",
+            {"truth": "singleton", "prediction": "outside"},
+        ),
+        ("--noise -1", "noise", -1),
+        ("--noise=-1", "noise", -1),
+        ("--noise none", "noise", "none"),
+        ("--threads 3", "threads", 3),
+        ("--progress", "progress", True),
+        ("--no-progress", "progress", False),
+        ("--table t.parquet", "table", "t.parquet"),
+        ("--out results --keep items", "keep", "items"),
+    ],
+)  # fmt: skip
+def test_flags_become_arguments(flags: str, name: str, value: object) -> None:
+    assert cli.evaluate_arguments(_options(*flags.split()))[name] == value
+
+
+def test_with_one_table_the_sides_are_columns() -> None:
+    options = cli._parser().parse_args(["evaluate", "a+b", "c", "--table", "t"])
+    given = cli.evaluate_arguments(options)
+    assert (given["truth"], given["prediction"]) == (["a", "b"], "c")
+
+
+def test_messages_speak_of_flags() -> None:
+    assert in_flags('Pass nulls="drop", or unmatched={"truth": "drop", "prediction": "outside"}.') == (
+        "Pass --nulls drop, or --unmatched truth=drop,prediction=outside."
+    )
+    assert in_flags("Name it in metrics=, or give table=.") == "Name it in --metric, or give --table."
+    assert in_flags('Pass unmatched="drop" or "singleton".') == "Pass --unmatched drop or singleton."
+    assert in_flags("folder/item=5/part.parquet") == "folder/item=5/part.parquet"
+
+
+# Results
+
+
+def test_the_result_is_that_of_the_library(paths, capsys) -> None:
+    found = _json(capsys, *paths, "--weight", "w", "--slice", "country", "--slice", "country,year")
+    ev = fb.evaluate(*paths, weight="w", slices=["country", ("country", "year")])
+    assert found == json.loads(ev.to_json())
+    assert found["overall"]["precision"] == ev.precision
+
+
+def test_json_keeps_its_shape(paths, capsys) -> None:
+    found = _json(capsys, *paths, "--slice", "country")
+    assert list(found) == [
+        "fastbcubed", "truth", "prediction", "definition", "overall", "coverage", "summary", "slices",
+        "warnings", "not_computed",
+    ]  # fmt: skip
+    assert set(found["definition"]) >= {
+        "average", "weighted", "weighting", "beta", "unmatched", "nulls", "duplicates", "noise",
+    }  # fmt: skip
+    assert set(found["coverage"]) >= {
+        "n_common", "n_truth_only", "n_prediction_only", "weight_common", "weight_truth_only",
+        "weight_prediction_only", "n_null", "n_noise", "n_duplicates", "truth_coverage", "bounds",
+    }  # fmt: skip
+    for side in ("true", "pred"):
+        assert set(found["summary"][side]) >= {
+            "items", "clusters", "singletons", "largest", "size_quantiles", "exact",
+        }  # fmt: skip
+    (first, *_) = found["slices"]["country"]
+    assert list(first)[:3] == ["country", "n_items", "weight"] and "precision" in first
+    assert found["slices"]["country"][-1]["country"] is None
+    for key in (*found, *found["definition"], *found["summary"]["true"]):
+        assert key in NOTES, f"evaluate --help does not describe {key}"
+
+
+def test_json_has_null_for_nan_and_describes_warnings(tmp_path, capsys) -> None:
+    truth = _write(tmp_path / "t.parquet", item=[1, 2], cluster=[1, 2])
+    prediction = _write(tmp_path / "p.parquet", item=[1, 2, 3, 4], cluster=[1, 2, 2, 2])
+    assert cli.main(["evaluate", truth, prediction, "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    (warning,) = found["warnings"]
+    assert warning["code"] == "dropping-flatters" and "message" in warning
+    assert set(found["coverage"]["bounds"]) == {"precision_lower", "precision_upper", "unlabelled_mates"}
+    assert err.count("fastbcubed: warning: ") == 1 and "--unmatched prediction=outside" in err
+    assert "UserWarning" not in err and "EvaluationWarning" not in err
+
+
+def test_text_has_scores_slices_and_worst_clusters(paths, capsys) -> None:
+    assert cli.main(["evaluate", *paths, "--slice", "country", "--slice", "true_size"]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[0] == "Evaluation of 5 items"
+    assert any(line.split()[:2] == ["precision", "0.73333"] for line in lines)
+    country = lines.index("By country")
+    assert lines[country + 1].split()[:2] == ["country", "items"]
+    assert [line.split()[0] for line in lines[country + 2 : country + 5]] == ["DE", "FR", "(null)"]
+    pred = lines.index("Predicted clusters of worst precision: 1 of 2")
+    assert lines[pred + 2].split()[:3] == ["1", "3", "2"]  # cluster, items, parts; the pure one is not bad
+    true = lines.index("True clusters of worst recall: 1 of 2")
+    assert lines[true + 2].startswith("日本 ")
+    assert "\x1b" not in out and not any(line != line.rstrip() for line in lines)
+    assert not [line for line in err.splitlines() if "compil" not in line]
+
+
+def test_a_perfect_clustering_has_no_worst_clusters(paths, capsys) -> None:
+    assert cli.main(["evaluate", paths[0], paths[0]]) == 0
+    out = capsys.readouterr().out
+    assert "Every predicted cluster has the best precision." in out
+    assert "Every true cluster has the best recall." in out
+
+
+def test_worst_says_how_many(tmp_path, capsys) -> None:
+    n = 60
+    truth = _write(
+        tmp_path / "t.parquet", item=list(range(n)), cluster=[i // 3 for i in range(n)],
+        name=[f"a rather long name of slice {i // 2:03}" for i in range(n)],
+    )  # fmt: skip
+    prediction = _write(tmp_path / "p.parquet", item=list(range(n)), cluster=[i // 2 for i in range(n)])
+    assert cli.main(["evaluate", truth, prediction, "--slice", "name", "--worst", "7"]) == 0
+    out = capsys.readouterr().out
+    assert "By name: the 7 of 30 slices that lose most" in out
+    assert out.count("a rather long name of slice") == 7  # whole names: this is no terminal
+    assert "Predicted clusters of worst precision: 7 of 30" in out
+    assert cli.main(["evaluate", truth, prediction, "--slice", "name", "--worst", "0"]) == 0
+    out = capsys.readouterr().out
+    assert "By name: 30 slices; --worst N" in out and "worst precision" not in out
+
+
+def test_slices_are_ordered_by_their_share_of_the_loss(tmp_path, capsys) -> None:
+    # slice k < 19 has 2 items put together rightly, slice 19 has 2 that are split
+    n = 40
+    truth = _write(
+        tmp_path / "t.parquet", item=list(range(n)), cluster=[i // 2 for i in range(n)],
+        part=[i // 2 for i in range(n)],
+    )  # fmt: skip
+    prediction = _write(
+        tmp_path / "p.parquet", item=list(range(n)), cluster=[*(i // 2 for i in range(n - 1)), 99]
+    )
+    assert cli.main(["evaluate", truth, prediction, "--slice", "part", "--worst", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("By part: the 1 of 20 slices that lose most")
+    assert lines[at + 2].split() == ["19", "2", "5.0", "%", "1", "0.50000", "0.66667", "100", "%"]
+    assert lines[at + 3] == "of loss: share of the sum over items of (1 - mean_f1)"
+
+
+def test_scores_that_were_named_are_listed(paths, capsys) -> None:
+    assert cli.main(["evaluate", *paths, "--metric", "mcc,elm_f1", "--slice", "country"]) == 0
+    out = capsys.readouterr().out
+    assert "Predicted clusters of worst mcc" in out
+    assert "of the sum over items of (1 - mcc)" in out
+    header = next(line for line in out.splitlines() if line.startswith("country"))
+    assert header.split() == ["country", "items", "of", "items", "mcc", "elm_f1", "of", "loss"]
+
+
+def test_weights_and_attributes_from_tables_of_their_own(paths, tmp_path, capsys) -> None:
+    weight = _write(tmp_path / "w.parquet", item=TRUTH["item"], weight=TRUTH["w"])
+    attributes = _write(tmp_path / "a.parquet", item=TRUTH["item"], kind=list("xyxyx"))
+    found = _json(capsys, *paths, "--weight", weight, "--attributes", attributes, "--slice", "kind")
+    assert found["overall"] == _json(capsys, *paths, "--weight", "w")["overall"]
+    assert [row["kind"] for row in found["slices"]["kind"]] == ["x", "y"]
+    assert cli.main(["evaluate", *paths, "--weight", weight, "--slice", "country"]) == 0
+    out = capsys.readouterr().out
+    assert "weights count inside" in out and "of weight" in out
+
+
+def test_one_table(tmp_path, capsys) -> None:
+    table = _write(tmp_path / "t.parquet", id=[1, 2, 3], true=["a", "a", "b"], pred=["x", "x", "x"])
+    found = _json(capsys, "true", "pred", "--table", table, "--item", "id")
+    assert found["overall"]["precision"] == pytest.approx(5 / 9)
+
+
+def test_composite_ids_and_names_of_either_side(tmp_path, capsys) -> None:
+    truth = _write(tmp_path / "t.parquet", source=["s", "s", "t"], no=[1, 2, 1], person=[1, 1, 2])
+    prediction = _write(tmp_path / "p.parquet", src=["t", "s", "s"], id=[1, 1, 2], label=[1, 1, 1])
+    flags = ("--item", "source+no,src+id", "--cluster", "person,label")
+    assert _json(capsys, truth, prediction, *flags)["coverage"]["n_common"] == 3
+
+
+@pytest.mark.parametrize("labels", [[-1, -1, 5], ["-1", "-1", "5"]])
+def test_noise_is_of_the_type_of_the_labels(tmp_path, capsys, labels) -> None:
+    truth = _write(tmp_path / "t.parquet", item=[1, 2, 3], cluster=labels)
+    found = _json(capsys, truth, truth, "--noise", "-1")
+    assert found["coverage"]["n_noise"] == 4
+
+
+def test_csv_and_globs(tmp_path, capsys) -> None:
+    for name in ("t0", "t1"):
+        (tmp_path / f"{name}.csv").write_text(f"item,cluster\n{name},x\n")
+    (tmp_path / "p.csv").write_text("item,cluster\nt0,1\nt1,2\n")
+    found = _json(capsys, str(tmp_path / "t?.csv"), str(tmp_path / "p.csv"))
+    assert found["overall"]["recall"] == 0.5
+
+
+def test_out_is_written_and_can_be_loaded(paths, tmp_path, capsys) -> None:
+    out = tmp_path / "results"
+    assert cli.main(["evaluate", *paths, "--out", str(out), "--keep", "items"]) == 0
+    assert f"wrote {out}" in capsys.readouterr().err
+    assert fb.load(out).precision == fb.evaluate(*paths).precision
+
+
+# Exit codes
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        ("--fail-under f1=0.1", 0),
+        ("--fail-under precision=0.99", 1),
+        ("--fail-under f1=0.1 --fail-under recall=1", 1),
+        ("--fail-under mcc=-1", 0),
+        ("--fail-over jaccard_distance=1", 0),
+        ("--fail-over jaccard_distance=0", 1),
+        ("--fail-over=over_merge_rate=0.001", 1),
+    ],
+)
+def test_gates(paths, capsys, flags: str, code: int) -> None:
+    assert cli.main(["evaluate", *paths, *flags.split()]) == code
+    out, err = capsys.readouterr()
+    assert out and ("failed: " in err) == bool(code)
+
+
+def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
+    assert cli.main(["evaluate", paths[0], paths[0], "--fail-under", "f1=1"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("", "required: COMMAND"),
+        ("evaluat", "invalid choice"),
+        ("evaluate T", "required: PREDICTION"),
+        ("evaluate T P --metrik f1", "unrecognized arguments: --metrik"),
+        ("evaluate T P --metr f1", "unrecognized arguments: --metr"),
+        ("evaluate T P --metric presicion", "Did you mean 'precision'"),
+        ("evaluate T P --beta x", "invalid float value"),
+        ("evaluate T P --beta -1", "beta"),
+        ("evaluate T P --threads 0", "1 or more"),
+        ("evaluate T P --keep all", "invalid choice"),
+        ("evaluate T P --nulls ignore", "invalid choice"),
+        ("evaluate T P --worst -1", "0 or more"),
+        ("evaluate T P --unmatched no", "'no'"),
+        ("evaluate T P --unmatched left=drop", "'left'"),
+        ("evaluate T P --item a,b,c", "a pair of columns"),
+        ("evaluate T P --item a,", "a pair of columns"),
+        ("evaluate T P --item nothing", "nothing"),
+        ("evaluate T P --weight nothing", "nothing"),
+        ("evaluate T P --weight nothing.parquet", "no file nothing.parquet"),
+        ("evaluate T P --slice nothing", "no attribute 'nothing'"),
+        ("evaluate T P --fail-under f1", "SCORE=VALUE"),
+        ("evaluate T P --fail-under f1=high", "SCORE=VALUE"),
+        ("evaluate T P --fail-under nothing=1", "Unknown score 'nothing'"),
+        ("evaluate T P --fail-under elm=1", "is a family"),
+        ("evaluate T P --fail-under jaccard_distance=0.1", "use --fail-over jaccard_distance=0.1"),
+        ("evaluate T P --fail-over f1=0.9", "use --fail-under f1=0.9"),
+        ("evaluate T P --out T", "cannot write to truth.parquet: Not a directory"),
+        ("evaluate T nowhere.parquet", "There is no file nowhere.parquet"),
+        ("evaluate T broken.parquet", "truncated"),
+        ("evaluate T other.parquet", "no item of"),
+        ("evaluate T nulls.parquet", "--nulls singleton"),
+        ("evaluate T twice.parquet", "--duplicates drop"),
+        ("evaluate truth pred", "--table"),
+        ("metrics presicion", "Did you mean 'precision'"),
+    ],
+)
+def test_what_the_user_can_mend_exits_with_2(paths, tmp_path, monkeypatch, capsys, argv, message) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.parquet").write_bytes(Path(paths[0]).read_bytes()[:-20])
+    _write(tmp_path / "other.parquet", item=["p", "q"], cluster=[1, 2])
+    _write(tmp_path / "nulls.parquet", item=["a", "b"], cluster=[1, None])
+    _write(tmp_path / "twice.parquet", item=["a", "a", "b"], cluster=[1, 1, 2])
+    words = [dict(T="truth.parquet", P="pred.parquet").get(word, word) for word in argv.split()]
+    assert cli.main(words) == 2
+    out, err = capsys.readouterr()
+    assert message in err and "Traceback" not in err
+    assert not out and len(err) < 1200
+
+
+def test_ctrl_c_exits_with_130(paths, monkeypatch, capsys) -> None:
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fb, "evaluate", interrupted)
+    assert cli.main(["evaluate", *paths]) == 130
+    assert capsys.readouterr().err == "fastbcubed: stopped\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(28, "No space left on device", "/results"), "No space left on device: /results"),
+        (MemoryError(), "out of memory"),
+    ],
+)
+def test_a_full_machine_exits_with_2(paths, monkeypatch, capsys, error, said) -> None:
+    def failing(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(fb, "evaluate", failing)
+    assert cli.main(["evaluate", *paths]) == 2
+    assert capsys.readouterr().err == f"fastbcubed: {said}\n"
+
+
+# Other commands
+
+
+def test_metrics_lists_every_score(capsys) -> None:
+    assert cli.main(["metrics"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["name", "family", "range", "better", "definition", "source"]
+    assert [line.split()[0] for line in lines[1:]] == list(METRICS)
+    assert cli.main(["metrics", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)
+    assert [entry["name"] for entry in entries] == list(METRICS)
+    assert set(entries[0]) == {
+        "name", "family", "range", "better", "summary", "definition", "source", "reference", "alias_of",
+        "notes",
+    }  # fmt: skip
+
+
+def test_metrics_in_full(capsys) -> None:
+    assert cli.main(["metrics", "mcc", "elm", "bcubed_f1"]) == 0
+    out = capsys.readouterr().out
+    assert "mcc (pointwise; -1 to 1; higher is better)" in out
+    assert "elm_mean_f1 (elm; 0 to 1" in out and "BCubed Revisited" in out
+    assert "The same as f1." in out
+
+
+def test_the_demo_explains_real_data(capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo"]) == 0
+    out = capsys.readouterr().out
+    for step in range(1, 6):
+        assert f"\n{step}. " in out
+    assert "0.90628" in out and "0.80720" in out and "0.97564" in out and "0.93524" in out
+    for name in ("tp", "fp", "fn", "tn"):
+        assert f"\n  {name}  " in out
+    assert max(map(len, out.splitlines())) <= 110
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_the_demo_says_is_so() -> None:
+    folder = Path(fb.__file__).parent / "data" / "patentsview"
+    truth = folder / "truth.parquet"
+    old, new = (fb.evaluate(truth, folder / name, slices=["country"]) for name in demo.RELEASES.values())
+    assert old.under_merge_rate > old.over_merge_rate
+    assert new.precision > old.precision and new.recall > old.recall
+    rows = {row["country"]: row for row in old.sliced["country"].to_pylist()}
+    loss = {name: row["n_items"] * (1 - row["mean_f1"]) for name, row in rows.items()}
+    for country, score in (("CN", "precision"), ("US", "recall")):
+        share = loss[country] / sum(loss.values())
+        assert share > rows[country]["n_items"] / old.contingency.n_items
+        assert rows[country][score] < old.overall[score] < 1
+    assert old.clusters("pred", limit=1)["n_parts"][0].as_py() == 18
+
+
+# generate
+
+
+def test_generate_has_a_flag_for_every_argument_and_knows_all_choices(capsys) -> None:
+    from fastbcubed.synthetic import generate as generation
+    from fastbcubed.synthetic import rows as synthetic
+    from fastbcubed.synthetic import shapes
+
+    parameters = inspect.signature(generation.generate).parameters
+    given = cli.generate_arguments(cli._parser().parse_args(["generate", "items.parquet"]))
+    assert set(given) == set(parameters)
+    for name, parameter in parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            assert given[name] == parameter.default, name
+    assert cli.main(["generate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for choices in (shapes.SHAPES, synthetic.IDS, generation.COMPRESSIONS):
+        assert f"{{{','.join(choices)}}}" in shown
+    for shape in shapes.SHAPES:
+        assert f"\n  {shape}  " in shown
+
+
+def test_generate_writes_what_evaluate_reads(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = ["--shape", "one_giant", "--seed", "3", "--ids", "string", "--weights", "--attributes", "--items"]
+    assert cli.main(["generate", "t.parquet", "--prediction-out", "p.parquet", *flags, "1e3"]) == 0
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if "compil" not in line]
+    assert not out and lines == [
+        f"fastbcubed: wrote {name}: 1,000 rows, {Path(name).stat().st_size:,} bytes"
+        for name in ("t.parquet", "p.parquet")
+    ]
+    ev = _json(capsys, "t.parquet", "p.parquet", "--weight", "weight", "--slice", "country,year")
+    assert ev["coverage"]["n_common"] == 1000 and ev["summary"]["true"]["largest"] == 500
+    assert cli.main(["generate", "t.parquet", *flags, "10"]) == 2
+    assert capsys.readouterr().err == "fastbcubed: t.parquet exists; pass --overwrite to replace it\n"
+    assert cli.main(["generate", "t.parquet", "--overwrite", *flags, "10"]) == 0
+    assert pq.read_metadata("t.parquet").num_rows == 10
+
+
+@pytest.mark.parametrize("amount", ["0", "1.5", "-3", "nan", "1e999", "many", ""])
+def test_generate_explains_a_wrong_number(amount, capsys) -> None:
+    assert cli.main(["generate", "items.parquet", f"--items={amount}"]) == 2
+    assert f"{amount!r} is not a whole number, 1 or more, such as 1e6" in capsys.readouterr().err
+
+
+# As a process
+
+
+def test_version_and_help_start_fast() -> None:
+    code = "import sys; from fastbcubed.cli.main import main; main(['--version']); main(['evaluate', '--help'])\n"
+    code += "print([name for name in ('numba', 'pandas', 'rich', 'scipy') if name in sys.modules])"
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60
+    )
+    assert done.stdout.startswith(f"fastbcubed {fb.__version__}\n")
+    assert done.stdout.endswith("[]\n") and not done.stderr
+
+
+def test_results_go_to_stdout_and_the_rest_to_stderr(paths) -> None:
+    done = _run("evaluate", *paths, "--json", python=("-W", "error::UserWarning"))
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["summary"]["true"]["clusters"] == 2
+    assert not [line for line in done.stderr.splitlines() if b"compil" not in line]
+
+
+def test_a_closed_pipe_is_no_error(paths) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    for command in (["evaluate", *paths], ["evaluate", *paths, "--json"], ["metrics"]):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fastbcubed", *command],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+        )  # fmt: skip
+        process.stdout.close()
+        err = process.stderr.read()
+        process.stderr.close()
+        assert process.wait(300) == 141
+        assert b"Traceback" not in err and b"BrokenPipe" not in err
+
+
+def test_names_that_the_terminal_cannot_show(paths) -> None:
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    done = _run("evaluate", *paths, env=ascii_only)
+    assert done.returncode == 0 and rb"\u65e5\u672c" in done.stdout
+    folder = Path(paths[0]).parent / "Größe"
+    folder.mkdir()
+    moved = str(Path(paths[0]).rename(folder / "truth.parquet"))
+    done = _run("evaluate", moved, paths[1], "--json", env=ascii_only)
+    assert json.loads(done.stdout)["truth"] == moved
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_on_a_terminal_names_give_way_to_figures(tmp_path) -> None:
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    name = "a cluster of a name that is much too long for a terminal of eighty columns, really"
+    truth = _write(tmp_path / "t.parquet", item=[1, 2, 3], cluster=[name, name, "b"])
+    prediction = _write(tmp_path / "p.parquet", item=[1, 2, 3], cluster=["x", "y", "y"])
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1]), "TERM": "xterm"}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastbcubed", "evaluate", truth, prediction],
+        stdout=theirs, stderr=subprocess.DEVNULL, env=environment,
+    )  # fmt: skip
+    assert process.wait(300) == 0
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 1 << 16)
+        except OSError:  # Linux says so at the end
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    lines = shown.decode().splitlines()
+    (row,) = [line for line in lines if line.startswith("a cluster of")]
+    assert len(row) <= 80 and "…" in row and row.split()[-1] == "0.60000"
+    assert any("\x1b[1m" in line for line in lines) and "More: " in lines[-1]

@@ -1,0 +1,326 @@
+"""Slices and items of the disk engine against those of the memory engine."""
+
+import gc
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from both_engines import LIMIT, SETTINGS, both
+from growth import growth
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import POLICIES, pairs, weights
+
+import fastbcubed as fb
+from fastbcubed.errors import (
+    ColumnError,
+    DuplicateItemError,
+    MetricError,
+    OptionError,
+    SliceError,
+)
+
+
+def assert_equal_tables(found, expected):
+    assert found.column_names == expected.column_names
+    assert found.num_rows == expected.num_rows
+    for name in expected.column_names:
+        values, wanted = found[name].to_pylist(), expected[name].to_pylist()
+        if pa.types.is_floating(expected[name].type):
+            values, wanted = (
+                [np.nan if value is None else value for value in column] for column in (values, wanted)
+            )
+            np.testing.assert_allclose(values, wanted, rtol=1e-12, atol=1e-12, err_msg=name)
+        else:
+            assert values == wanted, name
+
+
+def assert_same_rows(on_disk, in_memory):
+    """Slices asked for are the same, and so is every item, whatever the order."""
+    assert list(on_disk.sliced) == list(in_memory.sliced)
+    for name, expected in in_memory.sliced.items():
+        assert_equal_tables(on_disk.sliced[name], expected)
+    if on_disk.has_items:
+        found, expected = on_disk.items(), in_memory.items()
+        assert set(found["item"].to_pylist()) == set(expected["item"].to_pylist())
+        by_id = [
+            table.take(np.argsort([repr(item) for item in table["item"].to_pylist()], kind="stable"))
+            for table in (found, expected)
+        ]
+        assert_equal_tables(*by_id)
+
+
+def tables_of(pair, data):
+    """Make tables of a pair, with attributes that have nulls and a name in common."""
+    values = st.sampled_from(["a", "b", "ü", None])
+
+    def table(side, name):
+        other = data.draw(st.lists(st.integers(0, 2), min_size=len(side), max_size=len(side)))
+        both_have = data.draw(st.lists(values, min_size=len(side), max_size=len(side)))
+        columns = {"item": list(side), "cluster": list(side.values()), name: other, "both": both_have}
+        return pa.table({key: _array(key, values) for key, values in columns.items()})
+
+    return table(pair.truth, "year"), table(pair.prediction, "run")
+
+
+def _array(name, values):
+    unsigned = name in ("item", "cluster") and any(isinstance(v, int) and v >= 2**63 for v in values)
+    return pa.array(values, pa.uint64() if unsigned else pa.string() if name == "both" else None)
+
+
+@SETTINGS
+@given(
+    pairs(max_size=30),
+    st.sampled_from(POLICIES),
+    st.sampled_from(["pointwise", "outer"]),
+    st.data(),
+)
+def test_joined_by_item(many_shards, pair, policy, weighting, data):
+    weight = data.draw(weights(len(pair.items), zeros=weighting == "outer"))
+    options = {"unmatched": policy, "weighting": weighting}
+    if weight is not None:
+        options["weight"] = dict(zip(pair.items, weight, strict=True))
+    slices = ["year", "run", ("truth.both", "prediction.both"), ("true_size", "year"), "pred_size"]
+    assert_same_rows(*both(*tables_of(pair, data), slices=slices, keep="items", **options))
+
+
+@SETTINGS
+@given(pairs(max_size=60, unmatched=False), st.data())
+def test_rows_that_correspond(many_shards, pair, data):
+    true = list(pair.truth.values())
+    pred = [pair.prediction[item] for item in pair.truth]
+    weight = data.draw(weights(len(true)))
+    year = np.arange(len(true)) % 3
+    options = {"weight": weight, "attributes": {"year": year}, "slices": [("year", "true_size"), "pred_size"]}
+    on_disk, in_memory = both(true, pred, keep="items", **options)
+    assert_same_rows(on_disk, in_memory)
+    assert on_disk.items()["item"].to_pylist() == list(range(len(true)))
+    for key in ("year", ("pred_size", "true_size")):
+        assert_equal_tables(on_disk.slices(key), in_memory.slices(key))
+
+
+def people(n=700, seed=0):
+    """Make two tables of files: nulls, repeated rows, one large cluster, attributes."""
+    rng = np.random.default_rng(seed)
+    item = np.array([f"person {k}" for k in rng.permutation(n)])
+    true, pred = rng.integers(0, 170, n), rng.integers(0, 170, n)
+    true[rng.random(n) < 0.4], pred[rng.random(n) < 0.4] = 7, 9
+
+    def table(rows, labels):
+        columns = {
+            "item": item[rows],
+            "cluster": pa.array(labels[rows], mask=rng.random(rows.size) < 0.05),
+            "w": 1 + rows % 7 / 7,
+            "country": pa.array(rng.choice(["at", "ch", "de"], rows.size)).dictionary_encode(),
+            "born": pa.array(rng.integers(1900, 1905, rows.size), mask=rng.random(rows.size) < 0.1),
+        }
+        whole = pa.table(columns)
+        return pa.concat_tables([whole, whole.slice(0, 20)])
+
+    return table(np.arange(500), true), table(np.arange(100, n), pred)
+
+
+def write(table, path, **options):
+    pq.write_table(table, path, **options)
+    return str(path)
+
+
+@pytest.mark.parametrize("policy", POLICIES[:4])
+@pytest.mark.parametrize(("nulls", "weight"), [("singleton", "w"), ("drop", None)])
+def test_files(many_shards, policy, nulls, weight, tmp_path):
+    truth, prediction = (
+        write(table, tmp_path / f"{name}.parquet", row_group_size=97)
+        for name, table in zip(("truth", "prediction"), people(), strict=True)
+    )
+    extra = {"item": [f"person {k}" for k in range(600)], "height": [150 + k % 4 for k in range(600)]}
+    options = {"unmatched": policy, "nulls": nulls, "weight": weight, "duplicates": "drop"}
+    slices = [
+        ("truth.country", "prediction.born"),
+        ("height", "truth.born"),
+        {"odd": extra["item"][101:300:2], "some": ["person 150"]},
+    ]
+    on_disk, in_memory = both(truth, prediction, attributes=extra, slices=slices, keep="items", **options)
+    assert_same_rows(on_disk, in_memory)
+    for key in ("prediction.country", ("height", "pred_size")):
+        assert_equal_tables(on_disk.slices(key), in_memory.slices(key))
+    assert (
+        on_disk.item("person 150")["members"]["tp"]["n_items"]
+        == (in_memory.item("person 150")["members"]["tp"]["n_items"])
+    )
+
+
+@pytest.mark.parametrize("item", [None, "id"])
+def test_one_table(many_shards, item, tmp_path):
+    rng = np.random.default_rng(3)
+    n = 600
+    columns = {
+        "id": rng.permutation(n) + 2**60,
+        "t": pa.array(rng.integers(0, 90, n), mask=rng.random(n) < 0.1),
+        "p": pa.array(rng.integers(0, 90, n), mask=rng.random(n) < 0.1),
+        "w": rng.uniform(1, 2, n),
+        "place": rng.choice(["x", "y"], n),
+    }
+    path = write(pa.table(columns), tmp_path / "rows.parquet", row_group_size=64)
+    options = {"table": path, "weight": "w", "slices": ["place", ("place", "true_size")], "keep": "items"}
+    if item:
+        options["item"] = item
+    mask = rng.random(n) < 0.5
+    options["slices"].append({"half": mask})
+    for unmatched in ("drop", "singleton", "outside"):
+        assert_same_rows(*both("t", "p", unmatched=unmatched, **options))
+
+
+def test_slices_by_size_alone(many_shards):
+    rng = np.random.default_rng(8)
+    true, pred = rng.integers(0, 90, 400), rng.integers(0, 60, 400)
+    for slices in ("true_size", ["pred_size", ("true_size", "pred_size")]):
+        assert_same_rows(*both(true, pred, slices=slices))
+        tables = [{"item": rng.permutation(400), "cluster": labels} for labels in (true, pred)]
+        assert_same_rows(*both(*map(pa.table, tables), slices=slices, weight=dict.fromkeys(range(400), 2.0)))
+
+
+def test_scores_with_true_negatives(many_shards):
+    rng = np.random.default_rng(5)
+    true, pred = rng.integers(0, 40, 400), rng.integers(0, 40, 400)
+    weight = 10.0 ** rng.uniform(-6, 6, 400)
+    options = {
+        "attributes": {"k": rng.integers(0, 4, 400)}, "slices": "k",
+        "metrics": ["accuracy", "mcc", "specificity", "mean_f1", "bcubed_f1", "pointwise_ari"],
+    }  # fmt: skip
+    for own in (None, weight):
+        assert_same_rows(*both(true, pred, weight=own, **options))
+
+
+def test_scores_that_need_the_weight_of_each_item():
+    options = {"weight": [1.0, 2.0, 3.0], "engine": "disk"}
+    for name in ("elm_precision", "pair_f1"):
+        with pytest.raises(MetricError, match=rf'{name} is not defined here: .*engine="memory"'):
+            fb.evaluate([0, 0, 1], [0, 1, 1], metrics=name, **options)
+    ev = fb.evaluate([0, 0, 1], [0, 1, 1], metrics=["pointwise", "elm", "pairs"], **options)
+    assert "precision" in ev.overall and "rand" in ev.not_computed and "elm_f1" in ev.not_computed
+
+
+def test_many_slices_are_added_up_in_between(many_shards, monkeypatch):
+    from fastbcubed.results import slice_sums
+
+    monkeypatch.setattr(slice_sums, "MANY", 50)
+    rng = np.random.default_rng(6)
+    true, pred = rng.integers(0, 200, 900), rng.integers(0, 200, 900)
+    weight = 10.0 ** rng.uniform(-15, 15, 900)
+    name = [f"n{k}" if k % 10 else None for k in rng.integers(0, 120, 900)]
+    assert_same_rows(*both(true, pred, weight=weight, attributes={"name": name}, slices="name"))
+
+
+def test_the_same_bits_for_any_number_of_threads(many_shards):
+    rng = np.random.default_rng(2)
+    true, pred = rng.integers(0, 300, 3000), rng.integers(0, 300, 3000)
+    weight = rng.uniform(1, 2, 3000) * 10.0 ** rng.integers(-9, 9, 3000)
+
+    def sliced(threads):
+        ev = fb.evaluate(
+            true, pred, weight=weight, attributes={"k": true % 7}, slices="k", engine="disk",
+            memory_limit=LIMIT, threads=threads,
+        )  # fmt: skip
+        return ev.sliced["k"]
+
+    assert sliced(1).equals(sliced(4))
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+def test_saved_and_loaded(many_shards, tmp_path):
+    truth, prediction = people()
+    options = {"nulls": "drop", "duplicates": "drop", "slices": "truth.born", "weight": "w"}
+    in_memory = fb.evaluate(truth, prediction, **options)
+    on_disk = fb.evaluate(truth, prediction, engine="disk", keep="items", out=tmp_path / "a", **options)
+    loaded = fb.load(tmp_path / "a")
+    assert dict(loaded.overall) == dict(on_disk.overall)
+    assert_same_rows(loaded, in_memory)
+    for side in ("true", "pred"):
+        for limit in (None, 7):
+            expected = in_memory.clusters(side, limit=limit)
+            assert_equal_tables(loaded.clusters(side, limit=limit), expected)
+            assert_equal_tables(on_disk.clusters(side, limit=limit), expected)
+    on_disk.save(tmp_path / "b")
+    assert_same_rows(fb.load(tmp_path / "b"), in_memory)
+    on_disk.save(tmp_path / "a")  # over itself
+    assert_same_rows(fb.load(tmp_path / "a"), in_memory)
+
+
+def test_nothing_is_left_behind(many_shards, tmp_path):
+    rng = np.random.default_rng(0)
+    true, pred = rng.integers(0, 99, 900), rng.integers(0, 99, 900)
+    ev = fb.evaluate(true, pred, engine="disk", spill_dir=tmp_path, keep="items", slices="true_size")
+    assert not list(tmp_path.iterdir())
+    assert ev.items(limit=3).num_rows == 3
+    del ev
+    gc.collect()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "items.parquet").write_text("earlier")
+    with pytest.raises(fb.errors.FastBCubedError):
+        fb.evaluate(
+            true, pred, engine="disk", spill_dir=tmp_path, out=out, keep="items",
+            slices={"none": [10**9]},
+        )  # fmt: skip
+    assert [path.name for path in out.iterdir()] == ["items.parquet"]
+    assert (out / "items.parquet").read_text() == "earlier"
+
+
+@pytest.mark.parametrize(
+    ("slices", "error", "message"),
+    [
+        ("nonsense", ColumnError, "there is no attribute 'nonsense'"),
+        ("both", ColumnError, "both sides have an attribute 'both'"),
+        ({"VIP": ["stranger", "a"]}, SliceError, "1 of 2 items of 'VIP' are not in the evaluation .*'stranger'"),
+        ({"VIP": [True, False]}, SliceError, "the mask of 'VIP' has 2 values; it needs one for each of the 3"),
+        ({"VIP": [False, False, False]}, SliceError, "no scored item"),
+        ({"VIP": []}, SliceError, "no scored item"),
+    ],
+)  # fmt: skip
+def test_slices_that_cannot_be(slices, error, message):
+    truth = {"item": ["a", "b", "c"], "cluster": [1, 1, 2], "both": [1, 2, 3]}
+    prediction = {"item": ["c", "b", "a"], "cluster": [1, 1, 2], "both": [1, 2, 3]}
+    for engine in ("memory", "disk"):
+        with pytest.raises(error, match=message):
+            fb.evaluate(pa.table(truth), pa.table(prediction), slices=slices, engine=engine)
+
+
+def test_attributes_that_cannot_be(tmp_path):
+    truth = pa.table({"item": ["a", "b", "c"], "cluster": [1, 1, 2]})
+    path = write(truth, tmp_path / "t.parquet")
+    twice = {"item": ["a", "a"], "k": [1, 2]}
+    with pytest.raises(DuplicateItemError, match="repeat an item"):
+        fb.evaluate(path, path, attributes=twice, slices="k", engine="disk")
+    pair = write(pa.table({"t": [1, 2], "p": [1, 1]}), tmp_path / "pair.parquet")
+    with pytest.raises(OptionError, match="attributes= needs item ids"):
+        fb.evaluate("t", "p", table=pair, attributes={"k": [1, 2]}, slices="k", engine="disk")
+
+
+@pytest.mark.parametrize("kind", ["one table", "two tables"])
+def test_memory_stays_below_the_limit(kind, tmp_path):
+    """2e6 items with names, labels, weights and attributes; about 500 MB in the memory engine."""
+    n = 2_000_000
+    rng = np.random.default_rng(0)
+    names = pa.array(np.char.add("item number ", rng.permutation(n).astype(str)))
+    columns = {
+        "item": names, "t": rng.integers(0, n // 2, n), "p": rng.integers(0, n // 2, n),
+        "w": rng.uniform(1, 2, n), "k": rng.integers(0, 50, n),
+    }  # fmt: skip
+    whole = pa.table(columns)
+    if kind == "one table":
+        path = write(whole.drop_columns("item"), tmp_path / "rows.parquet", row_group_size=n)
+        call = f'fb.evaluate("t", "p", table={path!r}'
+    else:
+        truth = write(whole.drop_columns("p"), tmp_path / "t.parquet", row_group_size=n)
+        prediction = write(whole.select(["item", "p"]), tmp_path / "p.parquet", row_group_size=n)
+        call = f'fb.evaluate({truth!r}, {prediction!r}, item="item", cluster=("t", "p")'
+    before = """
+        options = dict(engine="disk", memory_limit="64MiB", keep="items", slices=["k", "true_size"])
+        fb.evaluate([0, 1], [0, 0], weight=[1.0, 2.0], attributes=dict(k=[1, 2]), **options)
+    """
+    measured = f"""
+        ev = {call}, weight="w", out={str(tmp_path / "out")!r}, **options)
+        assert ev.has_items and ev.sliced["k"].num_rows == 50
+    """
+    assert growth(before, measured) < 64 + 256

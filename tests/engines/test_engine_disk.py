@@ -1,0 +1,361 @@
+"""The disk engine against the memory engine: same scores, summary, coverage and errors, whatever is spilled."""
+
+import errno
+import gc
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from both_engines import LIMIT, SETTINGS, assert_same, both
+from growth import growth
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import POLICIES, pairs, weights
+
+import fastbcubed as fb
+from fastbcubed.cells import shards as disk
+from fastbcubed.engines import disk as sharded
+from fastbcubed.errors import (
+    AlignmentError,
+    DuplicateItemError,
+    EmptyInputError,
+    FileFormatError,
+    NotKeptError,
+    NullError,
+    OptionError,
+    OverlapError,
+    SpillError,
+    WeightError,
+)
+from fastbcubed.runtime import limits, spill
+
+
+@SETTINGS
+@given(
+    pairs(max_size=30),
+    st.sampled_from(POLICIES),
+    st.sampled_from(["pointwise", "outer"]),
+    st.data(),
+)
+def test_joined_by_item(many_shards, pair, policy, weighting, data):
+    weight = data.draw(weights(len(pair.items), zeros=weighting == "outer"))
+    options = {"unmatched": policy, "weighting": weighting}
+    if weight is not None:
+        options["weight"] = dict(zip(pair.items, weight, strict=True))
+    metrics = ["precision", "recall", "f1", "mean_f1", "jaccard_distance", "bcubed"]
+    assert_same(*both(*pair, metrics=metrics, **options))
+
+
+@SETTINGS
+@given(pairs(max_size=60, unmatched=False), st.data())
+def test_rows_that_correspond(many_shards, pair, data):
+    true = list(pair.truth.values())
+    pred = [pair.prediction[item] for item in pair.truth]
+    weight = data.draw(weights(len(true)))
+    assert_same(*both(true, pred, weight=weight, metrics=["pointwise", "bcubed", "pairs", "matching"][:2]))
+
+
+def rows_with_faults(n=600, seed=3):
+    """Make two tables: nulls, noise, repeated rows, items of one side, one large cluster on either side."""
+    rng = np.random.default_rng(seed)
+    item = rng.permutation(n)
+    true, pred = rng.integers(0, 150, n), rng.integers(0, 150, n)
+    true[rng.random(n) < 0.4], pred[rng.random(n) < 0.4] = 7, 9
+    weight = rng.uniform(0.5, 2, n)
+
+    def table(items, labels):
+        null = rng.random(items.size) < 0.05
+        labels = np.where(rng.random(items.size) < 0.05, -1, labels)
+        columns = {"item": items, "cluster": pa.array(labels, mask=null), "w": weight[items]}
+        whole = pa.table(columns)
+        return pa.concat_tables([whole, whole.slice(0, 20)])
+
+    return table(item[:500], true[item[:500]]), table(item[100:], pred[item[100:]])
+
+
+@pytest.mark.parametrize(("text", "weight"), [(False, None), (True, "w")])
+@pytest.mark.parametrize("policy", POLICIES[:4])
+@pytest.mark.parametrize("nulls", ["singleton", "drop"])
+def test_faults_by_policy(many_shards, text, weight, policy, nulls, tmp_path):
+    tables = rows_with_faults()
+    if text:
+        names = ["item", "cluster"]
+        tables = tuple(
+            pa.table({k: t[k].cast(pa.string()) if k in names else t[k] for k in t.column_names})
+            for t in tables
+        )
+    paths = [str(tmp_path / f"{name}.parquet") for name in ("truth", "prediction")]
+    for table, path in zip(tables, paths, strict=True):
+        pq.write_table(table, path, row_group_size=97)
+    noise = "-1" if text else -1
+    options = {"nulls": nulls, "noise": noise, "duplicates": "drop", "unmatched": policy, "weight": weight}
+    assert_same(*both(*paths, **options))
+    assert_same(*both(*tables, **options))
+
+
+def test_one_table_of_files(many_shards, tmp_path):
+    """Nulls say that a side lacks the item; folders give a column; an item column is checked for repeats."""
+    rng = np.random.default_rng(0)
+    for k in range(3):
+        folder = tmp_path / f"part={k}"
+        folder.mkdir()
+        n = 200
+        columns = {
+            "id": np.arange(n) + k * n,
+            "t": pa.array(rng.integers(0, 90, n), mask=rng.random(n) < 0.1),
+            "p": pa.array(rng.integers(0, 90, n), mask=rng.random(n) < 0.1),
+            "w": rng.uniform(1, 2, n),
+        }
+        pq.write_table(pa.table(columns), folder / "rows.parquet", row_group_size=64)
+    for policy in ("drop", "singleton", "outside"):
+        for weight in (None, "w"):
+            options = {"table": str(tmp_path), "unmatched": policy, "weight": weight}
+            assert_same(*both("t", "p", **options))
+            assert_same(*both("t", "p", item="id", **options))
+    assert_same(*both("part", "p", table=str(tmp_path)))
+
+
+@pytest.mark.parametrize("kind", ["one row group", "many", "Arrow IPC", "stream"])
+def test_files(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(sharded, "_block_rows", lambda limit: 300)
+    rng = np.random.default_rng(1)
+    table = pa.table({"t": rng.integers(0, 400, 2000), "p": rng.integers(0, 400, 2000)})
+    path = str(tmp_path / "rows")
+    if kind in ("one row group", "many"):
+        pq.write_table(table, path, row_group_size=5000 if kind == "one row group" else 130)
+    else:
+        opener = pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file
+        with opener(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=170)
+    assert_same(*both("t", "p", table=path))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_the_same_bits_for_any_number_of_threads(threads, many_shards):
+    rng = np.random.default_rng(2)
+    true, pred = rng.integers(0, 300, 3000), rng.integers(0, 300, 3000)
+    weight = rng.uniform(1, 2, 3000) * 10.0 ** rng.integers(-9, 9, 3000)
+
+    def scores(n):
+        ev = fb.evaluate(
+            true, pred, weight=weight, engine="disk", memory_limit=LIMIT, threads=n, keep="scores"
+        )
+        return dict(ev.overall)
+
+    assert scores(threads) == scores(1)
+
+
+def test_colliding_keys_are_hashed_again(monkeypatch, many_shards):
+    """The first hash function is made to give equal keys to different names; the second one is right."""
+    from fastbcubed.sources import fingerprints
+
+    right = fingerprints.write_both
+
+    def wrong(parts, seed, pool):
+        keys, second = right(parts, seed, pool)
+        return (keys & 3, second) if seed == 0 else (keys, second)
+
+    monkeypatch.setattr(fingerprints, "write_both", wrong)
+    names = [f"c{k % 37}" for k in range(200)]
+    truth = dict(zip([f"i{k}" for k in range(200)], names, strict=True))
+    on_disk = fb.evaluate(truth, dict(reversed(truth.items())), engine="disk", memory_limit=LIMIT)
+    assert on_disk.overall["f1"] == 1.0 and on_disk.summary["true"]["clusters"] == 37
+
+
+# -- What is kept, what is refused ------------------------------------------------------------------
+
+
+def test_what_is_kept():
+    labels = [0, 0, 1, 1, 2]
+    ev = fb.evaluate(labels, [0, 0, 1, 2, 2], engine="disk", keep="scores")
+    assert ev.engine == "disk" and ev.summary["true"]["clusters"] == 3
+    for ask in (lambda: ev.metric("mcc"), lambda: ev.clusters("true"), lambda: ev.slices("true_size")):
+        with pytest.raises(NotKeptError):
+            ask()
+    ev = fb.evaluate(labels, [0, 0, 1, 2, 2], engine="disk")
+    assert ev.metric("mcc") == pytest.approx(fb.evaluate(labels, [0, 0, 1, 2, 2]).metric("mcc"))
+    with pytest.raises(NotKeptError, match='keep="items"'):
+        ev.items()
+    assert "Evaluation of 5 items" in repr(ev)
+    assert '"f1"' in ev.to_json()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "gpu"}, 'engine is "memory" or "disk"'),
+        ({"engine": "disk", "overlapping": True}, "does not serve overlapping=True"),
+        ({"engine": "disk", "memory_limit": 1000}, "memory_limit is 1,000 bytes, but the least"),
+        ({"engine": "disk", "memory_limit": "2 potatoes"}, "memory_limit is a number of bytes"),
+        ({"memory_limit": 0}, "memory_limit is a number of bytes"),
+        ({"engine": "disk", "weighting": "inner"}, "weighting"),
+    ],
+)
+def test_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        fb.evaluate([0, 0, 1], [0, 1, 1], **options)
+
+
+def test_the_engine_is_chosen_by_size(tmp_path):
+    path = str(tmp_path / "rows.parquet")
+    pq.write_table(pa.table({"t": np.arange(1000) % 9, "p": np.arange(1000) % 7}), path)
+    assert fb.evaluate("t", "p", table=path).engine == "memory"
+    assert fb.evaluate("t", "p", table=path, memory_limit=50_000, engine="memory").engine == "memory"
+    big = str(tmp_path / "big.parquet")
+    n = 1_500_000
+    pq.write_table(pa.table({"t": np.arange(n) // 3, "p": np.arange(n) // 4}), big)
+    assert fb.evaluate("t", "p", table=big, memory_limit=LIMIT).engine == "disk"
+
+
+def test_errors_are_those_of_the_memory_engine(many_shards):
+    truth = {"item": [f"i{k}" for k in range(50)], "cluster": [k // 2 for k in range(50)]}
+    other = {"item": [*truth["item"][10:], "x", "y"], "cluster": [k // 3 for k in range(42)]}
+
+    def raised(a, b, **options):
+        found = []
+        for engine in ("disk", "memory"):
+            with pytest.raises(fb.errors.FastBCubedError) as caught:
+                fb.evaluate(a, b, engine=engine, **options)
+            found.append(caught.value)
+        assert type(found[0]) is type(found[1])
+        return [str(error) for error in found]
+
+    on_disk, in_memory = raised(pa.table(truth), pa.table(other), unmatched="raise")
+    assert "10 of 50 items of the truth are missing from the prediction" in on_disk
+    assert on_disk.split("(first")[0] == in_memory.split("(first")[0]
+    twice = pa.table({name: values + values[:3] for name, values in truth.items()})
+    on_disk, _ = raised(twice, pa.table(other))
+    assert "repeat an earlier row" in on_disk and "'i" in on_disk
+    moved = pa.table({"item": truth["item"] + ["i3"], "cluster": truth["cluster"] + [77]})
+    on_disk, _ = raised(moved, pa.table(other))
+    assert "'i3'" in on_disk
+    strangers = {"item": [f"j{k}" for k in range(5)], "cluster": [1] * 5}
+    on_disk, _ = raised(pa.table(truth), pa.table(strangers))
+    assert "no item of the truth is in the prediction" in on_disk and "'i0'" in on_disk
+    nulls = pa.table({"item": truth["item"], "cluster": pa.array([None, *truth["cluster"][1:]])})
+    on_disk, _ = raised(nulls, pa.table(other))
+    assert "'i0'" in on_disk and 'nulls="singleton"' in on_disk
+    raised(pa.table(truth), pa.table({"item": list(range(50)), "cluster": truth["cluster"]}))
+    weight = {"weight": {item: 1.0 for item in truth["item"][:40]}}
+    raised(pa.table(truth), pa.table(truth), **weight)
+    raised(pa.table(truth), pa.table(truth), weight=dict.fromkeys(truth["item"], -1.0))
+    raised(pa.table(truth).slice(0, 0), pa.table(other))
+    for kind in (AlignmentError, DuplicateItemError, EmptyInputError, NullError, OverlapError, WeightError):
+        assert issubclass(kind, fb.errors.FastBCubedError)
+
+
+# -- Faults -----------------------------------------------------------------------------------------
+
+
+def spill_files():
+    """Return this process's open files that have no name any more."""
+    found = []
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{entry}")
+        except OSError:
+            continue
+        if "fastbcubed-spill" in target:
+            found.append(target)
+    return found
+
+
+def test_nothing_is_left_behind(many_shards, tmp_path):
+    rng = np.random.default_rng(0)
+    true, pred = rng.integers(0, 99, 900), rng.integers(0, 99, 900)
+    ev = fb.evaluate(true, pred, engine="disk", spill_dir=tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert ev.contingency.n_cells > 99  # still there, mapped
+    del ev
+    gc.collect()
+    assert not spill_files()
+    with pytest.raises(fb.errors.MetricError):
+        fb.evaluate(true, pred, engine="disk", spill_dir=tmp_path, metrics=lambda tp, fp, fn, tn: 1 / "a")
+    gc.collect()
+    assert not list(tmp_path.iterdir()) and not spill_files()
+
+
+def test_a_full_disk(monkeypatch, tmp_path):
+    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, 0, 0))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(SpillError, match=r"the disk of .* is full .*spill_dir="):
+        fb.evaluate(np.arange(500) // 3, np.arange(500) // 4, engine="disk", spill_dir=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_too_little_disk_is_said_before_the_work(monkeypatch, tmp_path):
+    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, 0, 0))
+    monkeypatch.setattr(spill.Spill, "free", lambda self: spill.LEAVE_FREE + 100)
+    with pytest.raises(SpillError, match="would be spilled to"):
+        fb.evaluate(np.arange(500) // 3, np.arange(500) // 4, engine="disk", spill_dir=tmp_path)
+
+
+def test_directories_that_cannot_serve(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, 0, 0))
+    with pytest.raises(SpillError, match="spill_dir="):
+        fb.evaluate([0, 0, 1], [0, 1, 1], engine="disk", spill_dir=tmp_path / "absent")
+    monkeypatch.setattr(spill, "_is_in_memory", lambda directory: True)
+    with pytest.raises(OptionError, match="is in memory"):
+        fb.evaluate([0, 0, 1], [0, 1, 1], engine="disk")
+    fb.evaluate([0, 0, 1], [0, 1, 1], engine="disk", spill_dir=tmp_path)  # named on purpose
+
+
+def test_a_file_that_changes_or_breaks(tmp_path, monkeypatch):
+    monkeypatch.setattr(sharded, "_block_rows", lambda limit: 100)
+    path = tmp_path / "rows.parquet"
+    table = pa.table({"t": np.arange(5000) // 3, "p": np.arange(5000) // 4})
+    pq.write_table(table, path, row_group_size=1000, write_page_checksum=True, compression="none")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 255
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError, match=r"rows.parquet"):
+        fb.evaluate("t", "p", table=str(path), engine="disk")
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(FileFormatError, match="truncated"):
+        fb.evaluate("t", "p", table=str(path), engine="disk")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_memory_stays_below_the_limit(weighted, tmp_path):
+    """3e6 rows in one row group take about 400 MB in the memory engine."""
+    n = 3_000_000
+    rng = np.random.default_rng(0)
+    columns = {"t": rng.integers(0, n // 2, n), "p": rng.integers(0, n // 2, n)}
+    if weighted:
+        columns["w"] = rng.uniform(1, 2, n)
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=n)
+    before = f"""
+        options = dict(table={str(path)!r}, weight={"w" if weighted else None!r}, engine="disk",
+                       memory_limit="64MiB", keep="scores")
+        fb.evaluate("t", "p", **dict(options, table=dict(t=[0, 1], p=[0, 0], w=[1.0, 2.0])))
+    """
+    assert growth(before, 'fb.evaluate("t", "p", **options)') < 64 + 256
+
+
+# -- Limits -----------------------------------------------------------------------------------------
+
+
+def test_limits(monkeypatch, tmp_path):
+    assert limits.memory_limit(5) == 5
+    assert limits.memory_limit("1.5 KiB") == 1536 and limits.memory_limit("2gb") == 2 * 10**9
+    assert limits.memory_limit("7") == 7
+    assert 0 < limits.memory_limit(None) <= limits.available_memory()
+    for wrong in (True, -1, 0, "", "GiB", "1e9", [1], 2.5):
+        with pytest.raises(OptionError):
+            limits.memory_limit(wrong)
+    for most, used in limits.GROUPS:
+        group = tmp_path / most
+        group.mkdir()
+        (group / most).write_text("1000\n")
+        (group / used).write_text("700\n")
+        (group / "memory.stat").write_text("anon 400\nfile 300\ncache 300\n")
+        assert limits._left_in(group) == 600
+        (group / most).write_text("max\n")
+        assert limits._left_in(group) is None

@@ -1,0 +1,215 @@
+"""What is written for people is true: README, CHANGELOG and docstrings.
+
+In README.md every block marked `python` is run, from top to bottom and in one namespace; where it has
+`>>>` prompts, its outputs are compared as in a doctest. In blocks marked `console`, every command that
+begins with `$ fastbcubed ` is run. Lines below it, or in a `text` block right after, are its output or
+part of it: `...` or `…` stands for what is left out, and spaces are not compared. All of it happens in
+a directory that has the example data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import inspect
+import io
+import re
+import shlex
+import shutil
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DATA = Path("fastbcubed", "data", "patentsview")
+FENCE = re.compile(
+    r"^(?P<fence>```+|~~~+)(?P<kind>[^\n`]*)\n(?P<text>.*?)^(?P=fence)[ ]*$", re.DOTALL | re.MULTILINE
+)
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its text, the number of lines above it."""
+
+    kind: str
+    text: str
+    above: int
+
+
+class Command(NamedTuple):
+    """A command of a console block, and the lines of output shown below it."""
+
+    line: str
+    shown: list[str]
+
+
+@pytest.fixture
+def beside_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to a directory with the example data, by their path in the package and by their names alone."""
+    folder = Path(str(files("fastbcubed"))) / "data" / "patentsview"
+    shutil.copytree(folder, tmp_path / DATA)
+    for file in folder.glob("*.parquet"):
+        shutil.copy(file, tmp_path)
+    shutil.copy(folder / "pred_20211230.parquet", tmp_path / "prediction.parquet")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+# README
+
+
+def test_readme_names_the_commands() -> None:
+    text = README.read_text(encoding="utf-8")
+    for command in ("fastbcubed evaluate", "fastbcubed demo"):
+        assert command in text
+    assert {"python", "console"} <= {block.kind for block in _blocks(text)}
+
+
+def test_python_of_the_readme_runs(beside_data: Path) -> None:
+    _run_python(README.read_text(encoding="utf-8"), README.name)
+
+
+def test_commands_of_the_readme_run(beside_data: Path) -> None:
+    commands = _commands(README.read_text(encoding="utf-8"))
+    assert commands
+    for command in commands:
+        _run_command(command)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_links_lead_to_files(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", FENCE.sub("", text))
+    assert [t for t in targets if not t.startswith(("https://", "http://")) and not (ROOT / t).exists()] == []
+
+
+# CHANGELOG and docstrings
+
+
+def test_changelog_begins_with_the_current_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (\S+) - \d{4}-\d{2}-\d{2}$", text, re.MULTILINE)
+    assert versions[0] == fb.__version__
+
+
+@pytest.mark.parametrize("name", [name for name in fb.__all__ if not name.startswith("__")])
+def test_public_names_are_documented(name: str) -> None:
+    thing = getattr(fb, name)
+    text = inspect.getdoc(thing)
+    assert text
+    is_error = inspect.isclass(thing) and issubclass(thing, Exception)
+    if callable(thing) and not is_error:  # what is only caught needs no example
+        assert "Examples\n--------\n" in text
+        assert ">>>" in text
+
+
+# The checks themselves
+
+
+def test_blocks_share_a_namespace(beside_data: Path) -> None:
+    blocks = ("a = 2", ">>> a + 1\n3\n>>> b = 5", "assert b == 5")
+    _run_python("".join(f"Text.\n\n```python\n{block}\n```\n" for block in blocks))
+
+
+@pytest.mark.parametrize("text", ["1 / 0", ">>> 1 + 1\n3", ">>> 1 / 0"])
+def test_wrong_python_is_found(text: str) -> None:
+    with pytest.raises((ZeroDivisionError, AssertionError)):
+        _run_python(f"# Title\n\n```python\n{text}\n```\n")
+
+
+def test_commands_are_read_with_their_output() -> None:
+    lines = [
+        "$ pip install .",
+        "$ fastbcubed evaluate a \\",
+        "    b  # now",
+        "score  1",
+        "",
+        "$ fastbcubed demo",
+    ]
+    text = "\n".join(
+        ["```console", *lines, "```", "", "```text", "tp 8", "```", "", "```text", "else", "```", ""]
+    )
+    assert _commands(text) == [
+        Command("fastbcubed evaluate a b  # now", ["score  1"]),
+        Command("fastbcubed demo", ["tp 8"]),
+    ]
+
+
+def test_wrong_commands_are_found(beside_data: Path) -> None:
+    command = f"fastbcubed evaluate {DATA}/truth.parquet prediction.parquet"
+    _run_command(Command(f"{command} | head", ["recall 0.93524 ...", "...", "Means are over items"]))
+    with pytest.raises(AssertionError, match=r"0\.5"):
+        _run_command(Command(command, ["recall 0.5"]))
+    with pytest.raises(AssertionError, match="exits with 2"):
+        _run_command(Command("fastbcubed evaluate nowhere.parquet prediction.parquet", []))
+
+
+def _blocks(text: str) -> list[Block]:
+    return [
+        Block((found["kind"].split() or [""])[0], found["text"], text.count("\n", 0, found.start("text")))
+        for found in FENCE.finditer(text)
+    ]
+
+
+def _run_python(text: str, name: str = "a test") -> None:
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in _blocks(text):
+        if block.kind != "python":
+            continue
+        if re.search(r"^>>> ", block.text, re.MULTILINE):
+            _run_doctest(block, namespace, name)
+        else:
+            exec(compile("\n" * block.above + block.text, name, "exec"), namespace)
+
+
+def _run_doctest(block: Block, namespace: dict[str, Any], name: str) -> None:
+    test = doctest.DocTestParser().get_doctest(block.text, namespace, name, name, block.above)
+    report = io.StringIO()
+    failed = doctest.DocTestRunner(verbose=False, optionflags=OPTIONS).run(
+        test, out=report.write, clear_globs=False
+    )
+    assert not failed.failed, report.getvalue()
+    namespace.update(test.globs)
+
+
+def _commands(text: str) -> list[Command]:
+    commands: list[Command] = []
+    before = 0  # the end of the last console block
+    for found in FENCE.finditer(text):
+        kind = found["kind"].strip()
+        if kind == "console":
+            for part in re.split(r"^\$ ", re.sub(r"\s*\\\n\s*", " ", found["text"]), flags=re.MULTILINE)[1:]:
+                line, *shown = part.splitlines()
+                if line.startswith("fastbcubed "):
+                    commands.append(Command(line, [each for each in shown if each.strip()]))
+            before = found.end()
+        elif kind == "text" and commands and not text[before : found.start()].strip():
+            commands[-1].shown.extend(each for each in found["text"].splitlines() if each.strip())
+    return commands
+
+
+def _run_command(command: Command) -> None:
+    """Run a command up to a pipe or redirection, and look for the output that is shown."""
+    words = shlex.split(command.line, comments=True)
+    ends = [at for at, word in enumerate(words) if word in ("|", ">", "2>", "&&", ";")]
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main(words[1 : min(ends, default=len(words))])
+    printed = f"{out.getvalue()}\n{err.getvalue()}"
+    assert code == 0, f"$ {command.line}\nexits with {code}: {err.getvalue()}"
+    rest = _spaced_once(CONTROL.sub("", printed))
+    for line in command.shown:
+        for piece in filter(None, map(_spaced_once, re.split(r"\.\.\.|…", line))):
+            _, found, rest = rest.partition(piece)
+            assert found, f"$ {command.line}\ndoes not print, or not there: {line}\nbut:\n{printed}"
+
+
+def _spaced_once(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,281 @@
+"""How a call ends where it cannot go on: signals, full and closed disks, files that change while they are read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.cells import shards as disk
+from fastbcubed.cli import main as cli
+from fastbcubed.errors import DiskSpaceError, FileFormatError, SpillError
+from fastbcubed.runtime import spill
+from fastbcubed.runtime.table_files import TableWriter
+from fastbcubed.runtime.written import remove_stale, written_aside
+from fastbcubed.synthetic.generate import generate
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs signals, /proc, and tmpfs")
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+N_ROWS = 5_000_000
+#: A disk engine that spills all, for small inputs.
+SPILL_ALL = disk.Layout(2, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that takes the disk engine a while, and more memory than it is given."""
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    generate(path, N_ROWS)
+    return path
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 4 MiB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        pytest.skip(f"no mount: {error}")
+    if done.returncode:
+        pytest.skip(f"cannot mount a small disk: {done.stderr.strip()}")
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+def start(*arguments: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "fastbcubed", *map(str, arguments)]
+    return subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
+def evaluate_on_disk(rows: Path, *flags: Any) -> subprocess.Popen[str]:
+    return start(
+        "evaluate", "truth", "prediction", "--table", rows, "--engine", "disk", "--memory-limit", "64MiB",
+        "--threads", 1, "--keep", "scores", *flags,
+    )  # fmt: skip
+
+
+def wait_until(reached: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 120
+    while not reached():
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def spills(process: subprocess.Popen[str]) -> bool:
+    """Tell whether a process has begun to spill."""
+    try:
+        open_files = [os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()]
+    except OSError:  # it opens and closes files meanwhile
+        return False
+    return any("fastbcubed-spill" in name for name in open_files)
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def an_evaluation(n_items: int = 6) -> fb.Evaluation:
+    return fb.evaluate(np.arange(n_items) // 3, np.arange(n_items) // 2)
+
+
+# -- Signals ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (signal.SIGINT, 130, "fastbcubed: stopped\n"),
+        (signal.SIGTERM, 143, "fastbcubed: terminated\n"),
+        (signal.SIGKILL, -9, ""),
+    ],
+)
+def test_an_evaluation_that_is_ended_leaves_nothing(number, code, said, rows, tmp_path) -> None:
+    (tmp_path / "spill").mkdir()
+    an_evaluation().save(tmp_path / "out")
+    before = content(tmp_path / "out")
+    process = evaluate_on_disk(rows, "--spill-dir", tmp_path / "spill", "--out", tmp_path / "out")
+    wait_until(lambda: spills(process), process)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code and err.endswith(said) and "Traceback" not in err
+    assert not list((tmp_path / "spill").iterdir())
+    assert content(tmp_path / "out") == before
+
+
+def test_what_a_killed_process_leaves_is_removed_by_the_next(tmp_path: Path) -> None:
+    """A live process's file is not."""
+    path = tmp_path / "items.parquet"
+    path.write_text("earlier")
+    mine = tmp_path / ".items.parquet.original"
+    mine.write_text("of the user")
+
+    def asides() -> set[Path]:
+        return set(tmp_path.iterdir()) - {path, mine}
+
+    process = start("generate", path, "--items", "3e8", "--overwrite")
+    try:
+        wait_until(lambda: any(file.stat().st_size > 1 << 20 for file in asides()), process)
+        (at_work,) = asides()
+        generate(path, 100, overwrite=True)
+        assert asides() == {at_work} and process.poll() is None
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+    assert asides() == {at_work}
+    assert pq.read_metadata(path).num_rows == 100  # what was half-written never shows
+    generate(path, 200, overwrite=True)
+    assert not asides() and mine.exists()
+
+
+def test_only_unlocked_files_are_stale(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    stale, other = tmp_path / ".a.json.fastbcubed-12345678", tmp_path / ".b.json.fastbcubed-12345678"
+    for path in (stale, other):
+        path.write_text("half")
+    with written_aside(file) as aside:
+        assert not stale.exists() and other.exists()
+        remove_stale(file)
+        Path(aside).write_text("whole")
+    assert file.read_text() == "whole"
+    assert set(tmp_path.iterdir()) == {file, other}
+
+
+def test_the_library_leaves_signals_alone(capsys, tmp_path) -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before, seen = [signal.getsignal(number) for number in numbers], []
+
+    def look(progress: object) -> None:
+        seen.append([signal.getsignal(number) for number in numbers])
+
+    for engine in ("memory", "disk"):
+        fb.evaluate([0, 0, 1], [0, 1, 1], engine=engine, progress=look)
+    generate(tmp_path / "items.parquet", 10, progress=look)
+    assert seen and all(found == before for found in seen)
+    cli.main(["metrics", "precision"])
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+# -- Disks ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_an_output_directory_is_tried_before_the_work(engine, tmp_path, small_disk) -> None:
+    (tmp_path / "taken").write_text("mine")
+    told: list[Any] = []
+    options: dict[str, Any] = {"engine": engine, "keep": "scores", "progress": told.append}
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    for out in (tmp_path / "taken", tmp_path / "taken" / "deeper", small_disk, small_disk / "a" / "b"):
+        with pytest.raises(FileFormatError, match=f"cannot write to {out}: .*Name a directory"):
+            fb.evaluate([0, 0, 1], [0, 1, 1], out=out, **options)
+    assert not told
+    with pytest.raises(fb.errors.MetricError):  # another error leaves no empty directory
+        fb.evaluate([0, 0, 1], [0, 1, 1], out=tmp_path / "new", metrics="absent")
+    assert not (tmp_path / "new").exists()
+
+
+def test_too_little_disk_is_said_before_anything_is_read(rows, small_disk, capsys) -> None:
+    process = evaluate_on_disk(rows, "--spill-dir", small_disk)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert f"would be spilled to {small_disk}, which has 4 MiB free" in err
+    assert "larger disk with --spill-dir" in err and "raise --memory-limit" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_disk_that_fills(small_disk, monkeypatch) -> None:
+    monkeypatch.setattr(spill, "LEAVE_FREE", -(1 << 40))  # the check before the work finds nothing
+    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: SPILL_ALL)
+    true = np.arange(400_000)
+    with pytest.raises(SpillError, match=r"the disk of .*disk is full after \d+ MiB of spill"):
+        fb.evaluate(true, true // 2, engine="disk", spill_dir=small_disk)
+    assert not list(small_disk.iterdir())
+    assert shutil.disk_usage(small_disk).used < 1 << 16
+
+
+def test_a_full_disk_keeps_the_earlier_result_whole(small_disk) -> None:
+    out = small_disk / "out"
+    an_evaluation().save(out)
+    before = content(out)
+    rng = np.random.default_rng(0)
+    large = fb.evaluate(rng.integers(0, 2**60, 400_000), rng.integers(0, 2**60, 400_000))
+    with pytest.raises(FileFormatError, match="cannot write"):
+        large.save(out)
+    assert content(out) == before
+    assert fb.load(out).overall == an_evaluation().overall
+    with pytest.raises(DiskSpaceError, match="may take"):
+        generate(small_disk / "items.parquet", 1_000_000)
+    assert not (small_disk / "items.parquet").exists()
+
+
+def test_a_result_that_replaces_one_is_there_at_once(tmp_path, monkeypatch) -> None:
+    """An error at the last table leaves all files of the earlier result."""
+    an_evaluation().save(tmp_path)
+    before = content(tmp_path)
+    write = TableWriter.add
+
+    def fail(self: TableWriter, table: pa.Table) -> None:
+        if "cell" in table.column_names:
+            raise OSError(errno.EIO, "Input/output error")
+        write(self, table)
+
+    monkeypatch.setattr(TableWriter, "add", fail)
+    with pytest.raises(FileFormatError, match=r"cannot write .*items.parquet: Input/output error"):
+        an_evaluation(60).save(tmp_path)
+    assert content(tmp_path) == before
+    monkeypatch.undo()
+    an_evaluation(60).save(tmp_path, keep="scores")
+    assert set(content(tmp_path)) == {"overall.json"}
+
+
+# -- Files that change ------------------------------------------------------------------------------
+
+
+def write(kind: str, path: Path, labels: np.ndarray) -> None:
+    table = pa.table({"t": labels, "p": labels // 2})
+    if kind == "Parquet":
+        pq.write_table(table, path, row_group_size=1000, compression="none")
+    else:
+        pyarrow.feather.write_feather(table, str(path), chunksize=1000, compression="uncompressed")
+
+
+@pytest.mark.parametrize("kind", ["Parquet", "Arrow IPC"])
+@pytest.mark.parametrize("change", ["shrinks", "is written anew", "is replaced", "is removed"])
+def test_a_file_that_changes_between_the_plan_and_the_work(kind, change, tmp_path) -> None:
+    """It has been opened by then, its rows counted and its first block read."""
+    path, labels = tmp_path / "rows", np.arange(5000)
+    write(kind, path, labels)
+
+    def intervene(progress: Any) -> None:
+        if progress.stage == "plan":
+            if change == "shrinks":
+                os.truncate(path, path.stat().st_size // 2)
+            elif change == "is removed":
+                path.unlink()
+            else:
+                to = tmp_path / "new" if change == "is replaced" else path
+                write(kind, to, labels[::-1])
+                to.replace(path)
+
+    with pytest.raises(FileFormatError, match=str(path)):
+        fb.evaluate("t", "p", table=path, engine="disk", progress=intervene)

@@ -1,0 +1,152 @@
+"""What is imported when, and by whom: a light start, and imports that point down the data flow."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fastbcubed as fb
+
+PACKAGE = Path(fb.__file__).parent
+#: Each module by its name within the package; "" is the package itself.
+MODULES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").rstrip("."): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+LONGEST = 450
+
+#: The rooms, from the ground up: a module imports from its own room and from those listed before it.
+ORDER = (
+    "_version",
+    "errors",
+    "kernels",
+    "runtime",
+    "sources",
+    "synthetic",
+    "clusterings",
+    "alignment",
+    "cells",
+    "overlap",
+    "metrics",
+    "results",
+    "engines",
+    "evaluate",
+    "extended",
+    "constraints",
+    "progress",
+    "",  # the package itself
+    "cli",
+    "__main__",
+)
+
+#: Imports that still point up.
+STILL_UP = {
+    ("alignment.aligner", "cells.counting"),
+    ("alignment.aligner", "results.cluster_names"),
+    ("alignment.block_keys", "cells.stages"),
+    ("alignment.carried", "results.items"),
+    ("alignment.item_join", "cells.counting"),
+    ("alignment.item_join", "cells.planning"),
+    ("alignment.item_join", "results.items"),
+    ("alignment.item_shards", "cells.planning"),
+    ("alignment.item_shards", "cells.stages"),
+    ("cells.confusion", "overlap.covers"),
+    ("cells.counting", "metrics.aggregation"),
+    ("cells.counting", "metrics.metric"),
+    ("cells.counting", "results.summary"),
+    ("metrics.labelings", "evaluate"),
+    ("overlap.overlapping", "results.items"),
+    ("runtime.grouping", "cells.planning"),
+    ("runtime.joining", "cells.planning"),
+    ("runtime.joining", "cells.stages"),
+}
+
+
+def test_import_is_light() -> None:
+    heavy = ("numba", "pandas", "rich", "matplotlib", "scipy")
+    code = f"import sys, fastbcubed; print([name for name in {heavy} if name in sys.modules])"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {_room(name) for name in MODULES} == set(ORDER)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_down_the_data_flow(name: str) -> None:
+    for imported, where in _imports(name):
+        if imported not in MODULES:
+            continue
+        allowed = (name, imported) in STILL_UP
+        assert allowed or ORDER.index(_room(imported)) <= ORDER.index(_room(name)), (
+            f"{name or 'fastbcubed'} imports {imported or 'fastbcubed'} ({where}), which comes after it"
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("kernels")])
+def test_kernels_know_numpy_and_numba_only(name: str) -> None:
+    for imported, _ in _imports(name):
+        top = imported.split(".")[0]
+        known = top in ("numpy", "numba", "llvmlite", "kernels") or top in sys.stdlib_module_names
+        assert known, f"{name} imports {imported}"
+
+
+def test_exceptions_are_still_needed() -> None:
+    found = {(name, imported) for name in MODULES for imported, _ in _imports(name)}
+    assert set(STILL_UP) <= found
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_no_module_has_a_second_subject(name: str) -> None:
+    lines = len(MODULES[name].read_text(encoding="utf-8").splitlines())
+    assert lines <= LONGEST, f"{MODULES[name].relative_to(PACKAGE.parent)} has {lines} lines"
+
+
+def _room(name: str) -> str:
+    """Return the folder of a module, or itself."""
+    return name.split(".")[0]
+
+
+def _imports(name: str) -> Iterator[tuple[str, str]]:
+    """Yield what a module imports, and where; a module of the package by its name within it."""
+
+    def visit(node: ast.AST, where: str) -> Iterator[tuple[str, str]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                yield from ((_within(alias.name), where) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0 and child.module, "imports are absolute"
+                for alias in child.names:
+                    whole = f"{child.module}.{alias.name}"
+                    is_module = whole.startswith("fastbcubed.") and _within(whole) in MODULES
+                    yield _within(whole if is_module else child.module), where
+            else:
+                yield from visit(child, _where(child, where))
+
+    yield from visit(ast.parse(MODULES[name].read_text(encoding="utf-8")), "at the top")
+
+
+def _where(node: ast.AST, outer: str) -> str:
+    """Return when the imports in a node run."""
+    if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        return "for types"
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and outer == "at the top":
+        return "in a function"
+    return outer
+
+
+def _within(imported: str) -> str:
+    return imported.removeprefix("fastbcubed").lstrip(".") if _is_ours(imported) else imported
+
+
+def _is_ours(imported: str) -> bool:
+    return imported == "fastbcubed" or imported.startswith("fastbcubed.")

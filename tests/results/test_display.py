@@ -1,0 +1,221 @@
+"""How evaluations look: numbers that do not mislead, what the text and the HTML say."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pyarrow as pa
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.results.display import amount, as_html, as_text, label, percent, score
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"),
+        (0.0, "0"),
+        (-1.0, "-1"),
+        (0.5, "0.50000"),
+        (0.8072038, "0.80720"),
+        (0.99994, "0.99994"),
+        (0.99996, "0.99996"),
+        (0.999996, "0.999996"),
+        (0.99999999994, "0.99999999994"),
+        (1 - 2**-53, "0.99999999999999989"),
+        (1.00000002, "1.00000002"),
+        (-0.9999999, "-0.9999999"),
+        (0.0093724709, "0.0093725"),
+        (0.00001234567, "1.2346e-05"),
+        (29.1462, "29.146"),
+        (1234.5, "1,234.5"),
+        (98765.4321, "98,765"),
+        (12345678.9, "12,345,679"),
+        (12345678.0, "12,345,678"),
+        (1e300, "1e+300"),
+        (float("nan"), "n/a"),
+        (float("inf"), "inf"),
+        (float("-inf"), "-inf"),
+    ],
+)
+def test_a_score_is_readable_and_only_1_reads_as_1(value: float, text: str) -> None:
+    assert score(value) == text
+
+
+@pytest.mark.parametrize("exponent", range(1, 54))
+def test_no_score_near_1_is_rounded_to_it(exponent: int) -> None:
+    text = score(1 - 2.0**-exponent)
+    assert text != "1" and 0 < 1 - float(text) < 2.0 * 2.0**-exponent
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        (1.0, "100 %"),
+        (0.0, "0 %"),
+        (0.8767, "87.7 %"),
+        (0.9996, "99.96 %"),
+        (0.9999997, "99.99997 %"),
+        (0.0000002, "0.00002 %"),
+        (float("nan"), "n/a"),
+    ],
+)
+def test_only_everything_reads_as_100_percent(part: float, text: str) -> None:
+    assert percent(part) == text
+
+
+@pytest.mark.parametrize(
+    ("weight", "text"),
+    [(3.0, "3"), (1234567.0, "1,234,567"), (0.25, "0.25"), (1234.5678, "1,234.57"), (7654321.5, "7,654,322")],
+)
+def test_weights(weight: float, text: str) -> None:
+    assert amount(weight) == text
+
+
+def test_a_label_cannot_command_a_terminal() -> None:
+    assert label("a\x1b[31mred\r\n") == "a\\x1b[31mred\\r\\n"
+    assert label("日本 Zoë") == "日本 Zoë"
+    assert label("\ud800") == "\\ud800"
+    assert label(b"\x00\xff") == "00ff"
+    assert label({"source": "x", "id": None}) == "x, (null)"
+
+
+def _table(clusters: dict[object, object], **columns: list[object]) -> pa.Table:
+    return pa.table({"item": list(clusters), "cluster": list(clusters.values()), **columns})
+
+
+TRUTH = {"a": 1, "b": 1, "c": 2, "d": 2}
+PREDICTION = {"a": "x", "b": "y", "c": "z", "d": "z"}
+
+
+def test_text_says_what_was_compared_and_what_it_means() -> None:
+    text = repr(fb.evaluate(TRUTH, PREDICTION))
+    assert text.startswith("Evaluation of 4 items\n")
+    sides = [line.split() for line in text.splitlines() if line.startswith(("truth", "prediction"))]
+    assert sides[0] == ["truth", "4", "2", "0", "2", "1", "(50.0", "%)"]
+    assert sides[1] == ["prediction", "4", "3", "2", "2", "1", "(33.3", "%)"]
+    scores = {
+        line.split()[0]: line.split()[1] for line in text.splitlines() if " of " in line and "  " in line
+    }
+    assert scores["precision"] == "1" and scores["recall"] == "0.75000"
+    assert "every item counts equally" in text
+    assert "Coverage" not in text and "Warning" not in text
+    assert '.clusters("pred", limit=5)' in text and '.slices("true_size")' in text
+
+
+def test_text_names_tables_attributes_and_coverage(tmp_path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(_table(TRUTH, country=["A", "A", "B", "B"]), tmp_path / "truth.parquet")
+    pq.write_table(_table({"a": 1, "b": 1, "c": 2}), tmp_path / "pred.parquet")
+    ev = fb.evaluate(tmp_path / "truth.parquet", tmp_path / "pred.parquet")
+    text = as_text(ev)
+    assert str(tmp_path / "truth.parquet") in text and '.slices("country")' in text
+    assert "Coverage: 75.0 % of the truth's items (3 of 4)" in text
+    assert "1 item only in the truth: left out (drop)." in text
+
+
+@pytest.mark.parametrize(
+    ("policy", "fate"),
+    [("singleton", "each alone on the other side"), ("outside", "wrong company for their mates")],
+)
+def test_text_says_what_the_policies_did(policy: str, fate: str) -> None:
+    ev = fb.evaluate({"a": 1, "b": 1}, {"a": 1, "b": 1, "c": 1}, unmatched={"prediction": policy})
+    text = " ".join(as_text(ev).split())
+    assert "1 item only in the prediction" in text and fate in text
+
+
+def test_text_counts_nulls_noise_and_duplicates() -> None:
+    truth = pa.table({"item": [1, 2, 3, 3, 4], "cluster": [None, -1, 5, 5, 5]})
+    prediction = pa.table({"item": [1, 2, 3, 4], "cluster": [5, 5, 5, 5]})
+    ev = fb.evaluate(truth, prediction, nulls="singleton", noise=-1, duplicates="drop")
+    text = as_text(ev)
+    assert "1 row with a null cluster: each alone" in text
+    assert "1 row labelled -1 (noise): each alone." in text
+    assert "1 row repeated an earlier one: left out" in text
+
+
+def test_text_and_html_carry_the_warnings_and_bounds() -> None:
+    with pytest.warns(fb.EvaluationWarning):
+        ev = fb.evaluate({"a": 1, "b": 2}, {"a": 1, "b": 2, "c": 2})
+    for text in (as_text(ev), as_html(ev)):
+        assert text.count("Warning:") == 1
+        assert "precision would be between 0.75000 and 1." in " ".join(text.split())
+
+
+def test_text_states_weighting_beta_and_what_is_not_computed() -> None:
+    weight = [1.0, 2.0, 0.5]
+    text = " ".join(as_text(fb.evaluate([0, 0, 1], [0, 1, 1], weight=weight, beta=2, metrics="all")).split())
+    assert "inside each item's confusion matrix and in the mean" in text and "Beta is 2." in text
+    assert "Not computed: " in text and "chance_bcubed_precision" in text
+    text = as_text(fb.evaluate([0, 0, 1], [0, 1, 1], weight=weight, weighting="outer"))
+    assert "weights count in the mean alone" in text
+
+
+def test_a_nearly_perfect_clustering_is_not_shown_as_perfect() -> None:
+    n = 100_000
+    truth = list(range(n))
+    prediction = [0, 0, *truth[2:]]
+    text = as_text(fb.evaluate(truth, prediction))
+    precision = next(line.split()[1] for line in text.splitlines() if line.startswith("precision"))
+    assert precision == "0.99999"
+    assert "99.998 %" in text
+
+
+def test_text_fits_a_terminal() -> None:
+    ev = fb.evaluate(TRUTH, PREDICTION, metrics="all")
+    assert max(map(len, as_text(ev).splitlines())) <= 100
+    assert max(map(len, as_text(fb.evaluate(TRUTH, PREDICTION)).splitlines())) <= 80
+
+
+def test_what_was_saved_without_items_has_a_text_too(tmp_path) -> None:
+    fb.evaluate(TRUTH, PREDICTION).save(tmp_path, keep="cells")
+    text = as_text(fb.load(tmp_path))
+    assert ".clusters(" in text and ".slices(" not in text
+
+
+class _Balanced(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.add(tag)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_is_well_formed_and_escaped() -> None:
+    def sneaky(tp, fp, fn, tn):
+        return tp
+
+    sneaky.__name__ = "<script>alert(1)</script>"
+    truth = pa.table({"item": [1, 2], "cluster": [1, 2], "<b>": ["x", "y"]})
+    ev = fb.evaluate(truth, {1: 1, 2: 2}, metrics=["precision", sneaky])
+    ev.names["truth"] = "<img src=x>"
+    parsed = _Balanced()
+    parsed.feed(ev._repr_html_())
+    assert not parsed.open and parsed.seen <= {
+        "div",
+        "p",
+        "b",
+        "br",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "pre",
+    }
+    assert "<script>alert(1)</script>" in parsed.text and "<img src=x>" in parsed.text
+    assert "<script>" not in ev._repr_html_()

@@ -1,0 +1,184 @@
+"""Files that are written or read past the page cache, and memory that is used again, hold what any others would."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastbcubed as fb
+from fastbcubed.runtime import buffers, large_files, table_files
+from fastbcubed.runtime.large_files import LargeFile
+from fastbcubed.runtime.pool import Pool, ahead
+from fastbcubed.runtime.table_files import TableWriter
+from fastbcubed.sources import files
+from fastbcubed.sources.passing import PassingFile
+
+# -- Written ---------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    sizes=st.lists(st.integers(0, 30_000), max_size=8),
+    through_cache=st.sampled_from([0, 8192, 1 << 30]),
+    direct=st.booleans(),
+)
+def test_all_bytes_are_written(sizes, through_cache, direct, tmp_path_factory):
+    path = tmp_path_factory.mktemp("written") / "file"
+    path.touch()
+    rng = np.random.default_rng(len(sizes))
+    pieces = [rng.bytes(size) for size in sizes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large_files, "CHUNK", 8192)
+        patch.setattr(large_files, "THROUGH_CACHE", through_cache)
+        if not direct:
+            patch.delattr(os, "O_DIRECT", raising=False)
+        with LargeFile(str(path)) as file:
+            for k, piece in enumerate(pieces):
+                assert file.tell() == sum(sizes[:k])
+                assert file.write(piece) == len(piece)
+    assert path.read_bytes() == b"".join(pieces)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_is_told():
+    file = LargeFile("/dev/full")
+    with pytest.raises(OSError, match="No space left") as caught:
+        for _ in range(4):
+            file.write(bytes(large_files.CHUNK))
+        file.close()
+    assert caught.value.errno == errno.ENOSPC
+    with suppress(OSError):  # of what was still to be written
+        file.close()
+    assert file.closed
+
+
+@pytest.mark.parametrize("n", [0, 5, 40_000])
+def test_tables_come_back(n, tmp_path):
+    """Hashed ids are left as they are, what repeats or is small is compressed, and nothing is lost."""
+    rng = np.random.default_rng(n)
+    table = pa.table(
+        {
+            "id": rng.integers(-(2**62), 2**62, n),
+            "few": rng.integers(0, 9, n),
+            "text": [f"cluster {k}" for k in range(n)],
+            "truth.country": pa.array((["DE", None, "FR"] * n)[:n], pa.string()),
+        }
+    )
+    path = tmp_path / "table.parquet"
+    path.touch()
+    with TableWriter(path) as writer:
+        for _ in range(3):
+            writer.add(table)
+    assert pq.read_table(path).equals(pa.concat_tables([table] * 3))
+    if n > table_files.SAMPLE:
+        group = pq.read_metadata(path).row_group(0)
+        assert [group.column(k).compression for k in range(3)] == ["UNCOMPRESSED", "SNAPPY", "SNAPPY"]
+
+
+# -- Read ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_passing_file_reads_as_any_other(known, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    data = np.random.default_rng(0).bytes(100_000)
+    path.write_bytes(data)
+    if not known:
+
+        def refuse(*_):
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+        monkeypatch.setattr(os, "preadv", refuse, raising=False)
+    file = PassingFile(str(path))
+    with path.open("rb") as expected:
+        for whence, offset, size in [
+            (0, 0, 10),
+            (1, 5, 70_000),
+            (2, -7, 100),
+            (0, 99_990, -1),
+            (0, 200_000, 4),
+            (0, 3, -1),
+        ]:
+            assert file.seek(offset, whence) == expected.seek(offset, whence)
+            assert bytes(file.read(size)) == expected.read(size)
+            assert file.tell() == expected.tell()
+    file.close()
+    assert file.closed
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_tables_too_large_for_the_cache(form, tmp_path, monkeypatch):
+    n = 5000
+    rng = np.random.default_rng(1)
+    table = pa.table({"t": rng.integers(0, 900, n), "p": rng.integers(0, 900, n)})
+    path = tmp_path / f"rows.{form}"
+    if form == "parquet":
+        pq.write_table(table, path, row_group_size=700)
+    else:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, 700)
+    opened = []
+    monkeypatch.setattr(files, "available_memory", lambda: 1)
+    init = PassingFile.__init__
+    monkeypatch.setattr(
+        PassingFile, "__init__", lambda self, path: (opened.append(path), init(self, path))[1]
+    )
+    found = fb.evaluate("t", "p", table=path, engine="disk").overall
+    expected = fb.evaluate(table["t"], table["p"], engine="memory").overall
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert bool(opened) == (form == "parquet")
+
+
+# -- Memory ----------------------------------------------------------------------------------------
+
+
+def test_idle_memory_is_used_again_and_bounded():
+    buffers.release()
+    size = 3 << 20
+    held = [buffers.empty(size, np.uint8) for _ in range(4)]
+    places = {array.ctypes.data for array in held}
+    most = buffers.idle_bytes() + 4 * (4 << 20)
+    del held
+    assert buffers.idle_bytes() == most
+    again = [buffers.empty(size, np.uint8) for _ in range(4)]
+    assert {array.ctypes.data for array in again} == places
+    del again
+    larger = buffers.empty(3 * size, np.uint8)
+    assert larger.ctypes.data not in places
+    del larger
+    assert buffers.idle_bytes() <= most
+    buffers.release()
+    assert not buffers.idle_bytes()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_made_ahead(threads):
+    closed = []
+
+    def numbers(n):
+        try:
+            yield from range(n)
+            raise ZeroDivisionError
+        finally:
+            closed.append(n)
+
+    with Pool(threads) as pool:
+        found = []
+        with pytest.raises(ZeroDivisionError):
+            found.extend(pool.ahead(numbers(5)))
+        for number in pool.ahead(numbers(9)):
+            if number == 3:
+                break
+    assert closed == [5, 9]
+
+
+def test_ahead_of_an_iterator_that_is_not_a_generator():
+    assert list(ahead(iter([1, None, 2]))) == [1, None, 2]
