@@ -1,4 +1,4 @@
-"""Run the benchmarks and write the tables of README.md: `python -m benchmarks`."""
+"""Run the benchmarks and write the tables of both READMEs: `python -m benchmarks`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from benchmarks.families import AMI, measure_families, measure_functions
 from benchmarks.forms import Form
 from benchmarks.harness import ROOT, TOLERANCE, Protocol, measure_all
 from benchmarks.machine import machine_facts, usable_cores
+from benchmarks.markdown import rewrite_regions
 from benchmarks.overlap import CASES, QUICK_CASES, measure_overlap
-from benchmarks.report import load_runs, make_tables, rewrite_regions
+from benchmarks.report import load_runs, make_tables
 from benchmarks.rivals import FORMS, find_forms
 from benchmarks.shapes import IDS, SHAPES
 from benchmarks.startup import measure_startup
@@ -45,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         agreed = run(options, results)
     else:
         agreed = True
-    show(results, options.readme, write=not options.quick)
+    show(results, [] if options.quick else [options.readme, options.tables])
     return 0 if agreed else 1
 
 
@@ -66,8 +67,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DIRECTORY, help="(%(default)s)")
     parser.add_argument("--results", type=Path, help="directory of the result files")
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md", help="gets the tables")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes; README stays")
+    parser.add_argument("--readme", type=Path, default=ROOT / "README.md", help="gets the overview")
+    parser.add_argument(
+        "--tables", type=Path, default=ROOT / "benchmarks" / "README.md", help="gets all other tables"
+    )
+    parser.add_argument("--quick", action="store_true", help="tiny sizes; READMEs stay")
     parser.add_argument("--only", type=comma_list, default=PARTS, help=f"of {','.join(PARTS)}; default: all")
     parser.add_argument(
         "--billion", action="store_true", help="measure one file of 1e9 rows, or of --sizes, and nothing else"
@@ -208,20 +212,21 @@ def write_line(file: Any, record: dict[str, Any]) -> None:
     file.flush()
 
 
-def show(results: Path, readme: Path, *, write: bool) -> None:
-    """Print the tables, and put them between the markers of README."""
+def show(results: Path, documents: list[Path]) -> None:
+    """Print the tables, and put them between the markers of the documents."""
     tables = make_tables(load_runs(results))
     for name, table in tables.items():
         print(f"## {name}\n\n{table}\n")
-    if not write or not readme.exists():
-        return
-    text, missing = rewrite_regions(readme.read_text(), tables)
-    if missing:
-        log(f"{readme} has no markers for: {', '.join(missing)}")
-    aside = readme.with_name(f"{readme.name}.part")
-    aside.write_text(text)
-    shutil.copymode(readme, aside)
-    aside.replace(readme)
+    missing = set(tables)
+    for document in filter(Path.exists, documents):
+        text, found = rewrite_regions(document.read_text(), tables)
+        missing -= found
+        aside = document.with_name(f"{document.name}.part")
+        aside.write_text(text)
+        shutil.copymode(document, aside)
+        aside.replace(document)
+    if documents and missing:
+        log(f"no markers for: {', '.join(sorted(missing))}")
 
 
 def log(message: str) -> None:

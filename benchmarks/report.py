@@ -1,22 +1,30 @@
-"""From result files to the tables of README.md, which are written here and never by hand."""
+"""From result files to the tables of both READMEs, which are written here and never by hand."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.markdown import count, markdown, ratio, seconds, size
 from benchmarks.rivals import REFERENCE
 from benchmarks.shapes import IDS, SHAPES
 
-__all__ = ["TABLES", "load_runs", "make_tables", "rewrite_regions"]
+__all__ = ["TABLES", "load_runs", "make_tables"]
 
 Record = dict[str, Any]
 TABLES = (
-    *("large", "sweep", "strings", "small", "disk", "join", "billion"),
+    *("overview", "sizes", "large", "sweep", "strings", "small", "disk", "join", "billion"),
     *("overlap", "families", "functions", "startup"),
+)
+RIVALS = (REFERENCE, "polars", "duckdb", "pandas")  # columns of the overview
+#: What the overview shows of each layout of rows, at its largest size: shapes, ids, and how to say it.
+OVERVIEW = (
+    ("arrays", ("er", "heavy", "one_giant", "singletons"), "int64", "in memory, {shape}"),
+    ("arrays", ("er",), "string", "in memory, {shape}, string labels"),
+    ("table", ("er",), "int64", "one Parquet file, limit {limit}"),
+    ("tables", ("er",), "int64", "two Parquet files joined by item, limit {limit}"),
+    ("labels", ("er",), "int64", "one Parquet file, limit {limit}"),
 )
 OF_FILES = {
     "disk": "table",
@@ -97,6 +105,8 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
     of_er = [record for record in of_int64 if record["shape"] == "er"]
     small = {workload(record) for record in of_er if record["rival"] in SMALL}
     chosen = {
+        "overview": overview_records(of_rivals),
+        "sizes": [r for r in of_rivals if is_of_sizes(r)],
         "large": [r for r in of_int64 if r["n_items"] == largest and r["rival"] not in SMALL],
         "sweep": [r for r in of_er if r["rival"] not in SMALL],
         "strings": [r for r in scores if r["ids"] == "string" and r["rival"] not in SMALL],
@@ -109,18 +119,89 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
     }
     makers = {
         **dict.fromkeys(OF_FILES, files_table),
+        "overview": overview_table,
+        "sizes": sizes_table,
         "sweep": sweep_table,
         "overlap": overlap_table,
         "families": families_table,
         "functions": functions_table,
         "startup": startup_table,
     }
-    tables = {}
-    for name in TABLES:
-        if chosen[name]:
-            table = makers.get(name, long_table)(chosen[name])
-            tables[name] = f"{table}\n\n{footnotes(chosen[name])}"
+    shown = [name for name in TABLES if chosen[name]]
+    letters = machine_letters([record for name in shown for record in chosen[name]])
+    tables = {
+        name: f"{makers.get(name, long_table)(chosen[name])}\n\n{footnotes(chosen[name], letters)}"
+        for name in shown
+    }
+    if letters:
+        tables["machines"] = "\n".join(f"- **{letter}**: {text}" for text, letter in letters.items())
     return tables
+
+
+def overview_records(records: list[Record]) -> list[Record]:
+    """Take the largest measured size of each work that the overview shows."""
+    chosen = []
+    for layout, shapes, ids, _ in OVERVIEW:
+        for shape in shapes:
+            of_work = [
+                record
+                for record in records
+                if (record.get("layout", ARRAYS), record["shape"], record["ids"]) == (layout, shape, ids)
+                and record["rival"] in RIVALS
+            ]
+            largest = max((record["n_items"] for record in of_work), default=0)
+            chosen += [record for record in of_work if record["n_items"] == largest]
+    return chosen
+
+
+def overview_table(records: list[Record]) -> str:
+    """One row for each work, one column for each library."""
+    texts = {(layout, ids): text for layout, _, ids, text in OVERVIEW}
+    references = reference_seconds(records)
+    rows: dict[tuple[Any, ...], dict[str, str]] = {}
+    for record in records:
+        row = rows.setdefault(workload(record), {})
+        text = texts[record.get("layout", ARRAYS), record["ids"]]
+        limit = size(record["limit_bytes"]) if record.get("limit_bytes") else ""
+        row["work"] = text.format(shape=f"`{record['shape']}`", limit=limit)
+        row["items"] = count(record["n_items"])
+        if record["outcome"] != "ok":
+            row[record["rival"]] = unfinished(record)
+            continue
+        times = ratio(record["seconds"], references.get(workload(record)))
+        shown = "" if record["rival"] == REFERENCE else f" ({times})"
+        row[record["rival"]] = seconds(record["seconds"]) + shown
+    head = ("work", "items", *RIVALS)
+    return markdown(head, ([row.get(name, "") for name in head] for row in rows.values()), left=1)
+
+
+def is_of_sizes(record: Record) -> bool:
+    """Whether a record shows what a size takes of memory and disk: fastbcubed itself, on `er`."""
+    same = (record["rival"], record["shape"], record["ids"], record["outcome"])
+    return same == (REFERENCE, "er", "int64", "ok") and record["n_items"] >= 10**6
+
+
+def sizes_table(records: list[Record]) -> str:
+    """One row for each number of items: memory of either engine, and what the disk engine spills."""
+    head = ("items", "memory engine", "disk engine, one file", "spilled", "two files joined", "spilled")
+    rows: dict[int, dict[str, list[str]]] = {}
+    for record in sorted(records, key=lambda r: r["n_items"]):
+        layout = record.get("layout", ARRAYS)
+        place = "table" if layout == "labels" else layout
+        if layout == ARRAYS:
+            told = [size(record["growth_bytes"])]
+        else:
+            told = [size(record["anonymous_bytes"]), size(record["written_bytes"])]
+        rows.setdefault(record["n_items"], {}).setdefault(place, told)
+    blank = ["", ""]
+    return markdown(
+        head,
+        (
+            [count(n), *row.get(ARRAYS, [""]), *row.get("table", blank), *row.get("tables", blank)]
+            for n, row in rows.items()
+        ),
+        left=0,
+    )
 
 
 def long_table(records: list[Record]) -> str:
@@ -270,23 +351,7 @@ def reference_seconds(records: list[Record]) -> dict[tuple[Any, ...], float]:
     }
 
 
-def markdown(head: Iterable[str], rows: Iterable[Iterable[str]], left: int) -> str:
-    """Lay out a table with padded columns; the first `left` ones are aligned to the left."""
-    table = [list(head), *(list(row) for row in rows)]
-    widths = [max(4, *(len(row[column]) for row in table)) for column in range(len(table[0]))]
-
-    def line(row: list[str]) -> str:
-        cells = [
-            text.ljust(width) if column < left else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return f"| {' | '.join(cells)} |"
-
-    rule = ["-" * width if column < left else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
-    return "\n".join([line(table[0]), line(rule), *map(line, table[1:])])
-
-
-def footnotes(records: list[Record]) -> str:
+def footnotes(records: list[Record], letters: dict[str, str]) -> str:
     """Say what differs between the rivals, and on which machine and when they ran."""
     notes = {f"{r['rival']}: {r['note']}." for r in records if r.get("note")}
     differing = {
@@ -294,23 +359,28 @@ def footnotes(records: list[Record]) -> str:
         for r in records
         if (r.get("difference") or 0.0) > 1e-9 and r["kind"] == "scores"
     }
-    rivals = ("bcubed" if r["kind"] == "overlap" else r.get("rival", REFERENCE) for r in records)
-    used = {"numba", "numpy", "pandas", "pyarrow", *rivals}
-    if any(r["kind"] == "function" for r in records):
-        used.add("scikit-learn")
-    machines = {machine_line(record["machine"], used) for record in records}
-    return " ".join([*sorted(notes), *sorted(differing), *sorted(machines)])
+    machines = {(letters[machine_text(r["machine"])], r["machine"]["date"][:10]) for r in records}
+    dates: dict[str, list[str]] = {}
+    for letter, date in sorted(machines):
+        dates.setdefault(letter, []).append(date)
+    told = [f"Machine {letter}, {', '.join(days)}." for letter, days in dates.items()]
+    return " ".join([*sorted(notes), *sorted(differing), *told])
 
 
-def machine_line(machine: Record, packages: set[str]) -> str:
-    """Describe a machine, and the versions of some packages, in one sentence."""
-    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if k in packages)
+def machine_letters(records: list[Record]) -> dict[str, str]:
+    """Name each machine, with its versions, by a letter; the first that is shown is A."""
+    texts = dict.fromkeys(machine_text(record["machine"]) for record in records)
+    return {text: chr(ord("A") + at) for at, text in enumerate(texts)}
+
+
+def machine_text(machine: Record) -> str:
+    """Describe a machine and the versions on it in one sentence."""
+    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if k != REFERENCE)
     memory = f", {size(machine['memory_bytes'])}" if machine["memory_bytes"] else ""
     threads = f"{machine['threads']} thread{'s' if machine['threads'] > 1 else ''}"
     virtual = " (virtual)" if machine["virtual"] else ""
     return (
-        f"{machine['date'][:10]}, {machine['cpu']}{virtual}, {machine['cores']} cores{memory}, "
-        f"{threads}; {machine['system']}; "
+        f"{machine['cpu']}{virtual}, {machine['cores']} cores{memory}, {threads}; {machine['system']}; "
         f"Python {machine['python']}, {versions}."
     )
 
@@ -327,46 +397,3 @@ def unfinished(record: Record) -> str:
     if record["outcome"] in ("error", "not possible"):
         return "failed" if record["outcome"] == "error" else "not possible"
     return f"did not finish ({record['outcome']})"
-
-
-def seconds(value: float) -> str:
-    """Write seconds or milliseconds with three digits."""
-    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
-
-
-def ratio(value: float, reference: float | None) -> str:
-    """Write how many times longer than fastbcubed it took."""
-    if reference is None:
-        return ""
-    times = value / reference
-    digits = 2 if times < 10 else 1 if times < 100 else 0
-    return f"{times:,.{digits}f}\u00d7"
-
-
-def size(n_bytes: int) -> str:
-    """Write bytes in GiB or MiB."""
-    if n_bytes >= 2**30:
-        return f"{n_bytes / 2**30:.1f} GiB"
-    return f"{n_bytes / 2**20:.0f} MiB"
-
-
-def count(value: float) -> str:
-    """Write a large number in thousands, millions or billions."""
-    for unit, name in ((1e9, " billion"), (1e6, " M"), (1e3, " k")):
-        if value >= unit:
-            return f"{value / unit:.3g}{name}"
-    return f"{value:.3g}"
-
-
-def rewrite_regions(text: str, tables: dict[str, str]) -> tuple[str, list[str]]:
-    """Put the tables between their markers; return the text and the names that have no markers."""
-    missing = []
-    for name, table in tables.items():
-        start, end = f"<!-- benchmark:{name} -->", f"<!-- /benchmark:{name} -->"
-        region = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
-        if not region.search(text):
-            missing.append(name)
-            continue
-        body = f"{start}\n\n{table}\n\n{end}"
-        text = region.sub(body.replace("\\", r"\\"), text)
-    return text, missing

@@ -116,6 +116,7 @@ def test_files_are_measured_and_removed(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     data = tmp_path / "data"
     places = ["--data-dir", data, "--results", tmp_path, "--readme", tmp_path / "README.md"]
+    places += ["--tables", tmp_path / "PAGE.md"]
     options = ["--sizes", "2000", "--ids", "int64", "--rivals", "fastbcubed,duckdb", "--repeat", "1"]
     assert command.main([*map(str, places), *options, "--only", "disk"]) == 0
     (path,) = tmp_path.glob("*.json")
@@ -151,7 +152,7 @@ def test_tables_of_files_show_limits_and_what_is_not_possible() -> None:
         record(REFERENCE, Dataset("er", 10**9, layout="labels"), 50.0),
     ]
     tables = report.make_tables([[MACHINE, *records]])
-    assert set(tables) == {"join", "billion"}
+    assert set(tables) == {"overview", "sizes", "join", "billion", "machines"}
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in tables["join"].splitlines()[2:6]]
     assert rows[0][:8] == ["10 M", "int64", "fastbcubed", "1.0 GiB", "2 s", "5 M", "1.00\u00d7", "9 s"]
     assert rows[0][8:] == ["2.0 GiB", "1.5 GiB", "0 MiB", "5 MiB"]
@@ -171,6 +172,8 @@ def test_a_disk_without_room_is_told(
         "--results",
         str(tmp_path),
         "--readme",
+        str(tmp_path / "no"),
+        "--tables",
         str(tmp_path / "no"),
     ]
     assert command.main([*places, "--billion"]) == 1
@@ -226,9 +229,11 @@ def test_run_writes_results_and_tables(tmp_path: Path) -> None:
     """A run in fresh processes leaves a result file, and tables between the markers."""
     pytest.importorskip("pandas")
     readme = tmp_path / "README.md"
-    regions = [f"<!-- benchmark:{name} -->old<!-- /benchmark:{name} -->" for name in report.TABLES]
-    readme.write_text("before\n" + "\n".join(regions) + "\nafter\n")
-    places = ["--data-dir", tmp_path / "data", "--results", tmp_path, "--readme", readme]
+    regions = [f"<!-- benchmark:{name} -->old<!-- /benchmark:{name} -->" for name in report.TABLES[1:]]
+    page = tmp_path / "PAGE.md"
+    page.write_text("before\n" + "\n".join(regions) + "\nafter\n")
+    readme.write_text("<!-- benchmark:overview --><!-- /benchmark:overview -->")
+    places = ["--data-dir", tmp_path / "data", "--results", tmp_path, "--readme", readme, "--tables", page]
     options = ["--sizes", "300", "--rivals", "pandas", "--repeat", "1", "--only", "scores"]
     assert command.main([*map(str, places), *options]) == 0
     (path,) = tmp_path.glob("*.json")
@@ -238,7 +243,8 @@ def test_run_writes_results_and_tables(tmp_path: Path) -> None:
     assert len(record["first_seconds"]) == 1
     assert len(record["warm_seconds"]) == 3
     assert record["peak_bytes"] > record["growth_bytes"] >= 0
-    text = readme.read_text()
+    assert readme.read_text().startswith("<!-- benchmark:overview -->\n\n| work")
+    text = page.read_text()
     assert text.startswith("before\n<!-- benchmark:large -->\n\n| shape")
     assert text.endswith("<!-- benchmark:startup -->old<!-- /benchmark:startup -->\nafter\n")
 
@@ -265,9 +271,9 @@ def test_families_and_functions_are_timed(tmp_path: Path) -> None:
     (late,) = measure_functions(300, ["rand_score"], runs=1, limit=1e-3)
     assert (late["outcome"], late["rival_seconds"]) == ("time", None)
     tables = report.make_tables([[MACHINE, *records, one | {"rival_seconds": None, "outcome": "time"}]])
-    assert set(tables) == {"families", "functions"}
+    assert set(tables) == {"families", "functions", "machines"}
     assert "building the cells" in tables["families"].splitlines()[2] and cells["share"] == 1
-    assert "did not finish (time)" in tables["functions"] and "scikit-learn 1" in tables["functions"]
+    assert "did not finish (time)" in tables["functions"] and "scikit-learn 1" in tables["machines"]
 
 
 def test_startup_is_timed(tmp_path: Path) -> None:
@@ -297,7 +303,7 @@ def test_tables_show_the_best_form_and_what_did_not_finish() -> None:
     ]
     newer_without_reference = [MACHINE, record("polars/windows", 1.0)]
     tables = report.make_tables([newer_without_reference, complete])
-    assert set(tables) == {"large", "sweep"}
+    assert set(tables) == {"overview", "sizes", "large", "sweep", "machines"}
     lines = tables["large"].splitlines()
     cells = [cell.strip() for cell in lines[3].split("|")[1:-1]]
     assert cells[:5] == ["er", "100 M", "polars (windows)", "10 s", "10 M"]
@@ -305,7 +311,13 @@ def test_tables_show_the_best_form_and_what_did_not_finish() -> None:
     assert "did not finish (memory)" in lines[4]
     assert lines[2].startswith("| er    | 100 M | fastbcubed")
     assert "joins" not in tables["large"]
-    assert "duckdb 1" not in tables["large"]
+    assert tables["large"].endswith(f"Machine A, {MACHINE['date'][:10]}.")
+    overview = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in tables["overview"].splitlines()[:3]
+    ]
+    assert overview[0] == ["work", "items", "fastbcubed", "polars", "duckdb", "pandas"]
+    row = ["in memory, `er`", "100 M", "2 s", "10 s (5.00\u00d7)", "", "did not finish (memory)"]
+    assert overview[2] == row
     assert "10 s (5.00\u00d7)" in tables["sweep"]
 
 
