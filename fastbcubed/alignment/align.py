@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.alignment.combination import combine
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Rows, Side, require_known_type
@@ -244,6 +245,4 @@ def starts_of_runs() -> Iterator[int]:
 
 def is_used(start: int, keys: NDArray[np.int64], n_rows: int) -> bool:
     """Tell whether one of so many keys from `start` on, or the one before, is among these."""
-    from fastbcubed.kernels.sums import find_run
-
-    return bool(find_run(keys, start - 1, n_rows + 1))
+    return bool(kernels.sums.find_run(keys, start - 1, n_rows + 1))

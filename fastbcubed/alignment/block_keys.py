@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.stages import offsets
 from fastbcubed.errors import IdTypeError
 from fastbcubed.runtime.pool import Pool
@@ -78,14 +79,12 @@ class Labels:
 
 def put_pairs(spool: Spool, index: Any, first: np.ndarray, second: np.ndarray, shift: np.uint64) -> None:
     """Put pairs of words into the shards that the leading bits of the first words say."""
-    from fastbcubed.kernels import hashing
-
     counts = np.zeros((1, spool.n_shards), np.int64)
-    hashing.count_partitions(first, shift, counts[0])
+    kernels.hashing.count_partitions(first, shift, counts[0])
     bounds, next_row = offsets(counts)
     with spool.pages() as pages:
         pairs = pages.empty(first.size, PAIR).view(np.uint64).reshape(-1, 2)
-        hashing.scatter_pairs(first, second, shift, next_row[0], pairs)
+        kernels.hashing.scatter_pairs(first, second, shift, next_row[0], pairs)
         spool.put(index, pages, bounds)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.alignment.align import match_rows
 from fastbcubed.alignment.block_keys import Items
 from fastbcubed.alignment.carried import numbers_of_keys, take_or_null
@@ -25,7 +26,6 @@ from fastbcubed.cells.counting import AlignedBlock
 from fastbcubed.cells.planning import MAX_BITS, part_bits
 from fastbcubed.clusterings.stretches import Block, Stretch
 from fastbcubed.errors import first_few
-from fastbcubed.kernels.partition import unmix_all
 from fastbcubed.results.items import rows_of_attributes
 from fastbcubed.runtime.joining import match_parts
 from fastbcubed.runtime.pool import Pool, blocks
@@ -263,7 +263,7 @@ class ItemJoin:
         """Add the columns that are made of keys again."""
         for name, kind in kinds.items():
             if name == "item":
-                values = numbers_of_keys(unmix_all(_aligned_keys(keys, matched)), kind)
+                values = numbers_of_keys(kernels.partition.unmix_all(_aligned_keys(keys, matched)), kind)
             elif name == "true_cluster":
                 values = numbers_of_keys(both.true_keys, kind, both.lacks_true)
             else:
@@ -301,7 +301,7 @@ class ItemJoin:
         return [found.get(key) for key in keys.tolist()]
 
     def _repeated_weights(self, table: Any, keys: NDArray[np.int64]) -> str:
-        values, counts = np.unique(unmix_all(keys), return_counts=True)
+        values, counts = np.unique(kernels.partition.unmix_all(keys), return_counts=True)
         column = table[0]
         own = self._items.keys(column, self._pool).first
         at = np.flatnonzero(np.isin(own, values[counts > 1]))[1:5]

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.alignment.block_keys import Keys
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.side import Mask, Side
 from fastbcubed.cells.planning import MAX_BITS
 from fastbcubed.cells.stages import offsets
-from fastbcubed.kernels import partition
-from fastbcubed.kernels.join import count_words, scatter_records, scatter_words
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.joining import ItemParts
 from fastbcubed.runtime.spill import Spill
@@ -44,7 +43,7 @@ class ItemRows:
 
     def to_pylist(self) -> list[Any]:
         """Return the items of the rows."""
-        return self._find(partition.unmix_all(self._keys[self._rows]))
+        return self._find(kernels.partition.unmix_all(self._keys[self._rows]))
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ class ItemShards:
         names = self._spool.dtype.names or ()
         n = keys.first.size
         counts = np.zeros((1, self._spool.n_shards), np.int64)
-        partition.count_parts(
+        kernels.partition.count_parts(
             keys.first, None, 0, n, False, MAX_BITS, self._bits, NO_KEYS, self._first, counts[0]
         )
         bounds, next_row = offsets(counts)
@@ -143,7 +142,7 @@ class ItemShards:
         numbers = np.arange(first_row, first_row + n) if "number" in names else None
         if columns is not None:
             places = np.empty(n, np.int32)
-            partition.place_rows(
+            kernels.partition.place_rows(
                 keys.first, keys.first, MAX_BITS, self._bits, NO_KEYS, self._first, next_row[0].copy(), places
             )
             order = np.empty(n, np.int32)
@@ -151,7 +150,7 @@ class ItemShards:
             self._columns.put(index, columns.take(from_numpy(order)), bounds)
         with self._spool.pages() as pages:
             rows = pages.empty(n, self._spool.dtype)
-            scatter_records(
+            kernels.join.scatter_records(
                 keys.first, labels, other, keys.second if "second" in names else None, numbers, flags,
                 weight if "weight" in names else None, MAX_BITS, self._bits, next_row[0], rows,
             )  # fmt: skip
@@ -171,11 +170,11 @@ class ItemShards:
         fields: Mapping[str, Any] = rows.dtype.fields or {}
         words = rows.view(np.int64).reshape(rows.size, len(fields))
         counts = np.zeros((1, 1 << bits), np.int64)
-        count_words(words, bits, counts[0])
+        kernels.join.count_words(words, bits, counts[0])
         bounds, next_row = offsets(counts)
         columns = buffers.empty((len(fields), rows.size), np.int64)
         order = np.empty(rows.size, np.int64) if ordered else None
-        scatter_words(words, bits, next_row[0], columns, order)
+        kernels.join.scatter_words(words, bits, next_row[0], columns, order)
         found = {
             name: own.view(kind) for own, (name, (kind, *_)) in zip(columns, fields.items(), strict=True)
         }

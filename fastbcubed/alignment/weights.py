@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import AlignmentError, DuplicateItemError, WeightError, first_few
@@ -122,19 +123,19 @@ def _repeated(column: Column, keys: NDArray[np.int64]) -> list[Any]:
 
 def check_weights(weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
     """Raise for weights that are none, and return their sum."""
-    from fastbcubed.kernels.sums import LEAST, MOST, check_weights
 
     def check(start: int, stop: int) -> tuple[int, float]:
-        return check_weights(weight, start, stop, outer)
+        return kernels.sums.check_weights(weight, start, stop, outer)
 
     found = pool.map(check, *zip(*blocks(weight.size), strict=True), stage="check weights")
     bad = sum(count for count, _ in found)
     if not bad:
         return math.fsum(total for _, total in found)
-    in_range = (weight >= LEAST) & (weight <= MOST) | (weight == 0) & outer
+    least, most = kernels.sums.LEAST, kernels.sums.MOST
+    in_range = (weight >= least) & (weight <= most) | (weight == 0) & outer
     rows = np.flatnonzero(~in_range)
     if ((weight[rows] > 0) & (weight[rows] < np.inf)).all():
-        hint = f"They have to lie between {LEAST} and {MOST}: multiply all by some number; no score changes."
+        hint = f"They have to lie between {least} and {most}: multiply all by some number; no score changes."
     elif (weight[rows] == 0).all():
         hint = 'Leave these items out, or pass weighting="outer", which allows zeros.'
     else:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.one_sided import OneSided, set_aside
 from fastbcubed.cells.records import CELL, SIDES, add_up, as_counts, tabulate
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
@@ -303,11 +304,9 @@ class Contingency:
         return np.ascontiguousarray(self.true if side == "true" else self.pred), self._sizes[side]
 
     def _count(self, side: str) -> NDArray[np.int64]:
-        from fastbcubed.kernels.sums import count_by_code
-
         codes, size = self.codes(side)
         counts = np.zeros(size, np.int64)
-        count_by_code(codes, np.ascontiguousarray(self.n), counts)
+        kernels.sums.count_by_code(codes, np.ascontiguousarray(self.n), counts)
         return counts
 
     def _weigh(self, side: str) -> NDArray[np.float64]:

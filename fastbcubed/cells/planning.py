@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.kernels import partition
+from fastbcubed import kernels
 from fastbcubed.runtime.pool import blocks
 
 __all__ = ["Plan", "find_heavy", "mixed_keys", "part_bits", "plan_parts"]
@@ -120,7 +120,7 @@ def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def mixed_keys(keys: Iterable[int]) -> NDArray[np.int64]:
     """Mix a few keys, as kernels do."""
-    return np.array([partition.mix(np.int64(key)) for key in keys], np.int64)
+    return np.array([kernels.partition.mix(np.int64(key)) for key in keys], np.int64)
 
 
 def _mixed(key: int | None) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastbcubed import kernels
 from fastbcubed.errors import ColumnError, WeightError, first_few
 
 __all__ = ["CELL", "SIDES", "add_up", "as_counts", "tabulate"]
@@ -81,8 +82,6 @@ def add_up(
     codes: NDArray[np.integer], size: int, values: NDArray[np.float64], factors: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Add values * factors by code; the sum of both arrays has twice the digits of a float."""
-    from fastbcubed.kernels.sums import add_by_code
-
     totals, errors = np.zeros(size), np.zeros(size)
-    add_by_code(codes, values, factors, None, totals, errors)
+    kernels.sums.add_by_code(codes, values, factors, None, totals, errors)
     return totals, errors

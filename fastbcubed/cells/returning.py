@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells import stages
 from fastbcubed.cells.planning import MAX_BITS
 from fastbcubed.cells.shards import CellShards, RowShards
-from fastbcubed.kernels import rows as kernels
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Pages
 from fastbcubed.runtime.spool import Spool
@@ -71,7 +71,7 @@ class WayBack:
             Where each cell that arrived stands among them.
         """
         back = self._pages.empty(closed.size, CLOSED)
-        self._map(partial(kernels.gather_records, closed, places, back), closed.size, pool)
+        self._map(partial(kernels.rows.gather_records, closed, places, back), closed.size, pool)
         self._closed.put(shard, self._pages, _bounds(self._cells.cells.segments(shard)))
 
     def run(self, heavy_sizes: NDArray[np.int64], tn: NDArray[np.float64] | None, pool: Pool) -> None:
@@ -97,7 +97,7 @@ class WayBack:
             if self._matrix:
                 self._tell_matrices(at, batches[k], closed, heavy_sizes, tn, found, pool)
             else:
-                self._map(partial(kernels.tell_cells, at, closed, found), n_rows, pool)
+                self._map(partial(kernels.rows.tell_cells, at, closed, found), n_rows, pool)
             self._found.put(shard, self._pages, _bounds(self._rows.rows.segments(shard)))
 
     def _tell_matrices(
@@ -116,9 +116,11 @@ class WayBack:
             true = cells["true"]
             first = int(true.min())
             sizes = np.zeros(int(true.max()) - first + 1, np.int64)
-            kernels.count_scored(cells, closed, first, sizes)
+            kernels.rows.count_scored(cells, closed, first, sizes)
 
-        self._map(partial(kernels.tell_matrices, at, cells, closed, first, sizes, tn, found), at.size, pool)
+        self._map(
+            partial(kernels.rows.tell_matrices, at, cells, closed, first, sizes, tn, found), at.size, pool
+        )
 
     @staticmethod
     def _map(function: Callable[[int, int], None], n: int, pool: Pool) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells import stages
 from fastbcubed.cells.planning import (
     MAX_BITS,
@@ -28,8 +29,6 @@ from fastbcubed.cells.planning import (
     part_bits,
 )
 from fastbcubed.errors import OptionError
-from fastbcubed.kernels import closing, partition
-from fastbcubed.kernels.sums import count_sizes
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
@@ -89,7 +88,7 @@ class Sizes:
 
     def add(self, sizes: NDArray[np.integer]) -> None:
         """Count clusters by size; those without items do not count."""
-        if count_sizes(sizes, self.small):
+        if kernels.sums.count_sizes(sizes, self.small):
             self.large.update(sizes[sizes >= COUNTED].tolist())
         self.small[0] = 0
 
@@ -168,16 +167,16 @@ class RowShards:
         n, bits = true_keys.size, self.layout.bits
         counts = np.zeros((1, self.n_shards), np.int64)
         others = pred_keys if self.plan.heavy.size else None
-        partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._apart, counts[0])
+        kernels.partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._apart, counts[0])
         bounds, next_row = stages.offsets(counts)
         places = np.empty(n if placed else 0, np.int32)
         if placed:
-            partition.place_rows(
+            kernels.partition.place_rows(
                 true_keys, pred_keys, MAX_BITS, bits, *self._apart, next_row[0].copy(), places
             )
         with self.rows.pages() as pages:
             rows = pages.empty(n, self.rows.dtype)
-            partition.scatter_pairs(
+            kernels.partition.scatter_pairs(
                 true_keys, pred_keys, weight, 0, n, False, MAX_BITS, bits, *self._apart, next_row[0], rows
             )
             self.rows.put(index, pages, bounds)
@@ -242,7 +241,7 @@ class RowShards:
             sums.append(stages.heavy_sums(plan, parts, pool, outer=outer))
             for part in range(1 << plan.bits, plan.n_parts):
                 first, n = parts.bounds[part], parts.n_cells[part]
-                closing.count_items(parts.cells, first, n, plan.absent_pred, counts)
+                kernels.closing.count_items(parts.cells, first, n, plan.absent_pred, counts)
             bounds = np.concatenate([[0], np.cumsum(parts.n_cells)])
             with cells.pages() as pages:
                 together = pages.empty(int(bounds[-1]), dtype)
@@ -317,7 +316,7 @@ class CellShards:
             at = 0
             for part in range(first, last):
                 n = int(parts.n_clusters[part])
-                closing.count_items(
+                kernels.closing.count_items(
                     parts.cells, parts.bounds[part], parts.n_cells[part], plan.absent_pred, sizes[at : at + n]
                 )
                 at += n
@@ -354,7 +353,7 @@ class CellShards:
             sizes = np.zeros(int(base[-1]), np.int64)
             scored = exact = 0
             for k, (start, stop) in enumerate(pairwise(built.bounds[first : last + 1].tolist())):
-                found = closing.count_closed(
+                found = kernels.closing.count_closed(
                     built.cells, built.pred_in_part, start, stop, sizes[base[k] : base[k + 1]]
                 )
                 scored, exact = scored + found[0], exact + found[1]

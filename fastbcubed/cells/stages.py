@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.planning import PART_ROWS, PARTS_AT_ONCE, Plan
-from fastbcubed.kernels import cells as cell_kernels
-from fastbcubed.kernels import closing, partition
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
 
@@ -68,14 +67,14 @@ def partition_rows(
     others = piece[1] if plan.heavy.size else None
 
     def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-        partition.count_parts(piece[0], others, start, stop, mixed, 0, plan.bits, *apart, out)
+        kernels.partition.count_parts(piece[0], others, start, stop, mixed, 0, plan.bits, *apart, out)
 
     pool.map(count, starts, stops, counts, stage="count rows by part")
     bounds, next_row = offsets(counts)
     rows = buffers.empty(plan.n_rows, dtype)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        partition.scatter_pairs(*piece, start, stop, mixed, 0, plan.bits, *apart, to, rows)
+        kernels.partition.scatter_pairs(*piece, start, stop, mixed, 0, plan.bits, *apart, to, rows)
 
     pool.map(scatter, starts, stops, next_row, stage="partition rows")
     return rows, bounds
@@ -90,7 +89,7 @@ class Apart(NamedTuple):
     @classmethod
     def of(cls, heavy: NDArray[np.int64], skip: int, bits: int) -> Apart:
         """Sort the keys by part."""
-        home = np.array([partition.bits_of(h, skip, bits) for h in heavy], np.int64)
+        home = np.array([kernels.partition.bits_of(h, skip, bits) for h in heavy], np.int64)
         first = np.searchsorted(np.sort(home), np.arange((1 << bits) + 1))
         return cls(heavy[np.argsort(home, kind="stable")], first)
 
@@ -108,7 +107,7 @@ def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 def _make_slots(rows: int) -> NDArray[np.int32]:
     """Make a hash table for parts of usual size; kernels grow their own where that is too small."""
-    return np.empty(cell_kernels.table_size(min(rows, 2 * PART_ROWS)), np.int32)
+    return np.empty(kernels.cells.table_size(min(rows, 2 * PART_ROWS)), np.int32)
 
 
 class CellSpace:
@@ -219,7 +218,7 @@ def build_parts(
             lambda: CellSpace(most_rows, plan.code, weighted=weighted),
             lambda space: space.rows >= most_rows,
         ) as w:
-            cell_kernels.build_cells(
+            kernels.cells.build_cells(
                 rows, own, bounds, first, last, skip, bits, heavy, plan.absent_pred, w.head_slots,
                 w.other_slots, w.counts, w.heads, w.codes, w.sums, w.errors, n_cells, n_clusters, cells_by_part,
                 keys,
@@ -277,7 +276,7 @@ def send_cells(
             "margins", lambda: np.empty((2, most)), lambda space: space.shape[1] >= most
         ) as space:
             mass, rest = sums if apart and sums is not None else space
-            closing.scatter_cells(
+            kernels.closing.scatter_cells(
                 parts.cells, parts.bounds, first, last, parts.skip, parts.bits, flag, outer, apart, absent,
                 plan.absent_pred, parts.n_cells, parts.n_clusters, base, mass, rest, to, arrived,
             )  # fmt: skip
@@ -298,13 +297,13 @@ def partition_cells(
     out = buffers.empty(arrived.size, arrived.dtype)
 
     def count(start: int, stop: int, by_part: NDArray[np.int64]) -> None:
-        closing.count_arrived(arrived, start, stop, plan.bits, plan.absent_pred, by_part)
+        kernels.closing.count_arrived(arrived, start, stop, plan.bits, plan.absent_pred, by_part)
 
     pool.map(count, starts, stops, counts, stage="count cells by part")
     bounds, next_cell = offsets(counts)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        closing.scatter_arrived(arrived, start, stop, plan.bits, plan.absent_pred, to, out, places)
+        kernels.closing.scatter_arrived(arrived, start, stop, plan.bits, plan.absent_pred, to, out, places)
 
     pool.map(scatter, starts, stops, next_cell, stage="partition cells")
     return out, bounds
@@ -335,7 +334,7 @@ def close_parts(
             lambda: (_make_slots(most), np.empty(most, CLUSTER)),
             lambda space: space[1].size >= most,
         ) as space:
-            closing.close_cells(
+            kernels.closing.close_cells(
                 arrived, cells, pred_in_part, bounds, first, last, outer, outside,
                 plan.absent_pred, *space, n_pred, keys,
             )  # fmt: skip
@@ -384,16 +383,16 @@ def locate_rows(
             lambda: CellSpace(most_rows, plan.code, weighted=False),
             lambda space: space.rows >= most_rows,
         ) as w:
-            cell_kernels.locate_cells(
+            kernels.cells.locate_cells(
                 rows, bounds, first, last, skip, bits, plan.absent_pred, w.head_slots, w.other_slots, w.counts,
                 w.heads, w.codes, cell_of_row, n_cells, cells_by_part,
             )  # fmt: skip
 
     def place_task(first: int, last: int, to: NDArray[np.int64]) -> None:
-        cell_kernels.place_cells(rows, bounds, first, last, skip, bits, plan.absent_pred, n_cells, to)
+        kernels.cells.place_cells(rows, bounds, first, last, skip, bits, plan.absent_pred, n_cells, to)
 
     def look_up(start: int, stop: int) -> None:
-        cell_kernels.look_up_cells(rows, start, stop, cell_of_row)
+        kernels.cells.look_up_cells(rows, start, stop, cell_of_row)
 
     pool.map(locate_task, starts, stops, histogram, stage="locate cells")
     _, next_cell = offsets(histogram)
@@ -408,7 +407,7 @@ def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[
 
     def add(part: int) -> NDArray[np.float64]:
         sums = np.zeros((2, plan.heavy.size))
-        closing.add_margins(
+        kernels.closing.add_margins(
             parts.cells, parts.bounds[part], parts.n_cells[part], flag, outer, plan.absent_pred, *sums
         )
         return sums

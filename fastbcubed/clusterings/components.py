@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fastbcubed import kernels
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import join_pieces
 from fastbcubed.sources.columns import Column
@@ -22,17 +23,17 @@ def connect(columns: Sequence[Column]) -> tuple[Column, np.ndarray]:
     columns : sequence of Column
         The left and the right item of each pair, as the last two; before them further items.
     """
-    from fastbcubed.kernels.components import find_components, number_keys
-
     with Pool() as pool:
         keys = np.concatenate(comparable_keys(columns, pool))
     table = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, dtype=np.int64)
     codes, rows = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
-    count = number_keys(keys, table, codes, rows)
+    count = kernels.components.number_keys(keys, table, codes, rows)
     del table, keys
     ends = np.cumsum([len(column) for column in columns])
     parents = np.arange(count, dtype=np.int64)
-    find_components(codes[ends[-3] if len(ends) > 2 else 0 : ends[-2]], codes[ends[-2] :], parents)
+    kernels.components.find_components(
+        codes[ends[-3] if len(ends) > 2 else 0 : ends[-2]], codes[ends[-2] :], parents
+    )
     taken = np.split(rows[:count], np.searchsorted(rows[:count], ends[:-1]))
     pieces = [
         column.rows_of(which - (end - len(column)))

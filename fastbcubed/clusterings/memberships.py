@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool
 
@@ -81,14 +82,12 @@ class Memberships:
         n_items, n_clusters : int
             How many of them there are.
         """
-        from fastbcubed.kernels import memberships as kernels
-
         offsets = np.zeros(n_items + 1, np.int64)
-        kernels.count_codes(items, offsets[1:])
+        kernels.memberships.count_codes(items, offsets[1:])
         np.cumsum(offsets, out=offsets)
         codes = np.empty(offsets[-1], np.int32 if n_clusters < 2**31 else np.int64)
-        kernels.fill_rows(items, clusters, offsets[:-1].copy(), codes)
-        kernels.sort_rows(offsets, codes)
+        kernels.memberships.fill_rows(items, clusters, offsets[:-1].copy(), codes)
+        kernels.memberships.sort_rows(offsets, codes)
         return cls(offsets, codes, n_clusters)
 
     @classmethod
@@ -121,10 +120,8 @@ class Memberships:
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """How many items each cluster has. Shape (n_clusters,)."""
-        from fastbcubed.kernels import memberships as kernels
-
         sizes = np.zeros(self.n_clusters, np.int64)
-        kernels.count_codes(self.codes, sizes)
+        kernels.memberships.count_codes(self.codes, sizes)
         return sizes
 
     @property
@@ -138,32 +135,26 @@ class Memberships:
 
     def by_cluster(self) -> Memberships:
         """Return the items of each cluster, ascending: the memberships turned round."""
-        from fastbcubed.kernels import memberships as kernels
-
         offsets = np.zeros(self.n_clusters + 1, np.int64)
         np.cumsum(self.sizes, out=offsets[1:])
         items = buffers.empty(self.codes.size, np.int32 if len(self) < 2**31 else np.int64)
-        kernels.turn_rows(self.offsets, self.codes, offsets[:-1].copy(), items)
+        kernels.memberships.turn_rows(self.offsets, self.codes, offsets[:-1].copy(), items)
         return Memberships(offsets, items, len(self))
 
     def take(self, items: ArrayLike) -> Memberships:
         """Return the memberships of some items, in the order given."""
-        from fastbcubed.kernels import memberships as kernels
-
         rows = np.ascontiguousarray(items, np.int64)
         offsets = np.zeros(rows.size + 1, np.int64)
         np.cumsum(self.counts[rows], out=offsets[1:])
         codes = np.empty(offsets[-1], self.codes.dtype)
-        kernels.take_codes(self.offsets, self.codes, rows, offsets, codes)
+        kernels.memberships.take_codes(self.offsets, self.codes, rows, offsets, codes)
         return Memberships(offsets, codes, self.n_clusters)
 
     def without_repeats(self) -> Memberships:
         """Return the memberships with each pair once; themselves if none comes again."""
-        from fastbcubed.kernels import memberships as kernels
-
         keep = np.empty(self.codes.size, np.bool_)
         offsets = np.zeros_like(self.offsets)
-        kernels.mark_repeats(self.offsets, self.codes, keep, offsets[1:])
+        kernels.memberships.mark_repeats(self.offsets, self.codes, keep, offsets[1:])
         if keep.all():
             return self
         return Memberships(np.cumsum(offsets), self.codes[keep], self.n_clusters)
@@ -198,14 +189,13 @@ class Memberships:
         return Signatures(codes, Memberships(offsets, np.concatenate([alone, large.codes]), self.n_clusters))
 
     def _number(self, items: NDArray[np.int64], pool: Pool) -> Numbered:
-        from fastbcubed.kernels import memberships as kernels
         from fastbcubed.runtime.grouping import number
 
         keys = np.empty(items.size, np.int64)
         for seed in range(ATTEMPTS):
-            kernels.hash_rows(self.offsets, self.codes, items, seed, keys)
+            kernels.memberships.hash_rows(self.offsets, self.codes, items, seed, keys)
             numbered = number(keys, pool)
             firsts = items[numbered.firsts][numbered.codes]
-            if kernels.find_unequal(self.offsets, self.codes, items, firsts) < 0:
+            if kernels.memberships.find_unequal(self.offsets, self.codes, items, firsts) < 0:
                 break
         return numbered

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.confusion import Confusion, TrueNegatives, among_others, confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
 from fastbcubed.errors import MetricError, WeightError
@@ -241,13 +242,11 @@ def cell_scores(contingency: Contingency, metric: Metric) -> Floats:
     if not differs_within_cells(contingency, metric):
         tn = _negatives(contingency, [metric])
         return _scores_of(contingency, [metric], 0, contingency.n_cells, tn)[0]
-    from fastbcubed.kernels.sums import add_by_code
-
     rows = _rows(contingency, metric)
     totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
-    add_by_code(rows.cell, rows.weight, item_scores(contingency, metric), None, totals, errors)
+    kernels.sums.add_by_code(rows.cell, rows.weight, item_scores(contingency, metric), None, totals, errors)
     whole = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
-    add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, *whole)
+    kernels.sums.add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, *whole)
     return (totals + errors) / (whole[0] + whole[1])
 
 
@@ -281,11 +280,9 @@ def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:
     The sum over its cell is kept with twice the digits of a float, so that taking the item out of
     it leaves the others' weight exactly, however small.
     """
-    from fastbcubed.kernels.sums import add_by_code
-
     rows = _rows(contingency, metric)
     totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
-    add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, totals, errors)
+    kernels.sums.add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, totals, errors)
     cell = np.maximum(rows.cell, 0)
     tp = (totals[cell] - rows.weight) + errors[cell]
     tp[contingency.n[cell] == 1] = 0.0
@@ -387,8 +384,6 @@ def group_sums(
     dict of str to (ndarray, ndarray), each of shape (n_groups,)
         "n_items", `WEIGHT`, then weight * score of each score, added up.
     """
-    from fastbcubed.kernels.sums import add_by_code, count_by_code
-
     codes = np.ascontiguousarray(codes)
     counts = np.zeros(n_groups, np.int64)
     rows = contingency.rows
@@ -397,15 +392,15 @@ def group_sums(
         assert rows is not None
         cells, weight = rows.cell, rows.weight
         codes = np.where(cells < 0, -1, codes)
-        count_by_code(codes, np.ones(codes.size, np.int64), counts)
+        kernels.sums.count_by_code(codes, np.ones(codes.size, np.int64), counts)
     else:
         if cells is not None:
             n, weight = n[cells], weight[cells]
-        count_by_code(codes, n, counts)
+        kernels.sums.count_by_code(codes, n, counts)
 
     def add(scores: Floats, per_row: bool = False) -> tuple[Floats, Floats]:
         totals, errors = np.zeros(n_groups), np.zeros(n_groups)
-        add_by_code(codes, weight, scores, None if per_row else cells, totals, errors)
+        kernels.sums.add_by_code(codes, weight, scores, None if per_row else cells, totals, errors)
         return totals, errors
 
     sums = {"n_items": (counts, np.zeros_like(counts)), WEIGHT: add(np.ones(contingency.n_cells))}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.errors import PairingError
 from fastbcubed.metrics.metric import Floats
 
@@ -99,16 +100,14 @@ def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_column
     >>> best_pairs(rows, columns, np.array([3.0, 2.0, 2.0]), 2, 2).tolist()  # 2 + 2 beats 3
     [2.0, 2.0]
     """
-    from fastbcubed.kernels.assignment import group_edges, number_codes, pair_rows
-
     if not gains.size:
         return gains
     rows, columns = rows.copy(), columns.copy()
-    n_rows = number_codes(rows, np.full(n_rows, -1, np.int32))
-    n_columns = number_codes(columns, np.full(n_columns, -1, np.int32))
+    n_rows = kernels.assignment.number_codes(rows, np.full(n_rows, -1, np.int32))
+    n_columns = kernels.assignment.number_codes(columns, np.full(n_columns, -1, np.int32))
     starts = np.zeros(n_rows + 1, np.int64)
     edges = np.empty(gains.size, np.int32), np.empty(gains.size)
-    group_edges(rows, columns, gains, starts, *edges)
+    kernels.assignment.group_edges(rows, columns, gains, starts, *edges)
     prices = np.maximum.reduceat(edges[1], starts[:-1]), np.zeros(n_columns)
     edge_of, row_of = np.full(n_rows, -1), np.full(n_columns, -1)
     distance = np.full(n_columns, np.inf)
@@ -118,7 +117,7 @@ def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_column
     while done < n_rows:
         if looks > LIMIT:
             raise PairingError(_too_tangled(rows, columns, n_rows, n_columns))
-        done, more = pair_rows(
+        done, more = kernels.assignment.pair_rows(
             done, starts, *edges, *prices, edge_of, row_of, distance, *space, *heap, PATIENCE
         )
         looks += more
@@ -127,10 +126,8 @@ def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_column
 
 def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> str:
     """Say how large the largest connected component is."""
-    from fastbcubed.kernels.components import find_components
-
     component = np.arange(n_rows + n_columns)
-    count = find_components(rows, columns + n_rows, component)
+    count = kernels.components.find_components(rows, columns + n_rows, component)
     cells = np.bincount(component[rows], minlength=count)
     largest = int(cells.argmax())
     pred, true = (int(np.count_nonzero(side == largest)) for side in np.split(component, [n_rows]))

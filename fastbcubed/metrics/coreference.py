@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.metrics.assignment import Pairing, pair_clusters
 from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.metrics.pairs import pair_counts
@@ -62,14 +63,12 @@ class Links(NamedTuple):
 
 def entities(contingency: Contingency, pool: Pool) -> Entities:
     """Count entities and mentions, and sum what the scores are made of."""
-    from fastbcubed.kernels.coreference import FIGURES, RUN, sum_entities
-
     true_sizes, pred_sizes = _sizes(contingency, "true"), _sizes(contingency, "pred")
     pred = contingency.pred if pred_sizes.size else pred_sizes
 
     def add_up(start: int, stop: int) -> Floats:
-        runs = np.empty((-(-(stop - start) // RUN), FIGURES))
-        sum_entities(contingency.cells, pred, start, stop, true_sizes, pred_sizes, runs)
+        runs = np.empty((-(-(stop - start) // kernels.coreference.RUN), kernels.coreference.FIGURES))
+        kernels.coreference.sum_entities(contingency.cells, pred, start, stop, true_sizes, pred_sizes, runs)
         return runs
 
     sums = np.concatenate(contingency.map(add_up, pool, "count mentions"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.runtime.pool import Pool, blocks
@@ -40,14 +41,12 @@ def majorities(contingency: Contingency, pool: Pool) -> Majorities:
     A class in one cluster alone is kept by it if it may be, and one that is the only choice of some cluster
     by one of these. A matching with as many clusters as possible is searched for among the rest.
     """
-    from fastbcubed.kernels.edit import keep_majorities, match
-
     cells, pred, parts = contingency.cells, contingency.pred, contingency.parts
 
     def task(first: int, last: int) -> tuple[int, int, NDArray[np.integer], NDArray[np.integer]]:
         size = int(parts[last] - parts[first])
         only, tied = (np.empty(shape, pred.dtype) for shape in ((size + 1,), (size, 2)))
-        items, sure, *n = keep_majorities(cells, pred, parts, first, last, only, tied)
+        items, sure, *n = kernels.edit.keep_majorities(cells, pred, parts, first, last, only, tied)
         return items, sure, only[: n[0]].copy(), tied[: n[1]].copy()
 
     ranges = zip(*blocks(parts.size - 1, PARTS_AT_ONCE), strict=True)
@@ -61,7 +60,9 @@ def majorities(contingency: Contingency, pool: Pool) -> Majorities:
     order = np.argsort(lefts, kind="stable")
     names, rights = np.unique(rights[order], return_inverse=True)
     first = np.append(np.flatnonzero(np.diff(lefts[order], prepend=-1)), lefts.size)
-    return Majorities(sum(items), sum(sure) + int(taken.sum()) + int(match(first, rights, names.size)))
+    return Majorities(
+        sum(items), sum(sure) + int(taken.sum()) + int(kernels.edit.match(first, rights, names.size))
+    )
 
 
 def pantel_lin_distance(contingency: Contingency, pool: Pool) -> float:
@@ -98,10 +99,8 @@ def merge_distance(contingency: Contingency, split_cost: Cost, merge_cost: Cost)
 
 def _chain_cost(codes: NDArray[np.integer], n_codes: int, sizes: Floats, name: str, cost: Cost) -> float:
     """Add up the cost of joining, or parting, the cells of each cluster one after the other."""
-    from fastbcubed.kernels.edit import gather
-
     last, before = np.empty(sizes.size), np.empty(sizes.size)
-    gather(codes, sizes, np.zeros(n_codes), last, before)
+    kernels.edit.gather(codes, sizes, np.zeros(n_codes), last, before)
     further = np.flatnonzero(last)
     x, y, z = sizes[further], last[further], before[further]
     price = partial(_price, name, cost)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.runtime.pool import Pool, blocks
@@ -110,13 +111,11 @@ def entropies(contingency: Contingency, pool: Pool) -> Entropies:
 
 def count(contingency: Contingency, pool: Pool) -> Counts:
     """Return the cluster sizes of both sides, and the losses, all by counts."""
-    from fastbcubed.kernels.entropy import RUN, count_losses
-
     logs = np.log(np.maximum(np.arange(USUAL), 1))
 
     def task(start: int, stop: int) -> tuple[list[float], NDArray[np.int64]]:
-        runs, items = np.empty((-(-(stop - start) // RUN), 2)), np.zeros((2, USUAL), np.int64)
-        count_losses(contingency.cells, start, stop, logs, *items, runs)
+        runs, items = np.empty((-(-(stop - start) // kernels.entropy.RUN), 2)), np.zeros((2, USUAL), np.int64)
+        kernels.entropy.count_losses(contingency.cells, start, stop, logs, *items, runs)
         return [math.fsum(column) for column in runs.T.tolist()], items
 
     losses, items = zip(*contingency.map(task, pool, "count cluster sizes"), strict=True)
@@ -138,14 +137,12 @@ def _sizes(items: NDArray[np.int64], contingency: Contingency, side: str) -> Siz
 
 
 def _weigh(contingency: Contingency, pool: Pool) -> Entropies:
-    from fastbcubed.kernels.entropy import DOMINANT, RUN, weigh_losses
-
     total = contingency.total_weight
 
     def weigh(beside: tuple[float, float]) -> tuple[list[float], list[float]]:
         def task(start: int, stop: int) -> tuple[list[float], tuple[float, float]]:
-            runs = np.empty((-(-(stop - start) // RUN), 4))
-            most = weigh_losses(contingency.cells, start, stop, total, *beside, runs)
+            runs = np.empty((-(-(stop - start) // kernels.entropy.RUN), 4))
+            most = kernels.entropy.weigh_losses(contingency.cells, start, stop, total, *beside, runs)
             return [math.fsum(column) for column in runs.T.tolist()], most
 
         sums, most = zip(*contingency.map(task, pool, "weigh losses"), strict=True)
@@ -154,7 +151,7 @@ def _weigh(contingency: Contingency, pool: Pool) -> Entropies:
         )
 
     means, most = weigh((-1.0, -1.0))
-    if max(most) > DOMINANT * total:
+    if max(most) > kernels.entropy.DOMINANT * total:
         means, _ = weigh((_beside(contingency.true_weight), _beside(contingency.pred_weight)))
     true_given_pred, pred_given_true, true, pred = means
     return Entropies(true, pred, true_given_pred, pred_given_true)
@@ -232,13 +229,11 @@ def expected_mutual_info(contingency: Contingency, pool: Pool) -> float:
 
 def _expected(contingency: Contingency, pool: Pool) -> float:
     """Return the expected mutual information in nats; equal sizes are handled together."""
-    from fastbcubed.kernels.entropy import expect_shared
-
     counts, n = contingency.once(count, pool), contingency.n_items
     fewer, more = sorted((counts.true, counts.pred), key=lambda side: side[0].size)
 
     def task(start: int, stop: int) -> float:
-        return float(expect_shared(n, *more, start, stop, *fewer))
+        return float(kernels.entropy.expect_shared(n, *more, start, stop, *fewer))
 
     starts, stops = zip(*blocks(more[0].size, SIZES_AT_ONCE), strict=True)
     return math.fsum(pool.map(task, starts, stops, stage="expect by chance")) / n
@@ -261,11 +256,9 @@ def ami(average: str, contingency: Contingency, pool: Pool) -> float:
 
 def _code_length(side: Sizes, n_classes: int) -> float:
     """Return the nats that tell how many items of each class are in each cluster of a side."""
-    from fastbcubed.kernels.entropy import log_choices
-
     sizes, clusters = side
     lengths = np.empty(sizes.size)
-    log_choices(sizes, n_classes - 1, lengths)
+    kernels.entropy.log_choices(sizes, n_classes - 1, lengths)
     return math.fsum((clusters * lengths).tolist())
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.metrics import elm, pointwise
 from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.metrics.pointwise import f1_of
@@ -35,8 +36,6 @@ def likeness(sides: Sides, similarity: Similarity) -> tuple[Floats, Floats, Floa
     is 2 w / (a + b), Rand is 1 - (a + b - 2 w) / N. Rand alone is not 0 for clusters that do not overlap;
     the best of these is the smallest.
     """
-    from fastbcubed.kernels.matches import find_best
-
     table = sides.overlaps
     sizes_true, sizes_pred = (sizes.weight for sizes in sides.sizes)
     w, a, b = table.sizes.weight, sizes_true[table.true], sizes_pred[table.pred]
@@ -49,7 +48,7 @@ def likeness(sides: Sides, similarity: Similarity) -> tuple[Floats, Floats, Floa
         total = float(sides.n.sum() if sides.weight is None else sides.weight.sum())
         like = 1.0 - ((a - w) + (b - w)) / total
         best = [1.0 - (sizes_true + sizes_pred.min()) / total, 1.0 - (sizes_pred + sizes_true.min()) / total]
-    find_best(table.bounds, table.pred, like, *best)
+    kernels.matches.find_best(table.bounds, table.pred, like, *best)
     return like, best[0], best[1]
 
 

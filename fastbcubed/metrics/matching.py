@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.metrics.assignment import pair_clusters
 from fastbcubed.metrics.metric import Metric
@@ -59,8 +60,6 @@ def fits(contingency: Contingency, pool: Pool) -> Fits:
 
 
 def _fit(contingency: Contingency, side: str) -> Fit:
-    from fastbcubed.kernels.matching import FIGURES, RUN, add_best, find_best
-
     cells, outer = contingency.cells, contingency.weighting == "outer"
     codes = contingency.true if side == "true" else contingency.pred
     size = contingency.codes(side)[1]
@@ -68,12 +67,14 @@ def _fit(contingency: Contingency, side: str) -> Fit:
     best = np.empty(min(size, contingency.n_cells), BEST)
     count, sums = 0, []
     for start, stop in blocks(contingency.n_cells, BLOCK):
-        runs = np.empty((-(-(stop - start) // RUN), FIGURES))
-        count = find_best(cells, codes, start, stop, side == "true", outer, numbers, best, count, runs)
+        runs = np.empty((-(-(stop - start) // kernels.matching.RUN), kernels.matching.FIGURES))
+        count = kernels.matching.find_best(
+            cells, codes, start, stop, side == "true", outer, numbers, best, count, runs
+        )
         sums.append(runs)
     for start, stop in blocks(count, BLOCK):
-        runs = np.empty((-(-(stop - start) // RUN), FIGURES))
-        add_best(best, start, stop, outer or contingency.outside, runs)
+        runs = np.empty((-(-(stop - start) // kernels.matching.RUN), kernels.matching.FIGURES))
+        kernels.matching.add_best(best, start, stop, outer or contingency.outside, runs)
         sums.append(runs)
     return Fit(*(math.fsum(column) for column in np.concatenate(sums).T.tolist()))
 

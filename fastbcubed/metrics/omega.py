@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.clusterings.memberships import Memberships, Signatures
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.overlap.covers import MAX_PAIRS
@@ -112,10 +113,8 @@ def _cells(true: Signatures, pred: Signatures, sides: Sides) -> Sides:
 
 
 def _add_up(codes: NDArray[np.integer], counts: Counts, size: int) -> Counts:
-    from fastbcubed.kernels.sums import count_by_code
-
     sums = np.zeros(size, np.int64)
-    count_by_code(codes, counts, sums)
+    kernels.sums.count_by_code(codes, counts, sums)
     return sums
 
 
@@ -128,23 +127,21 @@ def _in_larger(sets: Memberships) -> Groups:
 
 def _in_both(cells: Sides) -> Groups:
     """Group the cells by true and predicted cluster, each but by the largest of both sides."""
-    from fastbcubed.kernels.item_pairs import count_blocks, list_blocks
-
     true, pred = cells.truth, cells.prediction
-    size = count_blocks(true.offsets, pred.offsets)
+    size = kernels.item_pairs.count_blocks(true.offsets, pred.offsets)
     keys, members = np.empty(size, np.int64), np.empty(size, np.int64)
-    list_blocks(true.offsets, true.codes, pred.offsets, pred.codes, pred.n_clusters, keys, members)
+    kernels.item_pairs.list_blocks(
+        true.offsets, true.codes, pred.offsets, pred.codes, pred.n_clusters, keys, members
+    )
     return Groups.of(keys, members)
 
 
 def _count_shared(signatures: Signatures, groups: Groups, n: Counts, all_pairs: int) -> list[int]:
     """Count the pairs of items that share t clusters of a side, for t = 0, 1, ..."""
-    from fastbcubed.kernels.item_pairs import count_shared
-
     sets = signatures.sets
     in_set = _add_up(signatures.codes, n, len(sets))
     pairs = np.zeros(max(2, int(sets.counts.max(initial=0)) + 1), np.int64)
-    count_shared(sets.offsets, sets.codes, in_set, *groups, pairs)
+    kernels.item_pairs.count_shared(sets.offsets, sets.codes, in_set, *groups, pairs)
     counts: list[int] = pairs.tolist()
     sizes = _add_up(sets.codes, in_set[sets.rows()], sets.n_clusters)
     counts[1] = pairs_in(sizes) - sum(t * count for t, count in enumerate(counts))
@@ -154,11 +151,9 @@ def _count_shared(signatures: Signatures, groups: Groups, n: Counts, all_pairs: 
 
 def _count_both(cells: Sides, blocks: Groups) -> tuple[int, int]:
     """Count the pairs of items that share clusters on both sides, and those that share as many."""
-    from fastbcubed.kernels.item_pairs import compare_shared
-
     true, pred = cells.truth, cells.prediction
     sums = np.zeros(3, np.int64)
-    compare_shared(
+    kernels.item_pairs.compare_shared(
         true.offsets, true.codes, pred.offsets, pred.codes, cells.n, *blocks, pred.n_clusters, sums
     )
     # a pair that shares t and s clusters is in t s overlaps, and one that shares one and one in one

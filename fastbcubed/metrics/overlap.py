@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.metrics.metric import Metric
@@ -62,13 +63,13 @@ def _normalized(sides: Sides, minimum: Minimum, norm: Callable[[float, float], f
 
 def _entropies(sides: Sides, minimum: Minimum) -> list[tuple[Floats, Floats]]:
     """Return H(X) and the least H(X|Y) of the clusters of each side, in bits."""
-    from fastbcubed.kernels.entropies import least_entropies
-
     overlaps, n = sides.overlaps, int(sides.n.sum())
     sizes = [each.n for each in sides.sizes]
     whole = [_entropy(each, n) for each in sizes]
     least = [each.copy() for each in whole]
-    least_entropies(overlaps.bounds, overlaps.pred, overlaps.sizes.n, *sizes, n, minimum == "all", *least)
+    kernels.entropies.least_entropies(
+        overlaps.bounds, overlaps.pred, overlaps.sizes.n, *sizes, n, minimum == "all", *least
+    )
     kept = [each > 0 for each in sizes]
     return [(h[k], rest[k]) for h, rest, k in zip(whole, least, kept, strict=True)]
 

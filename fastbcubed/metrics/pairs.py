@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.errors import MetricError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.runtime.pool import BLOCK, Pool, blocks
@@ -84,11 +85,10 @@ def _pair_sums(contingency: Contingency, pool: Pool) -> _Sums:
 
 def _count(contingency: Contingency, pool: Pool) -> _Sums:
     """Count all pairs, exactly."""
-    from fastbcubed.kernels.pairs import count_pairs
 
     def count(start: int, stop: int) -> list[int]:
         sums = np.empty((3, 2), np.uint64)
-        count_pairs(contingency.cells, start, stop, sums)
+        kernels.pairs.count_pairs(contingency.cells, start, stop, sums)
         return [(high << 64) + low for high, low in sums.tolist()]
 
     tp, fp, fn = (
@@ -106,13 +106,11 @@ def _margins(contingency: Contingency) -> tuple[NDArray[np.int64], NDArray[np.in
 
 def _weigh(contingency: Contingency, pool: Pool) -> _Sums:
     """Weigh the pairs that are not together on both sides, and square the weights of the cells."""
-    from fastbcubed.kernels.pairs import RUN, weigh_pairs
-
     total = contingency.total_weight
 
     def weigh(start: int, stop: int) -> tuple[list[float], float, float]:
-        runs = np.empty((-(-(stop - start) // RUN), 4))
-        single = weigh_pairs(contingency.cells, start, stop, total, runs)
+        runs = np.empty((-(-(stop - start) // kernels.pairs.RUN), 4))
+        single = kernels.pairs.weigh_pairs(contingency.cells, start, stop, total, runs)
         return [math.fsum(column) for column in runs.T.tolist()], *single
 
     sums, single, error = zip(*contingency.map(weigh, pool, "weigh pairs"), strict=True)
@@ -152,10 +150,10 @@ def _weight_together(contingency: Contingency, sums: _Sums, pool: Pool) -> Fract
         )
     rows = contingency.rows
     if rows.n_rows == contingency.n_items:  # every row is scored
-        from fastbcubed.kernels.pairs import square_weights
-
         starts, stops = zip(*blocks(rows.n_rows, BLOCK), strict=True)
-        squares = pool.map(partial(square_weights, rows.weight), starts, stops, stage="square weights")
+        squares = pool.map(
+            partial(kernels.pairs.square_weights, rows.weight), starts, stops, stage="square weights"
+        )
         parts = [part for pair in squares for part in pair]
         of_items = math.fsum([*parts, -sums.single, -sums.single_error])
         together = sums.squares - of_items

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.contingency import CELL, Contingency, Rows, add_up
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
@@ -110,8 +111,6 @@ def _cells(
     keys: NDArray[np.int64], others: NDArray[np.int64], n_keys: int, n_others: int, pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Give numbers to the pairs of a key and another code, in the order of the keys; return an item of each."""
-    from fastbcubed.kernels import covers as kernels
-
     items = Memberships.from_rows(keys, np.arange(keys.size), n_keys, keys.size)
     cell = np.full(keys.size, -1)
     firsts = np.empty(items.codes.size, np.int64)
@@ -119,7 +118,7 @@ def _cells(
 
     def number(first: int, last: int) -> int:
         with lend(idle, lambda: np.full((2, n_others), -1)) as (seen, place):
-            return kernels.group_cells(
+            return kernels.covers.group_cells(
                 items.offsets, items.codes, others, first, last, seen, place, cell, firsts
             )
 
@@ -141,14 +140,11 @@ def _joined(a: Memberships, b: Memberships) -> Memberships:
 
 def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
     """Give clusters new numbers by their first appearance; those without items are gone."""
-    from fastbcubed.kernels import covers as kernels
-    from fastbcubed.kernels import memberships
-
     numbers, order = np.full(side.n_clusters, -1), np.empty(side.n_clusters, np.int64)
-    n = kernels.order_codes(side.codes, numbers, order)
+    n = kernels.covers.order_codes(side.codes, numbers, order)
     codes = side.codes.copy()
     codes[:] = numbers[side.codes]
-    memberships.sort_rows(side.offsets, codes)
+    kernels.memberships.sort_rows(side.offsets, codes)
     return Memberships(side.offsets, codes, n), order[:n].copy()
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks, lend
@@ -133,13 +134,13 @@ class Sides:
         return (np.empty(0), False) if self.weight is None else (self.weight, True)
 
     def _add(self, cells: Memberships) -> Sizes:
-        from fastbcubed.kernels import overlap as kernels
-
         sizes = self._empty(len(cells))
         weight, weighted = self._weights
 
         def add(first: int, last: int) -> None:
-            kernels.add_clusters(cells.offsets, cells.codes, self.n, weight, weighted, first, last, *sizes)
+            kernels.overlap.add_clusters(
+                cells.offsets, cells.codes, self.n, weight, weighted, first, last, *sizes
+            )
 
         cuts = zip(*blocks(len(cells), CLUSTERS_AT_ONCE), strict=True)
         self.pool.map(add, *cuts, stage="add up clusters")
@@ -148,8 +149,6 @@ class Sides:
     @cached_property
     def overlaps(self) -> OverlapTable:
         """What each true cluster shares with each predicted one."""
-        from fastbcubed.kernels import overlap as kernels
-
         cells, truth, prediction = self.by_cluster[0], self.truth, self.prediction
         starts, stops = zip(*blocks(len(cells), CLUSTERS_AT_ONCE), strict=True)
         bounds = np.zeros(len(cells) + 1, np.int64)
@@ -158,7 +157,7 @@ class Sides:
 
         def count(first: int, last: int) -> None:
             with lend(idle, workspace) as (seen, _):
-                kernels.count_overlaps(
+                kernels.overlap.count_overlaps(
                     cells.offsets, cells.codes, prediction.offsets, prediction.codes, first, last, seen,
                     bounds[1:],
                 )  # fmt: skip
@@ -176,7 +175,7 @@ class Sides:
 
         def add(first: int, last: int) -> None:
             with lend(idle, workspace) as (seen, place):
-                kernels.add_overlaps(
+                kernels.overlap.add_overlaps(
                     cells.offsets, cells.codes, truth.offsets, truth.codes, prediction.offsets,
                     prediction.codes, self.n, weight, weighted, first, last, bounds, seen, place,
                     entry_bounds, pred, *sizes, entries,
@@ -188,14 +187,12 @@ class Sides:
     @cached_property
     def _rows(self) -> tuple[Counts, NDArray[np.integer]]:
         """Where the row of each cell begins, and the rows: its number and its clusters; see `join_rows`."""
-        from fastbcubed.kernels import overlap as kernels
-
         truth, prediction, n_cells = self.truth, self.prediction, self.n.size
         largest = max(truth.n_clusters + prediction.n_clusters, n_cells)
         size = truth.codes.size + prediction.codes.size + 2 * n_cells
         rows = buffers.empty(size, np.int32 if largest < 2**31 else np.int64)
         starts = truth.offsets[:-1] + prediction.offsets[:-1] + 2 * np.arange(n_cells)
-        kernels.join_rows(
+        kernels.overlap.join_rows(
             truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters, starts, rows
         )
         return starts, rows
@@ -203,32 +200,26 @@ class Sides:
     @cached_property
     def _several(self) -> Memberships:
         """By cluster, true ones first, the rows of the cells that are in others of its side, too."""
-        from fastbcubed.kernels import overlap as kernels
-
         n_true = self.truth.n_clusters
         starts, rows = self._rows
         bounds = np.zeros(n_true + self.prediction.n_clusters + 1, np.int64)
-        kernels.count_several(starts, rows, n_true, bounds[1:])
+        kernels.overlap.count_several(starts, rows, n_true, bounds[1:])
         np.cumsum(bounds, out=bounds)
         several = buffers.empty(int(bounds[-1]), np.int32 if rows.size < 2**31 else np.int64)
-        kernels.fill_several(starts, rows, n_true, bounds[:-1].copy(), several)
+        kernels.overlap.fill_several(starts, rows, n_true, bounds[:-1].copy(), several)
         return Memberships(bounds, several, rows.size)
 
     def visits(self) -> Visits:
         """Count the mates that `shares` will visit, at a cost linear in the memberships."""
-        from fastbcubed.kernels import overlap as kernels
-
         n_true, several = self.truth.n_clusters, self._several
         visits = np.zeros(len(several), np.int64)
-        total = kernels.count_visits(*self._rows, n_true, several.counts, visits)
+        total = kernels.overlap.count_visits(*self._rows, n_true, several.counts, visits)
         return Visits(total, visits[:n_true], visits[n_true:])
 
     def matches(
         self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
     ) -> Floats:
         """Add up hits on each side, times the likeness of clusters; see `add_matches`. Shape (n_scored, 2)."""
-        from fastbcubed.kernels.matches import add_matches
-
         hits = np.empty((n_scored, 2))
         weight, weighted = self._weights
         overlaps, several = self.overlaps, self._several
@@ -243,7 +234,7 @@ class Sides:
 
         def add(start: int, stop: int) -> None:
             with lend(idle, workspace) as space:
-                add_matches(
+                kernels.matches.add_matches(
                     start, stop, pairwise, weighted, self.n, weight, *self._rows, self.truth.n_clusters,
                     several.offsets, several.codes, *overlaps.sizes, overlaps.entry_bounds,
                     overlaps.entries, likeness, best_true, best_pred, *space, hits,
@@ -260,15 +251,13 @@ class Sides:
         -----
         Cost is the sum over cells of true times predicted clusters, and the mates that `visits` counts.
         """
-        from fastbcubed.kernels import overlap as kernels
-
         parts, mates = np.empty((n_scored, 4)), np.empty((n_scored, 2), np.int64)
         weight, weighted = self._weights
         overlaps, several, rows = self.overlaps, self._several, self._rows
         sizes = [np.concatenate(pair) for pair in zip(*self.sizes, strict=True)]
 
         def score(start: int, stop: int) -> None:
-            kernels.score_cells(
+            kernels.overlap.score_cells(
                 start, stop, weighted, self.n, weight, *rows, self.truth.n_clusters, *sizes, several.offsets,
                 several.codes, *overlaps.sizes, overlaps.entry_bounds, overlaps.entries, parts, mates,
             )  # fmt: skip

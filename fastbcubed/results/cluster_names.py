@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.alignment.carried import number_type, numbers_of_keys
 from fastbcubed.cells.counting import ClusterKeys
 from fastbcubed.clusterings.stretches import Pair, Stretch
 from fastbcubed.errors import FileFormatError
-from fastbcubed.kernels.partition import unmix_all
 from fastbcubed.results.label_shards import LabelShards
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool
@@ -82,7 +82,7 @@ class NamesByKey:
             If the input has to be read again for them, and is not there any more or has changed.
         """
         own = self._sides[side]
-        keys = unmix_all(np.ascontiguousarray(own.keys[codes]))
+        keys = kernels.partition.unmix_all(np.ascontiguousarray(own.keys[codes]))
         made = self._are_made(keys)
         if own.kind is not None:
             return numbers_of_keys(keys, own.kind, made)
@@ -114,7 +114,7 @@ class NamesByKey:
             def labels(codes: NDArray[np.integer]) -> pa.Array:
                 mixed = np.ascontiguousarray(own.keys[codes])
                 found, known = shards.find(mixed, pool)
-                missing = ~known & ~self._are_made(unmix_all(mixed))
+                missing = ~known & ~self._are_made(kernels.partition.unmix_all(mixed))
                 own.require_found(int(np.count_nonzero(missing)), mixed.size)
                 return own.in_own_type(found)
 

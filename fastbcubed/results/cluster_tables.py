@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.confusion import TrueNegatives
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.counting import ClusterKeys
@@ -265,15 +266,13 @@ class _Sums:
 
     def add(self, table: Contingency, scores: dict[str, NDArray[np.float64]]) -> None:
         """Add cells, whose codes are those of `table.pred`, and the scores that their items have."""
-        from fastbcubed.kernels.sums import add_by_code, count_by_code
-
         codes, found = table.pred, self._found
-        count_by_code(codes, table.n, found["n_items"])
+        kernels.sums.count_by_code(codes, table.n, found["n_items"])
         found["n_parts"] += np.bincount(codes, minlength=found["n_parts"].size)
         found["exact"][codes[(table.fp != 0) | (table.fn != 0)]] = False
-        add_by_code(codes, table.weight, np.ones(codes.size), None, *self._weight)
+        kernels.sums.add_by_code(codes, table.weight, np.ones(codes.size), None, *self._weight)
         for name, values in scores.items():
-            add_by_code(codes, table.weight, values, None, *self._sums[name])
+            kernels.sums.add_by_code(codes, table.weight, values, None, *self._sums[name])
 
     def columns(self) -> Columns:
         """Return the columns."""

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.planning import MAX_BITS
 from fastbcubed.clusterings.stretches import Stretch
-from fastbcubed.kernels.partition import bits_of, mix_all
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.joining import match
 from fastbcubed.runtime.pool import Pool
@@ -70,7 +70,7 @@ class LabelShards:
         rows = number(keys, alone).firsts
         if labels.null_rows is not None:  # their keys are arbitrary
             rows = rows[~labels.null_rows[rows]]
-        mixed = mix_all(keys[rows])
+        mixed = kernels.partition.mix_all(keys[rows])
         home = self._home(mixed)
         order = np.argsort(home, kind="stable")
         bounds = np.append(0, np.cumsum(np.bincount(home, minlength=1 << self._bits)))
@@ -79,7 +79,7 @@ class LabelShards:
 
     def _home(self, mixed: NDArray[np.int64]) -> NDArray[np.int16]:
         """Return the shard of each key, which the bits say that send rows and cells to their shards."""
-        home: NDArray[np.int64] = bits_of.py_func(mixed, MAX_BITS, self._bits)
+        home: NDArray[np.int64] = kernels.partition.bits_of.py_func(mixed, MAX_BITS, self._bits)
         return home.astype(np.int16)
 
     def find(self, mixed: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.bool_]]:

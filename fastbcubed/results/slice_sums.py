@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fastbcubed import kernels
 from fastbcubed.cells.row_blocks import RowBlock, RowCells
 from fastbcubed.errors import SliceError
 from fastbcubed.metrics import aggregation
@@ -76,8 +77,6 @@ class SliceSums:
 
     def _added_up(self) -> pa.Table:
         """Add up the sums of equal slices; slices come out in ascending order, nulls last."""
-        from fastbcubed.kernels.sums import add_by_code, count_by_code
-
         whole = pa.concat_tables(self._tables, promote_options="permissive").combine_chunks()
         keys = [encoded(name, whole[name]) for name in self._names]
         cut = crossed(keys, np.ones(whole.num_rows, np.bool_))
@@ -87,10 +86,10 @@ class SliceSums:
             total, error = (to_numpy(whole[each(name)].combine_chunks()) for each in (_total, _error))
             added, rest = np.zeros(cut.n_slices, total.dtype), np.zeros(cut.n_slices, total.dtype)
             if total.dtype.kind == "i":
-                count_by_code(cut.codes, total, added)
+                kernels.sums.count_by_code(cut.codes, total, added)
             else:
                 for values in (total, error):
-                    add_by_code(cut.codes, values, ones, None, added, rest)
+                    kernels.sums.add_by_code(cut.codes, values, ones, None, added, rest)
             columns |= _of_sums({name: (added, rest)})
         return pa.table(columns)
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.planning import PART_ROWS, PARTS_AT_ONCE, part_bits
-from fastbcubed.kernels import memberships as kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.joining import scatter_keys
 from fastbcubed.runtime.pool import Pool, blocks
@@ -37,7 +37,7 @@ def number(keys: NDArray[np.int64], pool: Pool) -> Numbered:
     if not n:
         return Numbered(np.empty(0, np.int64), np.empty(0, np.int64))
     cuts = blocks(n)
-    if not any(kernels.find_unsorted(keys, a, b) for a, b in cuts):
+    if not any(kernels.memberships.find_unsorted(keys, a, b) for a, b in cuts):
         begins = np.empty(n, np.bool_)
         begins[0] = True
         np.not_equal(keys[1:], keys[:-1], out=begins[1:])
@@ -47,7 +47,7 @@ def number(keys: NDArray[np.int64], pool: Pool) -> Numbered:
     if highest - lowest < SPREAD * n:
         numbers = np.full(highest - lowest + 1, -1, np.int32 if n < 2**31 else np.int64)
         firsts = np.empty(min(n, numbers.size), np.int64)
-        found = kernels.number_small(keys, lowest, numbers, codes, firsts)
+        found = kernels.memberships.number_small(keys, lowest, numbers, codes, firsts)
         return Numbered(codes, firsts[:found].copy())
     return _by_parts(keys, codes, pool)
 
@@ -61,18 +61,23 @@ def _by_parts(keys: NDArray[np.int64], codes: NDArray[np.int64], pool: Pool) -> 
 
     def number_task(start: int, stop: int) -> None:
         with pool.workspace("number", lambda: np.empty(usual, np.int32)) as slots:
-            kernels.number_parts(items.keys, items.rows, items.bounds, start, stop, slots, first)
+            kernels.memberships.number_parts(items.keys, items.rows, items.bounds, start, stop, slots, first)
 
     pool.map(number_task, *zip(*blocks(1 << bits, PARTS_AT_ONCE), strict=True), stage="group rows")
     starts, stops = zip(*blocks(n), strict=True)
     counts = pool.map(
-        lambda a, b: kernels.find_firsts(first, a, b, 0, None), starts, stops, stage="count groups"
+        lambda a, b: kernels.memberships.find_firsts(first, a, b, 0, None),
+        starts,
+        stops,
+        stage="count groups",
     )
     *bases, total = accumulate(counts, initial=0)
     firsts = np.empty(total, np.int64)
     pool.map(
-        lambda a, b, base: kernels.find_firsts(first, a, b, base, firsts),
+        lambda a, b, base: kernels.memberships.find_firsts(first, a, b, base, firsts),
         starts, stops, bases, stage="number groups",
     )  # fmt: skip
-    pool.map(lambda a, b: kernels.find_others(first, a, b, codes), starts, stops, stage="number rows")
+    pool.map(
+        lambda a, b: kernels.memberships.find_others(first, a, b, codes), starts, stops, stage="number rows"
+    )
     return Numbered(codes, firsts)

@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.planning import PART_ROWS, PARTS_AT_ONCE, part_bits
 from fastbcubed.cells.stages import offsets, row_blocks
-from fastbcubed.kernels import partition
-from fastbcubed.kernels.cells import table_size
-from fastbcubed.kernels.join import match_items
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
 
@@ -57,11 +55,11 @@ def match_parts(true: ItemParts, pred: ItemParts, pool: Pool) -> Matches:
     """Match the items of two sides that are cut into the same parts."""
     pred_of_true: NDArray[np.int64] = buffers.empty(true.keys.size, np.int64)
     true_of_pred: NDArray[np.int64] = buffers.empty(pred.keys.size, np.int64)
-    usual = table_size(min(true.keys.size + pred.keys.size, 2 * PART_ROWS))
+    usual = kernels.cells.table_size(min(true.keys.size + pred.keys.size, 2 * PART_ROWS))
 
     def match_task(first: int, last: int) -> tuple[int, int]:
         with pool.workspace("match", lambda: np.empty(usual, np.int32)) as slots:
-            return match_items(
+            return kernels.join.match_items(
                 true.keys, true.rows, true.bounds, pred.keys, pred.rows, pred.bounds, first, last, slots,
                 pred_of_true, true_of_pred,
             )  # fmt: skip
@@ -79,7 +77,7 @@ def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> ItemParts:
     none = np.zeros((1 << bits) + 1, np.int64)
 
     def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-        partition.count_parts(keys, None, start, stop, False, 0, bits, NO_ROWS, none, out)
+        kernels.partition.count_parts(keys, None, start, stop, False, 0, bits, NO_ROWS, none, out)
 
     pool.map(count, starts, stops, counts, stage="count items by part")
     bounds, next_row = offsets(counts)
@@ -87,7 +85,7 @@ def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> ItemParts:
     rows: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        partition.scatter_items(keys, start, stop, bits, to, mixed, rows)
+        kernels.partition.scatter_items(keys, start, stop, bits, to, mixed, rows)
 
     pool.map(scatter, starts, stops, next_row, stage="partition items")
     return ItemParts(mixed, rows, bounds)

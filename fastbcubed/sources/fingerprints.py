@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.kernels import hashing
+from fastbcubed import kernels
 from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 from fastbcubed.sources.arrays import codes_of, storage_of, to_numpy
 
@@ -54,12 +54,12 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
         values = to_numpy(array).astype(np.int64, copy=False)
         values.flags.writeable = False
         unsigned = bool(pa.types.is_uint64(kind))
-        hashing.hash_integers(values, unsigned, words, first, second)
+        kernels.hashing.hash_integers(values, unsigned, words, first, second)
         return
     if pa.types.is_fixed_size_binary(kind):
         width = kind.byte_width
         data = _bytes_of(array.buffers()[1])[array.offset * width :]
-        hashing.hash_fixed(data, width, words, first, second)
+        kernels.hashing.hash_fixed(data, width, words, first, second)
         return
     given = array
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
@@ -78,7 +78,7 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
     data = _bytes_of(data_buffer)
     if data[offsets[0] : offsets[-1]].view(np.int8).min(initial=0) < 0:  # bytes alone, or more than ASCII
         given.validate(full=True)
-    hashing.hash_strings(offsets, data, words, first, second)
+    kernels.hashing.hash_strings(offsets, data, words, first, second)
 
 
 def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
@@ -134,7 +134,7 @@ def composite_writer(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Wri
         halves = np.empty((2, stop - start), dtype=np.uint64)
         for writer in writers:
             writer(start, stop, halves[0], halves[1])
-            hashing.combine_words(first, second, halves[0], halves[1], words)
+            kernels.hashing.combine_words(first, second, halves[0], halves[1], words)
 
     return write
 
@@ -145,7 +145,7 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
     For a dictionary these are the pairs of its values, which are few; else one pair per row.
     """
     if len(parts) == 1 and pa.types.is_dictionary(parts[0].type):
-        n, words = len(parts[0]), hashing.seed_words(seed)
+        n, words = len(parts[0]), kernels.hashing.seed_words(seed)
         first = np.empty(n, dtype=np.uint64)
         starts, stops = zip(*blocks(n), strict=True)
         tables = {id(pair): pair for pair in dictionary_tables(parts[0], words)}
@@ -164,7 +164,7 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
 
 def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys of a column of one or more parts, and the second word of every row."""
-    n, words = len(parts[0]), hashing.seed_words(seed)
+    n, words = len(parts[0]), kernels.hashing.seed_words(seed)
     first, second = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
     starts, stops = zip(*blocks(n), strict=True)
     writer = part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
@@ -196,13 +196,13 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
     firsts, seconds = zip(*pieces, strict=True)
     counts = np.zeros((len(pieces), 1 << bits), dtype=np.int64)
     shifts = [shift] * len(pieces)
-    pool.map(hashing.count_partitions, firsts, shifts, counts, stage="check ids")
+    pool.map(kernels.hashing.count_partitions, firsts, shifts, counts, stage="check ids")
     totals = counts.sum(axis=0)
     heavy = totals > HEAVY
     if heavy.any():
         table, used, found = np.zeros((1 << 16, 2), dtype=np.uint64), 0, False
         for first, second in pieces:
-            table, used, found = hashing.insert_pairs(first, second, shift, heavy, table, used)
+            table, used, found = kernels.hashing.insert_pairs(first, second, shift, heavy, table, used)
             if found:
                 return True
         totals[heavy] = 0
@@ -218,7 +218,9 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
         before = np.cumsum(counts[:, begin:end], axis=0) - counts[:, begin:end]
         cursors[:, begin:end] = np.where(heavy[begin:end], -1, before + bounds[:-1])
         scratches = [scratch] * len(pieces)
-        pool.map(hashing.scatter_pairs, firsts, seconds, shifts, cursors, scratches, stage="check ids")
+        pool.map(
+            kernels.hashing.scatter_pairs, firsts, seconds, shifts, cursors, scratches, stage="check ids"
+        )
         parts = [bounds[at : at + 17] for at in range(0, len(bounds) - 1, 16)]
         if any(pool.map(lambda part: _conflict(scratch, part, pool), parts, stage="check ids")):
             return True
@@ -228,4 +230,4 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
 
 def _conflict(scratch: np.ndarray, bounds: np.ndarray, pool: Pool) -> bool:
     with pool.workspace("slots", lambda: np.empty(2 * HEAVY, dtype=np.int32)) as slots:
-        return bool(hashing.find_conflict(scratch, bounds, slots))
+        return bool(kernels.hashing.find_conflict(scratch, bounds, slots))

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.errors import OptionError
-from fastbcubed.kernels import generation as kernels
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.synthetic.shapes import SHAPES, lay_out
 
@@ -114,7 +114,9 @@ class Synthetic:
         codes = {kind: np.empty(stop - start, np.uint64) for kind in FIRST}
         keys = np.stack([self._words(f"order of {order}"), *self._changes])
         layout = self.layout
-        kernels.place_items(start, layout.figures, layout.guide, layout.runs, keys, *codes.values())
+        kernels.generation.place_items(
+            start, layout.figures, layout.guide, layout.runs, keys, *codes.values()
+        )
         return codes
 
     def rows(
@@ -159,7 +161,7 @@ class Synthetic:
 
     def _hash(self, codes: Words, purpose: str, first: int = 0) -> Words:
         words = np.empty_like(codes)
-        kernels.hash_codes(codes, np.uint64(first), self._words(purpose)[0], words)
+        kernels.generation.hash_codes(codes, np.uint64(first), self._words(purpose)[0], words)
         return words
 
     def _uniform(self, codes: Words, purpose: str) -> Floats:
@@ -188,7 +190,7 @@ class _Column:
     def fill(self, at: int, values: NDArray[Any]) -> None:
         if self.is_text:
             letter = ord(LETTERS[self.kind])
-            kernels.write_names(values, letter, self.data[NAME * at : NAME * (at + values.size)])
+            kernels.generation.write_names(values, letter, self.data[NAME * at : NAME * (at + values.size)])
         else:
             self.data[at : at + values.size] = values.view(np.int64) if self.kind in FIRST else values
 

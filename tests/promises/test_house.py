@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import fastbcubed as fb
+from fastbcubed import kernels
 
 PACKAGE = Path(fb.__file__).parent
 #: Each module by its name within the package; "" is the package itself.
@@ -109,6 +110,22 @@ def test_exceptions_are_still_needed() -> None:
 def test_no_module_has_a_second_subject(name: str) -> None:
     lines = len(MODULES[name].read_text(encoding="utf-8").splitlines())
     assert lines <= LONGEST, f"{MODULES[name].relative_to(PACKAGE.parent)} has {lines} lines"
+
+
+def test_kernels_are_loaded_on_first_use() -> None:
+    assert [f"kernels.{name}" for name in kernels.__all__] == [
+        name for name in MODULES if name.startswith("kernels.")
+    ]
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = kernels.nonsense
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith("kernels")])
+def test_kernels_are_called_by_their_module(name: str) -> None:
+    if name == "metrics.compiled":
+        return  # kernels itself
+    imported = {imported for imported, _ in _imports(name) if _room(imported) == "kernels"}
+    assert imported <= {"kernels"}, f"say `from fastbcubed import kernels` and `kernels.sums.…` in {name}"
 
 
 def _room(name: str) -> str:
