@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import fastbcubed as fb
 from fastbcubed.cells import build as memory
-from fastbcubed.cells.records import planning, stages
+from fastbcubed.cells import planning, stages
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import partition

@@ -126,7 +126,7 @@ def test_forking_while_another_thread_evaluates():
         import os, threading, warnings
         import numpy as np
         import fastbcubed as fb
-        from fastbcubed.engines import buffers
+        from fastbcubed.runtime import buffers
 
         buffers.SMALLEST = 1 << 10  # so that every evaluation goes through the list of idle buffers
         rng = np.random.default_rng(0)
@@ -239,7 +239,7 @@ def test_buffers_given_back_by_the_garbage_collector():
     code = """
         import gc
         import numpy as np
-        from fastbcubed.engines import buffers
+        from fastbcubed.runtime import buffers
 
         buffers.SMALLEST = 1 << 12
 

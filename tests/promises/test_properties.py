@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from strategies import LABELS, aligned_pairs, label_arrays, weights
 
 import fastbcubed as fb
+from fastbcubed.cells import planning
 from fastbcubed.cells.contingency import BLOCKS_AT_ONCE, CELL_BLOCK
-from fastbcubed.cells.records import planning
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.runtime import joining
