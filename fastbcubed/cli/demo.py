@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.terminal import cluster_grid, loss_note, print_slices
-from fastbcubed.results.display import Grid, count, label, percent, score
+from fastbcubed.results.wording import Grid, count, label, percent, score
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.metrics.metric import REFERENCES, Metric
 from fastbcubed.metrics.registry import FAMILIES, METRICS, resolve
-from fastbcubed.results.display import Grid
+from fastbcubed.results.wording import Grid
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal

@@ -190,7 +190,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
     """Return which flags would show more."""
-    from fastbcubed.results.display import label
+    from fastbcubed.results.wording import label
 
     hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []
     if ev.has_items:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastbcubed.results.display import Grid, amount, count, label, overview, percent, score
+from fastbcubed.results.display import overview
+from fastbcubed.results.wording import Grid, amount, count, label, percent, score
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import html
 import math
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from fastbcubed.overlap.covers import Cover
+from fastbcubed.results.wording import (
+    Grid,
+    aligned,
+    count,
+    escaped,
+    html_table,
+    label,
+    paragraph,
+    percent,
+    score,
+)
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
 
-__all__ = [
-    "Grid",
-    "aligned",
-    "amount",
-    "as_html",
-    "as_text",
-    "count",
-    "coverage",
-    "definition",
-    "label",
-    "overview",
-    "percent",
-    "score",
-]
+__all__ = ["as_html", "as_text", "coverage", "definition", "overview"]
 
-WIDTH = 88
 #: What became of items that one side lacks, in a sentence.
 FATES = {
     "drop": "left out (drop)",
@@ -37,18 +32,10 @@ FATES = {
 }
 
 
-class Grid(NamedTuple):
-    """A small table of texts. The first `names` columns name a row, the others hold figures."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    names: int = 1
-
-
 def as_text(evaluation: Evaluation) -> str:
     """Return an evaluation as text for a terminal of 80 columns or more."""
     parts = [overview(evaluation)]
-    if warned := [_paragraph(w["message"], "Warning: ") for w in evaluation.warnings]:
+    if warned := [paragraph(w["message"], "Warning: ") for w in evaluation.warnings]:
         parts.append("\n".join(warned))
     if steps := _next_steps(evaluation):
         parts.append(steps)
@@ -59,102 +46,26 @@ def overview(evaluation: Evaluation) -> str:
     """Return what was compared, how far the sides have the same items, and the overall scores."""
     parts = ["\n".join(_heading(evaluation)), aligned(_sides(evaluation))]
     if lines := coverage(evaluation):
-        parts.append("\n".join(_paragraph(line, "  ", after="    ") for line in lines))
+        parts.append("\n".join(paragraph(line, "  ", after="    ") for line in lines))
     parts.append(aligned(_scores(evaluation), figures_left=True))
-    notes = [_paragraph(line) for line in (definition(evaluation), *_not_computed(evaluation))]
+    notes = [paragraph(line) for line in (definition(evaluation), *_not_computed(evaluation))]
     return "\n\n".join([*parts, "\n".join(notes)])
 
 
 def as_html(evaluation: Evaluation) -> str:
     """Return an evaluation as HTML for a notebook: plain tables, no style of its own but alignment."""
     title, *names = _heading(evaluation)
-    parts = [f"<p><b>{_escaped(title)}</b>{''.join(f'<br>{_escaped(n)}' for n in names)}</p>"]
-    parts.append(_html_table(_sides(evaluation)))
+    parts = [f"<p><b>{escaped(title)}</b>{''.join(f'<br>{escaped(n)}' for n in names)}</p>"]
+    parts.append(html_table(_sides(evaluation)))
     if lines := coverage(evaluation):
-        parts.append(f"<p>{'<br>'.join(map(_escaped, lines))}</p>")
-    parts.append(_html_table(_scores(evaluation), text_last=True))
+        parts.append(f"<p>{'<br>'.join(map(escaped, lines))}</p>")
+    parts.append(html_table(_scores(evaluation), text_last=True))
     notes = [definition(evaluation), *_not_computed(evaluation)]
-    parts.append(f"<p>{'<br>'.join(map(_escaped, notes))}</p>")
-    parts += [f"<p><b>Warning:</b> {_escaped(w['message'])}</p>" for w in evaluation.warnings]
+    parts.append(f"<p>{'<br>'.join(map(escaped, notes))}</p>")
+    parts += [f"<p><b>Warning:</b> {escaped(w['message'])}</p>" for w in evaluation.warnings]
     if steps := _next_steps(evaluation):
         parts.append(f"<pre>{html.escape(steps)}</pre>")
     return f"<div>{''.join(parts)}</div>"
-
-
-# Numbers and names
-
-
-def score(value: float) -> str:
-    """Return a score in five significant digits, and more near 1: only 1 itself reads as 1.
-
-    Examples
-    --------
-    >>> score(0.8072038), score(0.9999996), score(1.0), score(12345.67), score(float("nan"))
-    ('0.80720', '0.9999996', '1', '12,346', 'n/a')
-    """
-    value = float(value)
-    if math.isnan(value):
-        return "n/a"
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    if value == round(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    if abs(value) >= 1e5:
-        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.5g}"
-    if abs(value) < 1e-4:
-        return f"{value:.5g}"
-    text = f"{value:#,.5g}".rstrip(".")
-    if abs(float(text.replace(",", ""))) == 1:
-        loss = abs(1 - abs(value))
-        text = f"{value:.{1 - math.floor(math.log10(loss))}f}".rstrip("0")
-    return text
-
-
-def percent(part: float) -> str:
-    """Return a share as a percentage; only all of it reads as 100 %, and only nothing as 0 %.
-
-    Examples
-    --------
-    >>> percent(0.8767), percent(0.99996), percent(1.0), percent(0.00004), percent(0.0)
-    ('87.7 %', '99.996 %', '100 %', '0.004 %', '0 %')
-    """
-    if math.isnan(part):
-        return "n/a"
-    rest = min(abs(part), abs(1 - part))
-    if rest == 0:
-        return f"{100 * part:.0f} %"
-    decimals = max(1, -math.floor(math.log10(rest)) - 2) if rest < 0.0005 else 1
-    return f"{100 * part:.{decimals}f} %"
-
-
-def count(number: int) -> str:
-    """Return a number of things, thousands apart."""
-    return f"{number:,}"
-
-
-def amount(weight: float) -> str:
-    """Return a weight: whole as a count, else in six significant digits."""
-    weight = float(weight)
-    if math.isfinite(weight) and weight == round(weight) and abs(weight) < 1e15:
-        return f"{int(weight):,}"
-    return f"{weight:,.0f}" if 1e6 <= abs(weight) < 1e15 else f"{weight:,.6g}"
-
-
-def label(value: Any) -> str:
-    r"""Return the name of an item, cluster or slice on one line, with nothing that a terminal obeys.
-
-    Examples
-    --------
-    >>> label("Zoë"), label({"source": "a", "id": 7}), label(None), label("two\nlines")
-    ('Zoë', 'a, 7', '(null)', 'two\\nlines')
-    """
-    if value is None:
-        return "(null)"
-    if isinstance(value, Mapping):
-        return ", ".join(map(label, value.values()))
-    if isinstance(value, bytes):
-        return value.hex()
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
 
 
 # Parts of an evaluation
@@ -283,42 +194,3 @@ def _rows(number: int) -> str:
 
 def _fate(policy: str) -> str:
     return FATES.get(policy, policy)
-
-
-# Layout
-
-
-def aligned(grid: Grid, *, figures_left: bool = False) -> str:
-    """Return a grid as lines: names to the left, figures to the right unless `figures_left`."""
-    widths = [max(map(len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
-    lines = []
-    for row in (grid.header, *grid.rows):
-        cells = [
-            text.ljust(width) if at < grid.names or figures_left else text.rjust(width)
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        line = "  ".join(cells).rstrip()
-        lines.append(line if len(line) <= 100 else line[:99] + "…")
-    return "\n".join(lines)
-
-
-def _paragraph(text: str, before: str = "", after: str = "") -> str:
-    return textwrap.fill(
-        before + text, WIDTH, subsequent_indent=after, break_long_words=False, break_on_hyphens=False
-    )
-
-
-def _escaped(text: str) -> str:
-    return html.escape(text.strip())
-
-
-def _html_table(grid: Grid, *, text_last: bool = False) -> str:
-    def row(cells: Iterable[str], tag: str) -> str:
-        shown = []
-        for at, text in enumerate(cells):
-            left = at < grid.names or (text_last and at == len(grid.header) - 1)
-            shown.append(f'<{tag} style="text-align:{"left" if left else "right"}">{_escaped(text)}</{tag}>')
-        return f"<tr>{''.join(shown)}</tr>"
-
-    body = "".join(row(cells, "td") for cells in grid.rows)
-    return f"<table><thead>{row(grid.header, 'th')}</thead><tbody>{body}</tbody></table>"
