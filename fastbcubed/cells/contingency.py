@@ -386,6 +386,10 @@ class Contingency:
         """Clusters that are the same on both sides."""
         return int(np.count_nonzero((self.fp == 0) & (self.fn == 0)))
 
+    def count_exact(self, side: str) -> int:
+        """Count the clusters of a side that are the same as one of the other side."""
+        return self.n_exact
+
     def __repr__(self) -> str:
         """Say how large the table is."""
         return (

@@ -169,7 +169,7 @@ def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
         back.run(cells.heavy_sizes, tn, pool)
     return Outcome(
         aggregation.item_means(total.sums),
-        describe(sizes, total.n_items, cells.n_exact),
+        describe(sizes, total.n_items, dict.fromkeys(sizes, cells.n_exact)),
         bounds_from(total.bound_sums, total.weight) if question.bounds else None,
         contingency,
         None if kept is None else kept.finished_keys(),

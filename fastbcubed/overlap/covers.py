@@ -301,8 +301,12 @@ class Cover(Contingency):
 
     @cached_property
     def n_exact(self) -> int:
-        """Clusters that are the same on both sides."""
-        return int(np.count_nonzero(self.exact("true")))
+        """True clusters that are the same as a predicted one."""
+        return self.count_exact("true")
+
+    def count_exact(self, side: str) -> int:
+        """Count the clusters of a side that are the same as one of the other; several may be alike."""
+        return int(np.count_nonzero(self.exact(side)))
 
     def exact(self, side: str) -> NDArray[np.bool_]:
         """Return which clusters of a side are the same as one of the other side."""

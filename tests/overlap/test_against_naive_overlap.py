@@ -111,6 +111,15 @@ def test_overlap_family(pair, unmatched):
 
 
 @many
+@given(covers(), st.sampled_from(["drop", "singleton"]))
+def test_each_side_counts_its_own_exact_clusters(pair, unmatched):
+    ev = evaluate(pair, unmatched=unmatched)
+    families = twin.align(*pair, unmatched)
+    for side, (ours, theirs) in {"true": families, "pred": families[::-1]}.items():
+        assert ev.summary[side]["exact"] == sum(cluster in theirs for cluster in ours)
+
+
+@many
 @given(covers(), st.data(), st.sampled_from(["drop", "singleton"]))
 def test_best_counterparts(pair, data, unmatched):
     weight = data.draw(weighted_or_not(pair)) if unmatched == "drop" else None

@@ -321,6 +321,21 @@ def test_clusters_have_the_means_of_their_items() -> None:
     }  # fmt: skip
 
 
+def test_each_side_counts_its_own_clusters_that_are_the_same_on_the_other(capsys, tmp_path) -> None:
+    """Of true clusters {1, 2} twice and {3}, three are predicted; of the predicted {1, 2}, {3}, {3, 4} two are true."""
+    truth = fb.Clustering.from_clusters([[1, 2], [1, 2], [3], [4, 5]])
+    prediction = fb.Clustering.from_clusters([[1, 2], [3], [3, 4], [5]])
+    ev = fb.extended_bcubed(truth, prediction)
+    for side, exact in (("true", 3), ("pred", 2)):
+        assert ev.summary[side]["exact"] == exact
+        assert json.loads(ev.to_json())["summary"][side]["exact"] == exact
+        assert sum(ev.clusters(side)["exact"].to_pylist()) == exact
+    for text in (repr(ev), ev._repr_html_()):
+        assert "3 (75.0 %)" in text and "2 (50.0 %)" in text
+    ev.save(tmp_path)
+    assert fb.load(tmp_path).summary == ev.summary
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"unmatched": "outside"}, {"unmatched": "singleton"}, {"weighted": 1}]
 )
