@@ -1,10 +1,18 @@
 """What several test files need of pytest."""
 
+import os
+
 import pytest
+from hypothesis import settings
 
 from fastbcubed.alignment import aligner, item_join
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
+
+#: Of 100 examples that a test of generated input states, so many are tried; see tests/oracles/effort.py.
+settings.register_profile("laptop", deadline=None, max_examples=20)
+settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "laptop"))
 
 
 @pytest.fixture(params=["all in memory", "all spilled", "some spilled"])

@@ -12,7 +12,8 @@ from pathlib import Path
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
@@ -154,7 +155,7 @@ def rows(draw):
     return *columns, weight, absent
 
 
-@settings(deadline=None, max_examples=120)
+@examples(120)
 @given(
     rows(),
     st.sampled_from([1, 2, 5, 1000]),
@@ -283,7 +284,7 @@ def test_more_entries_than_the_table_was_made_for(name, monkeypatch):
     check(true.tolist(), pred.tolist(), rng.uniform(1, 2, n), part_rows=100_000)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(rows(), st.sampled_from([1, 7, 1000]))
 def test_wide_records(case, part_rows):
     *columns, absent = case
@@ -452,7 +453,7 @@ def test_wide_counts_of_an_engine_that_met_them(monkeypatch):
 # -- Contingency.from_cells ------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20),
     st.booleans(),
@@ -579,7 +580,7 @@ def test_leaving_out_the_heaviest_item(n):
 # -- Joining by item -------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=70)
+@examples(70)
 @given(
     st.lists(st.integers(-6, 12), max_size=25),
     st.lists(st.integers(-6, 12), max_size=25),

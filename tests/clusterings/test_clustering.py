@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from containers import COLUMNS, TABLES, text
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastbcubed.clusterings.clustering import Clustering
@@ -203,7 +203,6 @@ def naive_components(pairs: list[tuple[int, int]], extra: list[int]) -> set[froz
     st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), max_size=30),
     st.lists(st.integers(-30, 30), max_size=10),
 )
-@settings(deadline=None)
 def test_connected_components(pairs: list[tuple[int, int]], extra: list[int]) -> None:
     left, right = [a for a, _ in pairs], [b for _, b in pairs]
     expected = naive_components(pairs, extra)

@@ -10,7 +10,8 @@ import naive
 import naive_families
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from test_naive import labels, partitions
 
@@ -503,7 +504,7 @@ def test_baselines():
             fb.constraints.blocks(n, k)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(1, 9))
 def test_singletons_and_one_cluster_in_numbers(n):  # METRICS 16.4: one true cluster of n items
     truth = fb.constraints.all_in_one(n)

@@ -15,7 +15,8 @@ import naive_overlap
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import POLICIES, Pair, pairs, weights
 
@@ -126,7 +127,7 @@ def mean_of(twin, name):
     return sum(twin.mean(by[1], group) for group in groups) / len(groups)
 
 
-@settings(deadline=None, max_examples=160)
+@examples(160)
 @given(cases(), st.sampled_from(BETAS))
 def test_overall(case, beta):
     if (evaluated := both(case, beta=beta)) is None:
@@ -139,7 +140,7 @@ def test_overall(case, beta):
         check(ev.metric(name), twin.mean(name), name)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(cases(), st.sampled_from(BETAS))
 def test_which_scores_are_computed(case, beta):
     if (evaluated := both(case, beta=beta)) is None:
@@ -155,7 +156,7 @@ def test_which_scores_are_computed(case, beta):
     )
 
 
-@settings(deadline=None, max_examples=70)
+@examples(70)
 @given(cases(), st.sampled_from(BETAS))
 def test_items(case, beta):
     if (evaluated := both(case, beta=beta)) is None:
@@ -176,7 +177,7 @@ def test_items(case, beta):
         assert scores.keys() - {"true_cluster", "pred_cluster"} == expected
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(cases())
 def test_item_and_its_four_sets(case):
     if (evaluated := both(case)) is None:
@@ -218,7 +219,7 @@ def check_group(row, twin, group, metrics):
             assert math.isnan(row[metric.name])
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(cases(), st.sampled_from(BETAS))
 def test_clusters(case, beta):
     if (evaluated := both(case, beta=beta)) is None:
@@ -254,7 +255,7 @@ def agrees(row, twin, group, metrics):
     return True
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(cases(), st.data())
 def test_slices_by_attribute(case, data):
     if (evaluated := both(case)) is None:
@@ -284,7 +285,7 @@ def test_slices_by_attribute(case, data):
         check_group(row, twin, crossed.pop((row["colour"], row["year"])), ev.metrics)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(cases())
 def test_slices_by_size(case):
     if (evaluated := both(case)) is None:
@@ -301,7 +302,7 @@ def test_slices_by_size(case):
             check_group(row, twin, groups[row[name]], ev.metrics)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(cases(), st.data())
 def test_subsets(case, data):
     if (evaluated := both(case)) is None:
@@ -329,7 +330,7 @@ def test_subsets(case, data):
         assert ev.slices({"mask": here})["precision"].to_pylist() == [subset["precision"]]
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(pairs(unmatched=False), st.data())
 def test_masks_follow_the_rows_of_the_truth(pair, data):
     ev, twin = evaluate(pair), evaluate_naively(pair)
@@ -343,7 +344,7 @@ def test_masks_follow_the_rows_of_the_truth(pair, data):
         check(found, twin.mean(name, chosen), name)
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(cases())
 def test_coverage(case):
     if (evaluated := both(case, metrics="precision")) is None:
@@ -359,7 +360,7 @@ def test_coverage(case):
         check(found.truth_coverage, expected["truth_coverage"])
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(cases())
 def test_bounds(case):
     if (evaluated := both(case, metrics="precision")) is None:
@@ -394,7 +395,7 @@ def test_lower_bound_is_the_score_under_outside():
     assert ev.bounds.precision_upper == pytest.approx(8 / 12, abs=1e-15)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(cases())
 def test_summary(case):
     if (evaluated := both(case, metrics="precision")) is None:
@@ -417,7 +418,7 @@ def test_summary(case):
         }
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(cases())
 def test_own_formula(case):
     if (evaluated := both(case, metrics="precision")) is None:
@@ -449,7 +450,7 @@ def test_raise_policy():
     assert fb.evaluate(same, same, unmatched="raise").precision == 1
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(pairs(), st.data())
 def test_items_without_a_weight(pair, data):
     """A weight table that lacks items: fine where they are dropped, an error where they count."""
@@ -484,7 +485,7 @@ def test_items_without_a_weight(pair, data):
             check(ev.bounds.precision_upper, expected["precision_upper"])
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(pairs(), st.sampled_from(POLICIES), st.data())
 def test_one_table(pair, unmatched, data):
     """In the one-table form a null says that the side lacks the item; both may."""
@@ -514,7 +515,7 @@ def test_one_table(pair, unmatched, data):
         check_matrix(row, twin, e)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(pairs(unmatched=False), st.data())
 def test_nulls_and_noise(pair, data):
     """Null or noise labels: items alone, or not on that side."""
@@ -555,7 +556,7 @@ def test_nulls_and_noise(pair, data):
         check(found, mean_of(twin, name), name)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(cases(unmatched=False))
 def test_arrays_and_dicts_agree(case):
     """By position and by item the same scores come out, and the functions of `metrics` agree."""

@@ -3,7 +3,8 @@
 import naive_families
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from strategies import label_arrays, pairs
 from worked import COREFERENCE, COREFERENCE_CASES, DEGENERATE, E17, E17_SCORES, W3, W3_COUNTS
 
@@ -45,7 +46,7 @@ def test_the_registry_has_the_family():
     assert [metric.name for metric in METRICS.values() if metric.family == "coreference"] == COREFERENCE
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(pairs(max_size=11))
 def test_twin(case):
     expected = {name: naive_families.score(name, *case) for name in COREFERENCE}
@@ -55,7 +56,7 @@ def test_twin(case):
             assert scores[name] == close(expected[name]), (name, policy)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(pairs(max_size=9))
 def test_functions_take_nulls_or_a_contingency(case):
     table, labels = fb.contingency(*case), with_nulls(*case)
@@ -68,7 +69,7 @@ def test_functions_take_nulls_or_a_contingency(case):
         assert getattr(fbm, f"{stem}_f1")(*labels) == expected[2]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(pairs(max_size=9))
 def test_single_items_of_the_other_side(case):
     """With "singleton" the side that lacks an item has it as an entity of its own."""
@@ -169,7 +170,7 @@ def test_a_saved_evaluation_knows_the_items_of_one_side(tmp_path):
 # -- relations to other scores ----------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(label_arrays())
 def test_on_the_same_items(labels):
     true, pred = labels

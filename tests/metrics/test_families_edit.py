@@ -6,8 +6,9 @@ import math
 import naive_families
 import numpy as np
 import pytest
+from effort import examples
 from family_pairs import by_item, differences
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import pairs, weights
 from worked import EDIT
@@ -19,7 +20,7 @@ from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.kernels.edit import match
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(st.data(), pairs(max_size=12))
 def test_against_the_twin(data, pair):
     weight = data.draw(weights(len(pair.items)))
@@ -40,7 +41,7 @@ def test_against_a_search_over_all_partitions(true):
         assert fbm.pantel_lin_distance(true, pred) == naive_families.pantel_lin_distance_by_search(table)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.integers(1, 12), st.integers(1, 12), st.data())
 def test_matching_is_the_largest(n_left, n_right, data):
     import scipy.sparse
@@ -89,7 +90,7 @@ COSTS = {
 }
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.data(), pairs(unmatched=False), st.sampled_from(list(COSTS)), st.sampled_from(list(COSTS)))
 def test_costs_against_the_twin(data, pair, split, merge):
     weight = data.draw(weights(len(pair.items)).filter(lambda w: w is None or max(w) <= 1e3))
@@ -101,7 +102,7 @@ def test_costs_against_the_twin(data, pair, split, merge):
     assert found == pytest.approx(float(expected), rel=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(pairs(unmatched=False))
 def test_costs_that_give_other_scores(pair):
     table = fb.contingency(*pair)

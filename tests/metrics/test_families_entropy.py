@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 import sklearn.metrics
+from effort import examples
 from family_pairs import differences, evaluate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import label_arrays, pairs, weights
 from worked import ENTROPY
@@ -23,13 +24,13 @@ ROOM = dict.fromkeys(COUNTS_ONLY, 1e-9)
 AVERAGES = ("arithmetic", "geometric", "min", "max")
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(pairs())
 def test_against_the_twin(pair):
     assert differences(pair, None, ENTROPY, ROOM) == {}
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.data(), pairs())
 def test_with_weights_of_any_range(data, pair):
     weight = data.draw(weights(len(pair.items)).filter(lambda w: w is not None))
@@ -54,7 +55,7 @@ def test_one_cluster_has_nearly_all_weight():
     assert list(one.overall.values()) == [1, 0, 0]  # one class by count, though 0.1 + 0.2 + 0.3 rounds
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(label_arrays(max_size=60), st.floats(0.01, 10))
 def test_against_scikit_learn(arrays, beta):
     true, pred = arrays
@@ -227,7 +228,7 @@ def test_units():
     assert fbm.v_measure(*labels, beta=0) == fbm.homogeneity(*labels) == 1
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(pairs())
 def test_swapping_the_sides(pair):
     ev, back = (

@@ -6,7 +6,8 @@ from fractions import Fraction as Fr
 import naive_families
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_families import Table
 from scipy.optimize import linear_sum_assignment
@@ -38,7 +39,7 @@ def test_the_registry_has_the_family():
     assert [metric.name for metric in METRICS.values() if metric.family == "matching"] == MATCHING
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(pairs(max_size=11), st.data())
 def test_twin(case, data):
     drawn = data.draw(weights(len(case.items)))
@@ -69,7 +70,7 @@ def test_sums_of_counts_are_exact():
     assert fbm.split_join(list("aaaaaaaccccc"), [0, 0, 0, 0, 1, 1, 1, 2, 2, 0, 2, 3]) == 3 + 2 + 1
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(label_arrays())
 def test_swapping_the_sides(labels):
     true, pred = labels
@@ -88,7 +89,7 @@ def test_swapping_the_sides(labels):
 # -- policies and weightings ------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(pairs(max_size=10, unmatched=False), st.data())
 def test_weights_in_the_mean_alone(case, data):
     """Shares and F from counts, then means that the weights weigh; a pairing of the largest weight."""
@@ -116,7 +117,7 @@ def test_weights_in_the_mean_alone(case, data):
     assert set(ev.not_computed) == NO_MEAN
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(pairs(max_size=10))
 def test_items_outside_the_truth_count_in_their_clusters(case):
     common = Table(*case)
@@ -239,7 +240,7 @@ def largest_sum(table):
     return table[linear_sum_assignment(table, maximize=True)].sum()
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.integers(0, 2**32), st.integers(1, 9), st.integers(1, 9), st.floats(0, 1), st.booleans())
 def test_pairing_of_small_tables(seed, n_rows, n_columns, share, whole):
     rng = np.random.default_rng(seed)

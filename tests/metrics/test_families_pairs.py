@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 import sklearn.metrics
+from effort import examples
 from family_pairs import differences, evaluate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import label_arrays, pairs, weights
 from worked import PAIRS
@@ -21,7 +22,7 @@ from fastbcubed.runtime.pool import Pool
 SCIKIT = ("rand_score", "adjusted_rand_score", "fowlkes_mallows_score")
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.data(), pairs())
 def test_against_the_twin(data, pair):
     weight = data.draw(weights(len(pair.items)))
@@ -58,7 +59,7 @@ def test_light_pairs_apart():
     assert together["pair_tn"] == 0  # by count, though 0.1 + 0.2 + 0.3 is not what it should be
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(label_arrays(max_size=60))
 def test_against_scikit_learn(arrays):
     true, pred = arrays
@@ -77,7 +78,7 @@ def counts(true, pred, n):
     return Contingency.from_cells(true, pred, n).once(module.pair_counts, Pool(1))
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 2**58)), min_size=1, max_size=9)
 )
@@ -166,7 +167,7 @@ def test_squares_stand_in_for_the_items(tmp_path):
         Contingency.from_cells(*cells[:3], weight_squares=[1, 1, 1])
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(pairs(max_size=7), st.permutations(range(4)))
 def test_swapping_the_sides(pair, _):
     ev, back = (

@@ -6,7 +6,8 @@ from decimal import Decimal, localcontext
 import naive_overlap as twin
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_overlap import items_of
 from strategies_overlap import covers, item_weights
@@ -19,7 +20,7 @@ from fastbcubed.metrics.omega import omega
 from fastbcubed.overlap.sharing import Sides
 from fastbcubed.runtime.pool import Pool
 
-many = settings(max_examples=200, deadline=None)
+many = examples(200)
 ONMIS = ("onmi_lfk", "onmi_max", "onmi_mean")
 
 

@@ -7,7 +7,8 @@ import warnings
 
 import hypothesis
 import pytest
-from hypothesis import HealthCheck, settings
+from effort import examples
+from hypothesis import HealthCheck
 
 import fastbcubed as fb
 from fastbcubed.cells import shards as disk
@@ -16,9 +17,7 @@ from fastbcubed.errors import EvaluationWarning, WeightError
 __all__ = ["LIMIT", "SETTINGS", "assert_same", "both"]
 
 LIMIT = disk.SMALLEST_LIMIT
-SETTINGS = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SETTINGS = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def both(*args, **options):

@@ -7,7 +7,8 @@ from fractions import Fraction as Fr
 import naive
 import naive_overlap as overlap
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies_overlap import covers, item_weights
 from test_naive import e17, partitions, w3
@@ -253,7 +254,7 @@ def test_omega_of_partitions_is_the_adjusted_rand_index():
 
 # -- on covers ------------------------------------------------------------------------------------
 
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 
 
 @few

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import naive_overlap as twin
 import pytest
-from hypothesis import example, given, settings
+from effort import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import pairs
 from strategies_overlap import Covers, covers, item_weights
@@ -12,7 +13,7 @@ from strategies_overlap import Covers, covers, item_weights
 import fastbcubed as fb
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
-many = settings(max_examples=100, deadline=None)
+many = examples(100)
 PARTS = ("precision", "recall", "f1", "mean_f1")
 PURITIES = ("purity", "inverse_purity", "purity_f1", "class_f1")
 OF_CLUSTERS = tuple(f"{kind}_{part}" for kind in ("cluster", "closest_cluster") for part in PARTS[:3])

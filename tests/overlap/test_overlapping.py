@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import POLICIES, Pair, pairs
 
@@ -59,7 +59,6 @@ def clusters_of(ev: fb.Evaluation, side: str) -> list[tuple]:
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
-@settings(deadline=None)
 @given(pairs(), st.sampled_from(POLICIES), st.sampled_from(["none", "pointwise", "outer"]), st.randoms())
 def test_partitions_score_as_they_do_without_overlap(pair: Pair, unmatched, weighting, random) -> None:
     options: dict = {"metrics": SCORES, "unmatched": unmatched, "progress": False}
@@ -270,7 +269,6 @@ def test_threads_do_not_change_a_bit() -> None:
         assert dict(first.overall) == dict(other.overall)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-5, 5)), st.sampled_from([1, 2**40]))
 def test_numbers_follow_the_first_appearance(keys: list[int], step: int) -> None:
     with Pool(2) as pool:
@@ -280,7 +278,6 @@ def test_numbers_follow_the_first_appearance(keys: list[int], step: int) -> None
     assert [keys[row] for row in firsts] == distinct
 
 
-@settings(deadline=None)
 @given(st.lists(st.sets(st.integers(0, 6)), min_size=1))
 def test_memberships(sets: list[set[int]]) -> None:
     members = Memberships.from_sets(sets, 7)

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import LABELS, aligned_pairs, label_arrays, weights
 
@@ -75,7 +76,7 @@ def weighted_pairs(draw, max_size=30):
 # -- METRICS 1.1 -------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(weighted_pairs(), st.sampled_from([3.0, 0.1, 1e-9, 7e11]))
 def test_scaling_all_weights_changes_nothing(case, scale):  # 1
     labels, weight = case
@@ -87,7 +88,7 @@ def test_scaling_all_weights_changes_nothing(case, scale):  # 1
         assert other.overall[name] == pytest.approx(scaled, rel=TIGHT, abs=0), name
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(weighted_pairs(), st.data())
 def test_a_slice_is_the_weighted_mean_of_its_parts(case, data):  # 2
     labels, weight = case
@@ -109,7 +110,7 @@ def test_a_slice_is_the_weighted_mean_of_its_parts(case, data):  # 2
             assert close(float(share @ table[metric.name].to_numpy()), ev.overall[metric.name])
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(weighted_pairs())
 def test_items_of_a_cell_share_all_scores(case):  # 3; not with weighted ELM
     labels, weight = case
@@ -123,7 +124,7 @@ def test_items_of_a_cell_share_all_scores(case):  # 3; not with weighted ELM
         assert of_cell.setdefault((row["true_cluster"], row["pred_cluster"]), scores) == scores
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(weighted_pairs(), st.data())
 def test_splitting_items_inside_a_cell(case, data):  # 4
     labels, weight = case
@@ -143,7 +144,7 @@ def test_splitting_items_changes_elm():  # 4 is false there
     assert evaluate(split, [1, 2, 1.5, 1.5]).elm_precision == pytest.approx(3.8 / 6, abs=1e-15)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(weighted_pairs())
 def test_swapping_sides(case):  # 5
     labels, weight = case
@@ -157,7 +158,7 @@ def test_swapping_sides(case):  # 5
         assert (a["tp"], a["fp"], a["fn"]) == pytest.approx((b["tp"], b["fn"], b["fp"]), rel=1e-14)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.integers(1, 12), st.data())
 def test_jaccard_distance_is_a_metric(n, data):  # 6
     sides = [data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)) for _ in range(3)]
@@ -184,7 +185,7 @@ def partition(labels):
 # -- F, ELM, BCubed (METRICS 2.2 and 3.2) ------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(weighted_pairs(), st.sampled_from([1, 2, 0.5, 0, math.inf]))
 def test_mean_f_is_at_most_f_of_means(case, beta):
     labels, weight = case
@@ -198,7 +199,7 @@ def test_mean_f_is_at_most_f_of_means(case, beta):
             assert ev.fbeta == ends[beta] and close(ev.mean_fbeta, ends[beta])
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(weighted_pairs())
 def test_facts_about_elm(case):
     labels, weight = case
@@ -218,7 +219,7 @@ def test_facts_about_elm(case):
     assert close(alone.elm_mean_f1, alone.elm_recall)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(weighted_pairs(), st.data())
 def test_splitting_a_predicted_cluster_never_lowers_precision(case, data):
     labels, weight = case
@@ -232,7 +233,7 @@ def test_splitting_a_predicted_cluster_never_lowers_precision(case, data):
     assert after.under_merge_rate >= before.under_merge_rate - 1e-15
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(weighted_pairs(), st.sampled_from(["small", "scrambled", "long"]))
 def test_a_perfect_clustering_is_exactly_perfect(case, kind):
     labels, weight = case
@@ -253,7 +254,7 @@ def test_a_perfect_clustering_is_exactly_perfect(case, kind):
     assert ev.summary["true"]["exact"] == ev.summary["true"]["clusters"]
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(weighted_pairs())
 def test_only_a_perfect_clustering_is_perfect(case):
     labels, weight = case
@@ -266,7 +267,7 @@ def test_only_a_perfect_clustering_is_perfect(case):
         assert (ev.f1 == 1) == (ev.mean_f1 == 1) == (ev.mcc == 1) == same
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(weighted_pairs())
 def test_scores_stay_in_their_range(case):
     labels, weight = case
@@ -284,7 +285,7 @@ def test_scores_stay_in_their_range(case):
     assert close(ev.accuracy, 1 - ev.symmetric_difference / total)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(aligned_pairs(min_size=2, max_size=6))
 def test_chance_is_the_mean_over_all_shuffles(labels):
     ev = evaluate(labels)
@@ -297,7 +298,7 @@ def test_chance_is_the_mean_over_all_shuffles(labels):
 # -- Nothing that does not matter, matters -----------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(weighted_pairs(), st.sampled_from(list(LABELS)), st.sampled_from(list(LABELS)))
 def test_renaming_labels(case, true_kind, pred_kind):
     labels, weight = case
@@ -306,7 +307,7 @@ def test_renaming_labels(case, true_kind, pred_kind):
     assert_same(evaluate(labels, weight), evaluate(other, weight))
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(weighted_pairs(), st.randoms(use_true_random=False))
 def test_shuffling_rows(case, random):
     labels, weight = case
@@ -317,7 +318,7 @@ def test_shuffling_rows(case, random):
     assert_same(evaluate(labels, weight), evaluate(shuffled, weights_too))
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(label_arrays(), st.sampled_from([1.0, 2.5, 1e-12, 1e14]))
 def test_equal_weights_equal_none(labels, w):
     """Also where the sum of equal weights rounds, as 0.1 + 0.1 + 0.1 does."""

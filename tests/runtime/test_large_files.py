@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
@@ -24,7 +25,7 @@ from fastbcubed.sources.passing import PassingFile
 # -- Written ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     sizes=st.lists(st.integers(0, 30_000), max_size=8),
     through_cache=st.sampled_from([0, 8192, 1 << 30]),

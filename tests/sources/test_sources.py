@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from containers import COLUMNS, TABLES, text
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastbcubed.errors import (
@@ -131,14 +131,12 @@ def test_keys_do_not_depend_on_threads(threads: int, monkeypatch: pytest.MonkeyP
 
 
 @given(st.lists(st.binary(max_size=40), max_size=60))
-@settings(deadline=None)
 def test_bytes_of_any_length(values: list[bytes]) -> None:
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
         assert groups(as_column(pa.array(values, kind), "item").keys()) == groups(values)
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), max_size=60))
-@settings(deadline=None)
 def test_composites_do_not_run_together(values: list[tuple[str, str]]) -> None:
     parts = [pa.chunked_array([pa.array(part, pa.string())]) for part in zip(*values, strict=True)]
     if parts:
