@@ -16,6 +16,7 @@ __all__ = [
     "FileFormatError",
     "IdTypeError",
     "MetricError",
+    "MissingPackageError",
     "NotKeptError",
     "NullError",
     "OptionError",
@@ -119,6 +120,10 @@ def first_few(values: Iterable[object], limit: int = 3) -> str:
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+class MissingPackageError(FastBCubedError, ImportError):
+    """A feature needs a package that is not installed; the message says which."""
 
 
 class EvaluationWarning(UserWarning):
