@@ -19,7 +19,7 @@ from fastbcubed.cells.row_blocks import RowBlocks
 from fastbcubed.cells.shards import Layout, RowShards
 from fastbcubed.clusterings.inputs import PerSide
 from fastbcubed.clusterings.stretches import Pair, open_pair
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, PairingError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import resolve
@@ -218,7 +218,16 @@ def _attempt(how: How, choice: Choice, spill: Spill, pool: Pool) -> _Answer:
     if outcome.contingency is not None:
         by_tn = [m for m in whole if m.formula is not None]
         means |= aggregation.item_means([aggregation.item_sums(outcome.contingency, by_tn, pool)])
-    scores = aggregation.finished(metrics, means, how.beta, outcome.contingency, pool)
+    try:
+        scores = aggregation.finished(metrics, means, how.beta, outcome.contingency, pool)
+    except PairingError as error:  # a family may do without the scores that take a pairing
+        hopeless = [m.name for m in metrics if m.pairs_clusters]
+        named = {how.chosen} if isinstance(how.chosen, str) else set(how.chosen or ())
+        if set(hopeless) & named:
+            raise
+        metrics = [m for m in metrics if not m.pairs_clusters]
+        not_computed += [(name, str(error)) for name in hopeless]
+        scores = aggregation.finished(metrics, means, how.beta, outcome.contingency, pool)
     names = None if outcome.keys is None else aligner.names(outcome.keys, layout.bits)
     sliced: dict[str, pa.Table] = {}
     items = None

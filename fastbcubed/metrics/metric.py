@@ -83,7 +83,8 @@ class Metric:
         cells_alone: bool = False,
     ) -> str | None:
         """Return why the score is not defined for such input, and what to do; None if it is."""
-        if cells_alone and weighted and weighting == "pointwise" and self.family in ("elm", "pairs"):
+        by_item = self.family == "pairs" or (self.alias_of or self.name).startswith("elm_")
+        if cells_alone and weighted and weighting == "pointwise" and by_item:
             return (
                 "with weights it needs the weight of each item, which the disk engine does not hold beside the "
                 'cells; pass engine="memory", or no weights'

@@ -281,7 +281,8 @@ class Evaluation:
         ----------
         order_by : str, optional
             A score or column to list worst first, or largest first; in the order of the input when
-            absent. Ties are broken by weight, then by id.
+            absent, or in one of its own where the disk engine has joined rows by item, of two tables or of one
+            with `item=`. Ties are broken by weight, then by id.
         limit : int, optional
             The number of items to return; all when absent.
 

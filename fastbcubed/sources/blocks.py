@@ -112,7 +112,8 @@ def _of_files(table: Rows, size: int) -> list[Source]:
     found = []
     first = 0
     for group in table.groups():
-        found.append(_of_group(table, group, first, size))
+        if group.n_rows:
+            found.append(_of_group(table, group, first, size))
         first += group.n_rows
     return found
 

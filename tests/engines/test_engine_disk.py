@@ -22,13 +22,16 @@ from fastbcubed.errors import (
     DuplicateItemError,
     EmptyInputError,
     FileFormatError,
+    MetricError,
     NotKeptError,
     NullError,
     OptionError,
     OverlapError,
+    PairingError,
     SpillError,
     WeightError,
 )
+from fastbcubed.metrics import assignment
 from fastbcubed.runtime import limits, spill
 
 
@@ -359,3 +362,54 @@ def test_limits(monkeypatch, tmp_path):
         assert limits._left_in(group) == 600
         (group / most).write_text("max\n")
         assert limits._left_in(group) is None
+
+
+# -- What memory and disk have in common ------------------------------------------------------------
+
+
+def test_groups_and_files_without_rows(many_shards, tmp_path):
+    """Spark writes such files for partitions that have no rows."""
+    rng = np.random.default_rng(4)
+    table = pa.table({"item": np.arange(200), "t": rng.integers(0, 90, 200), "p": rng.integers(0, 90, 200)})
+    folders = [tmp_path / name for name in ("parquet", "arrow")]
+    for folder, suffix in zip(folders, ("parquet", "arrow"), strict=True):
+        folder.mkdir()
+        for k, rows in enumerate((table[:0], table[:90], table[:0], table[90:], table[:0])):
+            path = folder / f"{k}.{suffix}"
+            if suffix == "parquet":
+                with pq.ParquetWriter(path, table.schema) as writer:
+                    for part in (rows[:0], rows[:50], rows[:0], rows[50:]):
+                        writer.write_table(part)
+            else:
+                with pa.ipc.new_file(path, table.schema) as writer:
+                    writer.write_table(rows)
+    for folder in folders:
+        assert_same(*both("t", "p", table=str(folder)))
+        assert_same(*both(str(folder), str(folder), item="item", cluster=("t", "p"), keep="items"))
+    with pytest.raises(EmptyInputError, match="has no rows"):
+        fb.evaluate("t", "p", table=str(folders[0] / "0.parquet"), engine="disk")
+
+
+def test_a_family_does_without_scores_whose_search_is_given_up(monkeypatch):
+    monkeypatch.setattr(assignment, "LIMIT", 100)
+    monkeypatch.setattr(assignment, "PATIENCE", 10)
+    pair = np.repeat(np.arange(20), 20), np.tile(np.arange(20), 20)
+    for metrics in ("matching", "all", ["matching", "f1"]):
+        found = both(*pair, metrics=metrics)
+        assert_same(*found)
+        assert "matching_accuracy" in found[0].not_computed
+        assert [metric.name for metric in found[0].metrics] == [metric.name for metric in found[1].metrics]
+    for metrics in ("matching_accuracy", ["f1", "matching_accuracy"]):
+        with pytest.raises(PairingError, match="takes too long"):
+            fb.evaluate(*pair, metrics=metrics, engine="disk")
+
+
+def test_all_scores_with_weights():
+    """Those that need the weight of each item are listed, whatever they are called; ELM has two names."""
+    ev = fb.evaluate([0, 0, 1], [0, 1, 1], weight=[1.0, 2.0, 3.0], metrics="all", engine="disk")
+    of_items = {name for name, reason in ev.not_computed.items() if "weight of each item" in reason}
+    assert {"elm_precision", "extended_elm_precision", "extended_elm_mean_f1", "pair_f1"} <= of_items
+    # matrices by weight: {1, 2} | {3} against {1} | {2, 3}: tp of the items 1, 2, 3; tp + fp 1, 5, 5
+    assert ev.overall["precision"] == pytest.approx((1 * 1 / 1 + 2 * 2 / 5 + 3 * 3 / 5) / 6)
+    with pytest.raises(MetricError, match=r'extended_elm_f1 is not defined here: .*engine="memory"'):
+        fb.evaluate([0, 0, 1], [0, 1, 1], weight=[1.0, 2, 3], metrics="extended_elm_f1", engine="disk")
