@@ -170,8 +170,10 @@ def _weigh_rows(contingency: Contingency, rows: Rows) -> float:
     sums = []
     for start, stop in blocks(rows.cell.size, BLOCK):
         cell, weight = rows.cell[start:stop], rows.weight[start:stop]
+        scored = cell >= 0  # others may have no weight
+        cell, weight = cell[scored], weight[scored]
         others = (totals[cell] - weight) + errors[cell]
-        others[(cell < 0) | (contingency.n[cell] == 1)] = 0.0
+        others[contingency.n[cell] == 1] = 0.0
         sums.append(float((weight * others).sum()))
     return math.fsum(sums)
 

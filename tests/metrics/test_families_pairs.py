@@ -1,8 +1,10 @@
 """Pair counting: against the twin and scikit-learn, exact at any width, with weights of any range."""
 
 import itertools
+import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import sklearn.metrics
 from effort import examples
@@ -200,3 +202,20 @@ def test_every_pair_of_partitions_of_four():
     for true, pred in itertools.product([[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 2]], repeat=2):
         found = [fbm.adjusted_rand(true, list(p)) for p in itertools.permutations(pred)]
         assert np.mean(found) == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_items_without_a_weight_that_are_not_scored(engine, tmp_path):
+    """The truth has the weights, and not all of the items that the prediction has."""
+    truth = pa.table({"item": list("abc"), "cluster": [1, 1, 1], "w": [1.0, 2.0, 3.0]})
+    prediction = pa.table({"item": list("abcd"), "cluster": [1, 1, 2, 2]})
+    options = {"weight": "w", "metrics": ["precision"], "engine": engine, "keep": "items"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fb.EvaluationWarning)
+        ev = fb.evaluate(truth, prediction, **options, out=tmp_path / "out")
+    ev.save(tmp_path / "saved")
+    for each in (ev, fb.load(tmp_path / "out"), fb.load(tmp_path / "saved")):
+        assert each.metric("pair_tp") == 1 * 2
+        assert each.metric("pair_fn") == 1 * 3 + 2 * 3
+        assert each.metric("pair_precision") == 1
+        assert each.metric("pair_recall") == 2 / 11
