@@ -74,9 +74,9 @@ class LargeFile(io.RawIOBase):
             finally:
                 self._behind.settle()
         finally:
+            super().close()  # first: what follows happens once, even if Ctrl-C comes between
             os.close(self._cached)
             os.close(self._direct)
-            super().close()
 
     def _hand_over(self) -> None:
         """Let the thread write the chunk that has been filled; waits for the one before."""

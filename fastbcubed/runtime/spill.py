@@ -77,9 +77,9 @@ class Spill:
     """
 
     def __init__(self, directory: Any = None, *, named: bool = False) -> None:
-        self.directory = spill_directory(directory)
         self._files: tuple[int, int] | None = None
         self._readers: ThreadPoolExecutor | None = None
+        self.directory = spill_directory(directory)
         if not named and _is_in_memory(self.directory):
             raise OptionError(
                 f"{self.directory} is in memory ({' or '.join(IN_MEMORY)}), so nothing is gained by spilling "
@@ -195,10 +195,9 @@ class Spill:
         if self._readers is not None:
             self._readers.shutdown(wait, cancel_futures=True)
             self._readers = None
-        if self._files is not None:
-            for file in set(self._files):
-                os.close(file)
-            self._files = None
+        files, self._files = self._files, None  # once, even if Ctrl-C comes between
+        for file in set(files or ()):
+            os.close(file)
 
     def __del__(self) -> None:
         self.close(wait=False)
@@ -216,7 +215,8 @@ class Spill:
                 direct = os.open(name, os.O_RDWR | getattr(os, "O_DIRECT", 0))
             except OSError:
                 direct = cached
-            os.unlink(name)
+            finally:
+                os.unlink(name)
         except OSError as error:
             raise self._error(error) from error
         return cached, direct
@@ -243,7 +243,10 @@ def spill_directory(given: Any) -> Path:
     """Return the directory to spill to: the one given, else /var/tmp, else that for temporary files."""
     if given is None:
         given = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
-    return Path(given)
+    try:
+        return Path(given)
+    except TypeError:
+        raise OptionError(f"spill_dir is a directory, not {given!r}") from None
 
 
 def readable(size: float) -> str:

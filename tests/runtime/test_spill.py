@@ -1,0 +1,77 @@
+"""Files that are closed once, whatever comes between, and spill directories that are none."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.errors import OptionError
+from fastbcubed.runtime.large_files import LargeFile
+from fastbcubed.runtime.spill import PAGE, Spill
+
+
+@pytest.fixture
+def unraisable(monkeypatch) -> list[Any]:
+    """Exceptions that Python could only print."""
+    seen: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: seen.append(args.exc_value))
+    return seen
+
+
+def a_spill(path: Path) -> Spill:
+    spill = Spill(path, named=True)
+    spill.write(memoryview(bytes(PAGE)))
+    return spill
+
+
+def a_large_file(path: Path) -> LargeFile:
+    (path / "rows").touch()
+    return LargeFile(str(path / "rows"))
+
+
+@pytest.mark.parametrize("opened", [a_spill, a_large_file])
+def test_ctrl_c_while_a_file_is_closed(opened: Any, tmp_path: Path, monkeypatch, unraisable) -> None:
+    file = opened(tmp_path)
+    close, closed = os.close, []
+
+    def interrupted(file: int) -> None:
+        close(file)
+        closed.append(file)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        file.close()
+    with suppress(KeyboardInterrupt):
+        file.close()
+    del file
+    gc.collect()
+    assert not unraisable and len(closed) == len(set(closed))
+
+
+def test_ctrl_c_while_a_spill_file_is_opened_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
+    opened = os.open
+
+    def interrupted(path: Any, *rest: Any) -> int:
+        if ".fastbcubed-spill-" in str(path) and rest[0] & os.O_EXCL == 0:
+            raise KeyboardInterrupt
+        return opened(path, *rest)
+
+    monkeypatch.setattr(os, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Spill(tmp_path, named=True).write(memoryview(bytes(PAGE)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_directory(unraisable) -> None:
+    with pytest.raises(OptionError, match="spill_dir is a directory, not 5"):
+        fb.evaluate([0, 0], [0, 1], engine="disk", spill_dir=5)
+    gc.collect()
+    assert not unraisable
