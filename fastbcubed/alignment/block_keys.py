@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.stages import offsets
 from fastbcubed.errors import IdTypeError
+from fastbcubed.runtime.parts import offsets
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool

@@ -23,11 +23,11 @@ from fastbcubed.alignment.item_shards import ItemRows, ItemShards, ShardRows, si
 from fastbcubed.alignment.side import Side
 from fastbcubed.alignment.weights import check_weights, join_weights, weights_by_key
 from fastbcubed.cells.counting import AlignedBlock
-from fastbcubed.cells.planning import MAX_BITS, part_bits
 from fastbcubed.clusterings.stretches import Block, Stretch
 from fastbcubed.errors import first_few
 from fastbcubed.results.items import rows_of_attributes
 from fastbcubed.runtime.joining import match_parts
+from fastbcubed.runtime.parts import MAX_BITS, part_bits
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.blocks import rows_between

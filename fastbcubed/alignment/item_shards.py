@@ -14,10 +14,9 @@ from fastbcubed import kernels
 from fastbcubed.alignment.block_keys import Keys
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.side import Mask, Side
-from fastbcubed.cells.planning import MAX_BITS
-from fastbcubed.cells.stages import offsets
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.joining import ItemParts
+from fastbcubed.runtime.parts import MAX_BITS, offsets
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
 from fastbcubed.sources.arrays import from_numpy

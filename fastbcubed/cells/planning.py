@@ -9,18 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, part_bits
 from fastbcubed.runtime.pool import blocks
 
-__all__ = ["Plan", "find_heavy", "mixed_keys", "part_bits", "plan_parts"]
+__all__ = ["Plan", "find_heavy", "mixed_keys", "plan_parts"]
 
-#: Rows of one part on average: its cells and their hash table then stay in a core's cache.
-PART_ROWS = 30_000
-MAX_BITS = 10
 #: A true cluster with more than this share of the rows is set apart (see `find_heavy`).
 HEAVY_SHARE = 1 / 256
 SAMPLE = 1 << 14
-#: Parts handled by one kernel call: few enough for progress, Ctrl-C and an even load.
-PARTS_AT_ONCE = 4
 #: From here on counts may pass 31 bits, and the wide records are used.
 WIDE = 1 << 31
 
@@ -81,11 +77,6 @@ class Plan:
     def is_apart(self, part: int) -> bool:
         """Tell whether this part holds rows that were set apart."""
         return part >= 1 << self.bits
-
-
-def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
-    """Return how many bits of a key tell the parts of so many rows apart."""
-    return min(max(0, (n_rows - 1) // part_rows).bit_length(), MAX_BITS)
 
 
 def plan_parts(

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells import stages
-from fastbcubed.cells.planning import MAX_BITS
 from fastbcubed.cells.shards import CellShards, RowShards
+from fastbcubed.runtime.parts import MAX_BITS
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Pages
 from fastbcubed.runtime.spool import Spool

@@ -19,17 +19,10 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells import stages
-from fastbcubed.cells.planning import (
-    MAX_BITS,
-    NARROW_RECORDS,
-    WIDE,
-    WIDE_RECORDS,
-    Plan,
-    mixed_keys,
-    part_bits,
-)
+from fastbcubed.cells.planning import NARROW_RECORDS, WIDE, WIDE_RECORDS, Plan, mixed_keys
 from fastbcubed.errors import OptionError
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.parts import MAX_BITS, offsets, part_bits
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Behind, Packed, Spool
@@ -168,7 +161,7 @@ class RowShards:
         counts = np.zeros((1, self.n_shards), np.int64)
         others = pred_keys if self.plan.heavy.size else None
         kernels.partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._apart, counts[0])
-        bounds, next_row = stages.offsets(counts)
+        bounds, next_row = offsets(counts)
         places = np.empty(n if placed else 0, np.int32)
         if placed:
             kernels.partition.place_rows(

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.planning import PART_ROWS, PARTS_AT_ONCE, Plan
+from fastbcubed.cells.planning import Plan
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, offsets, row_blocks
 from fastbcubed.runtime.pool import Pool, blocks
 
 __all__ = [
@@ -28,15 +29,11 @@ __all__ = [
     "close_parts",
     "heavy_sums",
     "locate_rows",
-    "offsets",
     "partition_cells",
     "partition_rows",
-    "row_blocks",
     "send_cells",
 ]
 
-#: Rows or cells scattered by one kernel call, at least: a call costs some 50 microseconds beside its work.
-BLOCK_ROWS = 1 << 18
 NO_KEYS = np.empty(0, np.int64)
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 #: Workspace: the sum over a predicted cluster, `mass + rest`, and of its items that the truth lacks.
@@ -92,17 +89,6 @@ class Apart(NamedTuple):
         home = np.array([kernels.partition.bits_of(h, skip, bits) for h in heavy], np.int64)
         first = np.searchsorted(np.sort(home), np.arange((1 << bits) + 1))
         return cls(heavy[np.argsort(home, kind="stable")], first)
-
-
-def row_blocks(n: int, least: int = BLOCK_ROWS) -> list[tuple[int, int]]:
-    """Cut rows into 64 blocks at most, which a kernel scatters one by one."""
-    return blocks(n, max(least, -(-n // 64)))
-
-
-def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Turn counts (blocks, parts) into where parts begin, and where each block writes in each part."""
-    bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
 
 
 def _make_slots(rows: int) -> NDArray[np.int32]:

@@ -10,10 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.planning import MAX_BITS
 from fastbcubed.clusterings.stretches import Stretch
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.joining import match
+from fastbcubed.runtime.parts import MAX_BITS
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.arrays import from_numpy, to_numpy

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.planning import PART_ROWS, PARTS_AT_ONCE, part_bits
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.joining import scatter_keys
+from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, part_bits
 from fastbcubed.runtime.pool import Pool, blocks
 
 __all__ = ["Numbered", "number"]

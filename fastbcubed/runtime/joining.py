@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.planning import PART_ROWS, PARTS_AT_ONCE, part_bits
-from fastbcubed.cells.stages import offsets, row_blocks
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, offsets, part_bits, row_blocks
 from fastbcubed.runtime.pool import Pool, blocks
 
 __all__ = ["ItemParts", "Matches", "match", "match_parts", "scatter_keys"]

@@ -23,7 +23,7 @@ from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import partition
 from fastbcubed.metrics import aggregation
-from fastbcubed.runtime import joining
+from fastbcubed.runtime import joining, parts
 from fastbcubed.runtime.pool import Pool
 
 #: Keys that stand for "not on this side"; any number can.
@@ -208,7 +208,7 @@ def test_parts_without_rows(part_rows):
 
 def test_one_predicted_cluster_at_full_size():
     """More parts than predicted clusters, with parts of the usual size."""
-    n = 3 * planning.PART_ROWS + 5
+    n = 3 * joining.PART_ROWS + 5
     ev = fb.evaluate(np.arange(n), np.zeros(n, np.int64), metrics=["precision", "recall"])
     assert ev.recall == 1 and ev.precision == pytest.approx(1 / n, rel=1e-15)
     dual = fb.evaluate(np.zeros(n, np.int64), np.arange(n), metrics=["precision", "recall"])
@@ -311,7 +311,7 @@ def test_the_plan_depends_on_the_keys_alone():
 def test_number_of_parts():
     for n, part_rows, bits in [(1, 1, 0), (2, 1, 1), (3, 1, 2), (100, 100, 0), (101, 100, 1), (400, 100, 2)]:
         assert planning.plan_parts(np.arange(n), part_rows=part_rows).bits == bits
-    assert planning.plan_parts(np.zeros(5000, np.int64), part_rows=1).bits == planning.MAX_BITS
+    assert planning.plan_parts(np.zeros(5000, np.int64), part_rows=1).bits == parts.MAX_BITS
 
 
 def test_find_heavy_finds():

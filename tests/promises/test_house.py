@@ -50,22 +50,15 @@ ORDER = (
 STILL_UP = {
     ("alignment.aligner", "cells.counting"),
     ("alignment.aligner", "results.cluster_names"),
-    ("alignment.block_keys", "cells.stages"),
     ("alignment.carried", "results.items"),
     ("alignment.item_join", "cells.counting"),
-    ("alignment.item_join", "cells.planning"),
     ("alignment.item_join", "results.items"),
-    ("alignment.item_shards", "cells.planning"),
-    ("alignment.item_shards", "cells.stages"),
     ("cells.confusion", "overlap.covers"),
     ("cells.counting", "metrics.aggregation"),
     ("cells.counting", "metrics.metric"),
     ("cells.counting", "results.summary"),
     ("metrics.labelings", "evaluate"),
     ("overlap.overlapping", "results.items"),
-    ("runtime.grouping", "cells.planning"),
-    ("runtime.joining", "cells.planning"),
-    ("runtime.joining", "cells.stages"),
 }
 
 

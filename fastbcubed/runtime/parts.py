@@ -1,0 +1,32 @@
+"""How rows are cut: parts that fit a core's cache, and the blocks that are scattered into them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.runtime.pool import blocks
+
+#: Rows of one part on average: its cells and their hash table then stay in a core's cache.
+PART_ROWS = 30_000
+MAX_BITS = 10
+#: Parts handled by one kernel call: few enough for progress, Ctrl-C and an even load.
+PARTS_AT_ONCE = 4
+#: Rows or cells scattered by one kernel call, at least: a call costs some 50 microseconds beside its work.
+BLOCK_ROWS = 1 << 18
+
+
+def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
+    """Return how many bits of a key tell the parts of so many rows apart."""
+    return min(max(0, (n_rows - 1) // part_rows).bit_length(), MAX_BITS)
+
+
+def row_blocks(n: int, least: int = BLOCK_ROWS) -> list[tuple[int, int]]:
+    """Cut rows into 64 blocks at most, which a kernel scatters one by one."""
+    return blocks(n, max(least, -(-n // 64)))
+
+
+def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Turn counts (blocks, parts) into where parts begin, and where each block writes in each part."""
+    bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
