@@ -21,6 +21,7 @@ from fastbcubed.metrics.registry import METRICS, lifted, resolve
 from fastbcubed.overlap.covers import MAX_PAIRS
 from fastbcubed.overlap.overlapping import build_cover
 from fastbcubed.results import storage
+from fastbcubed.results.cover_items import CoverItems
 from fastbcubed.results.evaluation import Evaluation, Scores
 from fastbcubed.results.items import AlignedItems, AttributeTable
 from fastbcubed.results.slicing import SliceKey, check_key, slice_name
@@ -210,9 +211,10 @@ def evaluate(
         items: AlignedItems
         labels = None
         if overlapping:
-            coverage, cells, items = build_cover(
+            covered = build_cover(
                 inputs, policies, weighting, pool, one_table=table is not None, max_pairs=max_pairs
             )
+            coverage, cells, items = covered.coverage, covered.cover, CoverItems(covered)
             labels = items.cluster_labels
         else:
             alignment, cells = _build(inputs, policies, weighting, pool, one_table=table is not None)

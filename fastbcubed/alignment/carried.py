@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.alignment.row_values import either_id, rows_or_null
 from fastbcubed.alignment.side import Rows
 from fastbcubed.clusterings.clustering import Clustering
-from fastbcubed.results.items import either_id
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.tables import Rows as TableRows
 from fastbcubed.sources.validity import require_valid
 
-__all__ = ["Carried", "number_type", "numbers_of_keys", "take_or_null"]
+__all__ = ["Carried", "number_type", "numbers_of_keys"]
 
 #: What the sides are called, in the names of columns and of their attributes.
 SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
@@ -85,7 +85,7 @@ class Carried:
         rows : (ndarray or None, ndarray or None)
             The row of each side, -1 where it lacks the item; None where rows correspond.
         """
-        taken = [take_or_null(table, own) for table, own in zip(tables, rows, strict=False)]
+        taken = [rows_or_null(table, own) for table, own in zip(tables, rows, strict=False)]
         whole = taken[0]
         for other in taken[1:]:
             for name in other.column_names:
@@ -113,11 +113,6 @@ def numbers_of_keys(
     if pa.types.is_uint64(kind):
         return from_numpy(keys.view(np.uint64), null)
     return from_numpy(keys.astype(kind.to_pandas_dtype()), null)
-
-
-def take_or_null(table: pa.Table, rows: NDArray[np.int64] | None) -> pa.Table:
-    """Return some rows of a table, nulls for row -1; all of them where `rows` is None."""
-    return table if rows is None else table.take(from_numpy(rows, rows < 0))
 
 
 def _no_columns(n_rows: int) -> pa.Table:

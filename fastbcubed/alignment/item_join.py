@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,24 +17,21 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.alignment.align import match_rows
 from fastbcubed.alignment.block_keys import Items
-from fastbcubed.alignment.carried import numbers_of_keys, take_or_null
+from fastbcubed.alignment.carried import numbers_of_keys
 from fastbcubed.alignment.combination import Combination, combine
 from fastbcubed.alignment.item_shards import ItemRows, ItemShards, ShardRows, sides_of
+from fastbcubed.alignment.row_aligner import AlignedBlock, RowAligner
+from fastbcubed.alignment.row_values import rows_of_attributes, rows_or_null
 from fastbcubed.alignment.side import Side
 from fastbcubed.alignment.weights import check_weights, join_weights, weights_by_key
-from fastbcubed.cells.counting import AlignedBlock
 from fastbcubed.clusterings.stretches import Block, Stretch
 from fastbcubed.errors import first_few
-from fastbcubed.results.items import rows_of_attributes
 from fastbcubed.runtime.joining import match_parts
 from fastbcubed.runtime.parts import MAX_BITS, part_bits
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.blocks import rows_between
 from fastbcubed.sources.columns import Column
-
-if TYPE_CHECKING:
-    from fastbcubed.alignment.aligner import Aligner
 
 __all__ = ["ItemJoin", "join_bits", "kept_of"]
 
@@ -66,7 +63,7 @@ class ItemJoin:
 
     Parameters
     ----------
-    aligner : Aligner
+    aligner : RowAligner
         Takes blocks of either side, and finishes blocks of joined rows.
     items : Items
         Makes keys of items.
@@ -81,7 +78,7 @@ class ItemJoin:
     """
 
     def __init__(
-        self, aligner: Aligner, items: Items, spill: Spill, bits: int, memory: int, pool: Pool
+        self, aligner: RowAligner, items: Items, spill: Spill, bits: int, memory: int, pool: Pool
     ) -> None:
         self._aligner = aligner
         self._pair, self._policies, self._carried = aligner.pair, aligner.policies, aligner.carried
@@ -247,7 +244,7 @@ class ItemJoin:
     ) -> pa.Table:
         """Join the attributes of a shard to its aligned rows, by the keys of their items."""
         found = rows_of_attributes(_aligned_keys(keys, matched), given.keys, alone)
-        found = take_or_null(table, given.places(found))
+        found = rows_or_null(table, given.places(found))
         for name in found.column_names:
             columns = columns.append_column(name, found[name])
         return columns

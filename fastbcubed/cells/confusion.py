@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError
-from fastbcubed.overlap.covers import Cover
-
-__all__ = ["Confusion", "TrueNegatives", "among_others", "confusion"]
 
 
 class Confusion(NamedTuple):
@@ -55,30 +52,6 @@ def confusion(
     fp = np.ascontiguousarray(contingency.fp[cells])
     fn = np.ascontiguousarray(contingency.fn[cells])
     return Confusion(tp, fp, fn, None if tn is None else tn(start, stop))
-
-
-def among_others(
-    contingency: Contingency,
-    others: NDArray[np.float64],
-    cells: NDArray[np.int64] | slice,
-    matrix: Confusion,
-) -> Confusion:
-    """Return the matrices of some items without the items themselves.
-
-    Parameters
-    ----------
-    contingency : Contingency
-        The cells.
-    others : ndarray of float64
-        What the item's cell holds besides the item: weight, or number.
-    cells : ndarray of int64 or slice
-        The cell of each.
-    matrix : Confusion
-        Their matrices with the items.
-    """
-    if isinstance(contingency, Cover):
-        return Confusion(*contingency.proportions(others, cells), None)
-    return matrix._replace(tp=others)
 
 
 class TrueNegatives:

@@ -337,6 +337,12 @@ class Contingency:
         only = self.only("pred") if side == "pred" and self.outside else None
         return (sizes if only is None else sizes + only[0])[codes]
 
+    def among_others(
+        self, others: NDArray[np.float64], cells: NDArray[np.int64] | slice
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return tp, fp, fn of items without the items themselves; `others` is what the cell of each holds besides."""
+        return others, np.ascontiguousarray(self.fp[cells]), np.ascontiguousarray(self.fn[cells])
+
     def once(self, make: Callable[[Contingency, Pool], Made], pool: Pool) -> Made:
         """Return make(self, pool), which is called once: several scores come from what it returns."""
         if make not in self._made:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.confusion import TrueNegatives
@@ -26,20 +25,7 @@ from fastbcubed.runtime.spool import Packed
 if TYPE_CHECKING:
     from fastbcubed.cells.stages import Built
 
-__all__ = ["AlignedBlock", "ClusterKeys", "NoCells", "Outcome", "Question", "count_cells", "find_heavy"]
-
-
-class AlignedBlock(NamedTuple):
-    """Aligned rows; see `Alignment`. Blocks of one evaluation can be sorted by `index`.
-
-    `columns` are those that are to be sliced by, or written, with the scores of the rows.
-    """
-
-    index: Any
-    true_keys: NDArray[np.int64]
-    pred_keys: NDArray[np.int64]
-    weight: NDArray[np.float64] | None
-    columns: pa.Table | None = None
+__all__ = ["ClusterKeys", "NoCells", "Outcome", "Question", "count_cells", "find_heavy"]
 
 
 class Question(NamedTuple):

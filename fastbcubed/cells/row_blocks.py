@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.alignment.row_aligner import AlignedBlock
 from fastbcubed.cells.contingency import CELL, Contingency, Rows
-from fastbcubed.cells.counting import AlignedBlock
 from fastbcubed.cells.returning import WayBack
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill

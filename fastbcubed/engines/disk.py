@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.alignment.align import starts_of_runs
-from fastbcubed.alignment.aligner import Aligner, Choice
+from fastbcubed.alignment.aligner import Aligner
 from fastbcubed.alignment.block_keys import Retry
 from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.cells.counting import AlignedBlock, NoCells, Outcome, Question, count_cells, find_heavy
+from fastbcubed.alignment.row_aligner import AlignedBlock, Choice
+from fastbcubed.cells.counting import NoCells, Outcome, Question, count_cells, find_heavy
 from fastbcubed.cells.row_blocks import RowBlocks
 from fastbcubed.cells.shards import Layout, RowShards
 from fastbcubed.clusterings.inputs import PerSide
@@ -228,7 +229,19 @@ def _attempt(how: How, choice: Choice, spill: Spill, pool: Pool) -> _Answer:
         metrics = [m for m in metrics if not m.pairs_clusters]
         not_computed += [(name, str(error)) for name in hopeless]
         scores = aggregation.finished(metrics, means, how.beta, outcome.contingency, pool)
-    names = None if outcome.keys is None else aligner.names(outcome.keys, layout.bits)
+    names = None
+    if outcome.keys is not None:
+        labels = [side.labels for side in aligner.firsts]
+        names = NamesByKey(
+            pair,
+            labels,
+            aligner.seeds,
+            aligner.made_keys,
+            outcome.keys,
+            layout.bits,
+            spill.directory,
+            pool.threads,
+        )
     sliced: dict[str, pa.Table] = {}
     items = None
     if blocks is not None and outcome.rows is not None:

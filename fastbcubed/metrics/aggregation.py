@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.confusion import Confusion, TrueNegatives, among_others, confusion
+from fastbcubed.cells.confusion import Confusion, TrueNegatives, confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
 from fastbcubed.errors import MetricError, WeightError
 from fastbcubed.metrics.metric import Metric
@@ -204,7 +204,7 @@ def _block_scores(
     others = matrix
     if any(m.leave_one_out for m in metrics):
         n = contingency.n[start:stop].astype(np.float64)
-        others = among_others(contingency, n - 1.0, slice(start, stop), matrix)
+        others = Confusion(*contingency.among_others(n - 1.0, slice(start, stop)), matrix.tn)
     found = []
     for m in metrics:
         its = others if m.leave_one_out else matrix
@@ -287,8 +287,7 @@ def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:
     tp = (totals[cell] - rows.weight) + errors[cell]
     tp[contingency.n[cell] == 1] = 0.0
     tn = TrueNegatives(contingency)()[cell] if metric.uses_tn else None
-    matrix = Confusion(tp, contingency.fp[cell], contingency.fn[cell], tn)
-    return among_others(contingency, tp, cell, matrix)
+    return Confusion(*contingency.among_others(tp, cell), tn)
 
 
 def _rows(contingency: Contingency, metric: Metric) -> Any:

@@ -251,6 +251,10 @@ class Cover(Contingency):
         alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
         return hit_pred, miss_pred, miss_true * alike
 
+    def among_others(self, others: Floats, cells: NDArray[np.int64] | slice) -> tuple[Floats, Floats, Floats]:
+        """Return tp, fp, fn of items without the items themselves, in proportion."""
+        return self.proportions(others, cells)
+
     def sums(
         self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
     ) -> tuple[Floats, Floats, Floats, Floats]:

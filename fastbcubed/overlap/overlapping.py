@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,53 +11,27 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.alignment.row_values import take_or_null
 from fastbcubed.cells.contingency import Rows, add_up
 from fastbcubed.clusterings.inputs import Inputs
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.overlap.covers import Cover, Grouped, group
 from fastbcubed.overlap.gathering import Gathered, gather
-from fastbcubed.results.items import AlignedItems, RowNumbers, take_or_null
 from fastbcubed.runtime.pool import Pool
 
-__all__ = ["CoverItems", "build_cover", "list_labels"]
 
+class Covered(NamedTuple):
+    """Two overlapping clusterings as `build_cover` leaves them.
 
-class CoverItems(AlignedItems):
-    """The items of overlapping clusterings; their labels are lists."""
+    `alignment` is that of items by their sets of clusters, `coverage` counts rows of memberships; `grouped` has the
+    cell of each item, and `names` the labels of the clusters of each side.
+    """
 
-    def __init__(self, alignment: Alignment, grouped: Grouped, names: dict[str, ClusterNames]) -> None:
-        super().__init__(alignment)
-        self._grouped = grouped
-        self._members = {"true": grouped.truth, "pred": grouped.prediction}
-        self._names = names
-
-    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
-        cell = self._grouped.cell if rows is None else self._grouped.cell[rows]
-        return list_labels(self._members[side], cell, lambda codes: self.cluster_labels(side, codes))
-
-    def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
-        """Return the labels of clusters by code, null for one that a policy has made."""
-        return self._names[side](codes)
-
-    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
-        members, cell = self._members[side], self._grouped.cell
-        shared = np.isin(members.codes, members.of(int(cell[row])))
-        cells = np.zeros(len(members) + 1, np.bool_)
-        cells[members.rows()[shared]] = True  # the last is for items in no cell
-        return cells[cell]
-
-
-def list_labels(
-    members: Memberships, cells: NDArray[np.int64], label: Callable[[RowNumbers], pa.Array]
-) -> pa.Array:
-    """Return a list of labels for each of some cells; null for cell -1, and for one without clusters."""
-    there = np.flatnonzero(cells >= 0)
-    taken = members.take(cells[there])
-    counts = np.zeros(cells.size, np.int64)
-    counts[there] = taken.counts
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    values = label(taken.codes.astype(np.int64))
-    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values, mask=pa.array(counts == 0))
+    alignment: Alignment
+    coverage: Coverage
+    cover: Cover
+    grouped: Grouped
+    names: dict[str, ClusterNames]
 
 
 class ClusterNames:
@@ -67,7 +41,8 @@ class ClusterNames:
         rows = np.concatenate([gathered.label_rows, np.full(n_made, -1)])
         self._rows, self._labels = rows[clusters], gathered.labels
 
-    def __call__(self, codes: RowNumbers) -> pa.Array:
+    def __call__(self, codes: NDArray[np.int64]) -> pa.Array:
+        """Return the labels of some clusters."""
         return take_or_null(self._labels, self._rows[codes])
 
 
@@ -79,7 +54,7 @@ def build_cover(
     *,
     one_table: bool = False,
     max_pairs: float,
-) -> tuple[Coverage, Cover, CoverItems]:
+) -> Covered:
     """Gather, align and group the items of two overlapping clusterings, and score their cells.
 
     Parameters
@@ -127,7 +102,6 @@ def build_cover(
         "true": ClusterNames(true, grouped.true_clusters, true_sets.n_clusters - true.sets.n_clusters),
         "pred": ClusterNames(pred, grouped.pred_clusters, pred_sets.n_clusters - pred.sets.n_clusters),
     }
-    items = CoverItems(alignment, grouped, names)
     cell, n_cells, weight = grouped.cell, len(grouped.truth), alignment.weight
     scored = np.where(cell < grouped.n_scored, cell, -1) if n_cells > grouped.n_scored else cell
     mass = None
@@ -144,11 +118,11 @@ def build_cover(
         outside=policies.prediction == "outside",
         max_pairs=max_pairs,
         pool=pool,
-        label=lambda side, codes: items.cluster_labels(side, codes).to_pylist(),
+        label=lambda side, codes: names[side](codes).to_pylist(),
     )
     if policies.prediction == "drop":
         _ = cover.unlabelled  # while there are threads
-    return coverage, cover, items
+    return Covered(alignment, coverage, cover, grouped, names)
 
 
 def _codes(side: Gathered, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.align import Alignment
+from fastbcubed.alignment.row_values import either_id, rows_of_attributes, take_or_null
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
-    DuplicateItemError,
     IdTypeError,
     SliceError,
     first_few,
@@ -34,8 +34,6 @@ __all__ = [
     "Items",
     "TableItems",
     "attribute_sides",
-    "either_id",
-    "rows_of_attributes",
     "without_noise",
 ]
 
@@ -277,18 +275,6 @@ def attribute_sides(truth: Clustering, prediction: Clustering) -> dict[str, tupl
     }
 
 
-def rows_of_attributes(items: RowNumbers, given: RowNumbers, pool: Pool) -> RowNumbers:
-    """Return the row of the attributes for each item, -1 where there is none; both by the keys of items."""
-    from fastbcubed.runtime.joining import match
-
-    matches = match(items, given, pool)
-    if matches.pred_again:
-        raise DuplicateItemError(
-            f"{matches.pred_again} rows of the attributes repeat an item; give each item one row"
-        )
-    return matches.pred_of_true
-
-
 def _share_label(lists: pa.ChunkedArray, row: int) -> NDArray[np.bool_]:
     """Return which rows have a label of this row in their list."""
     own = lists[row].values
@@ -313,45 +299,8 @@ def _find_all(items: Column, wanted: Column) -> RowNumbers:
     return matches.true_of_pred
 
 
-def take_or_null(column: Column, rows: RowNumbers) -> pa.Array:
-    """Return the values of some rows, null for row -1."""
-    missing = rows < 0
-    if not missing.any():
-        return column.take(rows)
-    values = column.take(rows[~missing])
-    at = np.cumsum(~missing) - 1
-    return values.take(from_numpy(at, missing))
-
-
 def _at(rows: RowNumbers | None, wanted: RowNumbers) -> RowNumbers:
     return wanted if rows is None else np.where(wanted < 0, -1, rows[wanted])
-
-
-def either_id(a: Column, a_rows: RowNumbers, b: Column, b_rows: RowNumbers) -> pa.Array:
-    """Take from `a` where it has the row, else from `b`; the types may differ in width."""
-    lacking = a_rows < 0
-    if not lacking.any():
-        return a.take(a_rows)
-    first, second = a.take(a_rows[~lacking]), b.take(b_rows[lacking])
-    if pa.types.is_dictionary(first.type) or first.type != second.type:
-        first, second = _common(first, second)
-    at = np.empty(lacking.size, np.int64)
-    at[~lacking] = np.arange(len(first))
-    at[lacking] = len(first) + np.arange(len(second))
-    return pa.concat_arrays([first, second]).take(from_numpy(at))
-
-
-def _common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Bring two arrays of ids to one type that holds both."""
-    a, b = (x.dictionary_decode() if pa.types.is_dictionary(x.type) else x for x in (a, b))
-    if a.type == b.type:
-        return a, b
-    for kind in (pa.int64(), pa.uint64(), pa.large_string(), pa.large_binary()):
-        try:
-            return a.cast(kind), b.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    return a.cast(pa.large_string()), b.cast(pa.large_string())
 
 
 def named_sides(sides: dict[str, Sequence[str]]) -> str:

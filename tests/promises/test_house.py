@@ -48,17 +48,10 @@ ORDER = (
 
 #: Imports that still point up.
 STILL_UP = {
-    ("alignment.aligner", "cells.counting"),
-    ("alignment.aligner", "results.cluster_names"),
-    ("alignment.carried", "results.items"),
-    ("alignment.item_join", "cells.counting"),
-    ("alignment.item_join", "results.items"),
-    ("cells.confusion", "overlap.covers"),
     ("cells.counting", "metrics.aggregation"),
     ("cells.counting", "metrics.metric"),
     ("cells.counting", "results.summary"),
     ("metrics.labelings", "evaluate"),
-    ("overlap.overlapping", "results.items"),
 }
 
 

@@ -1,0 +1,142 @@
+"""What all blocks of rows go through: labels become keys, policies are applied, coverage is added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.align import Facts, is_used, require_common
+from fastbcubed.alignment.block_keys import Labels, Retry
+from fastbcubed.alignment.carried import Carried
+from fastbcubed.alignment.combination import Combination, Unmatched
+from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.alignment.side import Side
+from fastbcubed.alignment.weights import check_weights
+from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.stretches import Block, Pair
+from fastbcubed.runtime.pool import Pool
+
+
+class AlignedBlock(NamedTuple):
+    """Aligned rows; see `Alignment`. Blocks of one evaluation can be sorted by `index`.
+
+    `columns` are those that are to be sliced by, or written, with the scores of the rows.
+    """
+
+    index: Any
+    true_keys: NDArray[np.int64]
+    pred_keys: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+    columns: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one attempt works with: the hash function, and where special keys begin."""
+
+    seed: int
+    start: int
+
+
+class RowAligner:
+    """Makes sides of blocks, and aligned rows of sides whose rows have been matched.
+
+    `firsts` are the first blocks of both sides, `labels` make the keys of each side's clusters, `carried` are the
+    columns that go with the rows.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        firsts: tuple[Clustering, ...],
+        labels: list[Labels],
+        policies: Policies,
+        choice: Choice,
+        *,
+        outer: bool,
+        null_is_absent: bool,
+        carried: Carried | None,
+    ) -> None:
+        self.pair, self.policies, self.choice = pair, policies, choice
+        self.outer, self.null_is_absent, self.carried = outer, null_is_absent, carried
+        self.labels = labels
+        self._firsts = firsts
+        self._coverage: list[Coverage] = []
+        self._unmatched: list[tuple[Any, Unmatched]] = []
+        self.has_special_keys = self._is_taken = False
+        self._n_absent = [0, 0]
+
+    def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
+        """Take a block of side k, and raise for what its rows alone show to be wrong."""
+        keys = self.labels[k].keys(clustering.labels, first_row, alone)
+        side = Side.of(clustering, self.policies, keys, self.null_is_absent)
+        if side.weight is not None:
+            check_weights(side.weight, f"{side.name} (from row {first_row:,} on)", self.outer, alone)
+        if side.absent is not None:
+            self._n_absent[k] += side.n_null
+        return side
+
+    def count_special(self, sides: tuple[Side, ...]) -> None:
+        """Count the nulls and the noise of a block that is joined later."""
+        n_null, n_noise = sum(side.n_null for side in sides), sum(side.n_noise for side in sides)
+        self._coverage.append(Coverage(0, 0, 0, 0.0, 0.0, 0.0, n_null, n_noise, 0))
+
+    def columns(self, block: Block, k: int) -> pa.Table | None:
+        """Return the columns that go with the rows of a block, whose first side is side k."""
+        return self.carried.of_block(block.sides, k, block.first_row) if self.carried else None
+
+    def finished(
+        self, index: Any, both: Combination, numbers: NDArray[np.int64], columns: pa.Table | None
+    ) -> AlignedBlock:
+        """Apply the policies to a block of aligned rows."""
+        self._coverage.append(both.coverage)
+        self._unmatched += [(index, unmatched) for unmatched in both.unmatched(self.policies)]
+        if both.weight is not None and self._firsts[0].items is not None:
+            both.require_weights(self.policies)
+        start, n_rows = self.choice.start, self.pair.n_rows
+        self._is_taken = self._is_taken or any(
+            is_used(start, keys, n_rows) for keys in (both.true_keys, both.pred_keys)
+        )
+        self.has_special_keys = self.has_special_keys or both.needs_special_keys(self.policies)
+        true_keys, pred_keys, _, _ = both.finished(self.policies, start, numbers)
+        return AlignedBlock(index, true_keys, pred_keys, both.weight, columns)
+
+    def total(self, pool: Pool) -> Coverage:
+        """Return the coverage of all blocks; raise for what only all of them show to be wrong, or Retry."""
+        for labels in self.labels:
+            labels.check(pool)
+        if self.has_special_keys and self._is_taken:
+            raise Retry(seed=False)
+        coverage = Coverage.total(self._coverage)
+        require_common(coverage, *self._facts())
+        self._enforce()
+        return coverage
+
+    def _facts(self) -> tuple[Facts, Facts]:
+        """Return what messages say of both sides."""
+        sides = self.pair.stretches if len(self.pair.stretches) == 2 else self.pair.stretches * 2
+        found = []
+        for k, (side, first) in enumerate(zip(sides, self._firsts, strict=True)):
+            rows = sum(stretch.n_rows for stretch in side)
+            few = np.arange(min(3, len(first)))
+            items = first.items
+            example = few.tolist if items is None else items.take(few).to_pylist
+            found.append(Facts(self.pair.names[k], rows, self._n_absent[k], example))
+        return found[0], found[1]
+
+    def _enforce(self) -> None:
+        """Raise for items that are unmatched where the policy does not allow them, over all blocks."""
+        found = [unmatched for _, unmatched in sorted(self._unmatched, key=lambda each: each[0])]
+        for name in self.pair.names:
+            mine = [unmatched for unmatched in found if unmatched.name == name]
+            if mine:
+                replace(
+                    mine[0],
+                    n_items=sum(each.n_items for each in mine),
+                    of_items=self._facts()[self.pair.names.index(name)].n_rows,
+                    first=[item for each in mine for item in each.first][:4],
+                ).enforce()

@@ -1,0 +1,68 @@
+"""The values of aligned rows: of one side, or of whichever side has the item; null where there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.errors import DuplicateItemError
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.columns import Column
+
+Rows = NDArray[np.int64]
+
+
+def take_or_null(column: Column, rows: Rows) -> pa.Array:
+    """Return the values of some rows, null for row -1."""
+    missing = rows < 0
+    if not missing.any():
+        return column.take(rows)
+    values = column.take(rows[~missing])
+    at = np.cumsum(~missing) - 1
+    return values.take(from_numpy(at, missing))
+
+
+def rows_or_null(table: pa.Table, rows: Rows | None) -> pa.Table:
+    """Return some rows of a table, nulls for row -1; all of them where `rows` is None."""
+    return table if rows is None else table.take(from_numpy(rows, rows < 0))
+
+
+def either_id(a: Column, a_rows: Rows, b: Column, b_rows: Rows) -> pa.Array:
+    """Take from `a` where it has the row, else from `b`; the types may differ in width."""
+    lacking = a_rows < 0
+    if not lacking.any():
+        return a.take(a_rows)
+    first, second = a.take(a_rows[~lacking]), b.take(b_rows[lacking])
+    if pa.types.is_dictionary(first.type) or first.type != second.type:
+        first, second = _common(first, second)
+    at = np.empty(lacking.size, np.int64)
+    at[~lacking] = np.arange(len(first))
+    at[lacking] = len(first) + np.arange(len(second))
+    return pa.concat_arrays([first, second]).take(from_numpy(at))
+
+
+def _common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Bring two arrays of ids to one type that holds both."""
+    a, b = (x.dictionary_decode() if pa.types.is_dictionary(x.type) else x for x in (a, b))
+    if a.type == b.type:
+        return a, b
+    for kind in (pa.int64(), pa.uint64(), pa.large_string(), pa.large_binary()):
+        try:
+            return a.cast(kind), b.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return a.cast(pa.large_string()), b.cast(pa.large_string())
+
+
+def rows_of_attributes(items: Rows, given: Rows, pool: Pool) -> Rows:
+    """Return the row of the attributes for each item, -1 where there is none; both by the keys of items."""
+    from fastbcubed.runtime.joining import match
+
+    matches = match(items, given, pool)
+    if matches.pred_again:
+        raise DuplicateItemError(
+            f"{matches.pred_again} rows of the attributes repeat an item; give each item one row"
+        )
+    return matches.pred_of_true
