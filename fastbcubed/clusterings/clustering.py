@@ -13,10 +13,10 @@ from fastbcubed.sources.arrays import is_pandas, join_pieces
 from fastbcubed.sources.blocks import rows_between
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.lists import unlisted
+from fastbcubed.sources.open import as_rows
 from fastbcubed.sources.tables import (
     ColumnName,
     Rows,
-    as_rows,
     choose_columns,
     is_path,
     read_columns,

@@ -13,10 +13,10 @@ from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightEr
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.lists import unlisted
+from fastbcubed.sources.open import as_rows
 from fastbcubed.sources.tables import (
     ColumnName,
     Rows,
-    as_rows,
     choose_columns,
     column_names,
     is_array,

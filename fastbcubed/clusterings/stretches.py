@@ -24,8 +24,9 @@ from fastbcubed.runtime.pool import blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.blocks import BLOCK_ROWS, Source, sources_of
 from fastbcubed.sources.columns import Column
+from fastbcubed.sources.open import as_rows
 from fastbcubed.sources.readers import Stream, open_stream, spool
-from fastbcubed.sources.tables import Rows, as_rows, is_path
+from fastbcubed.sources.tables import Rows, is_path
 
 __all__ = ["Block", "Pair", "Stretch", "open_pair"]
 

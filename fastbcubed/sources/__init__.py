@@ -9,7 +9,8 @@ import pyarrow as pa
 from fastbcubed.errors import ColumnError
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.keys import comparable_keys, key_pair
-from fastbcubed.sources.tables import Rows, as_rows
+from fastbcubed.sources.open import as_rows
+from fastbcubed.sources.tables import Rows
 
 __all__ = [
     "Column",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +16,25 @@ from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import codes_of, plain_type, storage_of, to_numpy
 from fastbcubed.sources.validity import require_valid
 
-if TYPE_CHECKING:
-    from fastbcubed.sources.columns import Column
-
 __all__ = ["are_plain", "comparable_keys", "key_pair", "seeded_keys"]
 
 #: Hash seeds that are tried; a second one is needed about once in 3,000 columns of 10**8 strings.
 ATTEMPTS = 8
+
+
+class Column(Protocol):
+    """What keys need to know of a column of ids; see `sources.columns`."""
+
+    where: str
+    kind: str
+    kinds: tuple[str, ...]
+    parts: tuple[pa.ChunkedArray, ...]
+    plain: tuple[pa.ChunkedArray, ...]
+
+    def __len__(self) -> int: ...
+
+    def refuse_nulls(self) -> None:
+        """Raise NullError if an id is null."""
 
 
 def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray, np.ndarray]:

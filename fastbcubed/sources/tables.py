@@ -13,10 +13,7 @@ from fastbcubed.errors import ColumnError, OptionError, WeightError, first_few
 from fastbcubed.sources.arrays import (
     CONVERSION,
     convert,
-    from_stream,
-    is_dataset,
     is_null,
-    is_pandas,
     to_arrow,
     to_numpy,
 )
@@ -28,7 +25,6 @@ __all__ = [
     "BaseRows",
     "ColumnName",
     "Rows",
-    "as_rows",
     "choose_columns",
     "column_names",
     "is_array",
@@ -177,63 +173,6 @@ def is_array(values: object) -> bool:
 def is_path(source: object) -> bool:
     """Say whether `source` names files."""
     return isinstance(source, str) or hasattr(source, "__fspath__")
-
-
-def as_rows(source: Any, where: str) -> Rows | None:
-    """Return the rows of a table: a path, a frame, an Arrow exporter or data set, a dict of arrays; else None.
-
-    Parameters
-    ----------
-    source : object
-        What may be a table.
-    where : str
-        What it is, for messages.
-    """
-    if is_path(source):
-        from fastbcubed.sources.files import open_files
-
-        return open_files(source)
-    if isinstance(source, BaseRows):
-        return source  # type: ignore[return-value]
-    if isinstance(source, pa.Table):
-        return ArrowRows(source, where)
-    if is_pandas(source, "DataFrame"):
-        return PandasRows(source, where)
-    if isinstance(source, Mapping):
-        return _mapping_rows(source, where)
-    if isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray)) or is_pandas(
-        source, "Series", "Index"
-    ):
-        return None
-    if is_dataset(source):
-        from fastbcubed.sources.readers import DatasetRows
-
-        return DatasetRows(source, where)
-    if isinstance(source, pa.RecordBatchReader):
-        return ArrowRows(source.read_all(), where)
-    streamed = from_stream(source)
-    if streamed is None and hasattr(source, "fetch_arrow_table"):  # DuckDB before 1.4
-        return ArrowRows(source.fetch_arrow_table(), where)
-    if streamed is None or not pa.types.is_struct(streamed.type):
-        return None
-    return ArrowRows(pa.Table.from_struct_array(streamed), where)
-
-
-def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
-    lengths = {}
-    for name, values in source.items():
-        if not is_array(values):
-            raise ColumnError(
-                f"{where} was given as a dict of columns, but {name!r} is not an array or list."
-            )
-        lengths[str(name)] = len(values)
-    if len(set(lengths.values())) > 1:
-        raise ColumnError(
-            f"The columns of {where} differ in length: "
-            + ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            + "."
-        )
-    return ArrayRows(source, next(iter(lengths.values()), 0), where)
 
 
 def column_names(names: Any, argument: str) -> list[str]:

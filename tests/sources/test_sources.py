@@ -31,7 +31,8 @@ from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources import as_column, comparable_keys, fingerprints, key_pair, keys, read_table
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.sources.files import open_files, read_integers
-from fastbcubed.sources.tables import as_rows, read_columns, weight_array
+from fastbcubed.sources.open import as_rows
+from fastbcubed.sources.tables import read_columns, weight_array
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 0]
 

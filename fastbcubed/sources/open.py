@@ -1,0 +1,66 @@
+"""Whatever holds a table (a path, a frame, an Arrow exporter, a dict of arrays) → its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.errors import ColumnError
+from fastbcubed.sources.arrays import from_stream, is_dataset, is_pandas
+from fastbcubed.sources.columns import Column
+from fastbcubed.sources.tables import ArrayRows, ArrowRows, BaseRows, PandasRows, Rows, is_array, is_path
+
+
+def as_rows(source: Any, where: str) -> Rows | None:
+    """Return the rows of a table: a path, a frame, an Arrow exporter or data set, a dict of arrays; else None.
+
+    `where` says what the table is, for messages.
+    """
+    if is_path(source):
+        from fastbcubed.sources.files import open_files
+
+        return open_files(source)
+    if isinstance(source, BaseRows):
+        return source  # type: ignore[return-value]
+    if isinstance(source, pa.Table):
+        return ArrowRows(source, where)
+    if is_pandas(source, "DataFrame"):
+        return PandasRows(source, where)
+    if isinstance(source, Mapping):
+        return _mapping_rows(source, where)
+    if isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray)) or is_pandas(
+        source, "Series", "Index"
+    ):
+        return None
+    if is_dataset(source):
+        from fastbcubed.sources.readers import DatasetRows
+
+        return DatasetRows(source, where)
+    if isinstance(source, pa.RecordBatchReader):
+        return ArrowRows(source.read_all(), where)
+    streamed = from_stream(source)
+    if streamed is None and hasattr(source, "fetch_arrow_table"):  # DuckDB before 1.4
+        return ArrowRows(source.fetch_arrow_table(), where)
+    if streamed is None or not pa.types.is_struct(streamed.type):
+        return None
+    return ArrowRows(pa.Table.from_struct_array(streamed), where)
+
+
+def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
+    lengths = {}
+    for name, values in source.items():
+        if not is_array(values):
+            raise ColumnError(
+                f"{where} was given as a dict of columns, but {name!r} is not an array or list."
+            )
+        lengths[str(name)] = len(values)
+    if len(set(lengths.values())) > 1:
+        raise ColumnError(
+            f"The columns of {where} differ in length: "
+            + ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            + "."
+        )
+    return ArrayRows(source, next(iter(lengths.values()), 0), where)
