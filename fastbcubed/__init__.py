@@ -9,6 +9,7 @@ from fastbcubed.evaluate import contingency, evaluate
 from fastbcubed.extended import cice_bcubed, extended_bcubed
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.storage import load
+from fastbcubed.results.table import Table
 
 __all__ = [
     "Clustering",
@@ -16,6 +17,7 @@ __all__ = [
     "Evaluation",
     "EvaluationWarning",
     "FastBCubedError",
+    "Table",
     "__version__",
     "cice_bcubed",
     "constraints",

@@ -25,7 +25,7 @@ from fastbcubed.constraints.instances import (
     unbalanced,
 )
 from fastbcubed.constraints.properties import Case
-from fastbcubed.constraints.table import ConstraintTable, table
+from fastbcubed.constraints.verdicts import ConstraintTable, table
 
 __all__ = [
     "AMIGO_TEST_CASES",

@@ -27,6 +27,7 @@ from fastbcubed.results.listing import listed
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import SliceKey, check_key, slice_codes, slice_name, subset_mask
 from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize
+from fastbcubed.results.table import Table
 from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Evaluation:
         Scores of a family that are not defined for this input, and why.
     names : dict
         What the two sides are called.
-    sliced : dict of str to pyarrow.Table
+    sliced : dict of str to Table
         Slices that were asked for when evaluating.
     engine : {"memory", "disk"}
         What did the work.
@@ -88,7 +89,7 @@ class Evaluation:
     attributes: AttributeTable | None = None
     not_computed: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    sliced: dict[str, pa.Table] = field(default_factory=dict)
+    sliced: dict[str, Table] = field(default_factory=dict)
     engine: str = "memory"
     ranges: ClusterRanges | None = None
 
@@ -198,7 +199,7 @@ class Evaluation:
         attributes: Any = None,
         order_by: str | None = None,
         limit: int | None = None,
-    ) -> pa.Table:
+    ) -> Table:
         """Return scores by slice.
 
         Parameters
@@ -215,7 +216,7 @@ class Evaluation:
 
         Returns
         -------
-        pyarrow.Table
+        Table
             The slice, n_items, weight, and the scores; slices without a scored item are left out.
 
         Raises
@@ -242,7 +243,7 @@ class Evaluation:
             columns = {**cut.values, **self._group(cut.codes, cut.n_slices, by_row=True)}
         return listed(table_of(columns), self.metrics, order_by, limit)
 
-    def clusters(self, side: str, *, order_by: str | None = None, limit: int | None = None) -> pa.Table:
+    def clusters(self, side: str, *, order_by: str | None = None, limit: int | None = None) -> Table:
         """Return scores by cluster, worst first.
 
         Parameters
@@ -257,7 +258,7 @@ class Evaluation:
 
         Returns
         -------
-        pyarrow.Table
+        Table
             cluster, n_items, weight, n_parts (clusters of the other side that it meets), exact (the
             same cluster is on the other side), and the scores over its items.
         """
@@ -274,7 +275,7 @@ class Evaluation:
             table = self.ranges.best(side, self.metrics, self.beta, order_by, limit, named_by)
         return listed(table, self.metrics, order_by, limit, named_by=named_by).drop_columns(["code"])
 
-    def items(self, *, order_by: str | None = None, limit: int | None = None) -> pa.Table:
+    def items(self, *, order_by: str | None = None, limit: int | None = None) -> Table:
         """Return every scored item: its clusters, weight, confusion matrix and scores.
 
         Parameters
@@ -288,7 +289,7 @@ class Evaluation:
 
         Returns
         -------
-        pyarrow.Table
+        Table
             item, true_cluster, pred_cluster, weight, tp, fp, fn, tn (null under "outside"), then the
             scores; an item's own F is item_f1. With outer weights the matrix holds counts.
         """

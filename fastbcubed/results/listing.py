@@ -11,24 +11,25 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.table import Table
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 __all__ = ["contenders", "listed", "require_known", "require_limit"]
 
 
 def listed(
-    table: pa.Table,
+    table: pa.Table | Table,
     metrics: Iterable[Metric],
     order_by: str | None,
     limit: int | None,
     *,
     named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None = None,
-) -> pa.Table:
+) -> Table:
     """Return the rows of a table in order, the first `limit` of them.
 
     Parameters
     ----------
-    table : pyarrow.Table
+    table : pyarrow.Table or Table
         Its column "weight" breaks ties, the largest first.
     metrics : iterable of Metric
         They say which direction is worse; other columns are listed largest first.
@@ -42,8 +43,19 @@ def listed(
 
     Returns
     -------
-    pyarrow.Table
+    Table
     """
+    return Table(_in_order(table, metrics, order_by, limit, named_by))
+
+
+def _in_order(
+    table: pa.Table | Table,
+    metrics: Iterable[Metric],
+    order_by: str | None,
+    limit: int | None,
+    named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None,
+) -> pa.Table:
+    table = table.to_arrow() if isinstance(table, Table) else table
     require_limit(limit)
     n = table.num_rows if limit is None else min(limit, table.num_rows)
     if order_by is None:

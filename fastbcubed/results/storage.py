@@ -120,7 +120,8 @@ def _write_all(*lanes: Sequence[Task]) -> None:
 def _slices(ev: Evaluation) -> list[pa.Table]:
     """Return the slices that were asked for in one table: what it is sliced by, the slice, scores."""
     tables = []
-    for name, table in ev.sliced.items():
+    for name, listing in ev.sliced.items():
+        table = listing.to_arrow()
         at = table.column_names.index("n_items")
         rows = list(zip(*(table.column(k).to_pylist() for k in range(at)), strict=True))
         slices = [_slice_text(row) for row in rows]
@@ -278,7 +279,7 @@ def load(directory: Any) -> Evaluation:
         lambda side, codes: sides[side]["cluster"].take(from_numpy(codes)),
         not_computed=head["not_computed"],
         names={side: head[side] for side in ("truth", "prediction")},
-        sliced={name: pa.Table.from_pylist(rows) for name, rows in head["slices"].items()},
+        sliced={name: Table(pa.Table.from_pylist(rows)) for name, rows in head["slices"].items()},
     )
 
 

@@ -41,8 +41,8 @@ class Table:
     >>> ev = fb.evaluate([0, 0, 1, 1], [5, 5, 5, 6], metrics=["precision", "recall"])
     >>> ev.clusters("pred")
     cluster  n_items  weight  n_parts  exact  precision   recall
-    5              3       3        2  no       0.55556  0.83333
-    6              1       1        1  no             1  0.50000
+    5              3       3        2     no    0.55556  0.83333
+    6              1       1        1     no          1  0.50000
     <BLANKLINE>
     2 rows
     >>> ev.clusters("pred")["n_items"].to_pylist()

@@ -35,7 +35,7 @@ def test_whatever_takes_an_arrow_stream_takes_it() -> None:
     assert pa.RecordBatchReader.from_stream(table).read_all().equals(plain)
     assert pl.DataFrame(table)["n_items"].to_list() == [12345, 1, 2]
     listing = table
-    assert duckdb.sql("select sum(n_items) from listing").fetchone() == (12348,)
+    assert duckdb.sql("select sum(n_items) from listing").fetchall() == [(12348,)]
     assert listing is table
     assert table.to_polars().equals(pl.DataFrame(plain))
     assert table.to_arrow() is plain
