@@ -21,6 +21,7 @@ from fastbcubed.alignment.weights import join_weights
 from fastbcubed.clusterings.stretches import Block, Pair, Stretch
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
+from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.keys import are_plain, seeded_keys
 
 #: Stretches, and rows of each, in which large clusters are looked for.
@@ -131,17 +132,23 @@ class Aligner:
         """The first key that policies have made, and how many they may be; None if they have made none."""
         return (self.rows.choice.start - 1, self.pair.n_rows + 1) if self.rows.has_special_keys else None
 
-    def sample_of_true_keys(self) -> list[NDArray[np.int64]]:
-        """Return keys of true labels from a few stretches, spread over all, where rows come as they are."""
+    def sample_of_keys(self) -> list[NDArray[np.int64]]:
+        """Return keys of both sides' labels from a few stretches, spread over all, where rows come as they are."""
         side = self.pair.stretches[0]
         chosen = side[:: max(1, len(side) // SAMPLED)][:SAMPLED]
 
-        def read(stretch: Stretch) -> NDArray[np.int64]:
+        def read(stretch: Stretch) -> list[NDArray[np.int64]]:
             block = next(stretch.blocks())
-            keys, _ = seeded_keys(block.sides[0].labels, self.seeds[0], Pool(1))
-            return keys[:: max(1, keys.size // SAMPLE_ROWS)]
+            found = []
+            for side, seed in zip(block.sides, self.seeds, strict=True):
+                column, nulls = side.labels, side.labels.null_rows
+                rows = np.unique(np.random.default_rng(0).integers(0, len(column), SAMPLE_ROWS))
+                rows = rows if nulls is None else rows[~nulls[rows]]
+                found.append(seeded_keys(as_column(column.take(rows), "label"), seed, Pool(1))[0])
+            return found
 
-        return self._pool.map(read, chosen, stage="look at the rows")
+        every = self._pool.map(read, chosen, stage="look at the rows")
+        return [np.concatenate(own) for own in zip(*every, strict=True)]
 
     def run(self, take: Callable[[AlignedBlock], None], readers: Pool) -> Coverage:
         """Align all rows, on the threads of `readers`, and hand each block on; return the coverage.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from fastbcubed.cells.confusion import TrueNegatives
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.cells.one_sided import OneSided, SetAside, set_aside
-from fastbcubed.cells.planning import HEAVY_SHARE
+from fastbcubed.cells.planning import HEAVY_SHARE, mixed_keys
 from fastbcubed.cells.returning import CLOSED, WayBack
 from fastbcubed.cells.shards import RowShards
+from fastbcubed.cells.spread import HeavySums, pred_codes
 from fastbcubed.errors import EmptyInputError, NotKeptError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
@@ -62,11 +63,16 @@ class Question(NamedTuple):
 
 
 class ClusterKeys(NamedTuple):
-    """The mixed key of each cluster by code, mapped from files; the first true ones were set apart."""
+    """The mixed key of each cluster by code, mapped from files; the first ones of a side have cells in any part.
+
+    `parts` says where parts of the cells begin that have all the other predicted clusters to themselves.
+    """
 
     true: NDArray[np.int64]
     pred: NDArray[np.int64]
     n_apart: int
+    n_spread: int
+    parts: NDArray[np.int64]
 
 
 @dataclass
@@ -121,9 +127,8 @@ class NoCells:
         raise NotKeptError('the cells were not kept; evaluate with keep="cells"')
 
 
-def find_heavy(samples: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+def find_heavy(sample: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the keys with a large share of a sample, which stands for all rows."""
-    sample = np.concatenate([np.empty(0, np.int64), *samples])
     keys, counts = np.unique(sample, return_counts=True)
     return keys[counts > max(1, sample.size * HEAVY_SHARE)]
 
@@ -140,11 +145,13 @@ def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
     for shard, built, places in pool.ahead(closed):
         apart = set_aside(built, outer=outer)
         first = total.n_cells
-        table = total.add(apart, built.n_true, int(built.pred_base[-1]), shards.weighted, question, pool)
+        one_sided = cells.heavy_preds.one_sided(apart.one_sided, built.heavy)
+        whole = apart._replace(one_sided=one_sided)
+        table = total.add(whole, built.n_true, int(built.pred_base[-1]), shards.weighted, question, pool)
         if back is not None and places is not None:
-            back.take(shard, _closed(built, apart, table, first), places, pool)
+            back.take(shard, _closed(built, apart, table, first, cells.heavy_preds), places, pool)
         if kept is not None:
-            kept.add(apart, int(built.pred_base[-1]), built.keys)
+            kept.add(apart, built)
     if not total.n_items:
         raise EmptyInputError("there is no item to score: no item is on both sides")
     sizes = {"true": cells.true_sizes.histogram(), "pred": cells.pred_sizes.histogram()}
@@ -163,7 +170,9 @@ def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
     )
 
 
-def _closed(built: Built, apart: SetAside, table: Contingency | None, first: int) -> np.ndarray:
+def _closed(
+    built: Built, apart: SetAside, table: Contingency | None, first: int, heavy: HeavySums
+) -> np.ndarray:
     """Return what goes back of the cells that a shard has closed; those that are scored have numbers."""
     closed = np.empty(built.cells.size, CLOSED)
     closed["fp"] = built.cells["fp"]
@@ -171,7 +180,12 @@ def _closed(built: Built, apart: SetAside, table: Contingency | None, first: int
     if table is not None:
         scored = slice(None) if apart.kept is None else apart.kept
         closed["cell"][scored] = first + np.arange(table.n_cells)
-        closed["pred_power"][scored] = np.frexp(table.mates("pred").astype(np.float64))[1] - 1
+        mates = table.mates("pred")
+        if built.heavy is not None:
+            cluster = built.heavy[table.pred]
+            whole = heavy.scored + heavy.strangers * table.outside
+            mates = np.where(cluster < 0, mates, np.append(whole, 0)[cluster])
+        closed["pred_power"][scored] = np.frexp(mates.astype(np.float64))[1] - 1
     return closed
 
 
@@ -224,25 +238,35 @@ class _Kept:
         self._cells = Packed(records["final"], directory)
         self._pred = Packed(np.dtype(shards.plan.code), directory)
         self._one_sided: dict[str, list[OneSided]] = {}
-        self._n_pred = 0
+        self._n_pred = self._n_spread = int(shards.spread.keys.size)
         self._bounds = [np.zeros(1, np.int64)]
         self._n_apart = int(shards.plan.heavy.size)
         sides = SIDES if question.named else ()
         self.keys = {side: Packed(np.dtype(np.int64), directory) for side in sides}
+        if sides:
+            self.keys["pred"].append(mixed_keys(shards.spread.keys))
         self._weighted = shards.weighted
         self._question = question
 
-    def add(self, apart: SetAside, n_pred: int, pred_keys: NDArray[np.int64] | None) -> None:
+    def add(self, apart: SetAside, built: Built) -> None:
         """Take the cells of a shard, in which codes of predicted clusters begin at 0."""
+        n_pred, keys, codes = int(built.pred_base[-1]), built.keys, None
+        if built.heavy is not None and keys is not None:
+            codes, keys = pred_codes(built.heavy, self._n_pred), keys[built.heavy < 0]
+            n_pred = keys.size
+
+        def of_all(pred: NDArray[np.integer]) -> NDArray[np.integer]:
+            return pred + self._n_pred if codes is None else codes[pred]
+
         self._cells.append(apart.cells)
-        self._pred.append(apart.pred() + self._n_pred)
+        self._pred.append(of_all(apart.pred()))
         for side, alone in apart.one_sided.items():
-            codes = alone.codes + (self._n_pred if side == "pred" else 0)
-            self._one_sided.setdefault(side, []).append(alone._replace(codes=codes))
+            found = alone._replace(codes=of_all(alone.codes)) if side == "pred" else alone
+            self._one_sided.setdefault(side, []).append(found)
         self._n_pred += n_pred
         self._bounds.append(self._bounds[-1][-1] + apart.bounds[1:])
-        if pred_keys is not None:
-            self.keys["pred"].append(pred_keys)
+        if "pred" in self.keys and keys is not None:
+            self.keys["pred"].append(keys)
 
     def finish(self, n_true: int) -> Contingency:
         """Return the contingency."""
@@ -259,11 +283,12 @@ class _Kept:
             weighting=self._question.weighting,
             outside=self._question.outside,
             one_sided=one_sided,
-            parts=np.concatenate(self._bounds),
+            parts=None if self._n_spread else np.concatenate(self._bounds),
         )
 
     def finished_keys(self) -> ClusterKeys | None:
         """Return the keys of the clusters, if they were asked for."""
         if not self.keys:
             return None
-        return ClusterKeys(self.keys["true"].finish(), self.keys["pred"].finish(), self._n_apart)
+        true, pred = (self.keys[side].finish() for side in SIDES)
+        return ClusterKeys(true, pred, self._n_apart, self._n_spread, np.concatenate(self._bounds))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ class SetAside(NamedTuple):
 
     cells: np.ndarray  #: the former
     pred: Callable[[], NDArray[np.integer]]  #: returns the codes of their predicted clusters
-    one_sided: dict[str, OneSided]  #: the latter
+    one_sided: Mapping[str, OneSided]  #: the latter
     kept: NDArray[np.bool_] | None  #: which of the cells built are among the former; None where all are
     bounds: NDArray[np.int64]  #: where the parts of the former begin
 

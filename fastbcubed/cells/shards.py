@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells import stages
 from fastbcubed.cells.planning import NARROW_RECORDS, WIDE, WIDE_RECORDS, Plan, mixed_keys
+from fastbcubed.cells.spread import HeavySums, Spread
 from fastbcubed.errors import OptionError
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import MAX_BITS, offsets, part_bits
@@ -114,6 +115,8 @@ class RowShards:
         The shards.
     spill : Spill
         Where to what does not fit goes.
+    spread : Spread
+        Predicted clusters whose rows have stand-ins for keys.
     """
 
     def __init__(
@@ -126,6 +129,7 @@ class RowShards:
         weighted: bool,
         layout: Layout,
         spill: Spill,
+        spread: Spread,
     ) -> None:
         lacking = mixed_keys([] if absent_true is None else [absent_true])
         self.plan = Plan(
@@ -139,6 +143,7 @@ class RowShards:
         self.weighted = weighted
         self.layout = layout
         self.spill = spill
+        self.spread = spread
         self._apart = stages.Apart.of(self.plan.heavy, MAX_BITS, layout.bits)
         self.n_shards = (1 << layout.bits) * (2 if self.plan.heavy.size else 1)
         self.rows = Spool(self.plan.row_type(weighted), self.n_shards, spill, layout.rows_kept)
@@ -158,6 +163,7 @@ class RowShards:
         Where `placed`, returns the place of each row among those of the block, ordered by shard.
         """
         n, bits = true_keys.size, self.layout.bits
+        pred_keys = self.spread.stand_ins(true_keys, pred_keys)
         counts = np.zeros((1, self.n_shards), np.int64)
         others = pred_keys if self.plan.heavy.size else None
         kernels.partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._apart, counts[0])
@@ -183,7 +189,7 @@ class RowShards:
         The rows are forgotten, unless they are needed `again`. Where `keys` is given it gets the mixed keys of
         the true clusters by code.
         """
-        found = CellShards(self.plan, self.layout, self.spill)
+        found = CellShards(self.plan, self.layout, self.spill, self.spread)
         if keys is not None:
             keys.append(self.plan.heavy)
         apart = list(range(1 << self.layout.bits, self.n_shards))
@@ -270,10 +276,14 @@ class CellShards:
         Clusters that are the same on both sides, among the cells closed so far.
     heavy_sizes : ndarray of int64, shape (n_heavy,)
         Scored items of the true clusters set apart.
+    heavy_preds : HeavySums
+        What the predicted clusters add up to that are spread.
     """
 
-    def __init__(self, plan: Plan, layout: Layout, spill: Spill) -> None:
+    def __init__(self, plan: Plan, layout: Layout, spill: Spill, spread: Spread) -> None:
         self.plan = plan
+        self.heavy_preds = HeavySums(spread)
+        self._spread = bool(spread)
         self.n_true = 0
         self.true_sizes, self.pred_sizes = Sizes(), Sizes()
         self.n_exact = 0
@@ -294,7 +304,8 @@ class CellShards:
     ) -> None:
         """Take the cells of a shard of rows."""
         pages = self._leaving.pages()
-        _, bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer, empty=pages.empty)
+        arrived, bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer, empty=pages.empty)
+        self.heavy_preds.add(arrived, outer=outer)
         self._leaving.hand_over((sums is None, shard), pages, bounds)
 
     def settle(self) -> None:
@@ -328,14 +339,17 @@ class CellShards:
 
         Yields the shard, its cells and, where `placed`, the place among them of each cell that arrived.
         """
+        self.pred_sizes.add(self.heavy_preds.scored)
         for shard, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):
             plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
             places = buffers.empty(raw.size, np.int64) if placed else None
             arrived, bounds = stages.partition_cells(plan, raw, pool, places)
             del raw
             built = stages.close_parts(
-                plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside, with_keys=with_keys
-            )
+                plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside,
+                with_keys=with_keys or self._spread,
+            )  # fmt: skip
+            built = self.heavy_preds.close(built, outer=outer, outside=outside)
             yield shard, self._count_closed(built, pool), places
 
     def _count_closed(self, built: stages.Built, pool: Pool) -> stages.Built:
@@ -350,6 +364,8 @@ class CellShards:
                     built.cells, built.pred_in_part, start, stop, sizes[base[k] : base[k + 1]]
                 )
                 scored, exact = scored + found[0], exact + found[1]
+            if built.heavy is not None:  # parts of clusters
+                sizes[built.heavy[built.pred_base[first] : built.pred_base[last]] >= 0] = 0
             counted = Sizes()
             counted.add(sizes)
             return counted, scored, exact

@@ -133,6 +133,8 @@ class Built:
         Whether a side lacks an item.
     keys : ndarray of int64, shape (n_pred,), or None
         The mixed key of each predicted cluster by code, if it was asked for.
+    heavy : ndarray of int64, shape (n_pred,), or None
+        Which of the clusters that are spread over all shards each of these is a part of, -1 for none.
     """
 
     cells: np.ndarray
@@ -142,6 +144,7 @@ class Built:
     n_true: int
     has_one_sided: bool
     keys: NDArray[np.int64] | None = None
+    heavy: NDArray[np.int64] | None = None
 
 
 class Parts(NamedTuple):

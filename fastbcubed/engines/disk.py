@@ -18,6 +18,7 @@ from fastbcubed.alignment.row_aligner import AlignedBlock, Choice
 from fastbcubed.cells.counting import NoCells, Outcome, Question, count_cells, find_heavy
 from fastbcubed.cells.row_blocks import RowBlocks
 from fastbcubed.cells.shards import Layout, RowShards
+from fastbcubed.cells.spread import Spread
 from fastbcubed.clusterings.inputs import PerSide
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.errors import OptionError, PairingError
@@ -274,20 +275,28 @@ class _Rows:
         self._spill, self._weighted, self._pool = spill, weighted, pool
         self.shards: RowShards | None = None
         if not aligner.by_item:
-            self._lay_out(aligner.sample_of_true_keys())
+            self._lay_out(*aligner.sample_of_keys())
 
-    def _lay_out(self, sample: list[np.ndarray]) -> None:
+    def _lay_out(self, true_keys: np.ndarray, pred_keys: np.ndarray) -> None:
+        """Choose the clusters that are too large for one shard, from a sample of the keys of either side."""
+        heavy = find_heavy(pred_keys)
+        self._spread = Spread.of(
+            heavy[heavy != self._aligner.absent_key], self._aligner.absent_key, self._layout.bits
+        )
         absent = self._aligner.absent_key if self._aligner.may_lack else None
         self.shards = RowShards(
-            self._n_rows, find_heavy(sample), absent, absent, weighted=self._weighted,
-            layout=self._layout, spill=self._spill,
+            self._n_rows, find_heavy(true_keys), absent, absent, weighted=self._weighted,
+            layout=self._layout, spill=self._spill, spread=self._spread,
         )  # fmt: skip
 
     def take(self, block: AlignedBlock) -> None:
         """Take a block; the first one comes alone."""
         if self.shards is None:
-            self._lay_out([block.true_keys[:: max(1, block.true_keys.size >> 14)]])
+            step = max(1, block.true_keys.size >> 14)
+            self._lay_out(block.true_keys[::step], block.pred_keys[::step])
         assert self.shards is not None
+        if self._spread.is_taken(block.pred_keys):
+            raise Retry(seed=False)
         places = self.shards.put(
             block.index, block.true_keys, block.pred_keys, block.weight, self._pool,
             placed=self._blocks is not None,

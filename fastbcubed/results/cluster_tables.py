@@ -130,14 +130,35 @@ class ClusterRanges:
     def _pred(
         self, asked: _Asked, n_cells: int, negatives: TrueNegatives | None
     ) -> Iterator[tuple[int, Columns]]:
-        table, first = self._table, 0
-        runs = list(_runs(table.parts.tolist(), n_cells))
-        for k, (start, stop) in enumerate(runs):
-            codes = table.pred[start:stop]
-            end = self._keys.pred.size if k + 1 == len(runs) else int(codes.max()) + 1
+        table, n_spread = self._table, self._keys.n_spread
+        if n_spread:
+            yield 0, self._spread(asked, negatives)
+        first = n_spread
+        for start, stop in _runs(self._keys.parts.tolist(), n_cells):
+            cells, codes = table.cells[start:stop], table.pred[start:stop]
             tn = None if negatives is None else negatives(start, stop)
-            yield first, asked.columns(self._excerpt(table.cells[start:stop], codes, first, end, tn))
-            first = end
+            if n_spread:
+                own = codes >= n_spread
+                cells, codes, tn = cells[own], codes[own], None if tn is None else tn[own]
+            if codes.size:
+                end = int(codes.max()) + 1
+                yield first, asked.columns(self._excerpt(cells, codes, first, end, tn))
+                first = end
+        if first < self._keys.pred.size:  # clusters without cells
+            yield first, _blank(asked.metrics, self._keys.pred.size - first)
+
+    def _spread(self, asked: _Asked, negatives: TrueNegatives | None) -> Columns:
+        """Return the columns of the predicted clusters that have cells in any part."""
+        table, sums = self._table, _Sums(asked, self._keys.n_spread)
+        for start, stop in blocks(table.n_cells, BATCH):
+            own = np.flatnonzero(table.pred[start:stop] < self._keys.n_spread)
+            if own.size:
+                tn = None if negatives is None else negatives(start, stop)[own]
+                cells = table.cells[start:stop][own]
+                codes = table.pred[start:stop][own]
+                found = self._excerpt(cells, codes, 0, self._keys.n_spread, tn)
+                sums.add(found, {m.name: cell_scores(found, m) for m in asked.of_items})
+        return sums.columns()
 
     def _true(
         self, asked: _Asked, n_cells: int, negatives: TrueNegatives | None

@@ -1,0 +1,49 @@
+"""The memory limit: by how much a process grows, on shapes that are hard to bound."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from growth import growth
+
+#: What a process may grow by with a limit of 64 MiB: the limit, and what the library states beside it.
+MOST = 64 + 256
+
+
+def grown(call: str, small: str, **options: str) -> float:
+    """Return by how many MiB an evaluation grows the process, after a small one that compiled."""
+    given = "".join(f", {name}={value}" for name, value in options.items())
+    before = f"""
+        options = dict(engine="disk", memory_limit="64MiB")
+        fb.evaluate({small}{given}, **options)
+    """
+    return growth(before, f"fb.evaluate({call}{given}, **options)")
+
+
+def write(path, table: pa.Table, rows: int = 1 << 20) -> str:
+    """Write a Parquet file, and return its path for a program."""
+    pq.write_table(table, path, row_group_size=rows)
+    return repr(str(path))
+
+
+# -- Large predicted clusters -----------------------------------------------------------------------
+
+FEW = "{'t': [0, 1], 'p': [0, 0]}"
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2])
+def test_all_items_in_few_predicted_clusters(n_clusters, tmp_path):
+    """5e6 cells of one predicted cluster take 500 MiB if they are closed together."""
+    n = 5_000_000
+    path = write(tmp_path / "rows.parquet", pa.table({"t": np.arange(n), "p": np.arange(n) % n_clusters}))
+    assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={FEW}", keep="'cells'") < MOST
+
+
+@pytest.mark.slow
+def test_all_items_in_one_predicted_cluster_of_two_tables(tmp_path):
+    n, rng = 5_000_000, np.random.default_rng(0)
+    truth = write(tmp_path / "t.parquet", pa.table({"item": rng.permutation(n), "cluster": np.arange(n)}))
+    prediction = write(
+        tmp_path / "p.parquet", pa.table({"item": rng.permutation(n), "cluster": np.zeros(n, int)})
+    )
+    assert grown(f"{truth}, {prediction}", "{0: 0, 1: 1}, {0: 0, 1: 0}", slices="'pred_size'") < MOST
