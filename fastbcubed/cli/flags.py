@@ -13,6 +13,7 @@ from fastbcubed.overlap.covers import MAX_PAIRS
 __all__ = [
     "NOTES",
     "SHAPES",
+    "WARM_UP",
     "add_constraints_flags",
     "add_evaluate_flags",
     "add_generate_flags",
@@ -51,6 +52,18 @@ JSON (--json): one object. Later versions may add keys; these stay.
   slices          slicing -> list of {its attributes, n_items, weight, scores}
   warnings        list of {code, message, figures}
   not_computed    score of a family -> reason
+"""
+
+WARM_UP = """\
+Compile the kernels and keep them, so that no evaluation has to wait for that: when the image of a
+container is built, for example with this line of a Dockerfile.
+
+  RUN pip install fastbcubed && fastbcubed warm-up
+
+The kernels are kept in the directory that NUMBA_CACHE_DIR names, else beside the installed package, else
+in ~/.cache/numba. If NUMBA_CACHE_DIR is set, set it to the same directory when the container runs. The kernels
+are found there even if the container may not write to it. They serve the kind of processor that they were
+compiled on; if NUMBA_CPU_NAME=generic is set both times, they serve any.
 """
 
 SHAPES = """\

@@ -6,18 +6,20 @@ Nothing heavy is imported before the flags are known to be right.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from fastbcubed._version import __version__
 from fastbcubed.cli.flags import (
     NOTES,
     SHAPES,
+    WARM_UP,
     add_constraints_flags,
     add_evaluate_flags,
     add_generate_flags,
@@ -30,10 +32,16 @@ from fastbcubed.errors import EvaluationWarning, FastBCubedError, IdTypeError, O
 
 __all__ = ["main"]
 
-OK, FAILED_GATE, WRONG, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 130, 141, 143
+OK, FAILED_GATE, WRONG, FAULT, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 70, 130, 141, 143
 
-EXIT_CODES = """Exit codes: 0; 1 when a --fail-under or --fail-over fails; 2 for wrong input; 130 on Ctrl-C;
-143 on SIGTERM. Nothing half-written and nothing spilled is left in any case."""
+EXIT_CODES = """\
+Exit codes
+  0    all went well
+  1    a score is beyond --fail-under or --fail-over
+  2    wrong input or use, or no memory or disk left; a message says what to do
+  70   an error of fastbcubed itself; FASTBCUBED_TRACEBACK=1 shows where, please report it
+  130  Ctrl-C; 143 SIGTERM; 141 nobody reads the output any more
+Nothing half-written and nothing spilled is left in any case."""
 
 
 class Terminated(BaseException):
@@ -51,9 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 for a failed gate; 2 after a message on stderr for what the user can mend; 130 on Ctrl-C; 143
-        on SIGTERM.
+        0; 1 for a failed gate; 2 after a message on stderr for what the user can mend; 70 for an error of
+        ours; 130 on Ctrl-C; 143 on SIGTERM; 141 if nobody reads the output any more.
     """
+    _open_streams()
     try:
         with _raising_on_sigterm():
             try:
@@ -70,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say("terminated")
         return TERMINATED
     except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up(sys.stdout)
         return READER_GONE
     except FastBCubedError as error:
         _say(in_flags(str(error)))
@@ -79,9 +88,50 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(f"out of memory{f': {error}' if str(error) else ''}")
         return WRONG
     except OSError as error:
+        if error.errno == errno.EBADF:  # a file that we have closed
+            return _report(error)
+        _give_up_if_full(sys.stdout)
         _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         return WRONG
+    except Exception as error:
+        return _report(error)
     return code
+
+
+def _report(error: Exception) -> int:
+    """Say that an error is ours, and how to report it; with its traceback if that is asked for."""
+    if os.environ.get("FASTBCUBED_TRACEBACK", "0") not in ("", "0"):
+        import traceback
+
+        _say("".join(traceback.format_exception(error)).rstrip())
+        how = "the traceback above"
+    else:
+        how = "what FASTBCUBED_TRACEBACK=1 shows"
+    said = " ".join(str(error).split())
+    _say(
+        f"unexpected {type(error).__name__}{f': {said[:300]}' if said else ''}. This is an error of fastbcubed "
+        f"{__version__}, not of yours; please report it, with the command and {how}"
+    )
+    return FAULT
+
+
+def _open_streams() -> None:
+    """Open streams that the caller has closed; what is written to them is for nobody."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let a stream write to nobody, so that Python need not fail with it again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _give_up_if_full(stream: TextIO) -> None:
+    try:
+        stream.flush()
+    except OSError:
+        _give_up(stream)
 
 
 @contextmanager
@@ -153,6 +203,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_generate_flags(generate)
     generate.set_defaults(run=_generate)
+    warm_up = commands.add_parser(
+        "warm-up",
+        help="compile the kernels ahead, as when the image of a container is built",
+        description=WARM_UP,
+        epilog=EXIT_CODES,
+        **form,
+    )
+    warm_up.set_defaults(run=_warm_up)
     constraints = commands.add_parser(
         "constraints",
         help="which score meets which formal constraint",
@@ -253,8 +311,10 @@ def _judge(ev: Any, options: argparse.Namespace) -> int:
 def _demo(options: argparse.Namespace) -> int:
     from fastbcubed.cli.demo import show
     from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.runtime.reporting import announcing_compilation
 
-    show(Terminal())
+    with announcing_compilation():
+        show(Terminal())
     return OK
 
 
@@ -283,10 +343,19 @@ def _generate(options: argparse.Namespace) -> int:
     return OK
 
 
+def _warm_up(options: argparse.Namespace) -> int:
+    from fastbcubed.cli.warm_up import warm_up
+
+    _say(warm_up())
+    return OK
+
+
 def _constraints(options: argparse.Namespace) -> int:
     from fastbcubed.constraints import table
+    from fastbcubed.runtime.reporting import announcing_compilation
 
-    checked = table(**constraints_arguments(options))
+    with announcing_compilation():
+        checked = table(**constraints_arguments(options))
     if options.json:
         _print_json(checked.to_json())
         return OK
@@ -318,5 +387,5 @@ def _say(message: str) -> None:
     """Write a message on stderr, where nobody may be listening."""
     try:
         print(f"fastbcubed: {message}", file=sys.stderr, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    except OSError:
+        _give_up(sys.stderr)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
 
-#: Compiled kernels are kept on disk; a fleet of processes that start together may turn that off.
-CACHE = os.environ.get("FASTBCUBED_CACHE", "1") != "0"
+from fastbcubed.kernels import cache
 
-kernel: Any = partial(numba.njit, cache=CACHE, nogil=True, error_model="numpy")
+__all__ = ["at", "kernel"]
+
+
+def kernel(function: Any = None, **options: Any) -> Any:
+    """Return a function that is compiled when it is called, and kept; with options alone, a decorator."""
+    if function is None:
+        return partial(kernel, **options)
+    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if cache.WANTED:
+        cache.keep(compiled)
+    return compiled
 
 
 @kernel

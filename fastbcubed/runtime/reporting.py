@@ -1,22 +1,25 @@
-"""Progress on stderr: stages that take more than a second, on a terminal; and compilation, said once."""
+"""Progress on stderr: stages that take more than a second, on a terminal; and compilation, announced once."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastbcubed.runtime.pool import Progress
 from fastbcubed.runtime.spill import readable
 
-__all__ = ["Progress", "describe", "reporting"]
+__all__ = ["Progress", "announcing_compilation", "describe", "kept", "reporting"]
 
 #: Work shorter than this is not worth a bar.
 QUIET_SECONDS = 1.0
 
 Report = Callable[[Progress], None]
+
+#: Not empty once this process has said that it compiles.
+_announced: list[bool] = []
 
 
 @contextmanager
@@ -31,7 +34,7 @@ def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
     if progress is False:
         yield None
         return
-    with _announcing_compilation():
+    with announcing_compilation():
         if callable(progress):
             yield progress
         elif progress or sys.stderr.isatty():
@@ -54,7 +57,7 @@ class _Bar:
 
     def __call__(self, progress: Progress) -> None:
         if progress.message:
-            print(f"fastbcubed: {progress.message}", file=sys.stderr, flush=True)
+            _say(progress.message)
             return
         if self._bar is None:
             if time.perf_counter() - self._started < QUIET_SECONDS:
@@ -108,9 +111,11 @@ def _clock(seconds: float) -> str:
 
 
 @contextmanager
-def _announcing_compilation() -> Iterator[None]:
-    """Say on stderr that kernels are compiled when that begins, and how long it took."""
+def announcing_compilation() -> Iterator[None]:
+    """Say on stderr that kernels are compiled, when that begins, and where they are kept; once in a process."""
     from numba.core import event
+
+    from fastbcubed.kernels import cache
 
     listener = _make_listener(event)
     event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
@@ -118,32 +123,47 @@ def _announcing_compilation() -> Iterator[None]:
         yield
     finally:
         event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
-        if listener.seconds:
-            print(
-                f"fastbcubed: compiled in {listener.seconds:.1f} s; kept for the next start",
-                file=sys.stderr,
-            )
+        if cache.failures:
+            _say(f"compiled kernels could not be kept: {cache.failures[0]}")
+            cache.failures.clear()
 
 
 def _make_listener(event: Any) -> Any:
     class Listener(event.Listener):  # type: ignore[misc]
-        """Adds up the time of compilations, which nest."""
-
-        def __init__(self) -> None:
-            self.depth = 0
-            self.began = 0.0
-            self.seconds = 0.0
+        """Announces the first compilation."""
 
         def on_start(self, happening: Any) -> None:
-            if not self.depth:
-                self.began = time.perf_counter()
-                if not self.seconds:
-                    print("fastbcubed: compiling its kernels, once ...", file=sys.stderr, flush=True)
-            self.depth += 1
+            if not _announced:
+                _announced.append(True)
+                _say(f"compiling kernels, which takes some seconds; {kept()}")
 
         def on_end(self, happening: Any) -> None:
-            self.depth -= 1
-            if not self.depth:
-                self.seconds += time.perf_counter() - self.began
+            """Say nothing; the caller has been waiting for a result, not for this."""
 
     return Listener()
+
+
+def kept() -> str:
+    """Return what becomes of compiled kernels, in a clause."""
+    from fastbcubed.kernels import cache
+    from fastbcubed.kernels.jit import at
+
+    if not cache.WANTED:
+        return "they are not kept (FASTBCUBED_CACHE=0)"
+    if not hasattr(at, "stats"):
+        return "they are not compiled (NUMBA_DISABLE_JIT=1)"
+    directory = cache.kept_in(at)
+    if directory is None:
+        return "they cannot be kept, as no directory can be written to. Name one with NUMBA_CACHE_DIR"
+    if directory in cache.fallbacks:
+        return (
+            f"they are kept in {directory}, as neither the installation nor a home directory can be written to. "
+            "Name a directory that stays with NUMBA_CACHE_DIR"
+        )
+    return f"they are kept in {directory} for later runs"
+
+
+def _say(message: str) -> None:
+    if sys.stderr is not None:
+        with suppress(OSError):  # nobody may be listening
+            print(f"fastbcubed: {message}", file=sys.stderr, flush=True)

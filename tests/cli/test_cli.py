@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -385,6 +386,45 @@ def test_a_full_machine_exits_with_2(paths, monkeypatch, capsys, error, said) ->
     assert capsys.readouterr().err == f"fastbcubed: {said}\n"
 
 
+@pytest.mark.parametrize(
+    "error", [TypeError("no such\nthing"), RuntimeError(), AssertionError("x"), OSError(9, "Bad")]
+)
+def test_an_error_of_ours_exits_with_70(paths, monkeypatch, capsys, error) -> None:
+    def failing(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(fb, "evaluate", failing)
+    monkeypatch.delenv("FASTBCUBED_TRACEBACK", raising=False)
+    assert cli.main(["evaluate", *paths, "--fail-under", "f1=0.9"]) == 70
+    out, err = capsys.readouterr()
+    (line,) = err.splitlines()
+    assert not out and line.startswith(f"fastbcubed: unexpected {type(error).__name__}")
+    assert "please report" in line and "FASTBCUBED_TRACEBACK=1" in line and fb.__version__ in line
+    monkeypatch.setenv("FASTBCUBED_TRACEBACK", "1")
+    assert cli.main(["evaluate", *paths]) == 70
+    err = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in err and "in failing" in err and "please report" in err
+
+
+def test_errors_of_every_command_exit_with_70(monkeypatch, capsys) -> None:
+    def failing(*args, **kwargs):
+        raise KeyError("x")
+
+    for command in ("demo", "metrics", "generate", "constraints", "warm_up"):
+        monkeypatch.setattr(cli, f"_{command}", failing)
+        path = ["items.parquet"] if command == "generate" else []
+        assert cli.main([command.replace("_", "-"), *path]) == 70
+        assert "please report" in capsys.readouterr().err
+
+
+def test_every_exit_code_is_in_the_help(capsys) -> None:
+    for command in ([], ["evaluate"], ["generate"], ["warm-up"]):
+        assert cli.main([*command, "--help"]) == 0
+        codes = capsys.readouterr().out.split("Exit codes")[1]
+        for code in (0, cli.FAILED_GATE, cli.WRONG, cli.FAULT, cli.STOPPED, cli.READER_GONE, cli.TERMINATED):
+            assert re.search(rf"\b{code}\b", codes), code
+
+
 # Other commands
 
 
@@ -484,6 +524,35 @@ def test_generate_explains_a_wrong_number(amount, capsys) -> None:
     assert f"{amount!r} is not a whole number, 1 or more, such as 1e6" in capsys.readouterr().err
 
 
+# warm-up
+
+
+def test_after_warm_up_nothing_is_compiled(tmp_path) -> None:
+    done = _run("warm-up", cwd=tmp_path)
+    assert done.returncode == 0 and b"fastbcubed: kernels are kept in " in done.stderr and not done.stdout
+    assert not list(tmp_path.iterdir())
+    count = """
+import sys
+from numba.core import event
+from fastbcubed.cli.main import main
+with event.install_listener("numba:compile", event.RecordingListener()) as seen:
+    main(sys.argv[1:])
+assert not seen.buffer, seen.buffer
+"""
+    folder = Path(fb.__file__).parent / "data" / "patentsview"
+    files = [str(folder / name) for name in ("truth.parquet", "pred_20211230.parquet")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    for flags in (["--metric", "all"], ["--engine", "disk", "--out", str(tmp_path / "out")]):
+        command = [sys.executable, "-c", count, "evaluate", *files, "--slice", "country,year", *flags]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+        assert not done.returncode, done.stderr
+
+
+def test_warm_up_says_if_it_is_of_no_use(tmp_path) -> None:
+    done = _run("warm-up", env={"FASTBCUBED_CACHE": "0"})
+    assert done.returncode == 2 and b"not kept (FASTBCUBED_CACHE=0)" in done.stderr
+
+
 # As a process
 
 
@@ -517,6 +586,32 @@ def test_a_closed_pipe_is_no_error(paths) -> None:
         process.stderr.close()
         assert process.wait(300) == 141
         assert b"Traceback" not in err and b"BrokenPipe" not in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of POSIX")
+@pytest.mark.parametrize(
+    ("redirected", "code", "said"),
+    [
+        (">/dev/full", 2, "fastbcubed: No space left on device\n"),
+        (">&-", 0, ""),
+        (">/dev/null 2>&-", 0, ""),
+        ("2>/dev/full", 0, ""),
+        (">&- 2>&-", 0, ""),
+    ],
+)
+def test_streams_that_are_full_or_closed(redirected, code, said) -> None:
+    """There is one message, not another when Python ends; and a message never goes among the results."""
+    command = f'"{sys.executable}" -m fastbcubed metrics precision {redirected}'
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, timeout=60)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_a_wrong_option_with_a_closed_stderr(tmp_path) -> None:
+    command = f'"{sys.executable}" -m fastbcubed metrics absent 2>&-'
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 def test_names_that_the_terminal_cannot_show(paths) -> None:

@@ -1,0 +1,106 @@
+"""Compile the kernels ahead of their first use: evaluate small tables with all that one may ask for."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from fastbcubed.errors import EvaluationWarning, FileFormatError
+from fastbcubed.runtime.reporting import announcing_compilation, kept
+
+__all__ = ["warm_up"]
+
+#: Items of the tables that are evaluated.
+N_ITEMS = 600
+WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
+POLICIES = ("drop", "singleton", "outside")
+
+
+def warm_up() -> str:
+    """Compile the kernels, and return where they are kept.
+
+    Raises
+    ------
+    FileFormatError
+        If they cannot be kept, or only in a directory for temporary files.
+    """
+    from fastbcubed.kernels import cache
+    from fastbcubed.kernels.jit import at
+
+    directory = cache.kept_in(at)
+    if directory is None or directory in cache.fallbacks:
+        raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
+    with announcing_compilation(), warnings.catch_warnings(), tempfile.TemporaryDirectory() as work:
+        warnings.simplefilter("ignore", EvaluationWarning)
+        for ids in ("int", "string"):
+            _one_table(ids, Path(work))
+            _two_tables(ids, Path(work))
+        _covers(Path(work))
+        if cache.failures:
+            raise FileFormatError(f"kernels could not be kept in {directory}: {cache.failures[0]}")
+    return f"kernels are kept in {directory}"
+
+
+def _one_table(ids: str, work: Path) -> None:
+    from fastbcubed.synthetic.generate import generate
+
+    rows = work / "rows.parquet"
+    generate(rows, N_ITEMS, ids=ids, weights=True, attributes=True, overwrite=True, progress=False)
+    for options in WEIGHTS:
+        _evaluate(work, "truth", "prediction", table=rows, **options)
+
+
+def _two_tables(ids: str, work: Path) -> None:
+    """Evaluate tables of which each has an item that the other lacks."""
+    import pyarrow.parquet as pq
+
+    from fastbcubed.synthetic.generate import generate
+
+    paths = [work / "truth.parquet", work / "prediction.parquet"]
+    generate(
+        paths[0], N_ITEMS, prediction_out=paths[1], ids=ids, weights=True, attributes=True, overwrite=True,
+        progress=False,
+    )  # fmt: skip
+    truth, prediction = map(pq.read_table, paths)
+    weights = truth.select(["item", "weight"])
+    _evaluate(work, truth, prediction, weight=weights)
+    _evaluate(work, truth, prediction.slice(1))
+    for path, table in zip(paths, (truth, prediction), strict=True):
+        pq.write_table(table.slice(1), path)
+    for options in WEIGHTS:
+        own: dict[str, Any] = {**options, "weight": weights} if options else {}
+        for policy in POLICIES:
+            _evaluate(work, *paths, unmatched={"prediction": policy}, **own)
+
+
+def _covers(work: Path) -> None:
+    import fastbcubed as fb
+
+    everyone = range(N_ITEMS // 10)
+    truth = {item: {item // 3, 100 + item // 5} for item in everyone}
+    prediction = {item: {item // 4, 100 + item // 7} for item in everyone}
+    for weight in (None, {item: 1.0 + item % 7 for item in everyone}):
+        ev = fb.evaluate(truth, prediction, weight=weight, overlapping=True, metrics="all", progress=False)
+        _look_at(ev, work)
+
+
+def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
+    """Evaluate with either engine; weighted scores that need all items are for that in memory."""
+    import fastbcubed as fb
+
+    for engine, metrics in (("memory", "all"), ("disk", None)):
+        ev = fb.evaluate(
+            truth, prediction, slices=["country", "true_size"], metrics=metrics, engine=engine, keep="items",
+            progress=False, **options,
+        )  # fmt: skip
+        _look_at(ev, work)
+
+
+def _look_at(ev: Any, work: Path) -> None:
+    """Ask for whatever an evaluation can tell."""
+    for side in ("true", "pred"):
+        ev.clusters(side, limit=3)
+    ev.items(limit=3)
+    ev.save(work / "result", keep="items")

@@ -1,0 +1,180 @@
+"""Containers: an installation that cannot be written to, no home directory, kernels compiled with the image."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastbcubed as fb
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs mounts, or permissions of POSIX")
+
+#: Compiles one kernel and says where it is kept.
+ONE_KERNEL = """
+from fastbcubed.kernels import cache, jit
+jit.at(3)
+print(cache.kept_in(jit.at), *jit.at.stats.cache_hits.values(), *cache.failures)
+"""
+
+
+def read_only(path: Path) -> Callable[[], object]:
+    """Let nobody write below a directory, and return what undoes that."""
+    if os.geteuid():
+        for folder, _, _ in os.walk(path):
+            os.chmod(folder, 0o555)
+        return lambda: [os.chmod(folder, 0o755) for folder, _, _ in os.walk(path)]
+    commands = (["mount", "--bind", path, path], ["mount", "-o", "remount,ro,bind", path])
+    for command in commands:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+        except OSError as error:
+            pytest.skip(f"no mount: {error}")
+        if done.returncode:
+            subprocess.run(["umount", path], capture_output=True)
+            pytest.skip(f"cannot mount a directory read-only: {done.stderr.strip()}")
+    return lambda: subprocess.run(["umount", path], check=True)
+
+
+class Image:
+    """A copy of the package, which runs as in a container: nothing may be written but in a few directories."""
+
+    def __init__(self, path: Path) -> None:
+        self.root, self.tmp = path / "image", path / "tmp"
+        self.tmp.mkdir()
+        package = Path(fb.__file__).parent
+        skipped = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(package, self.root / "site" / "fastbcubed", ignore=skipped)
+        (self.root / "home").mkdir()
+        self._undo: Callable[[], object] | None = None
+
+    def freeze(self) -> None:
+        """Let nothing be written to the image any more."""
+        self._undo = read_only(self.root)
+
+    def thaw(self) -> None:
+        if self._undo is not None:
+            self._undo()
+
+    def run(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        names = (
+            "NUMBA_CACHE_DIR",
+            "FASTBCUBED_CACHE",
+            "XDG_CACHE_HOME",
+            "TEMP",
+            "TMP",
+            "COVERAGE_PROCESS_START",
+        )
+        environment = {name: value for name, value in os.environ.items() if name not in names}
+        environment |= {
+            "PYTHONPATH": str(self.root / "site"), "HOME": str(self.root / "home"), "TMPDIR": str(self.tmp),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }  # fmt: skip
+        return subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, timeout=300, cwd=self.tmp,
+            env=environment | variables,
+        )  # fmt: skip
+
+    def kernel(self, **variables: str) -> list[str]:
+        """Compile a kernel, and return where it is kept, and how often it was there."""
+        done = self.run("-c", ONE_KERNEL, **variables)
+        assert not done.stderr and not done.returncode, done.stderr
+        return done.stdout.split()
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Iterator[Image]:
+    made = Image(tmp_path)
+    yield made
+    made.thaw()
+
+
+def evaluate(image: Image, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    columns = {"item": [1, 2, 3, 4], "true": [1, 1, 2, 2], "pred": [1, 1, 1, 2]}
+    pq.write_table(pa.table(columns), image.tmp / "rows.parquet")
+    command = ("-m", "fastbcubed", "evaluate", "true", "pred", "--table", "rows.parquet", "--json", *flags)
+    return image.run(*command, **variables)
+
+
+def test_a_read_only_installation_keeps_kernels_in_a_temporary_directory(image: Image) -> None:
+    image.freeze()
+    done = evaluate(image)
+    kept = image.tmp / f"fastbcubed-{os.getuid()}"
+    assert json.loads(done.stdout)["overall"]["precision"] == pytest.approx((2 * 2 / 3 + 1 / 3 + 1) / 4)
+    (line,) = done.stderr.splitlines()
+    assert set(image.tmp.iterdir()) == {image.tmp / "rows.parquet", kept}
+    assert f"kept in {kept}" in line and "NUMBA_CACHE_DIR" in line
+    again = evaluate(image)
+    assert again.stdout == done.stdout and not again.stderr
+    assert kept.stat().st_mode & 0o777 == 0o700
+
+
+def test_where_nothing_can_be_written_kernels_are_not_kept(image: Image) -> None:
+    image.freeze()
+    only = "import sys; from fastbcubed.kernels import cache; cache.PLACES = ()\n"
+    done = image.run("-c", only + ONE_KERNEL, TMPDIR=str(image.root))
+    assert done.stdout.split() == ["None"] and not done.stderr
+    code = only + "from fastbcubed.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    done = image.run("-c", code, "constraints", "--metric", "rand", "--random", "0", TMPDIR=str(image.root))
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert "cannot be kept" in line and "NUMBA_CACHE_DIR" in line
+    done = image.run("-m", "fastbcubed", "warm-up")
+    assert done.returncode == 2 and "not compiled ahead" in done.stderr and "NUMBA_CACHE_DIR" in done.stderr
+
+
+@pytest.mark.parametrize("where", ["installation", "named directory"])
+def test_what_was_compiled_with_the_image_is_used(image: Image, where: str) -> None:
+    named = {"NUMBA_CACHE_DIR": str(image.root / "cache")} if where == "named directory" else {}
+    built = image.root / "cache" if named else image.root / "site" / "fastbcubed" / "kernels"
+    assert image.kernel(**named) == [str(built)]
+    image.freeze()
+    kept = image.tmp / f"fastbcubed-{os.getuid()}"
+    assert image.kernel(**named) == [str(kept), "1"]
+    other = image.tmp / "home"
+    assert image.kernel(HOME=str(other), **named) == [str(other / ".cache" / "numba"), "1"]
+
+
+def test_a_directory_of_somebody_else_is_not_used(image: Image) -> None:
+    image.freeze()
+    (image.tmp / f"fastbcubed-{os.getuid()}").mkdir(0o777)
+    os.chmod(image.tmp / f"fastbcubed-{os.getuid()}", 0o777)  # anybody could put files there
+    (image.tmp / "other").mkdir()
+    assert image.kernel(TEMP=str(image.tmp / "other")) == [
+        str(image.tmp / "other" / f"fastbcubed-{os.getuid()}")
+    ]
+
+
+def test_a_damaged_cache_is_compiled_anew(image: Image) -> None:
+    named = {"NUMBA_CACHE_DIR": str(image.tmp / "cache")}
+    image.kernel(**named)
+    for ending in ("nbi", "nbc"):
+        (file,) = (image.tmp / "cache").glob(f"*/jit.at-*.{ending}")
+        for content in (b"", file.read_bytes()[:20], b"nonsense"):
+            file.write_bytes(content)
+            assert image.kernel(**named) == [str(image.tmp / "cache")]
+            assert image.kernel(**named) == [str(image.tmp / "cache"), "1"]
+
+
+def test_a_full_disk_is_no_error(image: Image) -> None:
+    code = "import os; from fastbcubed.kernels import cache, jit\n"
+    code += (
+        "jit.at._cache._cache.save_overload = lambda *_: open('/dev/full', 'w', buffering=1).write('x\\n')\n"
+    )
+    done = image.run("-c", code + "print(jit.at(3), *cache.failures)", NUMBA_CACHE_DIR=str(image.tmp))
+    assert done.stdout == "3 No space left on device\n" and not done.stderr
+
+
+def test_no_temporary_directory_is_made_where_none_is_needed(image: Image) -> None:
+    assert image.kernel() == [str(image.root / "site" / "fastbcubed" / "kernels")]
+    code = "from fastbcubed.runtime.reporting import kept; print(kept())"
+    assert "site/fastbcubed/kernels for later runs" in image.run("-c", code).stdout
+    assert not list(image.tmp.iterdir())
