@@ -6,13 +6,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Policies
+from fastbcubed.cells.build import build_contingency
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.clusterings.inputs import Inputs, PerSide, read_pair
+from fastbcubed.clusterings.inputs import PerSide, read_pair
 from fastbcubed.engines.choose import choose_engine
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, PairingError, SliceError
 from fastbcubed.metrics import aggregation
@@ -217,7 +214,9 @@ def evaluate(
             coverage, cells, items = covered.coverage, covered.cover, CoverItems(covered)
             labels = items.cluster_labels
         else:
-            alignment, cells = _build(inputs, policies, weighting, pool, one_table=table is not None)
+            alignment, cells = build_contingency(
+                inputs, policies, weighting, pool, one_table=table is not None
+            )
             coverage, items = alignment.coverage, AlignedItems(alignment)
         found, not_computed = resolve(chosen, weighted=cells.weighted, **known)
         try:
@@ -292,57 +291,7 @@ def contingency(
     policies = Policies.of(unmatched, nulls, duplicates, noise)
     with Pool(_threads(threads)) as pool:
         inputs = read_pair(truth, prediction, item=item, cluster=cluster, weight=weight, table=table)
-        return _build(inputs, policies, weighting, pool, one_table=table is not None)[1]
-
-
-def build_contingency(
-    labels_true: ArrayLike,
-    labels_pred: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    nulls: str = "raise",
-) -> Contingency:
-    """Return the cells of two labelings by position; for the functions of `fastbcubed.metrics`."""
-    return contingency(labels_true, labels_pred, weight=sample_weight, nulls=nulls)
-
-
-def _build(
-    inputs: Inputs, policies: Policies, weighting: str, pool: Pool, *, one_table: bool
-) -> tuple[Alignment, Contingency]:
-    """Align two clusterings and build their cells."""
-    from fastbcubed.cells import build as memory
-    from fastbcubed.cells.planning import plan_parts
-
-    if weighting not in ("pointwise", "outer"):
-        raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
-    outer = weighting == "outer"
-    alignment = align(
-        inputs.truth,
-        inputs.prediction,
-        policies,
-        pool,
-        weight_table=inputs.weight_table,
-        outer=outer,
-        null_is_absent=one_table,
-    )
-    true_keys, pred_keys, weight = alignment.true_keys, alignment.pred_keys, alignment.weight
-    plan = plan_parts(true_keys, alignment.absent_true, alignment.absent_pred)
-    outside = policies.prediction == "outside"
-    built = memory.build(plan, true_keys, pred_keys, weight, pool, outer=outer, outside=outside)
-
-    def locate() -> np.ndarray:
-        with Pool(pool.threads) as threads:
-            return memory.locate(plan, true_keys, pred_keys, threads)
-
-    cells = Contingency.from_built(
-        built,
-        weighted=weight is not None,
-        weighting=weighting,
-        outside=outside,
-        locate=locate,
-        weight=weight,
-        n_rows=true_keys.size,
-    )
-    return alignment, cells
+        return build_contingency(inputs, policies, weighting, pool, one_table=table is not None)[1]
 
 
 def _metrics(metrics: Any, outside: bool) -> list[str | Metric] | None:

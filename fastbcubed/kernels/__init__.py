@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         pairs,
         partition,
         rows,
+        runs,
         sums,
     )
 
@@ -57,6 +58,7 @@ __all__ = [
     "pairs",
     "partition",
     "rows",
+    "runs",
     "sums",
 ]
 

@@ -17,29 +17,10 @@ from fastbcubed import kernels
 from fastbcubed.cells.confusion import Confusion, TrueNegatives, confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
 from fastbcubed.errors import MetricError, WeightError
-from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.registry import METRICS
+from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.runtime.pool import Pool, blocks
 
-__all__ = [
-    "WEIGHT",
-    "cell_scores",
-    "cluster_means",
-    "finished",
-    "group_means",
-    "group_sums",
-    "grouped",
-    "item_means",
-    "item_score",
-    "item_scores",
-    "item_sums",
-    "means_of_groups",
-    "overall",
-    "with_needs",
-]
-
-Floats = NDArray[np.float64]
 #: The name of the sum of weights among sums of scores.
 WEIGHT = ""
 
@@ -49,37 +30,17 @@ def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
     given = {metric.name: metric for metric in metrics}
     found: dict[str, Metric] = {}
     for metric in given.values():
-        for name in metric.needs:
-            found.setdefault(name, given.get(name) or METRICS[name].at(beta))
+        for need in metric.needs:
+            found.setdefault(need.name, given.get(need.name) or need.at(beta))
         found.setdefault(metric.name, metric)
     return list(found.values())
 
 
 def overall(
-    contingency: Contingency,
-    metrics: Iterable[str | Metric],
-    *,
-    beta: float = 1.0,
-    pool: Pool | None = None,
+    contingency: Contingency, metrics: Iterable[Metric], *, beta: float = 1.0, pool: Pool | None = None
 ) -> dict[str, float]:
-    """Return scores over all items, by name and in the order given.
-
-    Parameters
-    ----------
-    contingency : Contingency
-        The cells.
-    metrics : iterable of str or Metric
-        Scores that are defined for this input.
-    beta : float
-        Weight of recall in F.
-    pool : Pool, optional
-        Threads; the calling one alone when absent.
-
-    Returns
-    -------
-    dict of str to float
-    """
-    chosen = [METRICS[m].at(beta) if isinstance(m, str) else m for m in metrics]
+    """Return scores over all items, by name and in the order given; on this thread alone without a pool."""
+    chosen = list(metrics)
     pool = pool or Pool(1)
     means = item_means([item_sums(contingency, with_needs(chosen, beta), pool)])
     return finished(chosen, means, beta, contingency, pool)
@@ -94,18 +55,8 @@ def finished(
 ) -> dict[str, float]:
     """Return scores over all items from the means of those that items have.
 
-    Parameters
-    ----------
-    chosen : iterable of Metric
-        The scores.
-    means : dict of str to float
-        From `item_means`, of the scores and all they need.
-    beta : float
-        Weight of recall in F.
-    contingency : Contingency or None
-        All cells; None if no score is computed from them as a whole.
-    pool : Pool
-        The threads.
+    `means` come from `item_means`, of the scores and all they need. `contingency` has all cells; it is None if
+    no score is computed from them as a whole.
     """
     result = {}
     for metric in chosen:
@@ -138,7 +89,7 @@ def item_sums(
 
     Without `whole`, the contingency has not all cells of the true clusters, and only formulas are used.
     """
-    from fastbcubed.metrics.compiled import COMMON, RUN, sum_common, sum_products
+    from fastbcubed.metrics import compiled
 
     lifted = [m for m in metrics if m.formula is not None]
     outer = contingency.weighting == "outer"
@@ -146,31 +97,31 @@ def item_sums(
     lifted = [m for m in lifted if m.name not in direct]
     if not (lifted or direct):
         return {}
-    common = [m for m in lifted if m.name in COMMON and METRICS[m.name] is m]
     by_item = [m for m in lifted if differs_within_cells(contingency, m)]
-    others = [m for m in lifted if m not in common and m not in by_item]
+    common = {m.name: compiled.position(m.formula) for m in lifted if not (m.leave_one_out or m.matrix)}
+    common = {name: position for name, position in common.items() if position is not None}
+    others = [m for m in lifted if m.name not in common and m not in by_item]
     negatives = _negatives(contingency, others)
     of_items = [cell_scores(contingency, m) for m in by_item]
     cells = contingency.cells
-    columns = [0, *(1 + COMMON.index(m.name) for m in common)]
-    wanted = np.array([name in {m.name for m in common} for name in COMMON])
+    formulas = np.array(list(common.values()), np.int64)
 
     def add_up(first: int, last: int) -> list[float]:
-        runs = np.empty((-(-(last - first) // RUN), 1 + len(COMMON)))
-        sum_common(cells, first, last, outer, wanted, runs)
-        sums = [math.fsum(runs[:, column].tolist()) for column in columns]
+        runs = np.empty((-(-(last - first) // kernels.runs.RUN), 1 + formulas.size))
+        compiled.sum_scores(cells, first, last, outer, formulas, runs)
+        sums = [math.fsum(column) for column in runs.T.tolist()]
         if others or of_items:
             scores = [each[first:last] for each in of_items]
             scores += _scores_of(contingency, others, first, last, negatives)
             weight = np.ascontiguousarray(contingency.weight[first:last])
             products = np.empty(len(runs))
             for each in scores:
-                sum_products(weight, each, products)
+                kernels.runs.sum_products(weight, each, products)
                 sums.append(math.fsum(products.tolist()))
         return sums
 
     sums = contingency.map(add_up, pool)
-    names = [WEIGHT, *(m.name for m in (*common, *by_item, *others))]
+    names = [WEIGHT, *common, *(m.name for m in (*by_item, *others))]
     found = {name: math.fsum(column) for name, column in zip(names, zip(*sums, strict=True), strict=True)}
     return found | {name: mean * found[WEIGHT] for name, mean in direct.items()}
 
@@ -299,13 +250,13 @@ def _rows(contingency: Contingency, metric: Metric) -> Any:
     return contingency.rows
 
 
-def cluster_means(contingency: Contingency, side: str, name: str) -> Floats:
+def cluster_means(contingency: Contingency, side: str, metric: Metric) -> Floats:
     """Return the mean of a score over the items of each cluster, by code.
 
     Clusters without scored items are left out, and those whose items all have weight 0: they have no mean.
     """
-    groups = means_by_cluster(contingency, side, [METRICS[name]], beta=1.0)
-    return np.asarray(groups[name][groups["weight"] > 0])
+    groups = means_by_cluster(contingency, side, [metric], beta=1.0)
+    return np.asarray(groups[metric.name][groups["weight"] > 0])
 
 
 def means_by_cluster(
@@ -332,27 +283,9 @@ def group_means(
 ) -> dict[str, NDArray[Any]]:
     """Return items, weight and mean scores of groups of cells, or of rows.
 
-    Parameters
-    ----------
-    contingency : Contingency
-        The cells.
-    codes : ndarray of int, shape (n_cells,) or (n_rows,)
-        Group of each; negative for none.
-    n_groups : int
-        Number of groups.
-    metrics : iterable of Metric
-        Scores; those that only a whole clustering has are left out.
-    beta : float
-        Weight of recall in F.
-    by_row : bool
-        Whether `codes` are those of rows.
-    cells : ndarray of int64, optional
-        The cell of each code, where cells are in several groups.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (n_groups,)
-        "n_items", "weight", then the scores; NaN for a group without items.
+    `codes` has the group of each cell (or of each row with `by_row`, or of each of `cells`, where cells are in
+    several groups), negative for none. Scores that only a whole clustering has are left out. What comes back
+    are "n_items", "weight", then the scores, of shape (n_groups,); NaN for a group without items.
     """
     wanted = grouped(metrics)
     needed = [m for m in with_needs(wanted, beta) if m.formula is not None]
@@ -374,14 +307,10 @@ def group_sums(
     by_row: bool = False,
     cells: NDArray[np.int64] | None = None,
 ) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return, for groups of cells or of rows, what their means are made of, as sums and what they lack in digits.
+    """Return what the means of groups are made of, as sums and what these lack in digits, of shape (n_groups,).
 
-    Parameters are those of `group_means`; the scores have a formula.
-
-    Returns
-    -------
-    dict of str to (ndarray, ndarray), each of shape (n_groups,)
-        "n_items", `WEIGHT`, then weight * score of each score, added up.
+    Parameters are those of `group_means`; the scores have a formula. By name: "n_items", `WEIGHT`, then
+    weight * score of each score, added up.
     """
     codes = np.ascontiguousarray(codes)
     counts = np.zeros(n_groups, np.int64)

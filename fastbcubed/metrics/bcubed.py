@@ -5,17 +5,15 @@ BCubed precision, recall and F themselves are the pointwise scores, under anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fastbcubed.metrics import pointwise
-from fastbcubed.metrics.metric import Floats, Metric
-from fastbcubed.metrics.pointwise import f1_of, f_measure
+from fastbcubed.metrics.aggregation import cluster_means, overall
+from fastbcubed.metrics.family import Family
+from fastbcubed.metrics.metric import Floats, Metric, Page
+from fastbcubed.metrics.pointwise import f_measure, pointwise
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
@@ -23,30 +21,222 @@ if TYPE_CHECKING:
 
 Side = Literal["true", "pred"]
 
+bcubed = Family("bcubed", low=0.0, high=1.0, best="higher")
+PRECISION, RECALL = pointwise["precision"], pointwise["recall"]
 
-def adapted_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Return the chance that two members of the predicted cluster, drawn anew, both belong."""
+bcubed.alias(
+    "bcubed_precision",
+    PRECISION,
+    source="Bagga and Baldwin 1998",
+    example="""
+    >>> score = bcubed_precision(list("aabbb"), [1, 1, 1, 2, 2])
+    >>> round(score, 12)  # (2/3 + 2/3 + 1/3 + 1 + 1) / 5 = 11/15
+    0.733333333333
+    """,
+)
+bcubed.alias(
+    "bcubed_recall",
+    RECALL,
+    source="Bagga and Baldwin 1998",
+    example="""
+    >>> score = bcubed_recall(list("aabbb"), [1, 1, 1, 2, 2])
+    >>> round(score, 12)  # (1 + 1 + 1/3 + 2/3 + 2/3) / 5 = 11/15
+    0.733333333333
+    """,
+)
+bcubed.alias(
+    "bcubed_f1",
+    pointwise["f1"],
+    source="Bagga and Baldwin 1998",
+    example="""
+    >>> bcubed_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
+    0.6
+    """,
+    also={
+        "bcubed_precision_recall_fscore": Page(
+            """
+            >>> bcubed_precision_recall_fscore(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
+            PrecisionRecallFscore(precision=0.75, recall=0.5, f1=0.6)
+            """
+        )
+    },
+)
+bcubed.alias(
+    "bcubed_mean_f1",
+    pointwise["mean_f1"],
+    source="van Heusden et al. 2022",
+    example="""
+    >>> bcubed_mean_f1(list("aaabbb"), [1, 2, 3, 4, 4, 4])  # (3 * 1 / (1 + 2/2) + 3 * 1) / 6
+    0.75
+    """,
+)
+
+
+# Where every cluster counts equally
+
+
+def mean_of_clusters(side: Side, metric: Metric, contingency: Contingency) -> float:
+    """Average a score over the items of each cluster, then over clusters, each once."""
+    return float(np.mean(cluster_means(contingency, side, metric)))
+
+
+def f1_of_clusters(side: Side, contingency: Contingency) -> float:
+    """Return the F1 of precision and recall, each averaged over clusters."""
+    p, r = (mean_of_clusters(side, metric, contingency) for metric in (PRECISION, RECALL))
+    return float(f_measure(p, r))
+
+
+@bcubed.of_cells(
+    "mean over true clusters, each once, of the mean over its items of tp / (tp + fp)",
+    source="er-evaluation",
+    example="""
+    >>> labels_true, labels_pred = list("aabbbb"), [1, 1, 1, 1, 2, 2]
+    >>> bcubed_precision_by_true_cluster(labels_true, labels_pred)  # (1/2 + (1/2 + 1) / 2) / 2
+    0.625
+    """,
+)
+def bcubed_precision_by_true_cluster(contingency: Contingency, pool: Pool) -> float:
+    """BCubed precision, where every true cluster counts equally."""
+    return mean_of_clusters("true", PRECISION, contingency)
+
+
+@bcubed.of_cells(
+    "mean over true clusters, each once, of the mean over its items of tp / (tp + fn)",
+    source="er-evaluation",
+    example="""
+    >>> bcubed_recall_by_true_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])  # (1 + 1/2) / 2
+    0.75
+    """,
+)
+def bcubed_recall_by_true_cluster(contingency: Contingency, pool: Pool) -> float:
+    """BCubed recall, where every true cluster counts equally."""
+    return mean_of_clusters("true", RECALL, contingency)
+
+
+@bcubed.of_cells(
+    "2 P R / (P + R), with P = bcubed_precision_by_true_cluster and R = bcubed_recall_by_true_cluster",
+    source="er-evaluation",
+    example="""
+    >>> score = bcubed_f1_by_true_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])
+    >>> round(score, 12)  # 2 * 5/8 * 3/4 / (5/8 + 3/4) = 15/22
+    0.681818181818
+    """,
+)
+def bcubed_f1_by_true_cluster(contingency: Contingency, pool: Pool) -> float:
+    """F1 of BCubed precision and recall, where every true cluster counts equally."""
+    return f1_of_clusters("true", contingency)
+
+
+@bcubed.of_cells(
+    "mean over predicted clusters, each once, of the mean over its items of tp / (tp + fp)",
+    source="er-evaluation",
+    example="""
+    >>> bcubed_precision_by_pred_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])  # (1/2 + 1) / 2
+    0.75
+    """,
+)
+def bcubed_precision_by_pred_cluster(contingency: Contingency, pool: Pool) -> float:
+    """BCubed precision, where every predicted cluster counts equally."""
+    return mean_of_clusters("pred", PRECISION, contingency)
+
+
+@bcubed.of_cells(
+    "mean over predicted clusters, each once, of the mean over its items of tp / (tp + fn)",
+    source="er-evaluation",
+    example="""
+    >>> labels_true, labels_pred = list("aabbbb"), [1, 1, 1, 1, 2, 2]
+    >>> bcubed_recall_by_pred_cluster(labels_true, labels_pred)  # ((1 + 1/2) / 2 + 1/2) / 2
+    0.625
+    """,
+)
+def bcubed_recall_by_pred_cluster(contingency: Contingency, pool: Pool) -> float:
+    """BCubed recall, where every predicted cluster counts equally."""
+    return mean_of_clusters("pred", RECALL, contingency)
+
+
+@bcubed.of_cells(
+    "2 P R / (P + R), with P = bcubed_precision_by_pred_cluster and R = bcubed_recall_by_pred_cluster",
+    source="er-evaluation",
+    example="""
+    >>> score = bcubed_f1_by_pred_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])
+    >>> round(score, 12)  # 2 * 3/4 * 5/8 / (3/4 + 5/8) = 15/22
+    0.681818181818
+    """,
+)
+def bcubed_f1_by_pred_cluster(contingency: Contingency, pool: Pool) -> float:
+    """F1 of BCubed precision and recall, where every predicted cluster counts equally."""
+    return f1_of_clusters("pred", contingency)
+
+
+# For unbalanced data
+
+
+@bcubed.mean_over_items(
+    "(tp / (tp + fp))^2",
+    source="Moreno and Dias 2015",
+    unweighted_only=True,
+    experimental=True,
+    example="""
+    >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
+    >>> adapted_bcubed_precision(labels_true, labels_pred)  # (4 * 1 + 4 * (2/4)**2) / 8
+    0.625
+    """,
+)
+def adapted_bcubed_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
+    """BCubed precision for unbalanced data: two members of the predicted cluster must belong."""
     share = tp / (tp + fp)
     return share * share
 
 
-def adapted_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Return the chance that two members of the true cluster, drawn anew, were both found."""
+@bcubed.mean_over_items(
+    "(tp / (tp + fn))^2",
+    source="Moreno and Dias 2015",
+    unweighted_only=True,
+    experimental=True,
+    example="""
+    >>> adapted_bcubed_recall(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2/4)**2
+    0.25
+    """,
+)
+def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
+    """BCubed recall for unbalanced data: two members of the true cluster must be found."""
     share = tp / (tp + fn)
     return share * share
 
 
-def mean_of_clusters(side: Side, name: str, contingency: Contingency, pool: Pool) -> float:
-    """Average the score `name` over the items of each cluster, then over clusters, each once."""
-    from fastbcubed.metrics.aggregation import cluster_means
+@bcubed.of_means(
+    "2 P R / (P + R), with P = adapted_bcubed_precision and R = adapted_bcubed_recall",
+    bcubed["adapted_bcubed_precision"],
+    bcubed["adapted_bcubed_recall"],
+    source="Moreno and Dias 2015",
+    unweighted_only=True,
+    experimental=True,
+    example="""
+    >>> score = adapted_bcubed_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
+    >>> round(score, 12)  # 2 * 5/8 * 1/4 / (5/8 + 1/4) = 5/14
+    0.357142857143
+    """,
+    also={
+        "adapted_bcubed_precision_recall_fscore": Page(
+            """
+            The recommended weight of precision is 0.9, which is that of beta = 1/3. Here a true cluster of
+            10 items takes one of another that has 2: P = (10 * (10/11)**2 + (1/11)**2 + 1) / 12 = 17/22,
+            R = (10 + 2 * (1/2)**2) / 12 = 7/8, F = 1 / (0.9 * 22/17 + 0.1 * 8/7) = 595/761.
 
-    return float(np.mean(cluster_means(contingency, side, name)))
+            >>> labels_true, labels_pred = [0] * 10 + [1] * 2, [0] * 11 + [1]
+            >>> scores = adapted_bcubed_precision_recall_fscore(labels_true, labels_pred, beta=1 / 3)
+            >>> [round(score, 6) for score in scores]
+            [0.772727, 0.875, 0.781866]
+            """
+        )
+    },
+)
+def adapted_bcubed_f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
+    """F1 of BCubed precision and recall for unbalanced data."""
+    return f_measure(p, r)
 
 
-def f1_of_clusters(side: Side, contingency: Contingency, pool: Pool) -> float:
-    """Return the F1 of precision and recall, each averaged over clusters."""
-    p, r = (mean_of_clusters(side, name, contingency, pool) for name in ("precision", "recall"))
-    return float(f_measure(p, r))
+# Beyond chance
 
 
 def expected_loss(clusters: Side, contingency: Contingency) -> float:
@@ -67,104 +257,84 @@ def expected_loss(clusters: Side, contingency: Contingency) -> float:
     return (n - n_clusters) / n * apart
 
 
-def chance(clusters: Side, contingency: Contingency, pool: Pool) -> float:
-    """Return the expected BCubed precision ("pred") or recall ("true") of shuffled items."""
-    return 1.0 - expected_loss(clusters, contingency)
-
-
-def adjusted(clusters: Side, contingency: Contingency, pool: Pool) -> float:
+def beyond_chance(clusters: Side, loss: Metric, contingency: Contingency, pool: Pool) -> float:
     """Return (score - expected) / (1 - expected), from the loss and its expectation.
 
     Where nothing can be lost, it is 1 for identical clusterings and 0 for others.
     """
-    from fastbcubed.metrics.aggregation import overall
-
     most = expected_loss(clusters, contingency)
     if most == 0:
         same = contingency.n_cells == contingency.n_true == contingency.n_pred
         return 1.0 if same else 0.0
-    loss = "over_merge_rate" if clusters == "pred" else "under_merge_rate"
-    return float(1.0 - overall(contingency, [loss], pool=pool)[loss] / most)
+    return float(1.0 - overall(contingency, [loss], pool=pool)[loss.name] / most)
 
 
-def scores() -> Iterator[Metric]:
-    """Yield the scores of the family "bcubed", the four aliases first."""
-    for metric in pointwise.scores():
-        name = metric.name
-        if name in ("precision", "recall", "f1", "mean_f1"):
-            source = "van Heusden et al. 2022" if name == "mean_f1" else "Bagga and Baldwin 1998"
-            alias = f"bcubed_{name}"
-            yield replace(metric, name=alias, family="bcubed", source=source, alias_of=name)
-    higher = partial(Metric, family="bcubed", low=0.0, high=1.0, best="higher")
-    sides: dict[Side, str] = {"true": "true", "pred": "predicted"}
-    for side, adjective in sides.items():
-        average = f"mean over {adjective} clusters, each once, of the mean over its items of"
-        end = f"by_{side}_cluster"
-        for name, share in ("precision", "tp / (tp + fp)"), ("recall", "tp / (tp + fn)"):
-            yield higher(
-                f"bcubed_{name}_{end}",
-                summary=f"BCubed {name}, where every {adjective} cluster counts equally.",
-                definition=f"{average} {share}",
-                source="er-evaluation",
-                score=partial(mean_of_clusters, side, name),
-            )
-        p, r = f"bcubed_precision_{end}", f"bcubed_recall_{end}"
-        yield higher(
-            f"bcubed_f1_{end}",
-            summary=f"F1 of BCubed precision and recall, where every {adjective} cluster counts equally.",
-            definition=f"2 P R / (P + R), with P = {p} and R = {r}",
-            source="er-evaluation",
-            score=partial(f1_of_clusters, side),
-        )
-    adapted = partial(higher, source="Moreno and Dias 2015", unweighted_only=True, experimental=True)
-    yield adapted(
-        "adapted_bcubed_precision",
-        summary="BCubed precision for unbalanced data: two members of the predicted cluster must belong.",
-        definition="mean over items of (tp / (tp + fp))^2",
-        formula=adapted_precision,
-    )
-    yield adapted(
-        "adapted_bcubed_recall",
-        summary="BCubed recall for unbalanced data: two members of the true cluster must be found.",
-        definition="mean over items of (tp / (tp + fn))^2",
-        formula=adapted_recall,
-    )
-    needs = "adapted_bcubed_precision", "adapted_bcubed_recall"
-    yield adapted(
-        "adapted_bcubed_f1",
-        summary="F1 of BCubed precision and recall for unbalanced data.",
-        definition=f"2 P R / (P + R), with P = {needs[0]} and R = {needs[1]}",
-        combine=partial(f1_of, *needs),
-        needs=needs,
-    )
-    by_chance = partial(
-        Metric,
-        family="bcubed",
-        source="fastbcubed",
-        unweighted_only=True,
-        labelled_only=True,
-    )
-    roles: dict[str, Side] = {"precision": "pred", "recall": "true"}
-    for name, own in roles.items():
-        share, apart = ("M / n", "a") if own == "pred" else ("K / n", "b")
-        yield by_chance(
-            f"chance_bcubed_{name}",
-            low=0.0,
-            high=1.0,
-            best="neither",
-            summary=f"BCubed {name} to expect by chance: items shuffled, cluster sizes kept.",
-            definition=f"s + (1 - s) sum of {apart} ({apart} - 1) / (n (n - 1)), with s = {share};"
-            " n items, K true clusters of sizes a, M predicted clusters of sizes b",
-            score=partial(chance, own),
-        )
-    for name, own in roles.items():
-        yield by_chance(
-            f"adjusted_bcubed_{name}",
-            low=-inf,
-            high=1.0,
-            best="higher",
-            summary=f"BCubed {name} beyond chance: 0 is what shuffled items get, 1 is the best.",
-            definition=f"(bcubed_{name} - E) / (1 - E), with E = chance_bcubed_{name};"
-            " where E = 1: 1 if the clusterings are identical, else 0",
-            score=partial(adjusted, own),
-        )
+@bcubed.of_cells(
+    "s + (1 - s) sum of a (a - 1) / (n (n - 1)), with s = M / n; n items, K true clusters of sizes a, M predicted"
+    " clusters of sizes b",
+    best="neither",
+    source="fastbcubed",
+    unweighted_only=True,
+    labelled_only=True,
+    example="""
+    >>> chance_bcubed_precision(list("aaab"), [1, 1, 2, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
+    0.75
+    """,
+)
+def chance_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
+    """BCubed precision to expect by chance: items shuffled, cluster sizes kept."""
+    return 1.0 - expected_loss("pred", contingency)
+
+
+@bcubed.of_cells(
+    "s + (1 - s) sum of b (b - 1) / (n (n - 1)), with s = K / n; n items, K true clusters of sizes a, M predicted"
+    " clusters of sizes b",
+    best="neither",
+    source="fastbcubed",
+    unweighted_only=True,
+    labelled_only=True,
+    example="""
+    >>> chance_bcubed_recall(list("aabb"), [1, 1, 1, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
+    0.75
+    """,
+)
+def chance_bcubed_recall(contingency: Contingency, pool: Pool) -> float:
+    """BCubed recall to expect by chance: items shuffled, cluster sizes kept."""
+    return 1.0 - expected_loss("true", contingency)
+
+
+@bcubed.of_cells(
+    "(bcubed_precision - E) / (1 - E), with E = chance_bcubed_precision; where E = 1: 1 if the clusterings are"
+    " identical, else 0",
+    low=-inf,
+    source="fastbcubed",
+    unweighted_only=True,
+    labelled_only=True,
+    example="""
+    Precision is 3/4 here, just what shuffled items get.
+
+    >>> adjusted_bcubed_precision(list("aaab"), [1, 1, 2, 2])  # (3/4 - 3/4) / (1 - 3/4)
+    0.0
+    """,
+)
+def adjusted_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
+    """BCubed precision beyond chance: 0 is what shuffled items get, 1 is the best."""
+    return beyond_chance("pred", pointwise["over_merge_rate"], contingency, pool)
+
+
+@bcubed.of_cells(
+    "(bcubed_recall - E) / (1 - E), with E = chance_bcubed_recall; where E = 1: 1 if the clusterings are"
+    " identical, else 0",
+    low=-inf,
+    source="fastbcubed",
+    unweighted_only=True,
+    labelled_only=True,
+    example="""
+    >>> score = adjusted_bcubed_recall(list("aabb"), [1, 1, 2, 3])
+    >>> round(score, 12)  # E = 2/4 + 2/4 * 2 * 1 / (4 * 3) = 7/12; (3/4 - 7/12) / (1 - 7/12)
+    0.4
+    """,
+)
+def adjusted_bcubed_recall(contingency: Contingency, pool: Pool) -> float:
+    """BCubed recall beyond chance: 0 is what shuffled items get, 1 is the best."""
+    return beyond_chance("true", pointwise["under_merge_rate"], contingency, pool)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from inspect import cleandoc
 from math import inf
 from textwrap import fill
+from typing import NamedTuple
 
-from fastbcubed.metrics.metric import REFERENCES, Metric
+from fastbcubed.metrics.metric import REFERENCES, Metric, Page
 
 _PAGE = """{summary}
 
@@ -44,9 +45,45 @@ Examples
 {example}
 """
 
-BETA = """beta : float, default 1.0
-    How many times as important recall is as precision: 0 gives precision, infinity recall.
-"""
+
+class Option(NamedTuple):
+    """A parameter that a function has besides: its description, and when it raises OptionError."""
+
+    text: str
+    error: str
+
+
+BETA = Option(
+    "beta : float, default 1.0\n"
+    "    How many times as important recall is as precision: 0 gives precision, infinity recall.\n",
+    ", or if beta is negative",
+)
+WEIGHT_OF_COMPLETENESS = Option(
+    "beta : float, default 1.0\n"
+    "    Weight of completeness: 0 gives homogeneity, infinity completeness. It is not squared.\n",
+    ", or if beta is negative",
+)
+SHARE_OF_CLUSTER_ENTROPY = Option(
+    "beta : float, default 0.5\n    Share of the cluster entropy, from 0 to 1.\n",
+    ", or if beta is not between 0 and 1",
+)
+BASE = Option(
+    "base : float, default {}\n    Base of the logarithms: 2 for bits, `math.e` for nats.\n",
+    ", or if there is no such base",
+)
+AVERAGE = Option(
+    'average_method : {"arithmetic", "geometric", "min", "max", "joint"}\n'
+    "    What stands in the place of the arithmetic mean of H(C) and H(K): another mean of them, the smaller,\n"
+    "    the larger, or the joint entropy.\n",
+    ", or if there is no such average",
+)
+ZERO_DIVISION = Option(
+    "    A null says that the side lacks the item.\n"
+    "zero_division : float, default 0.0\n"
+    "    What 0 / 0 gives. Only MUC (entities of one mention) and BLANC (no link) ever come to that.\n",
+    ", or if zero_division is no number",
+)
+NO_OPTION = Option("", "")
 
 _MATRIX = (
     "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself"
@@ -54,24 +91,12 @@ _MATRIX = (
 )
 
 
-def document(
-    metric: Metric, example: str, *, options: str = "", or_option: str = "", returns: str = ""
-) -> str:
-    """Return the docstring of the function for a score.
+def document(metric: Metric, called: str = "", *, option: Option = NO_OPTION, returns: str = "") -> str:
+    """Return the docstring of the function of a score, `called` as the score or as one of its further names.
 
-    Parameters
-    ----------
-    metric : Metric
-        The score.
-    example : str
-        The doctest.
-    options : str
-        What parameters the function has besides, each with its description.
-    or_option : str
-        When these raise OptionError, such as ", or if beta is negative".
-    returns : str
-        What it returns, where that is not the score alone.
+    `returns` says what it returns, where that is not the score alone.
     """
+    page = metric.also[called] if called else Page(metric.example)
     weight = "Positive weight of each item, inside the clusters and in the mean."
     reasons = []
     if metric.unweighted_only:
@@ -81,14 +106,14 @@ def document(
         reasons.append("the contingency counts items outside the truth")
     return _PAGE.format(
         summary=metric.summary,
-        options=options,
+        options=option.text,
         weight=weight,
         returns=returns or f"float\n    {_range(metric)}",
-        or_option=or_option,
+        or_option=option.error,
         undefined=f"MetricError\n    If {', or '.join(reasons)}.\n" if reasons else "",
-        notes=_notes(metric),
+        notes=_notes(metric, page.note),
         references=_wrap(f".. [1] {REFERENCES.get(metric.source, 'Defined by this library.')}"),
-        example=cleandoc(example),
+        example=cleandoc(page.example),
     )
 
 
@@ -101,14 +126,14 @@ def _range(metric: Metric) -> str:
     return f"From {metric.low:g} to {metric.high:g}{end}"
 
 
-def _notes(metric: Metric) -> str:
+def _notes(metric: Metric, note: str) -> str:
     cost = "One pass over the items counts the cells; the rest is linear in the cells"
     cost += ", and with weights in the items." if metric.family == "elm" else "."
     notes = [f"Definition: {metric.definition}.", cost]
     if "tp" in metric.definition:
         notes.insert(1, _MATRIX)
-    if metric.note:
-        notes.append(metric.note)
+    if about := f"{metric.note} {note}".strip():
+        notes.append(about)
     if metric.experimental:
         notes.append("Experimental: the definition was put together from summaries of [1]_.")
     return "\n\n".join(map(_wrap, notes))

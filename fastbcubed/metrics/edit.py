@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from math import inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.errors import MetricError, OptionError
-from fastbcubed.metrics.metric import Floats, Metric
+from fastbcubed.metrics.family import Family
+from fastbcubed.metrics.labelings import as_contingency, check_defined, public
+from fastbcubed.metrics.metric import Floats
 from fastbcubed.runtime.pool import Pool, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
+
+edit = Family("edit", low=0.0, high=inf, best="lower", labelled_only=True)
+STEPS = "Steps are counted; weights play no part."
 
 Cost = float | Callable[[Floats, Floats], Any]
 
@@ -26,6 +31,9 @@ PARTS_AT_ONCE = 16
 #: Costs are tried on so many steps of the work, and on small blocks: two that come, and what was there.
 TRIED = 1 << 14
 SMALL = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 3.0, 5.0), (0.0, 1.0, 2.0, 8.0)
+
+
+# Merges and moves
 
 
 class Majorities(NamedTuple):
@@ -65,31 +73,135 @@ def majorities(contingency: Contingency, pool: Pool) -> Majorities:
     )
 
 
+@edit.of_cells(
+    "(n - sum over predicted clusters of their largest cell) + (M - m), for n items and M predicted clusters, m of"
+    " which can keep a class of their own, that of a largest cell",
+    source="Pantel and Lin 2002",
+    note=STEPS,
+    example="""
+    >>> pantel_lin_distance(list("aaabb"), [1, 1, 2, 2, 2])  # move an a
+    1.0
+    """,
+)
 def pantel_lin_distance(contingency: Contingency, pool: Pool) -> float:
-    """Return the fewest merges of clusters and moves of items that lead to the classes."""
+    """Fewest merges of two clusters and moves of one item that lead to the true clusters."""
     found = contingency.once(majorities, pool)
     return (contingency.n_items - found.kept) + (contingency.n_pred - found.matched)
 
 
+@edit.of_cells(
+    "1 - pantel_lin_distance / (n - K), for n items and K true clusters; where n = K, 1 if the clusterings are the"
+    " same, else 0",
+    low=-inf,
+    high=1.0,
+    best="higher",
+    source="Pantel and Lin 2002",
+    note=STEPS,
+    example="""
+    >>> score = pantel_lin(list("aaabb"), [1, 1, 2, 2, 2])
+    >>> round(score, 12)  # 1 step instead of 5 - 2
+    0.666666666667
+    """,
+)
 def pantel_lin(contingency: Contingency, pool: Pool) -> float:
-    """Return what the prediction saves of the steps that singletons take; by count if these take none."""
+    """Share of the steps from singletons to the true clusters that the prediction saves."""
     steps = pantel_lin_distance(contingency, pool)
     most = contingency.n_items - contingency.n_true
     return (most - steps) / most if most else float(steps == 0)
 
 
+# Splits and merges
+
+
+@edit.of_cells(
+    "(V - M) + (V - K), for V cells, M predicted and K true clusters",
+    source="Menestrina et al. 2010",
+    example="""
+    >>> basic_merge_distance(list("aaabb"), [1, 1, 2, 2, 2])  # split the second, merge the a's
+    2.0
+    """,
+)
 def basic_merge_distance(contingency: Contingency, pool: Pool) -> float:
-    """Return the splits and merges that lead to the classes, all splits first."""
+    """Splits and merges of clusters that lead to the true ones, all splits first."""
     return 2 * contingency.n_cells - contingency.n_true - contingency.n_pred
 
 
-def merge_distance(contingency: Contingency, split_cost: Cost, merge_cost: Cost) -> float:
-    """Return the cost of splitting clusters into their cells, and of merging these into the classes.
+edit.alias("merge_distance", edit["basic_merge_distance"])
+
+
+@public
+def merge_distance(
+    labels_true: ArrayLike | None = None,
+    labels_pred: ArrayLike | None = None,
+    *,
+    split_cost: Cost = 1,
+    merge_cost: Cost = 1,
+    sample_weight: ArrayLike | None = None,
+    contingency: Contingency | None = None,
+) -> float:
+    """Cost of splits and merges that lead to the true clusters, all splits first.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_items,)
+        Cluster label of each item, both in the same item order.
+    split_cost, merge_cost : float or callable
+        What it costs to part, and to join, two blocks. A function gets the sizes of the blocks, two
+        float64 arrays of one shape, and gives the cost of each pair. It must not depend on the order of
+        the steps: f(x, y) = f(y, x) and f(x, y) + f(x + y, z) = f(x, z) + f(x + z, y).
+    sample_weight : array-like of shape (n_items,), optional
+        Positive weight of each item; the size of a block is then its weight.
+    contingency : Contingency, optional
+        The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
+
+    Returns
+    -------
+    float
+        The cost; 0 if the clusterings are the same, and only then if all costs are positive.
 
     Raises
     ------
+    FastBCubedError
+        If there is no item, if the two sides differ in length, or if a label or a weight is missing
+        or cannot be one. Every error below is one, too.
+    OptionError
+        If a cost is neither a number nor a function, or there are neither labels nor a contingency, or
+        both.
     MetricError
-        If a cost depends on the order of the splits or merges, or is no real number.
+        If the cost of some steps depends on their order (tried on blocks of the data and on small ones),
+        if a function does not give one finite number for each pair, or if the contingency counts items
+        outside the truth.
+
+    Notes
+    -----
+    Every predicted cluster is split into its cells, and the cells of every true cluster are merged. With
+    costs of 1 that is `basic_merge_distance`; with x * y for splits alone (merges for 0) the number of
+    pairs that are wrongly together, `pair_fp`, and for merges alone `pair_fn`; with
+    h(x + y) - h(x) - h(y), where h(x) = x / n * log2(x / n), the variation of information. Linear in the
+    cells.
+
+    References
+    ----------
+    .. [1] D. Menestrina, S. E. Whang and H. Garcia-Molina, Evaluating Entity Resolution Results, VLDB
+       Endowment 3, 2010.
+
+    Examples
+    --------
+    >>> labels_true, labels_pred = list("aaabb"), [1, 1, 2, 2, 2]
+    >>> merge_distance(labels_true, labels_pred, split_cost=3)  # 3 * 1 split + 1 merge
+    4.0
+    >>> merge_distance(labels_true, labels_pred, split_cost=lambda x, y: x * y)  # 1 * 2 + 1
+    3.0
+    """
+    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+    check_defined(table, [edit["merge_distance"]])
+    return cost_of_steps(table, split_cost, merge_cost)
+
+
+def cost_of_steps(contingency: Contingency, split_cost: Cost, merge_cost: Cost) -> float:
+    """Return the cost of splitting clusters into their cells, and of merging these into the classes.
+
+    Raise MetricError if a cost depends on the order of the steps, or is no real number.
     """
     total = 0.0
     for side, name, cost in (("pred", "split_cost", split_cost), ("true", "merge_cost", merge_cost)):
@@ -141,35 +253,3 @@ def _check_order(
             f"or {other[k]:g}. Pass one with f(x, y) = f(y, x) and f(x, y) + f(x + y, z) = f(x, z) + f(x + z, y), "
             "such as a number, or x * y"
         )
-
-
-def scores() -> Iterator[Metric]:
-    """Yield the scores of the family "edit"."""
-    base = partial(Metric, family="edit", high=inf, low=0.0, best="lower", labelled_only=True)
-    steps = partial(base, source="Pantel and Lin 2002", note="Steps are counted; weights play no part.")
-    yield steps(
-        "pantel_lin_distance",
-        summary="Fewest merges of two clusters and moves of one item that lead to the true clusters.",
-        definition="(n - sum over predicted clusters of their largest cell) + (M - m), for n items and M"
-        " predicted clusters, m of which can keep a class of their own, that of a largest cell",
-        score=pantel_lin_distance,
-    )
-    yield steps(
-        "pantel_lin",
-        low=-inf,
-        high=1.0,
-        best="higher",
-        summary="Share of the steps from singletons to the true clusters that the prediction saves.",
-        definition="1 - pantel_lin_distance / (n - K), for n items and K true clusters; where n = K, 1 if the"
-        " clusterings are the same, else 0",
-        score=pantel_lin,
-    )
-    merges = partial(
-        base,
-        source="Menestrina et al. 2010",
-        summary="Splits and merges of clusters that lead to the true ones, all splits first.",
-        definition="(V - M) + (V - K), for V cells, M predicted and K true clusters",
-        score=basic_merge_distance,
-    )
-    yield merges("basic_merge_distance")
-    yield merges("merge_distance", alias_of="basic_merge_distance")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fastbcubed.errors import MetricError
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Formula = Callable[[Floats, Floats, Floats, Floats], Floats]
 Combine = Callable[[Mapping[str, Any], float], Any]
+LIKE_SKLEARN = "As in scikit-learn, which has no weights."
+
+
+class Page(NamedTuple):
+    """What the documentation of a function has beside that of its score."""
+
+    example: str
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Metric:
         None  # its own tp, fp, fn of a cover's cells
     )
     options: Mapping[str, str] | None = None  # in which of its readings it is computed
-    needs: tuple[str, ...] = ()
+    needs: tuple[Metric, ...] = ()
     uses_tn: bool = False
     leave_one_out: bool = False  # the formula gets the matrix without the item itself
     unweighted_only: bool = False
@@ -52,7 +62,9 @@ class Metric:
     pairs_clusters: bool = False  # takes a search, which may be given up
     experimental: bool = False
     alias_of: str | None = None
-    note: str = ""  # what the letters of the definition mean, or how scikit-learn differs
+    note: str = ""  # what the letters of the definition mean
+    example: str = field(default="", repr=False)  # the doctest of its function in `fastbcubed.metrics`
+    also: Mapping[str, Page] = field(default_factory=dict, repr=False)  # its further functions, by name
 
     @property
     def overall_only(self) -> bool:
@@ -83,7 +95,7 @@ class Metric:
         cells_alone: bool = False,
     ) -> str | None:
         """Return why the score is not defined for such input, and what to do; None if it is."""
-        by_item = self.family == "pairs" or (self.alias_of or self.name).startswith("elm_")
+        by_item = self.family == "pairs" or any(metric.leave_one_out for metric in (self, *self.needs))
         if cells_alone and weighted and weighting == "pointwise" and by_item:
             return (
                 "with weights it needs the weight of each item, which the disk engine does not hold beside the "
@@ -106,6 +118,10 @@ class Metric:
             policies = 'unmatched="drop" or unmatched="singleton"'
             return f'it needs {what}, which unmatched="outside" leaves open; pass {policies}'
         return None
+
+    def not_defined(self, reason: str) -> MetricError:
+        """Return the error that says why somebody who asked for the score does not get it."""
+        return MetricError(f"{self.name} is not defined here: {reason}, or leave it out.")
 
 
 REFERENCES = {

@@ -1,6 +1,6 @@
 """Every score by name, and what a user's choice of scores comes to.
 
-Each family lists its own in its file. `resolve` turns what a user asks for into scores that are
+Each family declares its own in its file. `resolve` turns what a user asks for into scores that are
 defined for the input at hand.
 """
 
@@ -11,25 +11,33 @@ from collections.abc import Iterable
 from math import inf
 
 from fastbcubed.errors import MetricError
-from fastbcubed.metrics import (
-    bcubed,
-    coreference,
-    edit,
-    elm,
-    entropy,
-    extended,
-    matching,
-    overlap,
-    pairs,
+from fastbcubed.metrics.bcubed import bcubed
+from fastbcubed.metrics.coreference import coreference
+from fastbcubed.metrics.edit import edit
+from fastbcubed.metrics.elm import elm
+from fastbcubed.metrics.entropy import entropy
+from fastbcubed.metrics.extended_bcubed import cice, extended
+from fastbcubed.metrics.matching import matching
+from fastbcubed.metrics.metric import Formula, Metric
+from fastbcubed.metrics.overlap import overlap
+from fastbcubed.metrics.pairs import pairs
+from fastbcubed.metrics.pointwise import pointwise, weight_of_precision
+
+_FAMILIES = (
     pointwise,
+    bcubed,
+    elm,
+    pairs,
+    matching,
+    entropy,
+    edit,
+    coreference,
+    extended,
+    cice(),
+    overlap,
 )
-from fastbcubed.metrics.metric import REFERENCES, Formula, Metric
 
-__all__ = ["DEFAULT", "FAMILIES", "METRICS", "REFERENCES", "Metric", "lifted", "resolve"]
-
-_MODULES = (pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended, overlap)
-
-METRICS: dict[str, Metric] = {metric.name: metric for module in _MODULES for metric in module.scores()}
+METRICS: dict[str, Metric] = {metric.name: metric for family in _FAMILIES for metric in family}
 
 FAMILIES = tuple(dict.fromkeys(metric.family for metric in METRICS.values()))
 
@@ -79,44 +87,17 @@ def resolve(
 ) -> tuple[list[Metric], list[tuple[str, str]]]:
     """Return the scores to compute, and those to list as not computed, each with the reason.
 
-    Parameters
-    ----------
-    names : str, Metric, iterable of these, or None
-        Scores, families (such as "pointwise", "bcubed", "pairs") or "all"; None gives `DEFAULT`.
-    weighted : bool
-        Whether the items have weights.
-    weighting : {"pointwise", "outer"}
-        How the weights count.
-    outside : bool
-        Whether predicted clusters hold items outside the truth, under that policy.
-    overlapping : bool
-        Whether items may be in several clusters.
-    cells_alone : bool
-        Whether the cells are at hand without the items.
-    beta : float
-        Weight of recall in F. Any other than 1 adds fbeta and mean_fbeta.
+    None gives `DEFAULT`; a family or "all" gives its members. What comes back are the scores in that order,
+    each once, an alias only where the score it stands for was not chosen, and (name, reason) of those that
+    came with a family and are not defined for the input. Raise MetricError if a name is unknown, or a score
+    that was named is not defined. A beta other than 1 adds fbeta and mean_fbeta. `cells_alone` says that the
+    cells are at hand without the items.
 
-    Returns
-    -------
-    metrics : list of Metric
-        In the order of `names`, each once. An alias gives way to the score it stands for.
-    not_computed : list of (str, str)
-        Names and reasons of scores that came with a family and are not defined for the input.
-
-    Raises
-    ------
-    MetricError
-        If a name is unknown, or a score that was named is not defined for the input.
-    OptionError
-        If beta is negative or no number.
-
-    Examples
-    --------
     >>> metrics, not_computed = resolve(["f1", "elm"], beta=2.0)
     >>> [metric.name for metric in metrics]
     ['f1', 'elm_precision', 'elm_recall', 'elm_f1', 'elm_mean_f1', 'fbeta', 'mean_fbeta']
     """
-    pointwise.weight_of_precision(beta)  # raises for a beta that is none
+    weight_of_precision(beta)  # raises for a beta that is none
     if names is None:
         names = [name for name in DEFAULT if METRICS[name].on_covers or not overlapping]
     elif isinstance(names, str | Metric) or not isinstance(names, Iterable):
@@ -133,7 +114,7 @@ def resolve(
             if reason is None:
                 chosen.setdefault(metric.name, metric.at(beta))
             elif metric.name == name or metric is name:
-                raise MetricError(f"{metric.name} is not defined here: {reason}, or leave it out.")
+                raise metric.not_defined(reason)
             else:
                 left[metric.name] = reason
     metrics = [metric for metric in chosen.values() if metric.alias_of not in chosen]

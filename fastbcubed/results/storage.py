@@ -19,9 +19,10 @@ from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.cells.contingency import CELL, Contingency, Rows
 from fastbcubed.cells.one_sided import OneSided
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
-from fastbcubed.metrics.extended import cice
-from fastbcubed.metrics.pairs import pair_counts
-from fastbcubed.metrics.registry import METRICS, Metric
+from fastbcubed.metrics.extended_bcubed import cice
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.pair_counts import pair_counts
+from fastbcubed.metrics.registry import METRICS
 from fastbcubed.overlap import covers
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.drilldown import by_code

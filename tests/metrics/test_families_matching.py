@@ -18,7 +18,7 @@ import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, PairingError
-from fastbcubed.metrics import assignment, matching
+from fastbcubed.metrics import assignment, counterparts
 from fastbcubed.metrics.registry import METRICS, resolve
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
@@ -196,7 +196,7 @@ def of_cells(true, pred, weight):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_cells(weighted, monkeypatch):
-    monkeypatch.setattr(matching, "BLOCK", 3 << 12)  # several ranges, the last one short
+    monkeypatch.setattr(counterparts, "BLOCK", 3 << 12)  # several ranges, the last one short
     rng = np.random.default_rng(1)
     n = 120_000
     true = rng.integers(0, n // 3, n)

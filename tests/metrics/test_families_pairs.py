@@ -18,7 +18,7 @@ import fastbcubed as fb
 from fastbcubed import metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, WeightError
-from fastbcubed.metrics import pairs as module
+from fastbcubed.metrics.pair_counts import pair_counts
 from fastbcubed.runtime.pool import Pool
 
 SCIKIT = ("rand_score", "adjusted_rand_score", "fowlkes_mallows_score")
@@ -77,7 +77,7 @@ def test_against_scikit_learn(arrays):
 
 
 def counts(true, pred, n):
-    return Contingency.from_cells(true, pred, n).once(module.pair_counts, Pool(1))
+    return Contingency.from_cells(true, pred, n).once(pair_counts, Pool(1))
 
 
 @examples(100)

@@ -16,7 +16,7 @@ from worked_covers import EXAMPLES, WORKED
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.metrics import overlap
-from fastbcubed.metrics.omega import omega
+from fastbcubed.metrics.shared_clusters import agreement as omega
 from fastbcubed.overlap.sharing import Sides
 from fastbcubed.runtime.pool import Pool
 

@@ -51,17 +51,13 @@ STILL_UP = {
     ("cells.counting", "metrics.aggregation"),
     ("cells.counting", "metrics.metric"),
     ("cells.counting", "results.summary"),
-    ("metrics.labelings", "evaluate"),
 }
 
 
 #: Circles that are still to be cut.
-STILL_ROUND = (
-    {"metrics.aggregation", "metrics.registry", "metrics.bcubed"},
-    {"results.evaluation", "results.display", "results.storage"},
-)
+STILL_ROUND = ({"results.evaluation", "results.display", "results.storage"},)
 #: Files that may still be called as others are.
-STILL_TWICE = ("metrics.extended", "metrics.functions.", "results.tables")
+STILL_TWICE = ("results.tables",)
 
 
 def test_import_is_light() -> None:

@@ -17,8 +17,6 @@ from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.overlap.covers import MAX_PAIRS
 from fastbcubed.overlap.sharing import Sides, Sizes
 
-__all__ = ["omega"]
-
 Counts = NDArray[np.int64]
 
 
@@ -42,25 +40,12 @@ class Groups(NamedTuple):
         return pairs_in(np.diff(self.bounds))
 
 
-def omega(sides: Sides, max_pairs: float = MAX_PAIRS) -> float:
+def agreement(sides: Sides, max_pairs: float = MAX_PAIRS) -> float:
     """Return how far pairs of items agree on the number of clusters they share, beyond chance.
 
-    Parameters
-    ----------
-    sides : Sides
-        The cells and their clusters. Items may be in no cluster.
-    max_pairs : float
-        Pairs of cells to compare at most.
-
-    Raises
-    ------
-    TooMuchWorkError
-        If there are more.
-
-    Notes
-    -----
-    Cells are paired within a cluster, or within a true and a predicted one, only if they are in a
-    larger cluster, too. Cost is the number of these pairs, and linear in the memberships.
+    Cells are paired within a cluster, or within a true and a predicted one, only if they are in a larger
+    cluster, too. Cost is the number of these pairs, and linear in the memberships. Raise TooMuchWorkError if
+    there are more than `max_pairs`. Items may be in no cluster.
     """
     pool, n_items = sides.pool, int(sides.n.sum())
     ranked = [_ranked(*each) for each in zip((sides.truth, sides.prediction), sides.sizes, strict=True)]

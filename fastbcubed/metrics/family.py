@@ -1,0 +1,99 @@
+"""Families: a score is declared where its formula stands.
+
+    pointwise = Family("pointwise", low=0.0, high=1.0, best="higher", source="van Staden 2024")
+
+    @pointwise.mean_over_items("tp / (tp + fp)", example=">>> ...")
+    def precision(tp, fp, fn, tn):
+        '''Mean over items of the share of an item's predicted cluster that belongs with it.'''
+        return tp / (tp + fp)
+
+The name of the function is that of the score, and its docstring the sentence that tells people what it is.
+The decorators return the function as it is, so that other formulas can call it and a kernel can compile it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from fastbcubed.metrics.metric import Metric
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Family:
+    """The scores of a family, in the order in which they are declared.
+
+    What is given for all of them, as fields of `Metric`, each can give otherwise.
+    """
+
+    def __init__(self, name: str, **shared: Any) -> None:
+        self.name = name
+        self._shared = shared
+        self._metrics: dict[str, Metric] = {}
+
+    def __getitem__(self, name: str) -> Metric:
+        return self._metrics[name]
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self._metrics.values())
+
+    def mean_over_items(self, formula: str, **about: Any) -> Callable[[Function], Function]:
+        """Declare the mean over items of a function (tp, fp, fn, tn), which works element by element."""
+
+        def declare(function: Function) -> Function:
+            self._add(function, about, definition=f"mean over items of {formula}", formula=function)
+            return function
+
+        return declare
+
+    def of_means(self, definition: str, *needs: Metric, **about: Any) -> Callable[[Function], Function]:
+        """Declare a function of the means of other scores, in this order, and of beta."""
+
+        def declare(function: Function) -> Function:
+            combine = partial(_combine, function, tuple(metric.name for metric in needs))
+            self._add(function, about, definition=definition, combine=combine, needs=needs)
+            return function
+
+        return declare
+
+    def of_cells(
+        self, definition: str, *, by: Callable[..., float] | None = None, **about: Any
+    ) -> Callable[[Function], Function]:
+        """Declare a function (contingency, pool) of all cells, or one that `by` calls with what it finds in them."""
+
+        def declare(function: Function) -> Function:
+            score = partial(by, function) if by else function
+            self._add(function, about, definition=definition, score=score)
+            return function
+
+        return declare
+
+    def alias(self, name: str, metric: Metric, **about: Any) -> None:
+        """Declare a further name of a score."""
+        own = {"example": "", "also": {}, "alias_of": metric.name, **about}
+        self._metrics[name] = replace(metric, name=name, family=self.name, **own)
+
+    def _add(self, function: Callable[..., Any], about: dict[str, Any], **how: Any) -> None:
+        """Keep a score under the name of its function, with the first sentence of its docstring."""
+        known = {
+            "name": function.__name__,
+            "summary": _first_paragraph(function),
+            **self._shared,
+            **how,
+            **about,
+        }
+        self._metrics[known["name"]] = Metric(family=self.name, **known)
+
+
+def _first_paragraph(function: Callable[..., Any]) -> str:
+    return " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
+
+
+def _combine(
+    function: Callable[..., Any], names: tuple[str, ...], means: Mapping[str, Any], beta: float
+) -> Any:
+    return function(*(means[name] for name in names), beta)

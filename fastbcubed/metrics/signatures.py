@@ -1,0 +1,91 @@
+"""The signatures of the functions in `fastbcubed.metrics`, for type checkers and editors."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, TypeVar
+
+from numpy.typing import ArrayLike
+
+from fastbcubed.cells.contingency import Contingency
+
+Result = TypeVar("Result", covariant=True)
+Average = Literal["arithmetic", "geometric", "min", "max", "joint"]
+
+
+class Score(Protocol):
+    """A function from two labelings, or a contingency in their place, to a score."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+        ...
+
+
+class ScoreOfBeta(Protocol[Result]):
+    """The same for scores that lean to recall as `beta` grows."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        beta: float = ...,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> Result:
+        """Return the score or scores."""
+        ...
+
+
+class ScoreInBase(Protocol):
+    """The same for an amount of information, in logarithms to some base."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        base: float = ...,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+        ...
+
+
+class ScoreOfAverage(Protocol):
+    """The same for a score that is relative to an average of two entropies."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        average_method: Average = "arithmetic",
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+        ...
+
+
+class CoreferenceScore(Protocol[Result]):
+    """The same for coreference scores, where 0 / 0 is what the caller says."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        zero_division: float = 0.0,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> Result:
+        """Return the score or scores."""
+        ...
