@@ -29,6 +29,7 @@ from fastbcubed.results.drilldown import by_code
 from fastbcubed.results.evaluation import Evaluation, Scores
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.stored_items import StoredItems
+from fastbcubed.results.table import Table
 from fastbcubed.runtime.pool import Pool, ahead, blocks
 from fastbcubed.runtime.table_files import TableWriter
 from fastbcubed.runtime.written import make_directory, remove_stale, written_aside
