@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from fastbcubed import kernels
 from fastbcubed.errors import EvaluationWarning, FileFormatError
 from fastbcubed.runtime.reporting import announcing_compilation, kept
 
@@ -26,11 +27,8 @@ def warm_up() -> str:
     FileFormatError
         If they cannot be kept, or only in a directory for temporary files.
     """
-    from fastbcubed.kernels import cache
-    from fastbcubed.kernels.jit import at
-
-    directory = cache.kept_in(at)
-    if directory is None or directory in cache.fallbacks:
+    directory = kernels.cache.kept_in(kernels.jit.at)
+    if directory is None or directory in kernels.cache.fallbacks:
         raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
     with announcing_compilation(), warnings.catch_warnings(), tempfile.TemporaryDirectory() as work:
         warnings.simplefilter("ignore", EvaluationWarning)
@@ -38,8 +36,8 @@ def warm_up() -> str:
             _one_table(ids, Path(work))
             _two_tables(ids, Path(work))
         _covers(Path(work))
-        if cache.failures:
-            raise FileFormatError(f"kernels could not be kept in {directory}: {cache.failures[0]}")
+        if kernels.cache.failures:
+            raise FileFormatError(f"kernels could not be kept in {directory}: {kernels.cache.failures[0]}")
     return f"kernels are kept in {directory}"
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fastbcubed.kernels import (
         assignment,
+        cache,
         cells,
         closing,
         components,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "assignment",
+    "cache",
     "cells",
     "closing",
     "components",

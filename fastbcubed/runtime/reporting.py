@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from fastbcubed import kernels
 from fastbcubed.runtime.pool import Progress
 from fastbcubed.runtime.spill import readable
 
@@ -115,17 +116,15 @@ def announcing_compilation() -> Iterator[None]:
     """Say on stderr that kernels are compiled, when that begins, and where they are kept; once in a process."""
     from numba.core import event
 
-    from fastbcubed.kernels import cache
-
     listener = _make_listener(event)
     event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
-        if cache.failures:
-            _say(f"compiled kernels could not be kept: {cache.failures[0]}")
-            cache.failures.clear()
+        if kernels.cache.failures:
+            _say(f"compiled kernels could not be kept: {kernels.cache.failures[0]}")
+            kernels.cache.failures.clear()
 
 
 def _make_listener(event: Any) -> Any:
@@ -145,17 +144,14 @@ def _make_listener(event: Any) -> Any:
 
 def kept() -> str:
     """Return what becomes of compiled kernels, in a clause."""
-    from fastbcubed.kernels import cache
-    from fastbcubed.kernels.jit import at
-
-    if not cache.WANTED:
+    if not kernels.cache.WANTED:
         return "they are not kept (FASTBCUBED_CACHE=0)"
-    if not hasattr(at, "stats"):
+    if not hasattr(kernels.jit.at, "stats"):
         return "they are not compiled (NUMBA_DISABLE_JIT=1)"
-    directory = cache.kept_in(at)
+    directory = kernels.cache.kept_in(kernels.jit.at)
     if directory is None:
         return "they cannot be kept, as no directory can be written to. Name one with NUMBA_CACHE_DIR"
-    if directory in cache.fallbacks:
+    if directory in kernels.cache.fallbacks:
         return (
             f"they are kept in {directory}, as neither the installation nor a home directory can be written to. "
             "Name a directory that stays with NUMBA_CACHE_DIR"
