@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.alignment.row_values import either_id, rows_or_null
+from fastbcubed.alignment.row_values import either_id, in_common, rows_or_null
 from fastbcubed.alignment.side import Rows
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.attributes import attributes
 from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.selection import of_one_dictionary
 from fastbcubed.sources.tables import Rows as TableRows
-from fastbcubed.sources.validity import require_valid
 
 __all__ = ["Carried", "number_type", "numbers_of_keys"]
 
@@ -61,19 +62,18 @@ class Carried:
                 columns[label] = side.labels.slice(0, n)
             if side.attributes is not None:
                 columns |= self._attributes(name, side.attributes)
-        return pa.table(columns) if columns else _no_columns(n)
+        whole = {name: of_one_dictionary(values) for name, values in columns.items()}
+        return pa.table(whole) if whole else _no_columns(n)
 
     def of_attributes(self, table: TableRows) -> pa.Table:
         """Return the columns of a block of the table of attributes."""
-        return pa.table(self._attributes("attributes", table))
+        columns = self._attributes("attributes", table)
+        return pa.table({name: of_one_dictionary(values) for name, values in columns.items()})
 
     def _attributes(self, side: str, table: TableRows) -> dict[str, pa.ChunkedArray]:
         names = sorted(name for where, name in self.attributes if where == side)
-        found = {}
-        for name, values in zip(names, table.columns(names) if names else (), strict=True):
-            require_valid(values, f"column {name!r} of {table.where}")
-            found[f"{side}.{name}"] = values
-        return found
+        found = attributes(table, names)
+        return {f"{side}.{name}": values for name, values in zip(names, found, strict=True)}
 
     def aligned(self, tables: Sequence[pa.Table], rows: tuple[Rows | None, Rows | None]) -> pa.Table:
         """Return the columns of aligned rows.
@@ -94,6 +94,10 @@ class Carried:
         if "item" in whole.column_names and len(tables) == 2 and rows[0] is not None and rows[1] is not None:
             items = [as_column(table["item"], "item") for table in tables]
             found = either_id(items[0], rows[0], items[1], rows[1])
+            none = np.empty(
+                0, np.int64
+            )  # all blocks have one type, also those in which both sides have all items
+            found, _ = in_common(found, in_common(items[0].take(none), items[1].take(none))[0])
             whole = whole.set_column(whole.column_names.index("item"), "item", found)
         return whole
 

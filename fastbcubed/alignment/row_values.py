@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.errors import DuplicateItemError
+from fastbcubed.errors import DuplicateItemError, IdTypeError
 from fastbcubed.runtime.pool import Pool
-from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.arrays import from_numpy, id_kind, storage_of
 from fastbcubed.sources.columns import Column
+from fastbcubed.sources.selection import combined
 
 Rows = NDArray[np.int64]
+#: Types that hold ids of different width, by their kind, the first one that does.
+WIDEST = {
+    "integer": (pa.int64(), pa.uint64(), pa.large_string()),
+    "string": (pa.large_string(),),
+    "binary": (pa.large_binary(),),
+}
 
 
 def take_or_null(column: Column, rows: Rows) -> pa.Array:
@@ -34,26 +43,28 @@ def either_id(a: Column, a_rows: Rows, b: Column, b_rows: Rows) -> pa.Array:
     lacking = a_rows < 0
     if not lacking.any():
         return a.take(a_rows)
-    first, second = a.take(a_rows[~lacking]), b.take(b_rows[lacking])
-    if pa.types.is_dictionary(first.type) or first.type != second.type:
-        first, second = _common(first, second)
+    first, second = in_common(a.take(a_rows[~lacking]), b.take(b_rows[lacking]))
     at = np.empty(lacking.size, np.int64)
     at[~lacking] = np.arange(len(first))
     at[lacking] = len(first) + np.arange(len(second))
     return pa.concat_arrays([first, second]).take(from_numpy(at))
 
 
-def _common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Bring two arrays of ids to one type that holds both."""
+def in_common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Bring two arrays of ids to one type that holds both; composite ids part by part, named as in `a`."""
+    if pa.types.is_struct(a.type):
+        parts = [in_common(x, y) for x, y in zip(a.flatten(), b.flatten(), strict=True)]
+        names = [field.name for field in a.type.fields]
+        first, second = (pa.StructArray.from_arrays(own, names) for own in zip(*parts, strict=True))
+        return first, second
     a, b = (x.dictionary_decode() if pa.types.is_dictionary(x.type) else x for x in (a, b))
     if a.type == b.type:
         return a, b
-    for kind in (pa.int64(), pa.uint64(), pa.large_string(), pa.large_binary()):
-        try:
+    a, b = (combined(storage_of(pa.chunked_array([x]))) for x in (a, b))
+    for kind in WIDEST[id_kind(a.type, "")]:
+        with suppress(pa.ArrowInvalid):
             return a.cast(kind), b.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    return a.cast(pa.large_string()), b.cast(pa.large_string())
+    raise IdTypeError(f"no type holds ids of both sides, which are {a.type} and {b.type}. Cast one of them")
 
 
 def rows_of_attributes(items: Rows, given: Rows, pool: Pool) -> Rows:

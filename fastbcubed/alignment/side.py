@@ -141,8 +141,8 @@ class Side:
         rows, firsts = order[again], first[again]
         differ = self.labels[rows] != self.labels[firsts]
         for mask in (self.absent, self.alone):
-            if mask is not None:
-                differ |= mask[rows] != mask[firsts]
+            if mask is not None:  # keys of nulls are arbitrary
+                differ = np.where(mask[rows] & mask[firsts], False, differ | (mask[rows] != mask[firsts]))
         name = self.name
         if differ.any():
             items = np.unique(firsts[differ])

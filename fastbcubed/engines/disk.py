@@ -110,7 +110,7 @@ def evaluate_in_shards(
     items = None
     if found.items is not None:
         cells.rows = StoredRows(found.items, weighted=found.weighted)
-        items = StoredItems(found.items)
+        items = StoredItems(found.items, how.of_rows.left_out)
     ev = Evaluation(
         cells,
         found.metrics,

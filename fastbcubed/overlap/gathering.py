@@ -13,12 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.policies import Policies
-from fastbcubed.alignment.side import Side
+from fastbcubed.alignment.side import Side, either
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import DuplicateItemError, first_few
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.attributes import attributes
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.selection import take_rows
 from fastbcubed.sources.tables import BaseRows, Rows
@@ -83,14 +84,8 @@ def gather(clustering: Clustering, policies: Policies, pool: Pool, *, null_is_ab
         items = firsts = np.arange(n_rows)
     else:
         items, firsts = number(clustering.items.keys(pool), pool)
-    clusters, label_rows = number(side.labels, pool)
-    kept = items
-    if side.absent is not None:
-        kept = np.where(side.absent, -1, items)
-    if side.alone is not None:
-        alone = np.flatnonzero(side.alone)
-        clusters[alone] = label_rows.size + np.arange(alone.size)
-        label_rows = np.concatenate([label_rows, alone])
+    clusters, label_rows = _clusters(side, items, pool)
+    kept = items if side.absent is None else np.where(side.absent, -1, items)
     memberships = Memberships.from_rows(kept, clusters, firsts.size, label_rows.size)
     distinct = memberships.without_repeats()
     n_duplicates = memberships.codes.size - distinct.codes.size
@@ -102,6 +97,27 @@ def gather(clustering: Clustering, policies: Policies, pool: Pool, *, null_is_ab
     return Gathered(
         reduced, codes, sets, clustering.labels, label_rows, side.n_null, side.n_noise, n_duplicates
     )
+
+
+def _clusters(
+    side: Side, items: NDArray[np.int64], pool: Pool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cluster of each row, and a row of each cluster; an item that is alone has one of its own."""
+    from fastbcubed.runtime.grouping import number
+
+    special = either(side.absent, side.alone)
+    if special is None:
+        return number(side.labels, pool)
+    usual = np.flatnonzero(~special)  # keys of nulls are arbitrary
+    clusters = np.zeros(len(side), np.int64)
+    clusters[usual], firsts = number(side.labels[usual], pool)
+    label_rows = usual[firsts]
+    if side.alone is not None:
+        alone = np.flatnonzero(side.alone)
+        of_items, firsts = number(items[alone], pool)
+        clusters[alone] = label_rows.size + of_items
+        label_rows = np.concatenate([label_rows, alone[firsts]])
+    return clusters, label_rows
 
 
 def _raise_for_repeats(
@@ -162,4 +178,7 @@ class _FirstRows(BaseRows):
         return self._kept.size
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        return [pa.chunked_array([take_rows(column, self._kept)]) for column in self._rows.columns(names)]
+        return [
+            pa.chunked_array([take_rows(column, self._kept)])
+            for column in attributes(self._rows, list(names))
+        ]

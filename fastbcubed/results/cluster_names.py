@@ -22,7 +22,7 @@ from fastbcubed.results.label_shards import LabelShards
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
-from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.arrays import from_numpy, join_pieces
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import seeded_keys
 from fastbcubed.sources.selection import combined
@@ -208,4 +208,4 @@ class _Labels:
 
         pool.map(look, self.stretches, stage="look for the names of clusters")
         self.require_found(wanted.size - n_found, wanted.size)
-        return combined(pa.chunked_array(pieces)), place
+        return combined(join_pieces([pa.chunked_array([each]) for each in pieces], self._name)), place

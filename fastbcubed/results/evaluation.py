@@ -136,6 +136,12 @@ class Evaluation:
         """What a reader of the scores should know: each has a "code", a "message" and figures."""
         return [] if self.bounds is None else self.bounds.warnings()
 
+    @cached_property
+    def left_out(self) -> dict[str, str]:
+        """Attributes that cannot be kept with the items, such as "truth.shape", and why."""
+        found = {} if self._items is None else self._items.left_out()
+        return found if self.attributes is None else found | self.attributes.left_out()
+
     # Levels
 
     def metric(self, which: str | Metric | Callable[..., Any]) -> float:

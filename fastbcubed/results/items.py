@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Protocol
@@ -23,8 +23,9 @@ from fastbcubed.errors import (
     first_few,
 )
 from fastbcubed.runtime.pool import Pool
-from fastbcubed.sources import Rows, as_column, as_rows, key_pair
+from fastbcubed.sources import Rows, as_column, as_rows, key_pair, selection
 from fastbcubed.sources.arrays import from_numpy, to_numpy
+from fastbcubed.sources.attributes import as_kept, attribute, refused
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.tables import read_columns
 
@@ -69,6 +70,9 @@ class Items(Protocol):
 
     def attribute(self, side: str, name: str) -> pa.ChunkedArray:
         """Return an attribute of all rows, null where the side lacks the item."""
+
+    def left_out(self) -> dict[str, str]:
+        """Return the attributes that cannot be kept, such as "truth.shape", and why."""
 
 
 def without_noise(labels: pa.Array, noise: Any) -> pa.Array:
@@ -154,17 +158,26 @@ class AlignedItems:
         clustering = self._sides["true" if side == "truth" else "pred"]
         rows = self._rows["true" if side == "truth" else "pred"]
         assert clustering.attributes is not None
-        values = clustering.attributes.column(name)
+        values = attribute(clustering.attributes, name)
         if rows is None:
             return values
-        return values.take(from_numpy(rows, rows < 0))
+        return selection.take_or_null(values, rows)
+
+    def left_out(self) -> dict[str, str]:
+        tables = {"truth": self._sides["true"].attributes, "prediction": self._sides["pred"].attributes}
+        return {
+            f"{side}.{name}": reason
+            for side, names in self.attribute_sides().items()
+            if (table := tables[side]) is not None
+            for name, reason in refused(table, names).items()
+        }
 
 
 class TableItems:
     """The items of a saved evaluation, in one table: item, true_cluster, pred_cluster, attributes."""
 
-    def __init__(self, table: Any) -> None:
-        self._table = table
+    def __init__(self, table: Any, left_out: Mapping[str, str] = {}) -> None:
+        self._table, self._left_out = table, dict(left_out)
 
     @cached_property
     def _column(self) -> Column:
@@ -211,7 +224,10 @@ class TableItems:
         return sides
 
     def attribute(self, side: str, name: str) -> pa.ChunkedArray:
-        return self._table[f"{side}.{name}"]
+        return as_kept(self._table[f"{side}.{name}"], f"column {name!r}")
+
+    def left_out(self) -> dict[str, str]:
+        return self._left_out
 
 
 class AttributeTable:
@@ -253,10 +269,14 @@ class AttributeTable:
 
     def attribute(self, name: str) -> pa.ChunkedArray:
         """Return an attribute of all rows, null where the table lacks the item."""
-        values = self._table.column(name)
+        values = attribute(self._table, name)
         if self._column is None:
             return values
-        return values.take(from_numpy(self._rows, self._rows < 0))
+        return selection.take_or_null(values, self._rows)
+
+    def left_out(self) -> dict[str, str]:
+        """Return the attributes that cannot be kept, and why."""
+        return {f"attributes.{name}": reason for name, reason in refused(self._table, self.names).items()}
 
     @cached_property
     def _rows(self) -> RowNumbers:

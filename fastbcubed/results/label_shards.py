@@ -67,9 +67,12 @@ class LabelShards:
     def _put(self, index: int, labels: Column, seed: int | None, alone: Pool) -> None:
         """Take the labels of a block, each once."""
         keys, _ = seeded_keys(labels, seed, alone)
-        rows = number(keys, alone).firsts
-        if labels.null_rows is not None:  # their keys are arbitrary
-            rows = rows[~labels.null_rows[rows]]
+        nulls = labels.null_rows
+        if nulls is None:
+            rows = number(keys, alone).firsts
+        else:  # their keys are arbitrary
+            known = np.flatnonzero(~nulls)
+            rows = known[number(keys[known], alone).firsts]
         mixed = kernels.partition.mix_all(keys[rows])
         home = self._home(mixed)
         order = np.argsort(home, kind="stable")

@@ -19,6 +19,7 @@ from fastbcubed.results.slice_sums import SliceSums, SubsetSums
 from fastbcubed.results.slicing import SIZES, SliceKey, as_subset, attribute_home, slice_name
 from fastbcubed.results.stored_items import StoredTable
 from fastbcubed.runtime.table_files import TableWriter
+from fastbcubed.sources.attributes import refused
 
 __all__ = ["RowQuestions"]
 
@@ -39,6 +40,8 @@ class RowQuestions:
         Rows of the truth.
     items : bool
         Whether to write the items.
+    left_out : dict of str to str
+        The attributes that cannot be kept with them, and why.
     """
 
     slices: Sequence[SliceKey]
@@ -46,6 +49,7 @@ class RowQuestions:
     carried: Carried
     n_rows: int
     items: bool
+    left_out: Mapping[str, str]
 
     @classmethod
     def of(cls, pair: Pair, slices: Sequence[SliceKey], keep: str) -> RowQuestions:
@@ -64,10 +68,15 @@ class RowQuestions:
             if name not in SIZES
         }
         wanted = {(side or "attributes", own) for side, own in homes.values()}
-        items = keep == "items"
+        items, left_out = keep == "items", dict[str, str]()
         if items:
-            every = {**sides, "attributes": extra}
-            wanted |= {(side, own) for side, names in every.items() for own in names}
+            tables = {"truth": truth.attributes, "prediction": prediction.attributes}
+            if pair.attribute_table is not None:
+                tables["attributes"] = pair.attribute_table[1]
+            for side, names in {**sides, "attributes": extra}.items():
+                reasons = refused(rows, names) if names and (rows := tables[side]) is not None else {}
+                left_out |= {f"{side}.{own}": reason for own, reason in reasons.items()}
+                wanted |= {(side, own) for own in names if own not in reasons}
         subsets = [subset for key in slices if isinstance(key, Mapping) for subset in key.items()]
         masks = [as_subset(which, repr(name))[0] for name, which in subsets]
         carried = Carried(
@@ -78,7 +87,7 @@ class RowQuestions:
         )
         columns = {name: f"{side or 'attributes'}.{own}" for name, (side, own) in homes.items()}
         n_rows = sum(stretch.n_rows for stretch in pair.stretches[0])
-        return cls(slices, columns, carried, n_rows, items)
+        return cls(slices, columns, carried, n_rows, items, left_out)
 
     def __bool__(self) -> bool:
         return bool(self.slices) or self.items

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
 from fastbcubed.results.items import AttributeTable, Items, named_sides
-from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow, to_numpy
-from fastbcubed.sources.selection import without_views
+from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow
+from fastbcubed.sources.attributes import number_values
 
 __all__ = [
     "SIZES",
@@ -131,29 +130,25 @@ def crossed(columns: Sequence[Sliced], scored: NDArray[np.bool_]) -> Sliced:
 def encoded(name: str, values: pa.ChunkedArray) -> Sliced:
     """Return the slices by the values of a column, ascending, nulls last."""
     kind = values.type
-    values = without_views(values)
-    if pa.types.is_nested(kind):
-        raise SliceError(f"cannot slice by {name!r}, which is of type {kind}; use a plain column")
-    if not pa.types.is_dictionary(kind):
-        values = values.dictionary_encode(null_encoding="encode")
-    values = values.unify_dictionaries().combine_chunks()
-    if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
-    codes = values.indices
-    dictionary = values.dictionary
-    null_code = len(dictionary)
-    if codes.null_count:
-        codes = codes.fill_null(pa.scalar(null_code, pa.int64()).cast(codes.type))
-        dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
-    order = to_numpy(pc.array_sort_indices(dictionary))  # ascending, nulls last
-    rank = np.empty(order.size, np.int64)
-    rank[order] = np.arange(order.size)
-    plain = rank[to_numpy(codes)]
-    return Sliced(plain, {name: dictionary.take(from_numpy(order))})
+    try:
+        if not pa.types.is_nested(kind):
+            codes, known = number_values(values)
+            return Sliced(codes, {name: known})
+    except pa.ArrowNotImplementedError:
+        pass
+    raise SliceError(f"cannot slice by {name!r}, which is of type {kind}; use a plain column")
 
 
 def _attribute(name: str, items: Items, attributes: AttributeTable | None) -> pa.ChunkedArray:
-    side, own = attribute_home(name, items.attribute_sides(), () if attributes is None else attributes.names)
+    try:
+        side, own = attribute_home(
+            name, items.attribute_sides(), () if attributes is None else attributes.names
+        )
+    except ColumnError:
+        for known, reason in items.left_out().items():
+            if name in (known, known.partition(".")[2]):
+                raise ColumnError(reason) from None
+        raise
     return items.attribute(side, own) if side or attributes is None else attributes.attribute(own)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.cells.contingency import CELL, Contingency, Rows
 from fastbcubed.cells.one_sided import OneSided
-from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
+from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError
 from fastbcubed.metrics.extended_bcubed import cice
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.pair_counts import pair_counts
@@ -68,6 +69,13 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
     head = {"layout": LAYOUT, "keep": keep, "metrics": [m.name for m in ev.metrics]}
     if "cells" in wanted:
         head["pair_weight"] = _pair_weight(ev.contingency)
+    if "items" in wanted and ev.left_out:
+        head["left_out"] = ev.left_out
+        warnings.warn(
+            f"{len(ev.left_out)} columns were not written with the items: {'; '.join(ev.left_out.values())}",
+            EvaluationWarning,
+            stacklevel=3,
+        )
     text = json.dumps({**head, **json.loads(ev.to_json())}, indent=2, ensure_ascii=False) + "\n"
     others = []
     with ExitStack() as asides:  # what was there before stays until all is written
@@ -202,10 +210,13 @@ def _items(ev: Evaluation) -> list[pa.Table]:
         "weight": rows.weight,
         "cell": from_numpy(rows.cell, rows.cell < 0),
     }
+    left_out = ev.left_out
     for side, names in items.attribute_sides().items():
-        columns |= {f"{side}.{name}": items.attribute(side, name) for name in names}
+        kept = [name for name in names if f"{side}.{name}" not in left_out]
+        columns |= {f"{side}.{name}": items.attribute(side, name) for name in kept}
     if ev.attributes is not None:
-        columns |= {f"attributes.{n}": ev.attributes.attribute(n) for n in ev.attributes.names}
+        kept = [name for name in ev.attributes.names if f"attributes.{name}" not in left_out]
+        columns |= {f"attributes.{name}": ev.attributes.attribute(name) for name in kept}
     return [table_of(columns)]
 
 
@@ -277,7 +288,7 @@ def load(directory: Any) -> Evaluation:
         Coverage(**figures),
         policies,
         Scores({k: np.nan if v is None else v for k, v in head["overall"].items()}),
-        None if stored is None else TableItems(stored),
+        None if stored is None else TableItems(stored, head.get("left_out", {})),
         lambda side, codes: sides[side]["cluster"].take(from_numpy(codes)),
         not_computed=head["not_computed"],
         names={side: head[side] for side in ("truth", "prediction")},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,8 @@ class StoredTable:
 class StoredItems(TableItems):
     """Items in a file, whose columns are read when they are asked for."""
 
-    def __init__(self, file: StoredTable) -> None:
-        super().__init__(file)
+    def __init__(self, file: StoredTable, left_out: Mapping[str, str] = {}) -> None:
+        super().__init__(file, left_out)
         self.file = file
 
 

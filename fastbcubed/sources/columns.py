@@ -23,7 +23,9 @@ from fastbcubed.sources.selection import (
     combined,
     equal_mask,
     null_mask,
+    nulls_in_codes,
     take_rows,
+    values_of_codes,
     without_views,
 )
 
@@ -238,4 +240,13 @@ def _is_id(kind: pa.DataType) -> bool:
 def _decoded(part: pa.ChunkedArray) -> pa.ChunkedArray:
     if not len(part) and not _is_id(part.type):  # what NumPy and pandas take for the type of nothing
         return pa.chunked_array([], pa.int64())
-    return storage_of(part) if pa.types.is_run_end_encoded(part.type) else part
+    if pa.types.is_run_end_encoded(part.type):
+        return storage_of(part)
+    if pa.types.is_dictionary(part.type) and _is_wrapped(part.type.value_type):
+        return _decoded(values_of_codes(part))
+    return nulls_in_codes(part)
+
+
+def _is_wrapped(kind: pa.DataType) -> bool:
+    """Say whether values are of another type than they look, which few of Arrow's functions expect in a dictionary."""
+    return isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind)

@@ -19,7 +19,19 @@ from fastbcubed.sources.arrays import (
     wide_type,
 )
 
-__all__ = ["as_scalar", "combined", "equal_mask", "null_mask", "plain", "take_rows", "without_views"]
+__all__ = [
+    "as_scalar",
+    "combined",
+    "equal_mask",
+    "null_mask",
+    "nulls_in_codes",
+    "of_one_dictionary",
+    "plain",
+    "take_or_null",
+    "take_rows",
+    "values_of_codes",
+    "without_views",
+]
 
 
 def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
@@ -51,7 +63,7 @@ def combined(data: pa.ChunkedArray) -> pa.Array:
     if data.num_chunks == 1:
         return data.chunk(0)
     if pa.types.is_dictionary(data.type):
-        data = data.unify_dictionaries()
+        data = _unified(data)
     array = data.combine_chunks()
     if isinstance(array, pa.Array):
         return array
@@ -59,19 +71,80 @@ def combined(data: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([chunk.cast(wide) for chunk in data.chunks])
 
 
-def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return views, also those in dictionaries, as large strings or binary; all else as it is."""
-    kind = data.type
-    if is_view(kind):
-        return data.cast(wide_type(kind))
-    if not pa.types.is_dictionary(kind) or not is_view(kind.value_type):
+def nulls_in_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose dictionaries hold no null: codes are null instead; all else as it is."""
+    dictionary = pa.types.is_dictionary(data.type)
+    if not dictionary or not any(chunk.dictionary.null_count for chunk in data.chunks):
         return data
-    wide = pa.dictionary(kind.index_type, wide_type(kind.value_type), kind.ordered)
+    return pa.chunked_array(list(map(_without_null, data.chunks)), data.type)
+
+
+def values_of_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a dictionary column without the dictionary, whatever its values are."""
+    chunks = [chunk.dictionary.take(chunk.indices) for chunk in data.chunks]
+    return pa.chunked_array(chunks, data.type.value_type)
+
+
+def _without_null(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
+    values, nulls = chunk.dictionary, is_null(chunk.indices)
+    lacking = is_null(values)
+    place = from_numpy(np.cumsum(~lacking) - 1, lacking).cast(chunk.type.index_type)
+    codes = chunk.indices if not nulls.any() else chunk.indices.fill_null(0)
+    mask = nulls | by_code(lacking, chunk)
+    indices = pc.if_else(from_numpy(~mask), place.take(codes), pa.scalar(None, place.type))
+    known = values.take(from_numpy(np.flatnonzero(~lacking)))
+    return pa.DictionaryArray.from_arrays(indices, known, ordered=chunk.type.ordered)
+
+
+def of_one_dictionary(data: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Return a column whose chunks have one dictionary, as Arrow wants it where rows are taken; all else as it is."""
+    several = isinstance(data, pa.ChunkedArray) and data.num_chunks > 1 and pa.types.is_dictionary(data.type)
+    return pa.chunked_array([combined(data)]) if several else data
+
+
+def take_or_null(data: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
+    """Return the values of some rows, null for row -1."""
+    return of_one_dictionary(data).take(from_numpy(rows, rows < 0))
+
+
+def _unified(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return chunks with one dictionary, whose codes are as wide as it takes."""
+    data = nulls_in_codes(data)
+    try:
+        return data.unify_dictionaries()
+    except pa.ArrowInvalid:  # more values than its codes can tell apart
+        wide = pa.dictionary(pa.int32(), data.type.value_type, data.type.ordered)
+        return data.cast(wide).unify_dictionaries()
+
+
+def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return views, also those in dictionaries, lists and structs, as large strings or binary; all else as it is."""
+    kind, wide = data.type, _without_views(data.type)
+    if kind == wide:
+        return data
+    if not pa.types.is_dictionary(kind):
+        return data.cast(wide)
     chunks = [
-        pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(wide.value_type))
+        pa.DictionaryArray.from_arrays(
+            chunk.indices, chunk.dictionary.cast(wide.value_type), ordered=kind.ordered
+        )
         for chunk in data.chunks
     ]
     return pa.chunked_array(chunks, type=wide)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    is_type = pa.types
+    if is_view(kind):
+        return wide_type(kind)
+    if is_type.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    if is_type.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind.fields])
+    if is_type.is_list(kind) or is_type.is_large_list(kind):
+        make = pa.list_ if is_type.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(_without_views(kind.value_type)))
+    return kind
 
 
 def plain(data: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -95,6 +168,8 @@ def is_view(kind: pa.DataType) -> bool:
 
 def take_rows(part: pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
     """Take rows chunk by chunk, so that no chunk is copied as a whole."""
+    if pa.types.is_run_end_encoded(part.type):
+        part = storage_of(part)
     if part.num_chunks == 1:
         return _take_from(part.chunk(0), rows)
     if len(rows) == 0:

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.errors import ColumnError
 from fastbcubed.runtime.spill import Spill
+from fastbcubed.sources.arrays import wide_type
 from fastbcubed.sources.selection import combined, plain
 
 __all__ = ["Stash"]
@@ -34,7 +36,7 @@ class Stash:
         self._n_shards = n_shards
         self._lock = threading.Lock()
         self._schema: pa.Schema | None = None
-        self._batches: dict[Any, tuple[int, NDArray[np.int64]]] = {}
+        self._batches: dict[Any, tuple[int, NDArray[np.int64], pa.Schema]] = {}
 
     def put(self, index: Any, table: pa.Table, bounds: NDArray[np.int64] | None = None) -> None:
         """Take a batch whose rows are sorted by shard, and where each shard begins in it.
@@ -46,10 +48,7 @@ class Stash:
             [combined(plain(column)) for column in table.columns], names=table.column_names
         )
         with self._lock:
-            if self._schema is None:
-                self._schema = whole.schema
-        if whole.schema != self._schema:
-            whole = whole.cast(self._schema)
+            self._schema = whole.schema if self._schema is None else _wider(self._schema, whole.schema)
         pieces = [
             whole.slice(a, b - a).serialize() if b > a else b""
             for a, b in zip(bounds.tolist(), bounds[1:].tolist(), strict=False)
@@ -62,7 +61,7 @@ class Stash:
                 room[start : start + len(piece)] = np.frombuffer(piece, np.uint8)
             at = self._spill.write(pages.first(room.size)) if room.size else 0
         with self._lock:
-            self._batches[index] = (at, starts)
+            self._batches[index] = (at, starts, whole.schema)
 
     def read(self, shard: int) -> pa.Table:
         """Bring the pieces of a shard together, in the order of the batches."""
@@ -73,12 +72,43 @@ class Stash:
         return self._bring([sorted(self._batches)[k]], 0)
 
     def _bring(self, indexes: list[Any], shard: int) -> pa.Table:
-        pieces = []
+        pieces, schemas = [], []
         for index in indexes:
-            at, starts = self._batches[index]
+            at, starts, schema = self._batches[index]
             first, last = starts[shard : shard + 2].tolist()
             if first < last:
                 pieces.append((at + first, np.empty(last - first, np.uint8)))
+                schemas.append(schema)
         self._spill.read(*pieces)
-        batches = [pa.ipc.read_record_batch(pa.py_buffer(data), self._schema) for _, data in pieces]
-        return pa.Table.from_batches(batches, self._schema)
+        tables = [
+            pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(data), schema)])
+            for (_, data), schema in zip(pieces, schemas, strict=True)
+        ]
+        try:
+            none = pa.Table.from_batches([], self._schema)
+            return pa.concat_tables([none, *(table.cast(self._schema) for table in tables)])
+        except pa.ArrowInvalid as error:
+            raise ColumnError(
+                f"A column is of several types in different rows: {error}. Cast it to one."
+            ) from error
+
+
+def _wider(a: pa.Schema, b: pa.Schema) -> pa.Schema:
+    """Return the columns of batches of one table, of types that hold the values of both; else raise ColumnError."""
+    if a == b:
+        return a
+    fields = []
+    for own, other in zip(a, b, strict=True):
+        kinds = (own.type, other.type)
+        if own.type != other.type:
+            kinds = tuple(map(wide_type, kinds))
+        try:
+            fields += pa.unify_schemas(
+                [pa.schema([(own.name, kind)]) for kind in kinds], promote_options="permissive"
+            )
+        except pa.ArrowException as error:
+            raise ColumnError(
+                f"Column {own.name!r} is of type {own.type} in some rows and {other.type} in others. "
+                "Cast it to one type."
+            ) from error
+    return pa.schema(fields)

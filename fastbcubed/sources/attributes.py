@@ -1,0 +1,166 @@
+"""Columns to slice by and to keep in files, of any type → types that can be taken from, sorted and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastbcubed.errors import ColumnError, FastBCubedError
+from fastbcubed.sources.arrays import codes_of, from_numpy, is_null, to_numpy
+from fastbcubed.sources.selection import combined, nulls_in_codes, values_of_codes
+from fastbcubed.sources.tables import Rows
+from fastbcubed.sources.validity import require_valid
+
+__all__ = ["as_kept", "attribute", "attributes", "number_values", "refused"]
+
+#: Extension types that read best as text; all others are kept by their storage.
+AS_TEXT = ("arrow.uuid", "pandas.interval", "pandas.period")
+#: What Arrow raises for a type that it cannot handle.
+UNABLE = (pa.ArrowException, NotImplementedError, TypeError)
+
+
+def attribute(rows: Rows, name: str) -> pa.ChunkedArray:
+    """Return a column to slice by or to keep; ColumnError if its type allows neither."""
+    return attributes(rows, [name])[0]
+
+
+def attributes(rows: Rows, names: list[str]) -> list[pa.ChunkedArray]:
+    """Return several of these, read in one go."""
+    found = []
+    for name, values in zip(names, rows.columns(names) if names else (), strict=True):
+        where = f"column {name!r} of {rows.where}"
+        require_valid(values, where)
+        found.append(as_kept(values, where))
+    return found
+
+
+def as_kept(values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    """Return a column in the type in which it is kept; ColumnError if there is none."""
+    kind = kept_type(values.type)
+    if kind is None:
+        raise ColumnError(_unable(where, values.type))
+    return _as_kept(values, kind)
+
+
+def refused(rows: Rows, names: Iterable[str]) -> dict[str, str]:
+    """Return which of these columns cannot be kept, and why."""
+    found = {}
+    for name in names:
+        try:
+            kind = rows.type_of(name)
+        except FastBCubedError as error:
+            found[name] = str(error)
+            continue
+        if kept_type(kind) is None:
+            found[name] = _unable(f"column {name!r} of {rows.where}", kind)
+    return found
+
+
+def _unable(where: str, kind: pa.DataType) -> str:
+    return f"{where} is of type {kind}, which can be neither sliced by nor written. Cast it to str."
+
+
+@lru_cache(maxsize=256)
+def kept_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type in which a column of this type is kept; None if Arrow can do nothing with it."""
+    import pyarrow.parquet as pq
+
+    kept = _simple(kind)
+    try:
+        empty = _as_kept(pa.chunked_array([], kind), kept)
+        pq.write_table(pa.table({"values": empty.take(pa.array([], pa.int64()))}), pa.BufferOutputStream())
+    except UNABLE:
+        return None
+    return kept
+
+
+def _simple(kind: pa.DataType) -> pa.DataType:
+    """Return the simplest type of the same values, also within dictionaries, lists and structs."""
+    is_type = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.string() if kind.extension_name in AS_TEXT else _simple(kind.storage_type)
+    if is_type.is_run_end_encoded(kind):
+        return _simple(kind.value_type)
+    if is_type.is_dictionary(kind):
+        value = _simple(kind.value_type)
+        return value if is_type.is_dictionary(value) else pa.dictionary(kind.index_type, value, kind.ordered)
+    if is_type.is_string_view(kind):
+        return pa.large_string()
+    if is_type.is_binary_view(kind):
+        return pa.large_binary()
+    if is_type.is_float16(kind):
+        return pa.float32()
+    if is_type.is_decimal32(kind) or is_type.is_decimal64(kind):
+        return pa.decimal128(kind.precision, kind.scale)
+    if is_type.is_struct(kind):
+        return pa.struct([field.with_type(_simple(field.type)) for field in kind.fields])
+    if is_type.is_list(kind) or is_type.is_large_list(kind):
+        make = pa.list_ if is_type.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(_simple(kind.value_type)))
+    return kind
+
+
+def _as_kept(values: pa.ChunkedArray, kept: pa.DataType) -> pa.ChunkedArray:
+    """Return a column in the type in which it is kept."""
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name in AS_TEXT:
+            return pa.chunked_array([_as_text(chunk) for chunk in values.chunks], pa.string())
+        values = pa.chunked_array([chunk.storage for chunk in values.chunks], kind.storage_type)
+    elif pa.types.is_run_end_encoded(kind):
+        values = pa.chunked_array([pc.run_end_decode(chunk) for chunk in values.chunks], kind.value_type)
+    elif pa.types.is_dictionary(kind) and pa.types.is_dictionary(kind.value_type):
+        values = values_of_codes(values)
+    elif pa.types.is_dictionary(kind):
+        chunks = [_with_values(chunk, kept) for chunk in nulls_in_codes(values).chunks]
+        return pa.chunked_array(chunks, kept)
+    else:
+        return values if kind == kept else values.cast(kept)
+    return _as_kept(values, kept)
+
+
+def _with_values(chunk: pa.DictionaryArray, kept: pa.DataType) -> pa.DictionaryArray:
+    """Return an array with its dictionary in another type."""
+    values = combined(_as_kept(pa.chunked_array([chunk.dictionary]), kept.value_type))
+    return pa.DictionaryArray.from_arrays(chunk.indices, values, ordered=kept.ordered)
+
+
+def _as_text(array: Any) -> pa.Array:
+    """Return the values of an extension type as text, each worked out once where Arrow can tell them apart."""
+    if not pa.types.is_nested(array.type.storage_type):
+        coded = array.storage.dictionary_encode()
+        return _texts(type(array).from_storage(array.type, coded.dictionary)).take(coded.indices)
+    return _texts(array)
+
+
+def _texts(array: Any) -> pa.Array:
+    values = array.to_pylist() if array.type.extension_name == "arrow.uuid" else list(array.to_pandas())
+    known = [value is not None and value == value for value in values]  # pandas has NaN and NaT for null
+    texts = [str(value) if there else None for value, there in zip(values, known, strict=True)]
+    return pa.array(texts, pa.string())
+
+
+def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+    """Return a number for each row of a column, and the values they stand for: ascending, each once, null last."""
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    whole = combined(values)
+    again = whole.dictionary.dictionary_encode()  # a dictionary may repeat a value
+    known = again.dictionary
+    order = to_numpy(pc.array_sort_indices(known))
+    rank = np.empty(order.size + 1, np.int64)
+    rank[order] = np.arange(order.size)
+    rank[-1] = order.size
+    of_code = rank[np.where(is_null(again), -1, to_numpy(again.indices))]
+    nulls = is_null(whole.indices)
+    numbers = np.full(len(whole), order.size)
+    numbers[~nulls] = of_code[codes_of(whole)[~nulls]]
+    known = known.take(from_numpy(order))
+    if (numbers == order.size).any():
+        known = pa.concat_arrays([known, pa.nulls(1, known.type)])
+    return numbers, known
