@@ -10,8 +10,6 @@ import numpy as np
 
 from fastbcubed.kernels import cache
 
-__all__ = ["at", "kernel"]
-
 
 def kernel(function: Any = None, **options: Any) -> Any:
     """Return a function that is compiled when it is called, and kept; with options alone, a decorator."""
@@ -21,6 +19,10 @@ def kernel(function: Any = None, **options: Any) -> Any:
     if cache.WANTED:
         cache.keep(compiled)
     return compiled
+
+
+#: A part of a kernel, which LLVM is told to write in its place: a call would pass every array on.
+inlined = kernel(forceinline=True)
 
 
 @kernel

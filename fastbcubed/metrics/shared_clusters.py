@@ -15,7 +15,7 @@ from fastbcubed import kernels
 from fastbcubed.clusterings.memberships import Memberships, Signatures
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.overlap.covers import MAX_PAIRS
-from fastbcubed.overlap.sharing import Sides, Sizes
+from fastbcubed.overlap.sharing import Sides, Totals
 
 Counts = NDArray[np.int64]
 
@@ -76,7 +76,7 @@ def pairs_in(sizes: Counts) -> int:
     return sum(n * (n - 1) // 2 * count for n, count in zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
-def _ranked(side: Memberships, sizes: Sizes) -> Memberships:
+def _ranked(side: Memberships, sizes: Totals) -> Memberships:
     """Give the clusters of two items and more codes that ascend with size; others hold no pair."""
     order = np.argsort(sizes.n, kind="stable")
     ranks = np.empty(order.size, np.int64)

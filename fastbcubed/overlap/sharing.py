@@ -18,7 +18,7 @@ from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks, lend
 
-__all__ = ["OverlapTable", "Shares", "Sides", "Sizes", "Visits"]
+__all__ = ["OverlapTable", "Shares", "Sides", "Totals", "Visits"]
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -28,17 +28,44 @@ CLUSTERS_AT_ONCE = 1 << 14
 CELLS_AT_ONCE = 1 << 14
 
 
-class Sizes(NamedTuple):
-    """Items, and their weight as the sum of two floats; the floats are empty without weights."""
+class Items(NamedTuple):
+    """Items of each cell, their weight (empty without weights), and whether they have one."""
 
     n: Counts
-    totals: Floats
-    errors: Floats
+    weight: Floats
+    weighted: bool
+
+
+class CellRows(NamedTuple):
+    """A row for each cell: its number, how many clusters it has, the true ones, the predicted ones from `n_true` on.
+
+    `starts` (n_cells,) is where each row begins.
+    """
+
+    starts: Counts
+    codes: NDArray[np.integer]
+    n_true: int
+
+
+class Totals(NamedTuple):
+    """Numbers of items, and their weight as the sum of two floats, `mass + rest`; these are empty without weights."""
+
+    n: Counts
+    mass: Floats
+    rest: Floats
+
+    @classmethod
+    def empty(cls, n: int, weighted: bool) -> Totals:
+        """Return room for so many."""
+        floats = n if weighted else 0
+        return cls(
+            *(buffers.empty(*each) for each in ((n, np.int64), (floats, np.float64), (floats, np.float64)))
+        )
 
     @property
     def weight(self) -> Floats:
         """The weight, or the number of items."""
-        return self.totals + self.errors if self.totals.size else self.n.astype(np.float64)
+        return self.mass + self.rest if self.mass.size else self.n.astype(np.float64)
 
 
 class OverlapTable(NamedTuple):
@@ -50,7 +77,7 @@ class OverlapTable(NamedTuple):
         Where the overlaps of each true cluster begin.
     pred : ndarray of int, shape (n_overlaps,)
         The predicted cluster.
-    sizes : Sizes
+    sizes : Totals
         Common items and their weight.
     entry_bounds, entries : ndarray of int
         The overlaps of each cell: those of its first true cluster with all its predicted ones, and so on.
@@ -58,7 +85,7 @@ class OverlapTable(NamedTuple):
 
     bounds: Counts
     pred: NDArray[np.integer]
-    sizes: Sizes
+    sizes: Totals
     entry_bounds: Counts
     entries: NDArray[np.integer]
 
@@ -119,28 +146,20 @@ class Sides:
         return self.truth.by_cluster(), self.prediction.by_cluster()
 
     @cached_property
-    def sizes(self) -> tuple[Sizes, Sizes]:
+    def sizes(self) -> tuple[Totals, Totals]:
         """Items of each true and of each predicted cluster."""
         return self._add(self.by_cluster[0]), self._add(self.by_cluster[1])
 
-    def _empty(self, n: int) -> Sizes:
-        floats = 0 if self.weight is None else n
-        return Sizes(
-            buffers.empty(n, np.int64), buffers.empty(floats, np.float64), buffers.empty(floats, np.float64)
-        )
-
     @property
-    def _weights(self) -> tuple[Floats, bool]:
-        return (np.empty(0), False) if self.weight is None else (self.weight, True)
+    def _items(self) -> Items:
+        return Items(self.n, np.empty(0), False) if self.weight is None else Items(self.n, self.weight, True)
 
-    def _add(self, cells: Memberships) -> Sizes:
-        sizes = self._empty(len(cells))
-        weight, weighted = self._weights
+    def _add(self, cells: Memberships) -> Totals:
+        items = self._items
+        sizes = Totals.empty(len(cells), items.weighted)
 
         def add(first: int, last: int) -> None:
-            kernels.overlap.add_clusters(
-                cells.offsets, cells.codes, self.n, weight, weighted, first, last, *sizes
-            )
+            kernels.overlap.add_clusters(cells.offsets, cells.codes, items, first, last, sizes)
 
         cuts = zip(*blocks(len(cells), CLUSTERS_AT_ONCE), strict=True)
         self.pool.map(add, *cuts, stage="add up clusters")
@@ -149,44 +168,39 @@ class Sides:
     @cached_property
     def overlaps(self) -> OverlapTable:
         """What each true cluster shares with each predicted one."""
-        cells, truth, prediction = self.by_cluster[0], self.truth, self.prediction
-        starts, stops = zip(*blocks(len(cells), CLUSTERS_AT_ONCE), strict=True)
-        bounds = np.zeros(len(cells) + 1, np.int64)
-        workspace = lambda: np.full((2, prediction.n_clusters), -1)  # noqa: E731
+        sides, items = (self.by_cluster[0], self.truth, self.prediction), self._items
+        cells, truth, prediction = ((side.offsets, side.codes) for side in sides)
+        starts, stops = zip(*blocks(len(sides[0]), CLUSTERS_AT_ONCE), strict=True)
+        bounds = np.zeros(len(sides[0]) + 1, np.int64)
+        workspace = lambda: np.full((2, self.prediction.n_clusters), -1)  # noqa: E731
         idle: list[Counts] = []
 
         def count(first: int, last: int) -> None:
             with lend(idle, workspace) as (seen, _):
-                kernels.overlap.count_overlaps(
-                    cells.offsets, cells.codes, prediction.offsets, prediction.codes, first, last, seen,
-                    bounds[1:],
-                )  # fmt: skip
+                kernels.overlap.count_overlaps(cells, prediction, first, last, seen, bounds[1:])
 
         self.pool.map(count, starts, stops, stage="count overlaps")
         idle.clear()  # they hold clusters that were seen
         np.cumsum(bounds, out=bounds)
         n = int(bounds[-1])
         entry_bounds = np.zeros(self.n.size + 1, np.int64)
-        np.cumsum(truth.counts * prediction.counts, out=entry_bounds[1:])
+        np.cumsum(self.truth.counts * self.prediction.counts, out=entry_bounds[1:])
         entries = buffers.empty(int(entry_bounds[-1]), np.int32 if n < 2**31 else np.int64)
-        pred = buffers.empty(n, prediction.codes.dtype)
-        sizes = self._empty(n)
-        weight, weighted = self._weights
+        pred = buffers.empty(n, self.prediction.codes.dtype)
+        table = OverlapTable(bounds, pred, Totals.empty(n, items.weighted), entry_bounds, entries)
 
         def add(first: int, last: int) -> None:
-            with lend(idle, workspace) as (seen, place):
+            with lend(idle, workspace) as space:
                 kernels.overlap.add_overlaps(
-                    cells.offsets, cells.codes, truth.offsets, truth.codes, prediction.offsets,
-                    prediction.codes, self.n, weight, weighted, first, last, bounds, seen, place,
-                    entry_bounds, pred, *sizes, entries,
-                )  # fmt: skip
+                    cells, truth, prediction, items, first, last, (space[0], space[1]), table
+                )
 
         self.pool.map(add, starts, stops, stage="add up overlaps")
-        return OverlapTable(bounds, pred, sizes, entry_bounds, entries)
+        return table
 
     @cached_property
-    def _rows(self) -> tuple[Counts, NDArray[np.integer]]:
-        """Where the row of each cell begins, and the rows: its number and its clusters; see `join_rows`."""
+    def _rows(self) -> CellRows:
+        """The clusters of each cell."""
         truth, prediction, n_cells = self.truth, self.prediction, self.n.size
         largest = max(truth.n_clusters + prediction.n_clusters, n_cells)
         size = truth.codes.size + prediction.codes.size + 2 * n_cells
@@ -195,13 +209,12 @@ class Sides:
         kernels.overlap.join_rows(
             truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters, starts, rows
         )
-        return starts, rows
+        return CellRows(starts, rows, truth.n_clusters)
 
     @cached_property
     def _several(self) -> Memberships:
         """By cluster, true ones first, the rows of the cells that are in others of its side, too."""
-        n_true = self.truth.n_clusters
-        starts, rows = self._rows
+        starts, rows, n_true = self._rows
         bounds = np.zeros(n_true + self.prediction.n_clusters + 1, np.int64)
         kernels.overlap.count_several(starts, rows, n_true, bounds[1:])
         np.cumsum(bounds, out=bounds)
@@ -213,32 +226,30 @@ class Sides:
         """Count the mates that `shares` will visit, at a cost linear in the memberships."""
         n_true, several = self.truth.n_clusters, self._several
         visits = np.zeros(len(several), np.int64)
-        total = kernels.overlap.count_visits(*self._rows, n_true, several.counts, visits)
+        total = kernels.overlap.count_visits(self._rows, several.offsets, visits)
         return Visits(total, visits[:n_true], visits[n_true:])
 
     def matches(
         self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
     ) -> Floats:
         """Add up hits on each side, times the likeness of clusters; see `add_matches`. Shape (n_scored, 2)."""
-        hits = np.empty((n_scored, 2))
-        weight, weighted = self._weights
-        overlaps, several = self.overlaps, self._several
+        hits, best = np.empty((n_scored, 2)), np.concatenate([best_true, best_pred])
+        items, rows, overlaps = self._items, self._rows, self.overlaps
+        several = self._several.offsets, self._several.codes
         widest = int((self.truth.counts * self.prediction.counts).max(initial=1))
         longest = int(max(self.truth.counts.max(initial=1), self.prediction.counts.max(initial=1)))
 
-        def workspace() -> tuple[NDArray[np.generic], ...]:
-            ones = np.empty(widest, np.int64), np.empty(widest), np.empty(widest)
-            return (*ones, np.empty(longest, np.int64), np.empty(longest, np.int64))
+        def workspace() -> tuple[Totals, Counts, Counts]:
+            at_true, at_pred = np.empty((2, longest), np.int64)
+            return Totals.empty(widest, items.weighted), at_true, at_pred
 
-        idle: list[tuple[NDArray[np.generic], ...]] = []
+        idle: list[tuple[Totals, Counts, Counts]] = []
 
         def add(start: int, stop: int) -> None:
             with lend(idle, workspace) as space:
                 kernels.matches.add_matches(
-                    start, stop, pairwise, weighted, self.n, weight, *self._rows, self.truth.n_clusters,
-                    several.offsets, several.codes, *overlaps.sizes, overlaps.entry_bounds,
-                    overlaps.entries, likeness, best_true, best_pred, *space, hits,
-                )  # fmt: skip
+                    start, stop, pairwise, items, rows, several, overlaps, likeness, best, space, hits
+                )
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
         self.pool.map(add, *cuts, stage="match clusters")
@@ -252,15 +263,12 @@ class Sides:
         Cost is the sum over cells of true times predicted clusters, and the mates that `visits` counts.
         """
         parts, mates = np.empty((n_scored, 4)), np.empty((n_scored, 2), np.int64)
-        weight, weighted = self._weights
-        overlaps, several, rows = self.overlaps, self._several, self._rows
-        sizes = [np.concatenate(pair) for pair in zip(*self.sizes, strict=True)]
+        items, rows, overlaps = self._items, self._rows, self.overlaps
+        several = self._several.offsets, self._several.codes
+        clusters = Totals(*(np.concatenate(pair) for pair in zip(*self.sizes, strict=True)))
 
         def score(start: int, stop: int) -> None:
-            kernels.overlap.score_cells(
-                start, stop, weighted, self.n, weight, *rows, self.truth.n_clusters, *sizes, several.offsets,
-                several.codes, *overlaps.sizes, overlaps.entry_bounds, overlaps.entries, parts, mates,
-            )  # fmt: skip
+            kernels.mates.score_cells(start, stop, items, rows, clusters, several, overlaps, parts, mates)
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
         self.pool.map(score, *cuts, stage="compare cells")
