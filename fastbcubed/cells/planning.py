@@ -19,6 +19,9 @@ HEAVY_SHARE = 1 / 256
 SAMPLE = 1 << 14
 #: From here on counts may pass 31 bits, and the wide records are used.
 WIDE = 1 << 31
+#: Where cells go: to what `bits` bits of their pred key after the first `skip` say, or evenly to all if items can
+#: be without pred key and it is the one that stands for none. A plain tuple, which Numba knows at once.
+Targets = tuple[int, int, bool, int]
 
 
 def _records(code: str) -> dict[str, np.dtype]:
@@ -66,6 +69,11 @@ class Plan:
     def n_parts(self) -> int:
         """Parts in all: by true key, and by pred key for the rows set apart."""
         return (1 << self.bits) * (2 if self.heavy.size else 1)
+
+    def targets(self, skip: int, bits: int) -> Targets:
+        """Return where these bits of their pred key send cells."""
+        lacking = self.absent_pred.size > 0
+        return skip, bits, lacking, int(self.absent_pred[0]) if lacking else 0
 
     def tasks(self) -> list[tuple[int, int]]:
         """Cut the parts into ranges, those set apart in ranges of their own."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from fastbcubed.runtime.pool import Pool, blocks
 __all__ = [
     "Apart",
     "Built",
-    "CellSpace",
     "Parts",
     "add_up",
     "build_parts",
@@ -96,21 +95,15 @@ def _make_slots(rows: int) -> NDArray[np.int32]:
     return np.empty(kernels.cells.table_size(min(rows, 2 * PART_ROWS)), np.int32)
 
 
-class CellSpace:
-    """What one thread needs to find the cells of a part; reused from part to part.
+def _cell_space(rows: int, code: str, *, weighted: bool) -> tuple[Any, ...]:
+    """Return what one thread needs to find the cells of a part, reused from part to part.
 
-    It is as long as the largest part, but memory is only touched as far as there are cells.
+    Two hash tables, and an entry per cell: counts, heads, codes, sums and what these leave over. It is as long as
+    the largest part, but memory is only touched as far as there are cells.
     """
-
-    def __init__(self, rows: int, code: str, *, weighted: bool) -> None:
-        self.rows = rows
-        self.head_slots = _make_slots(rows)
-        self.other_slots = np.empty(1 << 13, np.int32)
-        self.counts = np.empty(rows, code)
-        self.heads = np.empty(rows, np.int32)
-        self.codes = np.empty(rows, np.int32)
-        self.sums = np.empty(rows, np.float64) if weighted else None
-        self.errors = np.empty(rows, np.float64) if weighted else None
+    counts, heads, codes = (np.empty(rows, kind) for kind in (code, np.int32, np.int32))
+    sums = (np.empty(rows), np.empty(rows)) if weighted else (None, None)
+    return _make_slots(rows), np.empty(1 << 13, np.int32), counts, heads, codes, *sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,19 +192,29 @@ def build_parts(
     n_cells = np.zeros(plan.n_parts, np.int64)
     n_clusters = np.zeros(plan.n_parts, np.int64)
     histogram = np.zeros((len(tasks), 1 << bits), np.int64)
+    targets = plan.targets(skip, bits)
 
     def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
         heavy = plan.heavy if plan.is_apart(first) else NO_KEYS
         with pool.workspace(
             "build",
-            lambda: CellSpace(most_rows, plan.code, weighted=weighted),
-            lambda space: space.rows >= most_rows,
-        ) as w:
+            lambda: _cell_space(most_rows, plan.code, weighted=weighted),
+            lambda space: space[3].size >= most_rows,
+        ) as space:
             kernels.cells.build_cells(
-                rows, own, bounds, first, last, skip, bits, heavy, plan.absent_pred, w.head_slots,
-                w.other_slots, w.counts, w.heads, w.codes, w.sums, w.errors, n_cells, n_clusters, cells_by_part,
+                rows,
+                own,
+                bounds,
+                first,
+                last,
+                targets,
+                heavy,
+                space,
+                n_cells,
+                n_clusters,
+                cells_by_part,
                 keys,
-            )  # fmt: skip
+            )
 
     pool.map(build_task, starts, stops, histogram, stage="build cells")
     if keys is not None:
@@ -258,17 +261,29 @@ def send_cells(
     most = int(parts.n_clusters.max())
     bounds, next_cell = offsets(parts.histogram)
     arrived = empty(int(bounds[-1]), plan.records["arrived"])
+    targets = plan.targets(parts.skip, parts.bits)
+    by_part = parts.bounds, parts.n_cells, parts.n_clusters, base
 
     def scatter_task(first: int, last: int, to: NDArray[np.int64]) -> None:
-        apart = plan.is_apart(first) and sums is not None
+        heavy = plan.is_apart(first) and sums is not None
         with pool.workspace(
             "margins", lambda: np.empty((2, most)), lambda space: space.shape[1] >= most
         ) as space:
-            mass, rest = sums if apart and sums is not None else space
+            mass, rest = sums if heavy and sums is not None else space
             kernels.closing.scatter_cells(
-                parts.cells, parts.bounds, first, last, parts.skip, parts.bits, flag, outer, apart, absent,
-                plan.absent_pred, parts.n_cells, parts.n_clusters, base, mass, rest, to, arrived,
-            )  # fmt: skip
+                parts.cells,
+                by_part,
+                first,
+                last,
+                targets,
+                flag,
+                outer,
+                heavy,
+                absent,
+                (mass, rest),
+                to,
+                arrived,
+            )
 
     pool.map(scatter_task, *zip(*plan.tasks(), strict=True), next_cell, stage="partition cells")
     return arrived, bounds
@@ -284,15 +299,16 @@ def partition_cells(
     starts, stops = zip(*row_blocks(arrived.size), strict=True)
     counts = np.zeros((len(starts), 1 << plan.bits), np.int64)
     out = buffers.empty(arrived.size, arrived.dtype)
+    targets = plan.targets(0, plan.bits)
 
     def count(start: int, stop: int, by_part: NDArray[np.int64]) -> None:
-        kernels.closing.count_arrived(arrived, start, stop, plan.bits, plan.absent_pred, by_part)
+        kernels.closing.count_arrived(arrived, start, stop, targets, by_part)
 
     pool.map(count, starts, stops, counts, stage="count cells by part")
     bounds, next_cell = offsets(counts)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        kernels.closing.scatter_arrived(arrived, start, stop, plan.bits, plan.absent_pred, to, out, places)
+        kernels.closing.scatter_arrived(arrived, start, stop, targets, to, out, places)
 
     pool.map(scatter, starts, stops, next_cell, stage="partition cells")
     return out, bounds
@@ -325,7 +341,7 @@ def close_parts(
         ) as space:
             kernels.closing.close_cells(
                 arrived, cells, pred_in_part, bounds, first, last, outer, outside,
-                plan.absent_pred, *space, n_pred, keys,
+                plan.absent_pred, space, n_pred, keys,
             )  # fmt: skip
 
     pool.map(close_task, *zip(*blocks(n_parts, PARTS_AT_ONCE), strict=True), stage="close cells")
@@ -365,20 +381,20 @@ def locate_rows(
     cell_of_row = buffers.empty(plan.n_rows, np.dtype(np.int64))
     n_cells = np.zeros(plan.n_parts, np.int64)
     histogram = np.zeros((len(starts), 1 << bits), np.int64)
+    targets = plan.targets(skip, bits)
 
     def locate_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
         with pool.workspace(
             "locate",
-            lambda: CellSpace(most_rows, plan.code, weighted=False),
-            lambda space: space.rows >= most_rows,
-        ) as w:
+            lambda: _cell_space(most_rows, plan.code, weighted=False),
+            lambda space: space[3].size >= most_rows,
+        ) as space:
             kernels.cells.locate_cells(
-                rows, bounds, first, last, skip, bits, plan.absent_pred, w.head_slots, w.other_slots, w.counts,
-                w.heads, w.codes, cell_of_row, n_cells, cells_by_part,
-            )  # fmt: skip
+                rows, bounds, first, last, targets, space, cell_of_row, n_cells, cells_by_part
+            )
 
     def place_task(first: int, last: int, to: NDArray[np.int64]) -> None:
-        kernels.cells.place_cells(rows, bounds, first, last, skip, bits, plan.absent_pred, n_cells, to)
+        kernels.cells.place_cells(rows, bounds, first, last, targets, n_cells, to)
 
     def look_up(start: int, stop: int) -> None:
         kernels.cells.look_up_cells(rows, start, stop, cell_of_row)
@@ -393,11 +409,12 @@ def locate_rows(
 def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[np.float64]:
     """Add up the clusters set apart, part by part: (sum, rest) of each. Shape: (2 n_parts, n_heavy)."""
     flag = np.empty(0) if parts.weighted else None
+    targets = plan.targets(parts.skip, parts.bits)
 
     def add(part: int) -> NDArray[np.float64]:
         sums = np.zeros((2, plan.heavy.size))
         kernels.closing.add_margins(
-            parts.cells, parts.bounds[part], parts.n_cells[part], flag, outer, plan.absent_pred, *sums
+            parts.cells, parts.bounds[part], parts.n_cells[part], flag, outer, targets, *sums
         )
         return sums
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import inlined, kernel
 
 __all__ = ["group_edges", "number_codes", "pair_rows"]
 
@@ -86,95 +86,25 @@ def drop_first(keys, nodes, size):
 
 
 @kernel
-def pair_rows(
-    first,
-    starts,
-    columns,
-    gains,
-    row_price,
-    column_price,
-    edge_of,
-    row_of,
-    distance,
-    came_by,
-    came_from,
-    seen,
-    heap_keys,
-    heap_nodes,
-    patience,
-):
+def pair_rows(first, edges, prices, pairs, space, patience):
     """Pair the rows from `first` on, so that the sum of gains over all pairs so far is the largest.
 
-    Parameters
-    ----------
-    first : int
-        The first row that has had no turn.
-    starts, columns, gains : (rows + 1,), (edges,), (edges,)
-        The edges of each row; gains are positive.
-    row_price, column_price : float64 (rows,), (columns,)
-        row + column price >= gain, with equality for pairs: the largest gain of a row, and 0, on entry.
-    edge_of, row_of : int (rows,), (columns,)
-        The edge of each paired row and the row of each paired column, else -1.
-    distance : float64 (columns,)
-        Infinite between searches.
-    came_by, came_from, seen : int workspace (columns,)
-    heap_keys, heap_nodes : workspace (edges,)
-    patience : int
-        Edges to look at before the kernel returns.
-
-    Returns
-    -------
-    int, int
-        The first row that has had no turn, and how many edges were looked at.
-    """  # fmt: skip
+    Return the first row that has had no turn, and how many edges were looked at, about `patience` at most.
+    `edges` (starts, columns, gains) are those of each row; gains are positive. `prices` (by row, by column): their
+    sum is the gain at least, and the gain for pairs; the largest gain of a row, and 0, on entry. `pairs` (edge of
+    each row, row of each column) are -1 where there is none. `space` is workspace: by column the distance, which is
+    infinite between searches, the edge and the row that a column was reached by, columns seen; a heap of edges.
+    """
+    starts, columns, _ = edges
+    edge_of, row_of = pairs
+    _, came_by, came_from, _, _, _ = space
     work = 0
     for root in range(first, starts.size - 1):
         if work > patience:
             return root, work
-        best = row_price[root]  # what it costs to leave the root alone
-        last_row, last_column = root, -1
-        size, n_seen = 0, 0
-        row, so_far = root, 0.0
-        while True:
-            price = row_price[row]
-            if so_far + price < best:
-                best = so_far + price
-                last_row, last_column = row, -1
-            work += starts[row + 1] - starts[row]
-            for e in range(starts[row], starts[row + 1]):
-                column = columns[e]
-                way = so_far + max(0.0, price + column_price[column] - gains[e])
-                if way < best and way < distance[column]:
-                    if distance[column] == np.inf:
-                        seen[n_seen] = column
-                        n_seen += 1
-                    distance[column] = way
-                    came_by[column] = e
-                    came_from[column] = row
-                    if row_of[column] < 0:
-                        best = way
-                        last_column = column
-                    else:
-                        push(heap_keys, heap_nodes, size, way, column)
-                        size += 1
-            row = -1
-            while size and row < 0:
-                so_far, column = heap_keys[0], heap_nodes[0]
-                size -= 1
-                drop_first(heap_keys, heap_nodes, size)
-                if so_far == distance[column]:  # else a shorter way was found since
-                    row = row_of[column]
-            if row < 0 or so_far >= best:
-                break
-        row_price[root] -= best
-        for k in range(n_seen):
-            column = seen[k]
-            change = best - distance[column]
-            if change > 0:
-                row_price[row_of[column]] = max(0.0, row_price[row_of[column]] - change)
-                column_price[column] += change
-            distance[column] = np.inf
-        column = last_column
+        best, last_row, column, n_seen, looks = search(root, edges, prices, row_of, space)
+        work += looks
+        change_prices(root, best, n_seen, prices, row_of, space)
         if column < 0:
             if last_row == root:
                 continue
@@ -189,3 +119,66 @@ def pair_rows(
             if row != root:
                 column = columns[before]
     return starts.size - 1, work
+
+
+@inlined
+def search(root, edges, prices, row_of, space):
+    """Find the cheapest way from a row: its cost, last row, last column or -1, columns seen, edges looked at."""
+    starts, columns, gains = edges
+    row_price, column_price = prices
+    distance, came_by, came_from, seen, heap_keys, heap_nodes = space
+    best = row_price[root]  # what it costs to leave the root alone
+    last_row, last_column = root, -1
+    size, n_seen, work = 0, 0, 0
+    row, so_far = root, 0.0
+    while row >= 0 and so_far < best:
+        price = row_price[row]
+        if so_far + price < best:
+            best = so_far + price
+            last_row, last_column = row, -1
+        work += starts[row + 1] - starts[row]
+        for e in range(starts[row], starts[row + 1]):
+            column = columns[e]
+            way = so_far + max(0.0, price + column_price[column] - gains[e])
+            if way < best and way < distance[column]:
+                if distance[column] == np.inf:
+                    seen[n_seen] = column
+                    n_seen += 1
+                distance[column] = way
+                came_by[column] = e
+                came_from[column] = row
+                if row_of[column] < 0:
+                    best = way
+                    last_column = column
+                else:
+                    push(heap_keys, heap_nodes, size, way, column)
+                    size += 1
+        row, so_far, size = next_row(heap_keys, heap_nodes, size, distance, row_of)
+    return best, last_row, last_column, n_seen, work
+
+
+@inlined
+def next_row(heap_keys, heap_nodes, size, distance, row_of):
+    """Take the row that is reached next from the heap, or -1; return its distance and the size of the heap, too."""
+    while size:
+        so_far, column = heap_keys[0], heap_nodes[0]
+        size -= 1
+        drop_first(heap_keys, heap_nodes, size)
+        if so_far == distance[column]:  # else a shorter way was found since
+            return row_of[column], so_far, size
+    return -1, 0.0, size
+
+
+@inlined
+def change_prices(root, best, n_seen, prices, row_of, space):
+    """Change the prices so that those of new pairs add up to their gain, and forget the distances."""
+    row_price, column_price = prices
+    distance, _, _, seen, _, _ = space
+    row_price[root] -= best
+    for k in range(n_seen):
+        column = seen[k]
+        change = best - distance[column]
+        if change > 0:
+            row_price[row_of[column]] = max(0.0, row_price[row_of[column]] - change)
+            column_price[column] += change
+        distance[column] = np.inf

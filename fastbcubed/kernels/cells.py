@@ -69,12 +69,13 @@ def enter_cells(rows, first, n_cells, heads, table, others):
 
 
 @kernel
-def merge_rows(rows, first, i, last, n_cells, n_heads, table, others, counts, heads, sums, errors, cell_of):
+def merge_rows(rows, first, last, state, table, others, counts, heads, sums, errors, cell_of):
     """Merge rows into cells from row i on, until the last, or until a table is 3/4 full.
 
-    The tables are never exchanged in here: Numba would then count references in the hot loop.
-    Returns the next row, the number of cells and the number of heads.
+    The tables are never exchanged in here, and no part is a kernel of its own: Numba would then count references
+    in the hot loop. `state` is, and returned are, the next row, the number of cells and the number of heads.
     """
+    i, n_cells, n_heads = state
     mask = table.size - 1
     others_mask = others.size - 1
     most_heads = 3 * (table.size // 4)
@@ -139,22 +140,20 @@ def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, 
     """
     size = min(table_size(last - first), head_slots.size)
     others_size = other_slots.size
-    i, n_cells, n_heads = merge_rows(
-        rows, first, first, last, 0, 0, empty(head_slots[:size]), empty(other_slots),
+    state = merge_rows(
+        rows, first, last, (first, 0, 0), empty(head_slots[:size]), empty(other_slots),
         counts, heads, sums, errors, cell_of,
     )  # fmt: skip
-    while i < last:
+    while state[0] < last:
+        _, n_cells, n_heads = state
         if 4 * n_heads >= 3 * size:
             size *= 2
         if 4 * (n_cells - n_heads) >= 3 * others_size:
             others_size *= 4
         table, others = np.empty(size, np.int32), np.empty(others_size, np.int32)
         enter_cells(rows, first, n_cells, heads, table, others)
-        i, n_cells, n_heads = merge_rows(
-            rows, first, i, last, n_cells, n_heads, table, others,
-            counts, heads, sums, errors, cell_of,
-        )  # fmt: skip
-    return n_cells
+        state = merge_rows(rows, first, last, state, table, others, counts, heads, sums, errors, cell_of)
+    return state[1]
 
 
 @kernel
@@ -166,123 +165,79 @@ def empty(slots):
 
 @kernel
 def build_cells(
-    rows,
-    cells,
-    bounds,
-    part_from,
-    part_to,
-    skip,
-    bits,
-    heavy,
-    absent_pred,
-    head_slots,
-    other_slots,
-    counts,
-    heads,
-    codes,
-    sums,
-    errors,
-    n_cells,
-    n_clusters,
-    histogram,
-    keys,
+    rows, cells, bounds, part_from, part_to, targets, heavy, space, n_cells, n_clusters, histogram, keys
 ):
     """Turn the rows of several parts into cells, and number the true clusters of each part.
 
-    Parameters
-    ----------
-    rows, cells : record arrays over the same memory
-        Rows (true, pred[, x]) on entry; cells (cluster, n, pred[, x]) at the front of each part after.
-    bounds : int64 (n_parts + 1,)
-        Where each part begins.
-    heavy : int64 (n_heavy,)
-        Empty, or the sorted keys set apart: they are then clusters 0, 1, ... of every part here.
-    head_slots, other_slots : int32 workspace
-        For hash tables.
-    counts, heads, codes : workspace, one entry per cell of a part
-    sums, errors : float64 workspace likewise, or None for rows without weights
-    n_cells, n_clusters : int64 (n_parts,) outputs
-    histogram : int64 (2**bits,) output
-        Cells by where these bits of their pred key send them.
-    keys : int64 (n_rows,) output, or None
-        The key of each cluster that is not set apart, by its number, from where its part begins.
-    """  # fmt: skip
-    lacking = absent_pred.size > 0
-    absent = absent_pred[0] if lacking else 0
+    `rows` (true, pred[, x]) and `cells` (cluster, n, pred[, x]), which stand at the front of each part after, are
+    the same memory. `heavy` is empty, or the sorted keys of heavy clusters: they are then clusters 0, 1, ... of
+    every part here. Outputs: `n_cells`, `n_clusters` by part; `histogram`, cells by target; `keys`, if given, the
+    key of each other cluster, by its number, from where its part begins.
+    """
+    head_slots, other_slots, counts, heads, codes, sums, errors = space
     for part in range(part_from, part_to):
         first = bounds[part]
-        found = find_cells(
-            rows, first, bounds[part + 1], head_slots, other_slots, counts, heads, sums, errors, None
+        last = bounds[part + 1]
+        found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, errors, None)
+        n_clusters[part] = number_cells(
+            rows, cells, first, found, targets, heavy, (counts, heads, codes), sums, errors, histogram, keys
         )
-        clusters = 0
-        for c in range(found):
-            head = heads[at(c)]
-            if head == c:
-                if heavy.size:
-                    codes[at(c)] = np.searchsorted(heavy, rows[at(first + c)].true)
-                else:
-                    codes[at(c)] = clusters
-                    if keys is not None:
-                        keys[at(first + clusters)] = rows[at(first + c)].true
-                clusters += 1
-            pred = rows[at(first + c)].pred
-            if sums is not None:
-                x = rows[at(first + c)].x
-                if counts[at(c)] >= RUN:
-                    x += sums[at(c)] + errors[at(c)]
-                cells[at(first + c)].x = x
-            cells[at(first + c)].pred = pred
-            cells[at(first + c)].cluster = codes[at(head)]
-            cells[at(first + c)].n = counts[at(c)]
-            histogram[at(target_of(pred, c, skip, bits, lacking, absent))] += 1
         n_cells[part] = found
-        n_clusters[part] = heavy.size if heavy.size else clusters
 
 
 @kernel
-def locate_cells(
-    rows,
-    bounds,
-    part_from,
-    part_to,
-    skip,
-    bits,
-    absent_pred,
-    head_slots,
-    other_slots,
-    counts,
-    heads,
-    local,
-    slot_of_row,
-    n_cells,
-    histogram,
-):
+def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, errors, histogram, keys):
+    """Write the cells of one part over its rows, and number its true clusters; return how many there are."""
+    counts, heads, codes = found
+    clusters = 0
+    for c in range(n_cells):
+        head = heads[at(c)]
+        if head == c:
+            if heavy.size:
+                codes[at(c)] = np.searchsorted(heavy, rows[at(first + c)].true)
+            else:
+                codes[at(c)] = clusters
+                if keys is not None:
+                    keys[at(first + clusters)] = rows[at(first + c)].true
+            clusters += 1
+        pred = rows[at(first + c)].pred
+        if sums is not None:
+            x = rows[at(first + c)].x
+            if counts[at(c)] >= RUN:
+                x += sums[at(c)] + errors[at(c)]
+            cells[at(first + c)].x = x
+        cells[at(first + c)].pred = pred
+        cells[at(first + c)].cluster = codes[at(head)]
+        cells[at(first + c)].n = counts[at(c)]
+        histogram[at(target_of(pred, c, targets))] += 1
+    return heavy.size if heavy.size else clusters
+
+
+@kernel
+def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, n_cells, histogram):
     """Find the cells again as `build_cells` does, and write for each row where its cell stands.
 
     The field `x` is the row number here; `slot_of_row` gets a position in `rows`. The pred keys of
     the cells stand at the front of each part after.
-    """  # fmt: skip
-    lacking = absent_pred.size > 0
-    absent = absent_pred[0] if lacking else 0
+    """
+    head_slots, other_slots, counts, heads, local, _, _ = space
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
         found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local)
         for c in range(found):
-            histogram[at(target_of(rows[at(first + c)].pred, c, skip, bits, lacking, absent))] += 1
+            histogram[at(target_of(rows[at(first + c)].pred, c, targets))] += 1
         n_cells[part] = found
         for i in range(first, last):
             slot_of_row[at(rows[at(i)].x)] = first + local[at(i - first)]
 
 
 @kernel
-def place_cells(rows, bounds, part_from, part_to, skip, bits, absent_pred, n_cells, next_cell):
+def place_cells(rows, bounds, part_from, part_to, targets, n_cells, next_cell):
     """Write into the field `true` of each located cell where `scatter_cells` puts it."""
-    lacking = absent_pred.size > 0
-    absent = absent_pred[0] if lacking else 0
     for part in range(part_from, part_to):
         for j in range(bounds[part], bounds[part] + n_cells[part]):
-            target = target_of(rows[at(j)].pred, j - bounds[part], skip, bits, lacking, absent)
+            target = target_of(rows[at(j)].pred, j - bounds[part], targets)
             rows[at(j)].true = next_cell[at(target)]
             next_cell[at(target)] += 1
 

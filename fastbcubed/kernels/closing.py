@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly, bit_length, table_size
-from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import target_of
 
 __all__ = [
@@ -24,13 +24,14 @@ __all__ = [
 
 
 @kernel
-def add_margins(cells, first, n_cells, weighted, outer, absent_pred, mass, rest):
+def add_margins(cells, first, n_cells, weighted, outer, targets, mass, rest):
     """Add up the cells of one part by true cluster into `mass + rest`, exactly.
 
-    Items that the prediction lacks do not count.
+    Items that the prediction lacks do not count. `weighted` is an array, or None for cells without weights.
     """
+    _, _, lacking, absent = targets
     for j in range(first, first + n_cells):
-        if absent_pred.size and cells[at(j)].pred == absent_pred[0]:
+        if lacking and cells[at(j)].pred == absent:
             continue
         k = cells[at(j)].cluster
         own = np.float64(cells[at(j)].n)
@@ -49,53 +50,27 @@ def count_items(cells, first, n_cells, absent_pred, counts):
 
 @kernel
 def scatter_cells(
-    cells,
-    bounds,
-    part_from,
-    part_to,
-    skip,
-    bits,
-    weighted,
-    outer,
-    apart,
-    absent_true,
-    absent_pred,
-    n_cells,
-    n_clusters,
-    base,
-    mass,
-    rest,
-    next_cell,
-    out,
+    cells, parts, part_from, part_to, targets, weighted, outer, heavy, absent_true, sums, next_cell, out
 ):
-    """Send the cells of several parts where these bits of their pred key say, with their false negatives.
+    """Send the cells of several parts to their targets, with their false negatives.
 
-    Parameters
-    ----------
-    weighted : float64 (0,) or None
-        None for cells without weights.
-    apart : bool
-        Whether these parts hold the clusters set apart: their sums are then in `mass` and `rest`,
-        which are workspace otherwise.
-    absent_true : int
-        The cluster that stands for "the truth lacks this item", or -1.
-    base : int64 (n_parts,)
-        The code of the first true cluster of each part.
-    out : record array
-        Cells (pred, weight, fn, true, n); their code `true` is -1 if the truth lacks the item.
-    """  # fmt: skip
-    lacking = absent_pred.size > 0
-    absent = absent_pred[0] if lacking else 0
+    `parts` says where each part begins, how many cells and true clusters it has, and the code of the first of
+    these. If they hold the `heavy` clusters, their `sums` (mass, rest) are given, else these are workspace.
+    `weighted` is an array, or None for cells without weights. The cluster `absent_true`, or -1, stands for "the
+    truth lacks this item", and gets the code -1 in `out`, records (pred, weight, fn, true, n).
+    """
+    bounds, n_cells, n_clusters, base = parts
+    mass, rest = sums
     for part in range(part_from, part_to):
         first = bounds[part]
-        if not apart:
+        if not heavy:
             mass[: n_clusters[part]] = 0.0
             rest[: n_clusters[part]] = 0.0
-            add_margins(cells, first, n_cells[part], weighted, outer, absent_pred, mass, rest)
+            add_margins(cells, first, n_cells[part], weighted, outer, targets, mass, rest)
         for j in range(first, first + n_cells[part]):
             k = cells[at(j)].cluster
             pred = cells[at(j)].pred
-            target = target_of(pred, j - first, skip, bits, lacking, absent)
+            target = target_of(pred, j - first, targets)
             to = next_cell[at(target)]
             next_cell[at(target)] = to + 1
             weight = np.float64(cells[at(j)].n)
@@ -107,25 +82,21 @@ def scatter_cells(
             out[at(to)].fn = (mass[at(k)] - own) + rest[at(k)]
             out[at(to)].pred = pred
             out[at(to)].n = cells[at(j)].n
-            out[at(to)].true = -1 if apart and k == absent_true else base[part] + k
+            out[at(to)].true = -1 if heavy and k == absent_true else base[part] + k
 
 
 @kernel
-def count_arrived(cells, start, stop, bits, absent_pred, counts):
-    """Count cells of one block by the part of their pred key."""
-    lacking = absent_pred.size > 0
-    absent = absent_pred[0] if lacking else 0
+def count_arrived(cells, start, stop, targets, counts):
+    """Count cells of one block by target."""
     for i in range(start, stop):
-        counts[at(target_of(cells[at(i)].pred, i, 0, bits, lacking, absent))] += 1
+        counts[at(target_of(cells[at(i)].pred, i, targets))] += 1
 
 
 @kernel
-def scatter_arrived(cells, start, stop, bits, absent_pred, next_cell, out, places):
-    """Copy cells of one block to the part of their pred key, and note in `places`, if given, where they are."""
-    lacking = absent_pred.size > 0
-    absent = absent_pred[0] if lacking else 0
+def scatter_arrived(cells, start, stop, targets, next_cell, out, places):
+    """Copy cells of one block to their targets, and note in `places`, if given, where they are."""
     for i in range(start, stop):
-        target = target_of(cells[at(i)].pred, i, 0, bits, lacking, absent)
+        target = target_of(cells[at(i)].pred, i, targets)
         to = next_cell[at(target)]
         next_cell[at(target)] = to + 1
         if places is not None:
@@ -148,8 +119,7 @@ def close_cells(
     outer,
     outside,
     absent_pred,
-    slots,
-    clusters,
+    space,
     n_clusters,
     keys,
 ):
@@ -157,54 +127,19 @@ def close_cells(
 
     `arrived` and `cells` are the same memory: the first reads the pred key where the second has fp.
     Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
-    lacks do not count, unless `outside`. `clusters` is workspace: records (key, mass, rest, only).
+    lacks do not count, unless `outside`. `space` is a hash table and records (key, mass, rest, only).
     Where `keys` is given it gets the key of each cluster by its code, from where its part begins.
-    """  # fmt: skip
+    """
+    slots, clusters = space
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
         size = table_size(last - first)
         table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
         table[:] = -1
-        mask = size - 1
-        room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
-        found = 0
-        for j in range(first, last):
-            pred = arrived[at(j)].pred
-            if absent_pred.size and pred == absent_pred[0]:
-                pred_codes[at(j)] = -1
-                continue
-            s = pred & mask
-            tag = ((pred >> 20) & 0x7FFFFFFF) >> room  # tells most entries apart
-            k = -1
-            entry = table[at(s)]
-            while entry >= 0:
-                if entry >> room == tag:
-                    k = entry & ((1 << room) - 1)
-                    if clusters[at(k)].key == pred:
-                        break
-                    k = -1
-                s = (s + 1) & mask
-                entry = table[at(s)]
-            own = np.float64(arrived[at(j)].n) if outer else arrived[at(j)].weight
-            stranger = arrived[at(j)].true < 0
-            if k < 0:
-                k = found
-                found += 1
-                table[at(s)] = (tag << room) | k
-                clusters[at(k)].key = pred
-                if keys is not None:
-                    keys[at(first + k)] = pred
-                clusters[at(k)].mass = 0.0 if stranger else own
-                clusters[at(k)].rest = 0.0
-                clusters[at(k)].only = own if stranger else 0.0
-            elif stranger:
-                clusters[at(k)].only += own
-            else:
-                mass, rest = add_exactly(clusters[at(k)].mass, clusters[at(k)].rest, own)
-                clusters[at(k)].mass = mass
-                clusters[at(k)].rest = rest
-            pred_codes[at(j)] = k
+        n_clusters[part] = number_clusters(
+            arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys
+        )
         for j in range(first, last):
             k = pred_codes[at(j)]
             if k < 0:
@@ -215,7 +150,61 @@ def close_cells(
             if outside:
                 others += clusters[at(k)].only
             cells[at(j)].fp = others
-        n_clusters[part] = found
+
+
+@kernel
+def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys):
+    """Give the predicted clusters of a part numbers, and add up their items; return how many there are."""
+    room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
+    found = 0
+    for j in range(first, last):
+        pred = arrived[at(j)].pred
+        if absent_pred.size and pred == absent_pred[0]:
+            pred_codes[at(j)] = -1
+            continue
+        k, s = find_cluster(pred, table, room, clusters)
+        own = np.float64(arrived[at(j)].n) if outer else arrived[at(j)].weight
+        stranger = arrived[at(j)].true < 0
+        if k < 0:
+            k = found
+            found += 1
+            table[at(s)] = (tag_of(pred, room) << room) | k
+            clusters[at(k)].key = pred
+            if keys is not None:
+                keys[at(first + k)] = pred
+            clusters[at(k)].mass = 0.0 if stranger else own
+            clusters[at(k)].rest = 0.0
+            clusters[at(k)].only = own if stranger else 0.0
+        elif stranger:
+            clusters[at(k)].only += own
+        else:
+            mass, rest = add_exactly(clusters[at(k)].mass, clusters[at(k)].rest, own)
+            clusters[at(k)].mass = mass
+            clusters[at(k)].rest = rest
+        pred_codes[at(j)] = k
+    return found
+
+
+@inlined
+def tag_of(pred, room):
+    """Return as many bits of a key as fit above a code; they tell most entries apart."""
+    return ((pred >> 20) & 0x7FFFFFFF) >> room
+
+
+@inlined
+def find_cluster(pred, table, room, clusters):
+    """Return the code of a predicted cluster, or -1, and the slot where it stands or would stand."""
+    mask = table.size - 1
+    tag = tag_of(pred, room)
+    s = pred & mask
+    entry = table[at(s)]
+    while entry >= 0:
+        k = entry & ((1 << room) - 1)
+        if entry >> room == tag and clusters[at(k)].key == pred:
+            return k, s
+        s = (s + 1) & mask
+        entry = table[at(s)]
+    return -1, s
 
 
 @kernel

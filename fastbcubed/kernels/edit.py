@@ -89,77 +89,84 @@ def keep_part(cells, pred, start, stop, only, tied):
 def match(first, rights, n_right):
     """Return the size of the largest matching of a bipartite graph (Hopcroft and Karp).
 
-    Parameters
-    ----------
-    first : int64 (n_left + 1,)
-        Where the edges of each left node begin.
-    rights : int64 (n_edges,)
-        The right node of each edge.
-    n_right : int
-        Right nodes.
+    Shapes: (n_left + 1,) where the edges of each left node begin, (n_edges,) the right node of each.
     """
     n_left = first.size - 1
     of_left, of_right = np.full(n_left, -1), np.full(n_right, -1)
     depth, queue = np.empty(n_left, np.int64), np.empty(n_left, np.int64)
     edge, path = np.empty(n_left, np.int64), np.empty(n_left, np.int64)
+    matched = match_greedily(first, rights, of_left, of_right)
+    while find_layers(first, rights, of_left, of_right, depth, queue):
+        edge[:] = first[:-1]  # each edge is tried once
+        for root in range(n_left):
+            if of_left[root] < 0:
+                matched += find_path(root, first, rights, of_left, of_right, depth, edge, path)
+    return matched
+
+
+@kernel
+def match_greedily(first, rights, of_left, of_right):
+    """Match each left node with the first right node that is free; return how many are matched."""
     matched = 0
-    for u in range(n_left):
+    for u in range(of_left.size):
         for e in range(first[u], first[u + 1]):
             if of_right[rights[e]] < 0:
                 of_left[u], of_right[rights[e]] = rights[e], u
                 matched += 1
                 break
-    while True:
-        # Breadth first, from the left nodes that are free, along paths that alternate.
-        head, tail = 0, 0
-        for u in range(n_left):
-            depth[u] = -1
-            if of_left[u] < 0:
-                depth[u] = 0
-                queue[tail] = u
+    return matched
+
+
+@kernel
+def find_layers(first, rights, of_left, of_right, depth, queue):
+    """Search breadth first, from the free left nodes along alternating paths; tell whether one ends at a free node."""
+    head, tail = 0, 0
+    for u in range(of_left.size):
+        depth[u] = -1
+        if of_left[u] < 0:
+            depth[u] = 0
+            queue[tail] = u
+            tail += 1
+    found = False
+    while head < tail:
+        u = queue[head]
+        head += 1
+        for e in range(first[u], first[u + 1]):
+            v = of_right[rights[e]]
+            if v < 0:
+                found = True
+            elif depth[v] < 0:
+                depth[v] = depth[u] + 1
+                queue[tail] = v
                 tail += 1
-        found = False
-        while head < tail:
-            u = queue[head]
-            head += 1
-            for e in range(first[u], first[u + 1]):
-                v = of_right[rights[e]]
-                if v < 0:
-                    found = True
-                elif depth[v] < 0:
-                    depth[v] = depth[u] + 1
-                    queue[tail] = v
-                    tail += 1
-        if not found:
-            return matched
-        # Depth first, layer by layer; each edge is tried once.
-        for u in range(n_left):
-            edge[u] = first[u]
-        for root in range(n_left):
-            if of_left[root] >= 0:
-                continue
-            length = 1
-            path[0] = root
-            while length > 0:
-                u = path[length - 1]
-                if edge[u] == first[u + 1]:
-                    depth[u] = -1
-                    length -= 1
-                    if length > 0:
-                        edge[path[length - 1]] += 1
-                    continue
-                v = of_right[rights[edge[u]]]
-                if v < 0:
-                    for at in range(length):
-                        right = rights[edge[path[at]]]
-                        of_left[path[at]], of_right[right] = right, path[at]
-                    matched += 1
-                    length = 0
-                elif depth[v] == depth[u] + 1:
-                    path[length] = v
-                    length += 1
-                else:
-                    edge[u] += 1
+    return found
+
+
+@kernel
+def find_path(root, first, rights, of_left, of_right, depth, edge, path):
+    """Search depth first, layer by layer, for a path from a free node to another, and match along it; 1 if there is."""
+    length = 1
+    path[0] = root
+    while length > 0:
+        u = path[length - 1]
+        if edge[u] == first[u + 1]:
+            depth[u] = -1
+            length -= 1
+            if length > 0:
+                edge[path[length - 1]] += 1
+            continue
+        v = of_right[rights[edge[u]]]
+        if v < 0:
+            for at in range(length):
+                right = rights[edge[path[at]]]
+                of_left[path[at]], of_right[right] = right, path[at]
+            return 1
+        if depth[v] == depth[u] + 1:
+            path[length] = v
+            length += 1
+        else:
+            edge[u] += 1
+    return 0
 
 
 @kernel

@@ -5,93 +5,107 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import table_size
-from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import bits_of, mix, part_of
 
 __all__ = ["count_words", "match_items", "scatter_records", "scatter_words"]
 
 
+@inlined
+def row_of(rows, i):
+    """Return the row of the item at a place; the place itself where rows are numbered as they stand."""
+    if rows is None:
+        return i
+    return rows[at(i)]
+
+
 @kernel
 def match_items(
+    true_keys, true_rows, true_bounds, pred_keys, pred_rows, pred_bounds, part_from, part_to, slots,
+    pred_of_true, true_of_pred,
+):  # fmt: skip
+    """Match the items of several parts; return how many rows of each side repeat the item of an earlier one.
+
+    Keys are mixed and stand part by part, from `bounds` (n_parts + 1,) on; `rows` (n,) or None are their rows.
+    Outputs: for each row the row of the other side with the same item, or -1.
+    """
+    true_repeats = 0
+    pred_repeats = 0
+    for part in range(part_from, part_to):
+        first = true_bounds[part]
+        n_true = true_bounds[part + 1] - first
+        begin = pred_bounds[part]
+        n_pred = pred_bounds[part + 1] - begin
+        size = table_size(n_true + n_pred)
+        table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
+        table[:] = -1
+        true_repeats += enter_items(true_keys, true_rows, first, n_true, table, pred_of_true)
+        pred_repeats += look_up_items(
+            true_keys, true_rows, first, n_true, pred_keys, pred_rows, begin, n_pred, table,
+            pred_of_true, true_of_pred,
+        )  # fmt: skip
+    return true_repeats, pred_repeats
+
+
+@kernel
+def enter_items(keys, rows, first, n, table, other_row):
+    """Enter the true items of a part into the table; return how many are there already."""
+    mask = table.size - 1
+    repeats = 0
+    for i in range(n):
+        key = keys[at(first + i)]
+        other_row[at(row_of(rows, first + i))] = -1
+        s = key & mask
+        while table[at(s)] >= 0 and keys[at(first + table[at(s)])] != key:
+            s = (s + 1) & mask
+        if table[at(s)] >= 0:
+            repeats += 1
+        else:
+            table[at(s)] = i
+    return repeats
+
+
+@kernel
+def look_up_items(
     true_keys,
     true_rows,
-    true_bounds,
+    first,
+    n_true,
     pred_keys,
     pred_rows,
-    pred_bounds,
-    part_from,
-    part_to,
-    slots,
+    begin,
+    n_pred,
+    table,
     pred_of_true,
     true_of_pred,
 ):
-    """Match the items of several parts, and count those that come again on their own side.
-
-    Parameters
-    ----------
-    true_keys, pred_keys : int64
-        The mixed keys of the items of each side by part; either may be empty.
-    true_rows, pred_rows : int64 or None
-        Their rows; None where rows are numbered as they stand here.
-    true_bounds, pred_bounds : int64 (n_parts + 1,)
-        Where each part begins.
-    slots : int32
-        Workspace for a hash table.
-    pred_of_true, true_of_pred : int64 outputs, one entry per row of a side
-        The row of the other side with the same item, or -1.
-
-    Returns
-    -------
-    tuple of int
-        Rows of the truth, and of the prediction, whose item an earlier row has.
-    """  # fmt: skip
-    true_again = 0
-    pred_again = 0
-    for part in range(part_from, part_to):
-        first = true_bounds[part]
-        last = true_bounds[part + 1]
-        n_true = last - first
-        begin = pred_bounds[part]
-        end = pred_bounds[part + 1]
-        size = table_size(n_true + end - begin)
-        table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
-        table[:] = -1
-        mask = size - 1
-        for i in range(n_true):
-            key = true_keys[at(first + i)]
-            row = first + i if true_rows is None else true_rows[at(first + i)]
-            pred_of_true[at(row)] = -1
-            s = key & mask
-            while table[at(s)] >= 0 and true_keys[at(first + table[at(s)])] != key:
-                s = (s + 1) & mask
-            if table[at(s)] >= 0:
-                true_again += 1
-            else:
-                table[at(s)] = i
-        for j in range(end - begin):  # in the table, prediction rows follow those of the truth
-            key = pred_keys[at(begin + j)]
-            row = begin + j if pred_rows is None else pred_rows[at(begin + j)]
-            true_of_pred[at(row)] = -1
-            s = key & mask
-            while True:
-                k = table[at(s)]
-                if k < 0:
-                    table[at(s)] = n_true + j
+    """Look the predicted items of a part up in the table, where they follow the true ones; return how many repeat."""
+    mask = table.size - 1
+    repeats = 0
+    for j in range(n_pred):
+        key = pred_keys[at(begin + j)]
+        row = row_of(pred_rows, begin + j)
+        true_of_pred[at(row)] = -1
+        s = key & mask
+        while True:
+            k = table[at(s)]
+            if k < 0:
+                table[at(s)] = n_true + j
+                break
+            if k >= n_true:
+                if pred_keys[at(begin + k - n_true)] == key:
+                    repeats += 1
                     break
-                if k >= n_true:
-                    if pred_keys[at(begin + k - n_true)] == key:
-                        pred_again += 1
-                        break
-                elif true_keys[at(first + k)] == key:
-                    mate = first + k if true_rows is None else true_rows[at(first + k)]
-                    if pred_of_true[at(mate)] >= 0:
-                        pred_again += 1
-                    else:
-                        pred_of_true[at(mate)] = row
-                        true_of_pred[at(row)] = mate
-                    break
-                s = (s + 1) & mask
-    return true_again, pred_again
+            elif true_keys[at(first + k)] == key:
+                mate = row_of(true_rows, first + k)
+                if pred_of_true[at(mate)] >= 0:
+                    repeats += 1
+                else:
+                    pred_of_true[at(mate)] = row
+                    true_of_pred[at(row)] = mate
+                break
+            s = (s + 1) & mask
+    return repeats
 
 
 @kernel

@@ -71,11 +71,12 @@ def part_of(h, bits):
 
 
 @kernel
-def target_of(pred, number, skip, bits, lacking, absent):
-    """Return where a cell goes: by its pred key, or evenly if there are cells without one and `absent` is its key.
+def target_of(pred, number, targets):
+    """Return where a cell goes: by its pred key, or evenly if that stands for none; `number` is that of the cell.
 
-    `number` is that of the cell in its part. All arguments are scalars: arrays would count references.
+    `targets` are scalars: arrays would count references.
     """
+    skip, bits, lacking, absent = targets
     if lacking and pred == absent:
         return number & ((1 << bits) - 1)
     return bits_of(pred, skip, bits)

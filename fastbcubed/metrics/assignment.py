@@ -109,19 +109,17 @@ def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_column
     edges = np.empty(gains.size, np.int32), np.empty(gains.size)
     kernels.assignment.group_edges(rows, columns, gains, starts, *edges)
     prices = np.maximum.reduceat(edges[1], starts[:-1]), np.zeros(n_columns)
-    edge_of, row_of = np.full(n_rows, -1), np.full(n_columns, -1)
-    distance = np.full(n_columns, np.inf)
-    space = [np.empty(n_columns, np.int64) for _ in range(3)]
+    pairs = np.full(n_rows, -1), np.full(n_columns, -1)
+    came_by, came_from, seen = (np.empty(n_columns, np.int64) for _ in range(3))
     heap = np.empty(gains.size), np.empty(gains.size, np.int32)
+    space = np.full(n_columns, np.inf), came_by, came_from, seen, *heap
     done, looks = 0, 0
     while done < n_rows:
         if looks > LIMIT:
             raise PairingError(_too_tangled(rows, columns, n_rows, n_columns))
-        done, more = kernels.assignment.pair_rows(
-            done, starts, *edges, *prices, edge_of, row_of, distance, *space, *heap, PATIENCE
-        )
+        done, more = kernels.assignment.pair_rows(done, (starts, *edges), prices, pairs, space, PATIENCE)
         looks += more
-    return edges[1][edge_of[edge_of >= 0]]
+    return edges[1][pairs[0][pairs[0] >= 0]]
 
 
 def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> str:

@@ -176,3 +176,40 @@ def _within(imported: str) -> str:
 
 def _is_ours(imported: str) -> bool:
     return imported == "fastbcubed" or imported.startswith("fastbcubed.")
+
+
+# -- Kernels ---------------------------------------------------------------------------------------
+
+KERNEL_LINES, KERNEL_PARAMETERS = 40, 12
+#: Kernels that are longer, and why.
+LONG_KERNELS = {
+    "merge_rows": "calls that take arrays, even in place, count references for every row: twice as slow",
+}
+
+
+def test_kernels_are_short() -> None:
+    long = {name for name, node in _kernels() if _lines_of(node) > KERNEL_LINES}
+    assert long == set(LONG_KERNELS)
+
+
+def test_kernels_take_few_arguments() -> None:
+    many = {name: len(node.args.args) for name, node in _kernels() if len(node.args.args) > KERNEL_PARAMETERS}
+    assert not many, "pass what belongs together as a tuple"
+
+
+def _kernels() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield the functions that Numba compiles."""
+    for path in MODULES.values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                decorators = {ast.unparse(each).split("(")[0] for each in node.decorator_list}
+                if decorators & {"kernel", "inlined", "kernels.jit.kernel"}:
+                    yield node.name, node
+
+
+def _lines_of(node: ast.FunctionDef) -> int:
+    """Count the lines of a function but those of its docstring."""
+    docstring = node.body[0] if ast.get_docstring(node) else None
+    spared = docstring.end_lineno - docstring.lineno + 1 if docstring and docstring.end_lineno else 0
+    assert node.end_lineno
+    return node.end_lineno - node.lineno + 1 - spared
