@@ -31,6 +31,8 @@ __all__ = ["CELL", "CELL_BLOCK", "SIDES", "Contingency", "Rows", "add_up"]
 CELL_BLOCK = 1 << 13
 #: Blocks of cells handled by one task of a pool.
 BLOCKS_AT_ONCE = 32
+#: Pairs of cells that are compared without being told to.
+MAX_PAIRS = 1e10
 
 
 class Rows:
@@ -106,6 +108,11 @@ class Contingency:
     >>> table.n_items, table.n_true, table.n_pred, table.n_cells
     (3, 2, 1, 2)
     """
+
+    #: Whether items may be in several clusters of a side.
+    overlapping = False
+    #: Pairs of cells that a score may compare.
+    max_pairs = MAX_PAIRS
 
     def __init__(
         self,
@@ -320,6 +327,27 @@ class Contingency:
         """Add weight * scores of the cells by `codes`. Shape (n_codes,)."""
         totals, errors = add_up(codes, n_codes, np.ascontiguousarray(self.weight), scores)
         return totals + errors
+
+    def memberships(self, side: str) -> tuple[NDArray[np.integer], int, NDArray[np.int64] | None]:
+        """Return clusters of this side, how many there are, and the cell of each; None if they are cell by cell."""
+        return *self.codes(side), None
+
+    def n_met(self, side: str) -> NDArray[np.int64]:
+        """Return how many clusters of the other side each cluster meets."""
+        codes, size = self.codes(side)
+        return np.bincount(codes, minlength=size)
+
+    def exact(self, side: str) -> NDArray[np.bool_]:
+        """Return which clusters of a side are the same as one of the other side."""
+        codes, size = self.codes(side)
+        return np.bincount(codes[(self.fp != 0) | (self.fn != 0)], minlength=size) == 0
+
+    def unlabelled_mates(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
+        """Return number and mass of mates that only the prediction has, and for each cell where its stand; or None."""
+        only = self.only("pred")
+        return None if only is None else (*only, self.pred)
 
     def only(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """Return, by cluster of this side, the items that the other side lacks: number and mass."""

@@ -18,7 +18,6 @@ from fastbcubed.cells.confusion import Confusion, TrueNegatives, confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
 from fastbcubed.errors import MetricError, WeightError
 from fastbcubed.metrics.metric import Floats, Metric
-from fastbcubed.overlap.covers import Cover
 from fastbcubed.runtime.pool import Pool, blocks
 
 #: The name of the sum of weights among sums of scores.
@@ -263,12 +262,8 @@ def means_by_cluster(
     contingency: Contingency, side: str, metrics: Iterable[Metric], *, beta: float
 ) -> dict[str, NDArray[Any]]:
     """Return items, weight and mean scores of the clusters of a side, by code; see `group_means`."""
-    if isinstance(contingency, Cover):
-        members = contingency.members(side)
-        return group_means(
-            contingency, members.codes, members.n_clusters, metrics, beta=beta, cells=members.rows()
-        )
-    return group_means(contingency, *contingency.codes(side), metrics, beta=beta)
+    codes, n_clusters, cells = contingency.memberships(side)
+    return group_means(contingency, codes, n_clusters, metrics, beta=beta, cells=cells)
 
 
 def group_means(

@@ -15,7 +15,6 @@ from fastbcubed.clusterings.inputs import read_pair
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.aggregation import overall
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.overlap.covers import Cover
 from fastbcubed.runtime.pool import Pool
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -77,7 +76,7 @@ def check_defined(contingency: Contingency, metrics: Sequence[Metric]) -> None:
             weighted=contingency.weighted,
             weighting=contingency.weighting,
             outside=contingency.outside,
-            overlapping=isinstance(contingency, Cover),
+            overlapping=contingency.overlapping,
         )
         if reason is not None:
             raise metric.not_defined(reason)

@@ -19,7 +19,7 @@ from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.metric import Floats
 from fastbcubed.metrics.shared_clusters import agreement
-from fastbcubed.overlap.covers import MAX_PAIRS, Cover
+from fastbcubed.overlap.covers import Cover
 from fastbcubed.overlap.sharing import Sides
 from fastbcubed.runtime.pool import Pool
 
@@ -67,8 +67,7 @@ overlap = Family(
 )
 def omega(contingency: Contingency, pool: Pool) -> float:
     """Agreement of pairs of items on the number of clusters they share, beyond chance."""
-    max_pairs = contingency.max_pairs if isinstance(contingency, Cover) else MAX_PAIRS
-    return agreement(contingency.once(sides_of, pool), max_pairs)
+    return agreement(contingency.once(sides_of, pool), contingency.max_pairs)
 
 
 @overlap.of_cells(

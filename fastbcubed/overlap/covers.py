@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.contingency import CELL, Contingency, Rows, add_up
+from fastbcubed.cells.contingency import CELL, MAX_PAIRS, Contingency, Rows, add_up
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.overlap.sharing import Shares, Sides
@@ -29,8 +29,6 @@ __all__ = ["MAX_PAIRS", "Cover", "Grouped", "group"]
 Floats = NDArray[np.float64]
 #: Sets of clusters whose items are grouped by one call.
 SETS_AT_ONCE = 1 << 14
-#: Pairs of cells that are visited without being told to.
-MAX_PAIRS = 1e10
 #: Clusters that a message names.
 TO_BLAME = 3
 #: Columns of saved cells: hits and misses of an item among other cells, and its mates.
@@ -181,6 +179,8 @@ class Cover(Contingency):
         What `Sides.shares` would give, where it is known.
     """
 
+    overlapping = True
+
     def __init__(
         self,
         truth: Memberships,
@@ -293,15 +293,19 @@ class Cover(Contingency):
         """Return the clusters of each scored cell on a side."""
         return self.truth if side == "true" else self.prediction
 
-    def _count(self, side: str) -> NDArray[np.int64]:
+    def memberships(self, side: str) -> tuple[NDArray[np.integer], int, NDArray[np.int64]]:
+        """Return the clusters of all cells on a side, how many there are, and the cell of each."""
         members = self.members(side)
-        counts = np.bincount(members.codes, self.n[members.rows()], members.n_clusters)
-        return counts.astype(np.int64)
+        return members.codes, members.n_clusters, members.rows()
+
+    def _count(self, side: str) -> NDArray[np.int64]:
+        codes, n_clusters, cells = self.memberships(side)
+        return np.bincount(codes, self.n[cells], n_clusters).astype(np.int64)
 
     def _weigh(self, side: str) -> Floats:
-        members = self.members(side)
-        weight = np.ascontiguousarray(self.weight)[members.rows()]
-        return np.add(*add_up(members.codes, members.n_clusters, weight, np.ones(weight.size)))
+        codes, n_clusters, cells = self.memberships(side)
+        weight = np.ascontiguousarray(self.weight)[cells]
+        return np.add(*add_up(codes, n_clusters, weight, np.ones(weight.size)))
 
     @cached_property
     def n_exact(self) -> int:
@@ -331,9 +335,12 @@ class Cover(Contingency):
         """Return, by cell, the items that share a cluster of this side with an item of it, itself included."""
         return self.shares.mates[:, 1 if side == "true" else 0]
 
+    def unlabelled_mates(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]] | None:
+        """Return mates that only the prediction has, number and mass in proportion, cell by cell; None without any."""
+        return None if self._unlabelled is None else (*self._unlabelled, np.arange(self.n_cells))
+
     @cached_property
-    def unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
-        """Mates that only the prediction has, number and mass in proportion, cell by cell; None without any."""
+    def _unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
         if self.every[2].size == self.n_cells:
             return None
         parts, mates = self._sides(not self.outside).shares(self.n_cells)

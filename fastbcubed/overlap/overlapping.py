@@ -121,7 +121,7 @@ def build_cover(
         label=lambda side, codes: names[side](codes).to_pylist(),
     )
     if policies.prediction == "drop":
-        _ = cover.unlabelled  # while there are threads
+        cover.unlabelled_mates()  # while there are threads
     return Covered(alignment, coverage, cover, grouped, names)
 
 

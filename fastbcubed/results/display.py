@@ -6,7 +6,6 @@ import html
 import math
 from typing import TYPE_CHECKING
 
-from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.wording import (
     Grid,
     aligned,
@@ -113,7 +112,7 @@ def definition(evaluation: Evaluation) -> str:
         how = "weights count inside each item's confusion matrix and in the mean"
     if any(m.overall_only or "_by_" in m.name for m in evaluation.metrics):
         how += ". Scores by cluster, and of all items at once, say so"
-    if isinstance(table, Cover):
+    if table.overlapping:
         how += (
             ". Clusters may overlap (Extended BCubed): tp, fp and fn are in proportion to the mean share of the "
             "common clusters over an item's mates"

@@ -12,7 +12,6 @@ from fastbcubed.cells.confusion import TrueNegatives
 from fastbcubed.cells.contingency import SIDES, Contingency, Rows
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.items import Items
 from fastbcubed.sources.arrays import table_of
 
@@ -35,18 +34,12 @@ def with_items(first: int, columns: dict[str, NDArray[Any]]) -> dict[str, NDArra
 def by_code(table: Contingency, side: str, metrics: list[Metric], beta: float) -> dict[str, NDArray[Any]]:
     """Return n_items, weight, n_parts, exact and the scores of every cluster by code."""
     groups = aggregation.means_by_cluster(table, side, metrics, beta=beta)
-    if isinstance(table, Cover):
-        parts, exact = table.n_met(side), table.exact(side)
-    else:
-        codes, size = table.codes(side)
-        parts = np.bincount(codes, minlength=size)
-        exact = np.bincount(codes[(table.fp != 0) | (table.fn != 0)], minlength=size) == 0
     scores = {m.name: groups[m.name] for m in metrics if m.name in groups}
     return {
         "n_items": groups["n_items"],
         "weight": groups["weight"],
-        "n_parts": parts,
-        "exact": exact,
+        "n_parts": table.n_met(side),
+        "exact": table.exact(side),
     } | scores
 
 
@@ -58,7 +51,7 @@ def item_columns(table: Contingency, rows: Rows, metrics: list[Metric]) -> pa.Ta
     here = np.flatnonzero(rows.cell >= 0)
     cell = rows.cell[here]
     columns: dict[str, Any] = {"row": here, "weight": rows.weight[here]}
-    if isinstance(table, Cover):
+    if table.overlapping:
         columns |= {f"{side}_mates": table.mates(side)[cell] for side in SIDES}
     else:
         columns |= {"tp": table.tp[cell], "fp": table.fp[cell], "fn": table.fn[cell]}
@@ -89,7 +82,7 @@ def one_item(
         "pred_cluster": items.labels("pred", own)[0].as_py(),
         "weight": float(rows.weight[row]),
     }
-    if isinstance(table, Cover):
+    if table.overlapping:
         result |= {f"{side}_mates": int(table.mates(side)[cell]) for side in SIDES}
     else:
         result |= {"tp": float(table.tp[cell]), "fp": float(table.fp[cell]), "fn": float(table.fn[cell])}

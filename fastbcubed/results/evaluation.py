@@ -20,7 +20,6 @@ from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
-from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.drilldown import cluster_columns, item_columns, one_item
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
 from fastbcubed.results.listing import listed
@@ -108,7 +107,7 @@ class Evaluation:
         """What the scores mean: average, weighting, policies."""
         return {
             "average": "item",
-            "overlapping": isinstance(self.contingency, Cover),
+            "overlapping": self.contingency.overlapping,
             "weighted": self.contingency.weighted,
             "weighting": self.contingency.weighting,
             "beta": self.beta,
@@ -393,7 +392,7 @@ class Evaluation:
             weighted=table.weighted,
             weighting=table.weighting,
             outside=table.outside,
-            overlapping=isinstance(table, Cover),
+            overlapping=table.overlapping,
         )
         return [metric.at(self.beta) for metric in found]
 

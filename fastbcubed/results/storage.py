@@ -173,7 +173,7 @@ def _clusters(ev: Evaluation, side: str) -> Iterator[pa.Table]:
 def _pair_weight(table: Contingency) -> float | None:
     """Return what scores of pairs need of the weights of items, in place of these."""
     known = not table.weighted or table.weighting == "outer" or table.rows is None
-    if known or table.outside or isinstance(table, Cover):
+    if known or table.outside or table.overlapping:
         return table.pair_weight
     with Pool() as pool:
         return float(pair_counts(table, pool).tp)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.confusion import confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
-from fastbcubed.overlap.covers import Cover
 from fastbcubed.runtime.pool import blocks
 
 __all__ = [
@@ -64,7 +63,7 @@ class Bounds:
 
 def precision_bounds(table: Contingency) -> Bounds | None:
     """Return what complete labels could make of the precision; None where no item is unlabelled."""
-    if _unlabelled(table) is None:
+    if table.unlabelled_mates() is None:
         return None
     return bounds_from(bound_sums(table), table.total_weight)
 
@@ -75,23 +74,18 @@ def bounds_from(sums: NDArray[np.float64], total_weight: float) -> Bounds:
     return Bounds(float(low), float(high), float(mated))
 
 
-def _unlabelled(table: Contingency) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Return number and mass of the items that only the prediction has: by cluster, or by cell of a cover."""
-    return table.unlabelled if isinstance(table, Cover) else table.only("pred")
-
-
 def bound_sums(table: Contingency) -> NDArray[np.float64]:
     """Add up the least precision, the greatest, and the weight that has unlabelled mates. Shape (3,)."""
-    unlabelled_n, unlabelled = _unlabelled(table) or (table.pred_n * 0, table.pred_n * 0.0)
-    codes = np.arange(table.n_cells) if isinstance(table, Cover) else table.pred
+    none = np.zeros(1, np.int64), np.zeros(1), np.zeros(table.n_cells, np.int8)
+    unlabelled_n, unlabelled, places = table.unlabelled_mates() or none
     sums = [np.zeros(3)]
     for a, b in blocks(table.n_cells, CELL_BLOCK):
         cells = slice(a, b)
-        w, pred = table.weight[cells], codes[cells]
+        w, place = table.weight[cells], places[cells]
         tp, fp, _, _ = confusion(table, a, b)
-        u = unlabelled[pred]
+        u = unlabelled[place]
         most = tp + fp + u
-        mated = w[unlabelled_n[pred] > 0].sum()
+        mated = w[unlabelled_n[place] > 0].sum()
         sums.append(np.array([(w * (tp / most)).sum(), (w * ((tp + u) / most)).sum(), mated]))
     return np.sum(sums, axis=0)
 
