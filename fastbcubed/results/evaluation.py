@@ -21,6 +21,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.results.drilldown import cluster_columns, item_columns, one_item
+from fastbcubed.results.item_view import Item
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
 from fastbcubed.results.listing import listed
 from fastbcubed.results.scores import Scores
@@ -99,6 +100,10 @@ class Evaluation:
         raise AttributeError(
             f"an evaluation has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
         )
+
+    def __dir__(self) -> list[str]:
+        inner = {name for name in object.__dir__(self) if name.startswith("_") and not name.startswith("__")}
+        return sorted({*object.__dir__(self), *self.overall} - inner)
 
     # What was scored
 
@@ -306,7 +311,7 @@ class Evaluation:
         found = found.add_column(2, "pred_cluster", items.labels("pred", at))
         return found.drop_columns(["row"])
 
-    def item(self, which: Any, *, members: int = 5) -> dict[str, Any]:
+    def item(self, which: Any, *, members: int = 5) -> Item:
         """Return one item: its confusion matrix, scores, and the first few members of its four sets.
 
         Parameters
@@ -318,9 +323,9 @@ class Evaluation:
 
         Returns
         -------
-        dict
-            item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores, and "members": for each
-            of "tp", "fp", "fn", "tn" the number of items and the first few of them.
+        Item
+            A dict that reads well: item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores, and
+            "members": for each of "tp", "fp", "fn", "tn" the number of items and the first few of them.
         """
         if isinstance(members, bool) or not isinstance(members, int) or members < 0:
             raise OptionError(f"members is a number, 0 or more, not {members!r}")
@@ -329,7 +334,7 @@ class Evaluation:
         if row < 0 or rows.cell[row] < 0:
             fault = "not in the evaluation" if row < 0 else "not scored"
             raise SliceError(f"item {first_few([which])} is {fault}")
-        return one_item(self.contingency, rows, items, self.metrics, row, members)
+        return Item(one_item(self.contingency, rows, items, self.metrics, row, members))
 
     # Output
 

@@ -38,5 +38,8 @@ class Scores(Mapping[str, float]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*(name for name in object.__dir__(self) if name[:1] != "_"), *self._values})
+
     def __repr__(self) -> str:
         return f"Scores({', '.join(f'{name}={value:.6g}' for name, value in self.items())})"
