@@ -56,8 +56,6 @@ STILL_UP = {
 
 #: Circles that are still to be cut.
 STILL_ROUND = ({"results.evaluation", "results.display", "results.storage"},)
-#: Files that may still be called as others are.
-STILL_TWICE = ("results.tables",)
 
 
 def test_import_is_light() -> None:
@@ -110,7 +108,7 @@ def test_no_imports_go_round_in_a_circle() -> None:
 
 
 def test_no_two_files_have_one_name() -> None:
-    counted = [name for name in MODULES if not name.startswith(("kernels.", *STILL_TWICE))]
+    counted = [name for name in MODULES if not name.startswith("kernels.")]
     files = [MODULES[name].name for name in counted if MODULES[name].name != "__init__.py"]
     assert not {name for name in files if files.count(name) > 1}
 
