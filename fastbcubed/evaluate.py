@@ -1,4 +1,4 @@
-"""The pipeline: sources → clusterings → alignment → cells → scores, from call to result."""
+"""evaluate() and contingency(): check what is asked, choose the engine, run it, and return what it answers."""
 
 from __future__ import annotations
 
@@ -7,30 +7,23 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fastbcubed.alignment.policies import Policies
-from fastbcubed.cells.build import build_contingency
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.clusterings.inputs import PerSide, read_pair
-from fastbcubed.engines.choose import choose_engine
-from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, PairingError, SliceError
-from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.registry import METRICS, lifted, resolve
+from fastbcubed.clusterings.inputs import Given, PerSide
+from fastbcubed.clusterings.stretches import open_pair
+from fastbcubed.engines import memory
+from fastbcubed.engines.choose import choose
+from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
+from fastbcubed.errors import EvaluationWarning, OptionError
 from fastbcubed.overlap.covers import MAX_PAIRS
-from fastbcubed.overlap.overlapping import build_cover
 from fastbcubed.results import storage
-from fastbcubed.results.cover_items import CoverItems
 from fastbcubed.results.evaluation import Evaluation, Scores
-from fastbcubed.results.items import AlignedItems, AttributeTable
-from fastbcubed.results.slicing import SliceKey, check_key, slice_name
+from fastbcubed.results.slicing import SliceKey, slice_name
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting
 from fastbcubed.runtime.written import require_writable
 
 __all__ = ["contingency", "evaluate"]
-
-#: Rows of both sides from which on a plan is told before the work.
-LARGE = 20_000_000
 
 Progress = bool | Callable[[Any], None] | None
 
@@ -159,98 +152,59 @@ def evaluate(
     >>> round(ev.precision, 6), round(ev.recall, 6)
     (0.666667, 0.666667)
     """
-    if keep not in ("scores", "cells", "items"):
-        raise OptionError(f'keep is "scores", "cells" or "items", not {keep!r}')
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise OptionError(f"progress is True, False or a function, not {progress!r}")
     if out is not None:
         out = storage.as_path(out)
         require_writable(out)
     policies = Policies.of(unmatched, nulls, duplicates, noise)
-    outside = policies.prediction == "outside"
-    chosen = _metrics(metrics, outside)
-    known: dict[str, Any] = {
-        "weighting": weighting,
-        "outside": outside,
-        "beta": beta,
-        "overlapping": overlapping,
-    }
-    resolve(chosen, **known)  # a wrong name is said before the work
-    wanted = _slices(slices)
-    limit, threads = memory_limit_of(memory_limit), _threads(threads)
-    in_the_way = {"overlapping=True": overlapping}
-    sources = (truth, prediction) if table is None else (table,)
-    if choose_engine(engine, sources, limit, in_the_way) == "disk":
-        from fastbcubed.engines.disk import evaluate_in_shards
-
-        with reporting(progress) as report, Pool(threads, report) as pool:
-            ev = evaluate_in_shards(
-                truth, prediction, policies, chosen, item=item, cluster=cluster, weight=weight, table=table,
-                weighting=weighting, beta=beta, attributes=attributes, slices=wanted, keep=keep, out=out,
-                limit=limit, spill_dir=spill_dir, pool=pool,
-            )  # fmt: skip
-        return _finished(ev, (), out, keep)
-    with reporting(progress) as report, Pool(threads, report) as pool:
-        inputs = read_pair(
-            truth,
-            prediction,
-            item=item,
-            cluster=cluster,
-            weight=weight,
-            table=table,
-            attributes=attributes,
-            overlapping=overlapping,
-        )
-        n_rows = len(inputs.truth) + len(inputs.prediction)
-        if n_rows > LARGE:
-            pool.announce(f"memory engine: {n_rows:,} rows of both sides, {pool.threads} threads", n_rows)
-        cells: Contingency
-        items: AlignedItems
-        labels = None
-        if overlapping:
-            covered = build_cover(
-                inputs, policies, weighting, pool, one_table=table is not None, max_pairs=max_pairs
-            )
-            coverage, cells, items = covered.coverage, covered.cover, CoverItems(covered)
-            labels = items.cluster_labels
-        else:
-            alignment, cells = build_contingency(
-                inputs, policies, weighting, pool, one_table=table is not None
-            )
-            coverage, items = alignment.coverage, AlignedItems(alignment)
-        found, not_computed = resolve(chosen, weighted=cells.weighted, **known)
-        try:
-            scores = aggregation.overall(cells, found, beta=beta, pool=pool)
-        except PairingError as error:  # a family may do without the scores that take a pairing
-            hopeless = [m.name for m in found if m.pairs_clusters]
-            if set(hopeless) & set(chosen or ()):
-                raise
-            found = [m for m in found if not m.pairs_clusters]
-            not_computed += [(name, str(error)) for name in hopeless]
-            scores = aggregation.overall(cells, found, beta=beta, pool=pool)
-    ev = Evaluation(
-        cells,
-        found,
-        beta,
-        coverage,
+    request = Request(
+        Given(truth, prediction, item, cluster, weight, table, attributes, overlapping),
         policies,
-        Scores(scores),
-        items,
-        labels,
-        AttributeTable(*inputs.attribute_table, items) if inputs.attribute_table else None,
-        dict(not_computed),
-        {"truth": inputs.truth.name, "prediction": inputs.prediction.name},
+        weighting,
+        as_metrics(metrics, outside=policies.prediction == "outside"),
+        beta,
+        max_pairs,
+        as_slices(slices),
+        keep,
+        out,
+        memory_limit_of(memory_limit),
+        spill_dir,
     )
-    return _finished(ev, wanted, out, keep)
-
-
-def _finished(ev: Evaluation, wanted: Iterable[SliceKey], out: Any, keep: str) -> Evaluation:
-    """Slice, warn and write."""
-    ev.sliced.update({slice_name(key): ev.slices(key) for key in wanted})
+    threads, run = as_threads(threads), choose(engine, request)
+    with reporting(progress) as report, Pool(threads, report) as pool:
+        answer = run(request, pool)
+    ev = _evaluation(request, answer)
     for warning in ev.warnings:
-        warnings.warn(warning["message"], EvaluationWarning, stacklevel=3)
+        warnings.warn(warning["message"], EvaluationWarning, stacklevel=2)
     if out is not None:
         ev.save(out, keep=keep)
+    return ev
+
+
+def _evaluation(request: Request, answer: Answer) -> Evaluation:
+    """Return what an engine has answered, with the slices that were asked for."""
+    ev = Evaluation(
+        answer.cells,
+        answer.scored.metrics,
+        request.beta,
+        answer.coverage,
+        request.policies,
+        Scores(answer.scored.overall),
+        answer.items,
+        answer.labels,
+        answer.attributes,
+        answer.scored.not_computed,
+        dict(zip(("truth", "prediction"), answer.names, strict=True)),
+        answer.sliced,
+        answer.engine,
+        answer.ranges,
+        answer.summary,
+        answer.bounds,
+    )
+    for key in request.slices:
+        if slice_name(key) not in ev.sliced:
+            ev.sliced[slice_name(key)] = ev.slices(key)
     return ev
 
 
@@ -288,41 +242,10 @@ def contingency(
     >>> fb.contingency([0, 0, 1], [5, 5, 6])
     Contingency(3 items, 2 true and 2 predicted clusters, 2 cells)
     """
-    policies = Policies.of(unmatched, nulls, duplicates, noise)
-    with Pool(_threads(threads)) as pool:
-        inputs = read_pair(truth, prediction, item=item, cluster=cluster, weight=weight, table=table)
-        return build_contingency(inputs, policies, weighting, pool, one_table=table is not None)[1]
-
-
-def _metrics(metrics: Any, outside: bool) -> list[str | Metric] | None:
-    """Return the scores asked for, formulas lifted."""
-    if metrics is None:
-        return None
-    one = isinstance(metrics, str) or callable(metrics)
-    if not one and not isinstance(metrics, Iterable):
-        raise MetricError(f"metrics names scores, or has formulas; {metrics!r} is neither")
-    chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
-    if not chosen:
-        raise MetricError("metrics is empty; leave it out for the usual scores")
-    names = [m.name for m in chosen if isinstance(m, Metric) and m.family == "own"]
-    for name in names:
-        if names.count(name) > 1 or name in METRICS:
-            raise MetricError(
-                f"two scores would be called {name!r}; give each formula a name of its own (its __name__)"
-            )
-    return chosen
-
-
-def _slices(slices: Any) -> list[SliceKey]:
-    """Return the slices asked for; one alone need not be in a list, and a tuple crosses its names."""
-    if isinstance(slices, str | Mapping):
-        return [slices]
-    if not isinstance(slices, Iterable):
-        raise SliceError(f"slices is an attribute, several of them, or a mapping, not {slices!r}")
-    return [check_key(key) for key in slices]
-
-
-def _threads(threads: int | None) -> int | None:
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise OptionError(f"threads is a number of threads, 1 or more, not {threads!r}")
-    return threads
+    request = Request(
+        Given(truth, prediction, item, cluster, weight, table),
+        Policies.of(unmatched, nulls, duplicates, noise),
+        weighting,
+    )
+    with Pool(as_threads(threads)) as pool:
+        return memory.build(open_pair(request.given), request, pool).cells

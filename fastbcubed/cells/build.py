@@ -10,42 +10,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.alignment.align import Alignment, align
-from fastbcubed.alignment.policies import Policies
+from fastbcubed.alignment.align import Alignment
 from fastbcubed.cells import stages
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.planning import Plan, plan_parts
-from fastbcubed.clusterings.inputs import Inputs
-from fastbcubed.errors import OptionError
 from fastbcubed.runtime.pool import Pool
 
 
-def build_contingency(
-    inputs: Inputs, policies: Policies, weighting: str, pool: Pool, *, one_table: bool = False
-) -> tuple[Alignment, Contingency]:
-    """Align two clusterings and build their cells."""
-    if weighting not in ("pointwise", "outer"):
-        raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
+def build_cells(rows: Alignment, pool: Pool, *, weighting: str, outside: bool) -> Contingency:
+    """Build the cells of aligned rows; which cell a row is in is worked out when that is asked for."""
+    true_keys, pred_keys, weight = rows.true_keys, rows.pred_keys, rows.weight
+    plan = plan_parts(true_keys, rows.absent_true, rows.absent_pred)
     outer = weighting == "outer"
-    alignment = align(
-        inputs.truth,
-        inputs.prediction,
-        policies,
-        pool,
-        weight_table=inputs.weight_table,
-        outer=outer,
-        null_is_absent=one_table,
-    )
-    true_keys, pred_keys, weight = alignment.true_keys, alignment.pred_keys, alignment.weight
-    plan = plan_parts(true_keys, alignment.absent_true, alignment.absent_pred)
-    outside = policies.prediction == "outside"
     built = build(plan, true_keys, pred_keys, weight, pool, outer=outer, outside=outside)
 
     def locate_rows() -> NDArray[np.int64]:
         with Pool(pool.threads) as threads:
             return locate(plan, true_keys, pred_keys, threads)
 
-    cells = Contingency.from_built(
+    return Contingency.from_built(
         built,
         weighted=weight is not None,
         weighting=weighting,
@@ -54,7 +37,6 @@ def build_contingency(
         weight=weight,
         n_rows=true_keys.size,
     )
-    return alignment, cells
 
 
 def build(

@@ -1,9 +1,9 @@
-"""Cells without holding the rows in memory: aligned blocks of rows → shards → cells → what they add up to."""
+"""Cells without holding the rows in memory: rows in shards → cells, part by part → all of them → back to rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,49 +17,38 @@ from fastbcubed.cells.returning import CLOSED, WayBack
 from fastbcubed.cells.shards import RowShards
 from fastbcubed.cells.spread import HeavySums, pred_codes
 from fastbcubed.errors import EmptyInputError, NotKeptError
-from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.summary import Bounds, bound_sums, bounds_from, describe
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spool import Packed
 
 if TYPE_CHECKING:
     from fastbcubed.cells.stages import Built
 
-__all__ = ["ClusterKeys", "NoCells", "Outcome", "Question", "count_cells", "find_heavy"]
-
 
 class Question(NamedTuple):
-    """What is asked of the cells.
+    """What is asked of the cells, besides their parts.
 
     Attributes
     ----------
-    metrics : list of Metric
-        Scores that items have, to be summed.
     weighting : {"pointwise", "outer"}
         How weights count.
     outside : bool
-        Whether items that only the prediction has are false positives of their mates.
-    bounds : bool
-        Whether to work out the bounds of precision.
+        Whether items that only the prediction has are false positives for the items they are clustered with.
     keep : bool
         Whether to keep the cells.
     named : bool
         Whether to keep the keys of the clusters, too.
     rows : {"cell", "matrix"} or None
         What is asked for row by row: the cell, or its confusion matrix, too.
-    metrics_of_rows : sequence of Metric
-        The scores that will be worked out from these matrices.
+    negatives : bool
+        Whether these matrices need their true negatives.
     """
 
-    metrics: list[Metric]
     weighting: str
     outside: bool
-    bounds: bool
     keep: bool
     named: bool
     rows: str | None = None
-    metrics_of_rows: Sequence[Metric] = ()
+    negatives: bool = False
 
 
 class ClusterKeys(NamedTuple):
@@ -73,34 +62,6 @@ class ClusterKeys(NamedTuple):
     n_apart: int
     n_spread: int
     parts: NDArray[np.int64]
-
-
-@dataclass
-class Outcome:
-    """What the cells of all shards add up to.
-
-    Attributes
-    ----------
-    means : dict of str to float
-        Of each score over all items.
-    summary : dict
-        As `summary.summarize` returns it.
-    bounds : Bounds or None
-        Bounds of the precision.
-    contingency : Contingency or None
-        All cells, mapped from a file, if they were to be kept.
-    keys : ClusterKeys or None
-        The keys of the clusters, if they were to be kept.
-    rows : WayBack or None
-        What the rows were told, if they asked.
-    """
-
-    means: dict[str, float]
-    summary: dict[str, dict[str, Any]]
-    bounds: Bounds | None
-    contingency: Contingency | None
-    keys: ClusterKeys | None
-    rows: WayBack | None = None
 
 
 @dataclass(frozen=True)
@@ -133,41 +94,80 @@ def find_heavy(sample: NDArray[np.int64]) -> NDArray[np.int64]:
     return keys[counts > max(1, sample.size * HEAVY_SHARE)]
 
 
-def count_cells(shards: RowShards, question: Question, pool: Pool) -> Outcome:
-    """Build the cells of rows that are in shards, and answer the question from them."""
-    outer, asked = question.weighting == "outer", question.rows is not None
-    kept = _Kept(shards, question) if question.keep else None
-    keys = {} if kept is None else kept.keys
-    cells = shards.cells(pool, outer=outer, again=asked, keys=keys.get("true"))
-    back = WayBack(shards, cells, matrix=question.rows == "matrix") if asked else None
-    total = _Totals()
-    closed = cells.close(pool, outer=outer, outside=question.outside, placed=asked, with_keys=bool(keys))
-    for shard, built, places in pool.ahead(closed):
-        apart = set_aside(built, outer=outer)
-        first = total.n_cells
-        one_sided = cells.heavy_preds.one_sided(apart.one_sided, built.heavy)
-        whole = apart._replace(one_sided=one_sided)
-        table = total.add(whole, built.n_true, int(built.pred_base[-1]), shards.weighted, question, pool)
-        if back is not None and places is not None:
-            back.take(shard, _closed(built, apart, table, first, cells.heavy_preds), places, pool)
+class CellParts:
+    """The cells of rows that are in shards: part by part, and then what all of them come to.
+
+    Attributes
+    ----------
+    n_items : int
+        Scored items of the parts so far.
+    sizes : dict of str to (ndarray, ndarray)
+        After the last part: the cluster sizes of each side, ascending, and how many clusters have each.
+    n_exact : int
+        After the last part: clusters that are the same on both sides.
+    whole : Contingency or None
+        After the last part: all cells, mapped from a file, if they were to be kept.
+    keys : ClusterKeys or None
+        After the last part: the keys of the clusters, if they were to be kept.
+    rows : WayBack or None
+        After the last part: what the rows were told, if they asked.
+    """
+
+    def __init__(self, shards: RowShards, question: Question, pool: Pool) -> None:
+        self._shards, self._question, self._pool = shards, question, pool
+        self.n_items = self._n_cells = self.n_exact = 0
+        self.sizes: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        self.whole: Contingency | None = None
+        self.keys: ClusterKeys | None = None
+        self.rows: WayBack | None = None
+
+    def __iter__(self) -> Iterator[Contingency]:
+        """Yield the scored cells of each shard that has any; they know their mates in all shards."""
+        shards, question, pool = self._shards, self._question, self._pool
+        outer, asked = question.weighting == "outer", question.rows is not None
+        kept = _Kept(shards, question) if question.keep else None
+        keys = {} if kept is None else kept.keys
+        cells = shards.cells(pool, outer=outer, again=asked, keys=keys.get("true"))
+        back = WayBack(shards, cells, matrix=question.rows == "matrix") if asked else None
+        closed = cells.close(pool, outer=outer, outside=question.outside, placed=asked, with_keys=bool(keys))
+        for shard, built, places in pool.ahead(closed):
+            apart = set_aside(built, outer=outer)
+            first = self._n_cells
+            one_sided = cells.heavy_preds.one_sided(apart.one_sided, built.heavy)
+            table = self._table(apart._replace(one_sided=one_sided), built.n_true, int(built.pred_base[-1]))
+            if table is not None:
+                yield table
+            if back is not None and places is not None:
+                back.take(shard, _closed(built, apart, table, first, cells.heavy_preds), places, pool)
+            if kept is not None:
+                kept.add(apart, built)
+        if not self.n_items:
+            raise EmptyInputError("there is no item to score: no item is on both sides")
+        self.sizes = {"true": cells.true_sizes.histogram(), "pred": cells.pred_sizes.histogram()}
+        self.n_exact = cells.n_exact
         if kept is not None:
-            kept.add(apart, built)
-    if not total.n_items:
-        raise EmptyInputError("there is no item to score: no item is on both sides")
-    sizes = {"true": cells.true_sizes.histogram(), "pred": cells.pred_sizes.histogram()}
-    contingency = None if kept is None else kept.finish(cells.n_true)
-    if back is not None:
-        uses_tn = contingency is not None and any(m.uses_tn for m in question.metrics_of_rows)
-        tn = _true_negatives(contingency, shards) if uses_tn and contingency is not None else None
-        back.run(cells.heavy_sizes, tn, pool)
-    return Outcome(
-        aggregation.item_means(total.sums),
-        describe(sizes, total.n_items, dict.fromkeys(sizes, cells.n_exact)),
-        bounds_from(total.bound_sums, total.weight) if question.bounds else None,
-        contingency,
-        None if kept is None else kept.finished_keys(),
-        back,
-    )
+            self.whole, self.keys = kept.finish(cells.n_true), kept.finished_keys()
+        if back is not None:
+            whole = self.whole if question.negatives else None
+            back.run(cells.heavy_sizes, None if whole is None else _true_negatives(whole, shards), pool)
+            self.rows = back
+
+    def _table(self, apart: SetAside, n_true: int, n_pred: int) -> Contingency | None:
+        """Return the cells of a shard, and count them; None if none of them is scored."""
+        if not apart.cells.size:
+            return None
+        table = Contingency(
+            apart.cells,
+            apart.pred,
+            (n_true, n_pred),
+            weighted=self._shards.weighted,
+            weighting=self._question.weighting,
+            outside=self._question.outside,
+            one_sided=apart.one_sided,
+        )
+        self.n_items += table.n_items
+        self._n_cells += table.n_cells
+        return table
 
 
 def _closed(
@@ -196,38 +196,6 @@ def _true_negatives(contingency: Contingency, shards: RowShards) -> NDArray[np.f
     for start, stop in blocks(contingency.n_cells):
         packed.append(find(start, stop))
     return packed.finish()
-
-
-@dataclass
-class _Totals:
-    sums: list[Mapping[str, float]] = field(default_factory=list)
-    bound_sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
-    weight: float = 0.0
-    n_items: int = 0
-    n_cells: int = 0
-
-    def add(
-        self, apart: SetAside, n_true: int, n_pred: int, weighted: bool, question: Question, pool: Pool
-    ) -> Contingency | None:
-        """Add the cells of a shard, and return their table; None if none of them is scored."""
-        if not apart.cells.size:
-            return None
-        table = Contingency(
-            apart.cells,
-            apart.pred,
-            (n_true, n_pred),
-            weighted=weighted,
-            weighting=question.weighting,
-            outside=question.outside,
-            one_sided=apart.one_sided,
-        )
-        self.sums.append(aggregation.item_sums(table, question.metrics, pool, whole=False))
-        self.n_items += table.n_items
-        self.n_cells += table.n_cells
-        if question.bounds:
-            self.bound_sums += bound_sums(table)
-            self.weight += float(table.weight.sum(dtype=np.float64))
-        return table
 
 
 class _Kept:

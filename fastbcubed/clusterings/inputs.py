@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,38 @@ __all__ = ["Inputs", "PerSide", "one_side", "pair_of_table", "per_side", "read_p
 
 #: A column name for both sides, or a pair of them: the truth's, the prediction's.
 PerSide = ColumnName | tuple[ColumnName, ColumnName]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What two clusterings are read from; see `evaluate`."""
+
+    truth: Any
+    prediction: Any
+    item: PerSide = "item"
+    cluster: PerSide = "cluster"
+    weight: Any = None
+    table: Any = None
+    attributes: Any = None
+    overlapping: bool = False
+
+    @property
+    def sources(self) -> tuple[Any, ...]:
+        """The table of both sides, or what each is read from."""
+        return (self.truth, self.prediction) if self.table is None else (self.table,)
+
+    def read(self) -> Inputs:
+        """Read the two sides, whatever holds them."""
+        return read_pair(
+            self.truth,
+            self.prediction,
+            item=self.item,
+            cluster=self.cluster,
+            weight=self.weight,
+            table=self.table,
+            attributes=self.attributes,
+            overlapping=self.overlapping,
+        )
 
 
 class Inputs(NamedTuple):

@@ -1,4 +1,4 @@
-"""What is given to evaluate() → two clusterings in blocks, each read when its turn comes."""
+"""What is given to evaluate() → two clusterings, whole or in blocks that are read when their turn comes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.inputs import (
+    Given,
     Inputs,
-    PerSide,
     one_side,
     pair_of_table,
     per_side,
@@ -22,13 +22,11 @@ from fastbcubed.clusterings.inputs import (
 from fastbcubed.errors import AlignmentError, OptionError
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.runtime.spill import Spill
-from fastbcubed.sources.blocks import BLOCK_ROWS, Source, sources_of
+from fastbcubed.sources.blocks import Source, sources_of
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.open import as_rows
 from fastbcubed.sources.readers import Stream, open_stream, spool
 from fastbcubed.sources.tables import Rows, is_path
-
-__all__ = ["Block", "Pair", "Stretch", "open_pair"]
 
 
 @dataclass(frozen=True)
@@ -82,61 +80,9 @@ class Pair:
         return sum(stretch.n_rows for side in self.stretches for stretch in side)
 
 
-def open_pair(
-    truth: Any,
-    prediction: Any,
-    *,
-    item: PerSide,
-    cluster: PerSide,
-    weight: Any,
-    table: Any,
-    attributes: Any = None,
-    size: int = BLOCK_ROWS,
-    spill_dir: Any = None,
-    every: bool = False,
-) -> Pair:
-    """Open the two sides of an evaluation; files are read in blocks, what lies in memory is cut into them.
-
-    What passes by only once, such as a record-batch reader, is written to the disk and read from there.
-
-    Parameters
-    ----------
-    truth, prediction, item, cluster, weight, table, attributes, spill_dir
-        As for `evaluate`.
-    size : int
-        Rows of a block at most.
-    every : bool
-        Whether columns that are no part of a clustering are used, to slice by or to write.
-    """
-    opened = _Opening(size, spill_dir, every)
-    found = None
-    if table is not None and (weight is None or isinstance(weight, str)):
-        if cluster == "cluster" and (source := opened.source(table)) is not None:
-            found = _of_table(truth, prediction, source, item, weight, opened)
-    elif table is None:
-        sources = opened.source(truth), opened.source(prediction)
-        if sources != (None, None):
-            found = _of_sources((truth, prediction), sources, item, cluster, weight, opened)
-    if found is None:
-        inputs = read_pair(
-            truth, prediction, item=item, cluster=cluster, weight=weight, table=table, attributes=attributes
-        )
-        return _of_inputs(inputs, size)
-    if attributes is None:
-        return found
-    first = replace(found.first[0], attributes=None)
-    joined = read_pair(first, first, item=item, attributes=attributes)
-    if joined.attribute_table is None:
-        raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
-    return replace(found, attribute_table=joined.attribute_table)
-
-
-Make = Callable[[Rows], tuple[Clustering, ...]]
-
-
 @dataclass(frozen=True)
-class _Opening:
-    """How to open what is read block by block.
+class Cut:
+    """How to read what is read block by block.
 
     Attributes
     ----------
@@ -145,12 +91,50 @@ class _Opening:
     spill_dir : path or None
         Where streams are spilled.
     every : bool
-        Whether to spill all columns of them.
+        Whether to spill all columns of them: those that are no part of a clustering are used, too.
     """
 
     size: int
-    spill_dir: Any
-    every: bool
+    spill_dir: Any = None
+    every: bool = False
+
+
+def open_pair(given: Given, cut: Cut | None = None) -> Pair:
+    """Open the two sides of an evaluation: each whole and in one block, or cut into blocks.
+
+    In blocks, files are read when their turn comes, and what passes by only once, such as a record-batch reader, is
+    written to the disk and read from there.
+    """
+    if cut is None:
+        return _of_inputs(given.read(), None)
+    opened = _Opening(cut)
+    found = None
+    if given.table is not None and (given.weight is None or isinstance(given.weight, str)):
+        if given.cluster == "cluster" and (source := opened.source(given.table)) is not None:
+            found = _of_table(given, source, opened)
+    elif given.table is None:
+        sources = opened.source(given.truth), opened.source(given.prediction)
+        if sources != (None, None):
+            found = _of_sources(given, sources, opened)
+    if found is None:
+        return _of_inputs(given.read(), cut.size)
+    if given.attributes is None:
+        return found
+    first = replace(found.first[0], attributes=None)
+    joined = read_pair(first, first, item=given.item, attributes=given.attributes)
+    if joined.attribute_table is None:
+        raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
+    return replace(found, attribute_table=joined.attribute_table)
+
+
+Make = Callable[[Rows], tuple[Clustering, ...]]
+
+
+class _Opening:
+    """Opens what is read block by block."""
+
+    def __init__(self, cut: Cut) -> None:
+        self.size, self._spill_dir, self._every = cut.size, cut.spill_dir, cut.every
 
     def source(self, given: Any) -> Rows | Stream | None:
         """Return the rows of files, or a stream; None for what lies in memory."""
@@ -159,30 +143,24 @@ class _Opening:
     def stretches(self, source: Rows | Stream, name: str, make: Make) -> list[Stretch]:
         """Return blocks, each made into the clusterings of its rows."""
         if isinstance(source, Stream):
-            spill = Spill(self.spill_dir, named=self.spill_dir is not None)
-            source = spool(source, name, make, spill, self.size, every=self.every)
+            spill = Spill(self._spill_dir, named=self._spill_dir is not None)
+            source = spool(source, name, make, spill, self.size, every=self._every)
         return [_stretch(each, make) for each in sources_of(source, self.size)]
 
 
-def _of_table(
-    truth: Any, prediction: Any, source: Rows | Stream, item: PerSide, weight: Any, opened: _Opening
-) -> Pair:
+def _of_table(given: Given, source: Rows | Stream, opened: _Opening) -> Pair:
     def make(block: Rows) -> tuple[Clustering, ...]:
-        return pair_of_table(truth, prediction, block, item, weight)
+        return pair_of_table(given.truth, given.prediction, block, given.item, given.weight)
 
     stretches = opened.stretches(source, "the table", make)
     return Pair((stretches,), _names(stretches, stretches))
 
 
 def _of_sources(
-    given: tuple[Any, Any],
-    sources: tuple[Rows | Stream | None, Rows | Stream | None],
-    item: PerSide,
-    cluster: PerSide,
-    weight: Any,
-    opened: _Opening,
+    given: Given, sources: tuple[Rows | Stream | None, Rows | Stream | None], opened: _Opening
 ) -> Pair:
     """Open two tables, at least one of them in files or passing by."""
+    item, cluster, weight = given.item, given.cluster, given.weight
     name_of_weight = weight if isinstance(weight, str) else None
     names = ("the truth", "the prediction")
     columns = list(zip(names, per_side(item, "item"), per_side(cluster, "cluster"), strict=True))
@@ -190,10 +168,10 @@ def _of_sources(
     def make(k: int, rows: Any) -> tuple[Clustering, ...]:
         return (one_side(rows, *columns[k], name_of_weight, False),)
 
-    whole = [make(k, given[k]) if source is None else () for k, source in enumerate(sources)]
+    whole = [make(k, given.sources[k]) if source is None else () for k, source in enumerate(sources)]
     if any(side.items is None for sides in whole for side in sides):  # labels alone, which raises
         shown = [
-            each.schema.empty_table() if isinstance(each, Stream) else given[k]
+            each.schema.empty_table() if isinstance(each, Stream) else given.sources[k]
             for k, each in enumerate(sources)
         ]
         return _of_inputs(read_pair(*shown, item=item, cluster=cluster, weight=weight), opened.size)
@@ -214,7 +192,7 @@ def _of_sources(
     return Pair((truth, prediction), _names(truth, prediction), weight_table)
 
 
-def _of_inputs(inputs: Inputs, size: int) -> Pair:
+def _of_inputs(inputs: Inputs, size: int | None) -> Pair:
     truth, prediction = inputs.truth, inputs.prediction
     names = truth.name, prediction.name
     together = truth.items is None or truth.items is prediction.items
@@ -229,8 +207,10 @@ def _of_inputs(inputs: Inputs, size: int) -> Pair:
     return Pair(sides, names, inputs.weight_table, inputs.attribute_table)
 
 
-def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch]:
-    """Cut clusterings in memory, whose rows correspond, into blocks."""
+def _cut(sides: tuple[Clustering, ...], size: int | None) -> list[Stretch]:
+    """Cut clusterings in memory, whose rows correspond, into blocks; into one where no size is given."""
+    if size is None:
+        return [Stretch(0, len(sides[0]), lambda: iter((Block(0, sides),)))]
 
     def stretch(start: int, stop: int) -> Stretch:
         def once() -> Iterator[Block]:

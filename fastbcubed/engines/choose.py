@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
+from fastbcubed.engines import memory
+from fastbcubed.engines.request import Answer, Request
 from fastbcubed.errors import OptionError
+from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.tables import is_path
 
-__all__ = ["choose_engine"]
+Run = Callable[[Request, Pool], Answer]
 
 #: What the memory engine takes for a row, about: its keys, the row in its part, its share of a cell.
 ROW_BYTES = 64
 
 
-def choose_engine(
-    engine: str | None, sources: tuple[Any, ...], limit: int, in_the_way: Mapping[str, bool]
-) -> str:
-    """Return the engine to use: the disk where files would not fit in memory.
-
-    Parameters
-    ----------
-    engine : {"memory", "disk"} or None
-        What the user asked for.
-    sources : tuple
-        What the sides are read from.
-    limit : int
-        Bytes of memory that may be used.
-    in_the_way : dict of str to bool
-        Arguments that only the memory engine can serve, and whether they are given.
-    """
+def choose(engine: str | None, request: Request) -> Run:
+    """Return what does the work: the engine that was named, or the one that can serve the request and hold the rows."""
     if engine not in (None, "memory", "disk"):
         raise OptionError(f'engine is "memory" or "disk", not {engine!r}')
-    given = [name for name, is_given in in_the_way.items() if is_given]
-    if engine == "disk" and given:
+    if engine == "disk" and request.given.overlapping:
         raise OptionError(
-            f"the disk engine does not serve {' and '.join(given)}, for which all items are needed; leave "
+            "the disk engine does not serve overlapping=True, for which all items are needed; leave "
             'them out, or pass engine="memory"'
         )
-    if engine is not None or given or not all(is_path(source) for source in sources):
-        return engine or "memory"
+    if engine == "memory" or request.given.overlapping or not (engine or _is_too_large(request)):
+        return memory.run
+    from fastbcubed.engines import disk
+
+    return disk.run
+
+
+def _is_too_large(request: Request) -> bool:
+    """Tell whether both sides are in files that can be read in blocks, and would not fit in memory."""
+    sources = request.given.sources
+    if not all(is_path(source) for source in sources):
+        return False
     from fastbcubed.sources.files import FileRows, open_files
 
     opened = [open_files(source) for source in sources]
     tables = [table for table in opened if isinstance(table, FileRows) and table.can_be_cut]
-    if len(tables) < len(opened):
-        return "memory"
     needed = sum(len(table) * ROW_BYTES + table.bytes_in_memory for table in tables)
-    return "disk" if needed > limit else "memory"
+    return len(tables) == len(opened) and needed > request.limit

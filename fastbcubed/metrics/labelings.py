@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from numpy.typing import ArrayLike
 
+from fastbcubed.alignment.align import align
 from fastbcubed.alignment.policies import Policies
-from fastbcubed.cells.build import build_contingency
+from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.clusterings.inputs import read_pair
 from fastbcubed.errors import OptionError
@@ -55,7 +56,9 @@ def as_contingency(
             raise OptionError("Pass labels_true and labels_pred, or contingency in their place.")
         with Pool() as pool:
             inputs = read_pair(labels_true, labels_pred, weight=sample_weight)
-            return build_contingency(inputs, Policies.of("drop", nulls, "raise", None), "pointwise", pool)[1]
+            policies = Policies.of("drop", nulls, "raise", None)
+            rows = align(*inputs[:2], policies, pool, weight_table=inputs.weight_table)
+            return build_cells(rows, pool, weighting="pointwise", outside=False)
     if any(other is not None for other in (labels_true, labels_pred, sample_weight)):
         raise OptionError(
             "contingency stands for labels_true, labels_pred and sample_weight, but some of them"

@@ -13,8 +13,8 @@ from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_values import take_or_null
 from fastbcubed.cells.contingency import Rows, add_up
-from fastbcubed.clusterings.inputs import Inputs
 from fastbcubed.clusterings.memberships import Memberships
+from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.overlap.covers import Cover, Grouped, group
 from fastbcubed.overlap.gathering import Gathered, gather
 from fastbcubed.runtime.pool import Pool
@@ -47,40 +47,25 @@ class ClusterNames:
 
 
 def build_cover(
-    inputs: Inputs,
+    pair: Pair,
     policies: Policies,
-    weighting: str,
     pool: Pool,
     *,
-    one_table: bool = False,
+    weighting: str,
+    null_is_absent: bool,
     max_pairs: float,
 ) -> Covered:
     """Gather, align and group the items of two overlapping clusterings, and score their cells.
 
-    Parameters
-    ----------
-    inputs : Inputs
-        The two sides, a row per membership.
-    policies : Policies
-        What to do about unmatched items, nulls, duplicates and noise.
-    weighting : {"pointwise", "outer"}
-        Whether weights count among mates.
-    pool : Pool
-        The threads.
-    one_table : bool
-        Whether both sides came in one table, so that a null cluster says "not on that side".
-    max_pairs : float
-        Pairs of cells to visit at most.
+    The pair has a row per membership; `null_is_absent` tells whether a null cluster says "not on that side".
     """
-    true, pred = (
-        gather(side, policies, pool, null_is_absent=one_table) for side in (inputs.truth, inputs.prediction)
-    )
+    true, pred = (gather(side, policies, pool, null_is_absent=null_is_absent) for side in pair.first)
     alignment = align(
         true.clustering,
         pred.clustering,
         replace(policies, noise=None, duplicates="raise"),
         pool,
-        weight_table=inputs.weight_table,
+        weight_table=pair.weight_table,
         outer=weighting == "outer",
         null_is_absent=True,
     )

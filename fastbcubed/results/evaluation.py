@@ -92,6 +92,8 @@ class Evaluation:
     sliced: dict[str, Table] = field(default_factory=dict)
     engine: str = "memory"
     ranges: ClusterRanges | None = None
+    _summary: dict[str, dict[str, Any]] | None = None
+    _bounds: Bounds | None = None
 
     def __getattr__(self, name: str) -> float:
         overall = self.__dict__.get("overall", {})
@@ -126,14 +128,14 @@ class Evaluation:
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
         """Items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
-        return summarize(self.contingency)
+        return summarize(self.contingency) if self._summary is None else self._summary
 
     @cached_property
     def bounds(self) -> Bounds | None:
         """Bounds of the precision, where prediction-only items were dropped; else None."""
         if self.policies.prediction != "drop" or not self.coverage.n_prediction_only:
             return None
-        return precision_bounds(self.contingency)
+        return precision_bounds(self.contingency) if self._bounds is None else self._bounds
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:

@@ -46,14 +46,6 @@ ORDER = (
     "__main__",
 )
 
-#: Imports that still point up.
-STILL_UP = {
-    ("cells.counting", "metrics.aggregation"),
-    ("cells.counting", "metrics.metric"),
-    ("cells.counting", "results.summary"),
-}
-
-
 #: Circles that are still to be cut.
 STILL_ROUND = ({"results.evaluation", "results.display", "results.storage"},)
 
@@ -76,8 +68,7 @@ def test_imports_point_down_the_data_flow(name: str) -> None:
     for imported, where in _imports(name):
         if imported not in MODULES:
             continue
-        allowed = (name, imported) in STILL_UP
-        assert allowed or ORDER.index(_room(imported)) <= ORDER.index(_room(name)), (
+        assert ORDER.index(_room(imported)) <= ORDER.index(_room(name)), (
             f"{name or 'fastbcubed'} imports {imported or 'fastbcubed'} ({where}), which comes after it"
         )
 
@@ -88,11 +79,6 @@ def test_kernels_know_numpy_and_numba_only(name: str) -> None:
         top = imported.split(".")[0]
         known = top in ("numpy", "numba", "llvmlite", "kernels") or top in sys.stdlib_module_names
         assert known, f"{name} imports {imported}"
-
-
-def test_exceptions_are_still_needed() -> None:
-    found = {(name, imported) for name in MODULES for imported, _ in _imports(name)}
-    assert set(STILL_UP) <= found
 
 
 def test_no_imports_go_round_in_a_circle() -> None:

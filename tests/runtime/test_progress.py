@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import textwrap
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import fastbcubed as fb
 from fastbcubed.alignment import aligner, item_join
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
+from fastbcubed.engines import memory
 from fastbcubed.runtime.pool import Pool, Progress
 from fastbcubed.runtime.reporting import describe, reporting
 
@@ -106,7 +106,7 @@ def test_large_work_in_memory_has_a_plan(monkeypatch) -> None:
     told: list[Progress] = []
     fb.evaluate([0, 0, 1], [0, 1, 1], progress=told.append)
     assert all(progress.stage != "plan" for progress in told)
-    monkeypatch.setattr(import_module("fastbcubed.evaluate"), "LARGE", 5)
+    monkeypatch.setattr(memory, "LARGE", 5)
     fb.evaluate([0, 0, 1], [0, 1, 1], progress=told.append, threads=1)
     (plan,) = [progress for progress in told if progress.stage == "plan"]
     assert plan.message.startswith("memory engine: 6 rows") and plan.total_rows == 6

@@ -1,0 +1,159 @@
+"""What is asked of an evaluation, checked once; and what an engine answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.clusterings.inputs import Given
+from fastbcubed.errors import MetricError, OptionError, SliceError
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import METRICS, lifted, resolve
+from fastbcubed.overlap.covers import MAX_PAIRS
+from fastbcubed.results.cluster_tables import ClusterRanges
+from fastbcubed.results.items import AttributeTable, Items, RowNumbers
+from fastbcubed.results.slicing import SliceKey, check_key
+from fastbcubed.results.summary import Bounds
+
+#: Returns the labels of clusters of a side by code.
+Labels = Callable[[str, RowNumbers], pa.Array]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked of an evaluation, checked; what the fields mean is said at `evaluate`."""
+
+    given: Given
+    policies: Policies
+    weighting: str = "pointwise"
+    metrics: list[str | Metric] | None = None
+    beta: float = 1.0
+    max_pairs: float = MAX_PAIRS
+    slices: list[SliceKey] = field(default_factory=list)
+    keep: str = "cells"
+    out: Path | None = None
+    limit: int = 0
+    spill_dir: Any = None
+
+    def __post_init__(self) -> None:
+        if self.keep not in ("scores", "cells", "items"):
+            raise OptionError(f'keep is "scores", "cells" or "items", not {self.keep!r}')
+        if self.weighting not in ("pointwise", "outer"):
+            raise OptionError(f'weighting is "pointwise" or "outer", not {self.weighting!r}')
+        self.resolve()  # a wrong name is said before the work
+
+    @property
+    def outer(self) -> bool:
+        """Whether weights serve the mean alone."""
+        return self.weighting == "outer"
+
+    @property
+    def outside(self) -> bool:
+        """Whether items that only the prediction has are false positives for the items they are clustered with."""
+        return self.policies.prediction == "outside"
+
+    @property
+    def null_is_absent(self) -> bool:
+        """Whether a null cluster says "not on that side", as it does in one table of both."""
+        return self.given.table is not None
+
+    def resolve(
+        self, *, weighted: bool = False, cells_alone: bool = False
+    ) -> tuple[list[Metric], dict[str, str]]:
+        """Return the scores to compute, and those that came with a family and are not defined, with the reason."""
+        found, not_computed = resolve(
+            self.metrics,
+            weighted=weighted,
+            weighting=self.weighting,
+            outside=self.outside,
+            overlapping=self.given.overlapping,
+            cells_alone=cells_alone,
+            beta=self.beta,
+        )
+        return found, dict(not_computed)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores over all items by name, the scores that tables show, and those not computed, with the reason."""
+
+    overall: dict[str, float]
+    metrics: list[Metric]
+    not_computed: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an engine returns.
+
+    Attributes
+    ----------
+    engine : {"memory", "disk"}
+        Which one it was.
+    cells : Contingency
+        The cells, or what stands for them where they were not kept.
+    scored : Scored
+        Scores over all items.
+    coverage : Coverage
+        How far the two sides have the same items.
+    names : (str, str)
+        What the sides are called.
+    items, labels, attributes, ranges, summary, bounds
+        As of an `Evaluation`; None for what it works out itself, or what was not kept.
+    sliced : dict of str to pyarrow.Table
+        Slices that had to be made along the way.
+    """
+
+    engine: str
+    cells: Contingency
+    scored: Scored
+    coverage: Coverage
+    names: tuple[str, str]
+    items: Items | None
+    labels: Labels | None = None
+    attributes: AttributeTable | None = None
+    sliced: dict[str, pa.Table] = field(default_factory=dict)
+    ranges: ClusterRanges | None = None
+    summary: dict[str, dict[str, Any]] | None = None
+    bounds: Bounds | None = None
+
+
+def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
+    """Return the scores asked for, formulas lifted; None for the usual ones."""
+    if metrics is None:
+        return None
+    one = isinstance(metrics, str) or callable(metrics)
+    if not one and not isinstance(metrics, Iterable):
+        raise MetricError(f"metrics names scores, or has formulas; {metrics!r} is neither")
+    chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
+    if not chosen:
+        raise MetricError("metrics is empty; leave it out for the usual scores")
+    names = [m.name for m in chosen if isinstance(m, Metric) and m.family == "own"]
+    for name in names:
+        if names.count(name) > 1 or name in METRICS:
+            raise MetricError(
+                f"two scores would be called {name!r}; give each formula a name of its own (its __name__)"
+            )
+    return chosen
+
+
+def as_slices(slices: Any) -> list[SliceKey]:
+    """Return the slices asked for; one alone need not be in a list, and a tuple crosses its names."""
+    if isinstance(slices, str | Mapping):
+        return [slices]
+    if not isinstance(slices, Iterable):
+        raise SliceError(f"slices is an attribute, several of them, or a mapping, not {slices!r}")
+    return [check_key(key) for key in slices]
+
+
+def as_threads(threads: int | None) -> int | None:
+    """Return the number of threads asked for; None for all cores."""
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise OptionError(f"threads is a number of threads, 1 or more, not {threads!r}")
+    return threads

@@ -1,0 +1,99 @@
+"""Scores over all items from cells that come in parts: one part in memory, one for each shard on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.engines.request import Request, Scored
+from fastbcubed.errors import PairingError
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.summary import Bounds, bound_sums, bounds_from
+from fastbcubed.runtime.pool import Pool
+
+
+class Parts(Protocol):
+    """Parts of the cells, which know their mates in all parts."""
+
+    def __iter__(self) -> Iterator[Contingency]: ...
+
+    @property
+    def whole(self) -> Contingency | None:
+        """All cells, once the last part has come; None if they were not kept."""
+
+
+class OnePart:
+    """All cells in one part."""
+
+    def __init__(self, whole: Contingency) -> None:
+        self.whole = whole
+
+    def __iter__(self) -> Iterator[Contingency]:
+        yield self.whole
+
+
+class BoundedParts:
+    """Parts whose bounds of the precision are added up on their way to the scorer."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._sums, self._weight = np.zeros(3), 0.0
+
+    def __iter__(self) -> Iterator[Contingency]:
+        for part in self._parts:
+            yield part
+            self._sums += bound_sums(part)
+            self._weight += float(part.weight.sum(dtype=np.float64))
+
+    @property
+    def whole(self) -> Contingency | None:
+        """All cells, once the last part has come; None if they were not kept."""
+        return self._parts.whole
+
+    def bounds(self) -> Bounds:
+        """Return the bounds, when all parts have passed."""
+        return bounds_from(self._sums, self._weight)
+
+
+class Scorer:
+    """Scores the cells of a request: those of items by part, others from all cells once the last part has come."""
+
+    def __init__(self, request: Request, *, weighted: bool, in_parts: bool) -> None:
+        self.metrics, self.not_computed = request.resolve(weighted=weighted, cells_alone=in_parts)
+        self._request, self._in_parts = request, in_parts
+        needed = aggregation.with_needs(self.metrics, request.beta)
+        lifted = [m for m in needed if m.formula is not None]
+        self._by_part = [m for m in lifted if not (in_parts and m.uses_tn)]
+        self._of_all = [m for m in lifted if in_parts and m.uses_tn]
+        self.needs_all = any(m.score is not None or m.uses_tn for m in needed)
+        self.rows_need_negatives = any(m.uses_tn for m in aggregation.grouped(needed))
+
+    def score(self, parts: Parts, pool: Pool) -> Scored:
+        """Score the parts, and then all cells; where a search for a pairing gives up, a family does without it."""
+        sums = [aggregation.item_sums(part, self._by_part, pool, whole=not self._in_parts) for part in parts]
+        means = aggregation.item_means(sums)
+        if parts.whole is not None:
+            means |= aggregation.item_means([aggregation.item_sums(parts.whole, self._of_all, pool)])
+        try:
+            return self._finished(self.metrics, {}, means, parts.whole, pool)
+        except PairingError as error:
+            hopeless = {m.name: str(error) for m in self.metrics if m.pairs_clusters}
+            if hopeless.keys() & set(self._request.metrics or ()):
+                raise
+            rest = [m for m in self.metrics if not m.pairs_clusters]
+            return self._finished(rest, hopeless, means, parts.whole, pool)
+
+    def _finished(
+        self,
+        metrics: list[Metric],
+        hopeless: dict[str, str],
+        means: dict[str, float],
+        cells: Contingency | None,
+        pool: Pool,
+    ) -> Scored:
+        overall = aggregation.finished(metrics, means, self._request.beta, cells, pool)
+        return Scored(overall, metrics, self.not_computed | hopeless)
