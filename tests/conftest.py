@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from fastbcubed.alignment import aligner, item_join
+from fastbcubed.alignment import aligner
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
 
@@ -21,5 +21,5 @@ def many_shards(request, monkeypatch):
     kept = {"all in memory": 1 << 30, "all spilled": 0, "some spilled": 600}[request.param]
     monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, kept, kept))
     monkeypatch.setattr(sharded, "_block_rows", lambda limit: 23)
-    monkeypatch.setattr(item_join, "JOIN_BYTES", 1 << 22)
+    monkeypatch.setattr(aligner, "join_bits", lambda *_: 3)
     monkeypatch.setattr(aligner, "kept_of", lambda limit: kept)

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from both_engines import LIMIT, SETTINGS, assert_same, both
+from effort import pairwise
 from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,9 +93,7 @@ def test_saved_and_loaded(many_shards, ranges, tmp_path, pair, policy, weighting
 
 @pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 @pytest.mark.parametrize("ranges", ["small ranges"], indirect=True)
-@pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("policy", POLICIES[:3])
-@pytest.mark.parametrize("nulls", ["singleton", "drop"])
+@pairwise(weight=[None, "w"], policy=POLICIES[:3], nulls=["singleton", "drop"])
 def test_clusters_of_policies(many_shards, ranges, weight, policy, nulls):
     """Nulls and noise make clusters without a name, or none; large clusters are among the others."""
     tables = [t.set_column(2, "w", pa.array(np.ones(t.num_rows) * 0.5)) for t in rows_with_faults()]

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from both_engines import LIMIT, SETTINGS, both
+from both_engines import LIMIT, SETTINGS, SPILLS, both
+from effort import pairwise
 from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,9 +127,9 @@ def write(table, path, **options):
     return str(path)
 
 
-@pytest.mark.parametrize("policy", POLICIES[:4])
-@pytest.mark.parametrize(("nulls", "weight"), [("singleton", "w"), ("drop", None)])
-def test_files(many_shards, policy, nulls, weight, tmp_path):
+@pairwise(many_shards=SPILLS, policy=POLICIES[:4], nulls=["singleton", "drop"], indirect=["many_shards"])
+def test_files(many_shards, policy, nulls, tmp_path):
+    weight = "w" if nulls == "singleton" else None
     truth, prediction = (
         write(table, tmp_path / f"{name}.parquet", row_group_size=97)
         for name, table in zip(("truth", "prediction"), people(), strict=True)
@@ -150,8 +151,13 @@ def test_files(many_shards, policy, nulls, weight, tmp_path):
     )
 
 
-@pytest.mark.parametrize("item", [None, "id"])
-def test_one_table(many_shards, item, tmp_path):
+@pairwise(
+    many_shards=SPILLS,
+    item=[None, "id"],
+    unmatched=["drop", "singleton", "outside"],
+    indirect=["many_shards"],
+)
+def test_one_table(many_shards, item, unmatched, tmp_path):
     rng = np.random.default_rng(3)
     n = 600
     columns = {
@@ -167,8 +173,7 @@ def test_one_table(many_shards, item, tmp_path):
         options["item"] = item
     mask = rng.random(n) < 0.5
     options["slices"].append({"half": mask})
-    for unmatched in ("drop", "singleton", "outside"):
-        assert_same_rows(*both("t", "p", unmatched=unmatched, **options))
+    assert_same_rows(*both("t", "p", unmatched=unmatched, **options))
 
 
 def test_slices_by_size_alone(many_shards):

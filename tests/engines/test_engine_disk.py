@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from both_engines import LIMIT, SETTINGS, assert_same, both
+from both_engines import LIMIT, SETTINGS, SPILLS, assert_same, both
+from effort import pairwise
 from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,10 +79,12 @@ def rows_with_faults(n=600, seed=3):
     return table(item[:500], true[item[:500]]), table(item[100:], pred[item[100:]])
 
 
-@pytest.mark.parametrize(("text", "weight"), [(False, None), (True, "w")])
-@pytest.mark.parametrize("policy", POLICIES[:4])
-@pytest.mark.parametrize("nulls", ["singleton", "drop"])
-def test_faults_by_policy(many_shards, text, weight, policy, nulls, tmp_path):
+@pairwise(
+    many_shards=SPILLS, text=[False, True], policy=POLICIES[:4], nulls=["singleton", "drop"],
+    indirect=["many_shards"],
+)  # fmt: skip
+def test_faults_by_policy(many_shards, text, policy, nulls, tmp_path):
+    weight = "w" if text else None
     tables = rows_with_faults()
     if text:
         names = ["item", "cluster"]

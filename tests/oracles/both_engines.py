@@ -14,9 +14,11 @@ import fastbcubed as fb
 from fastbcubed.cells import shards as disk
 from fastbcubed.errors import EvaluationWarning, WeightError
 
-__all__ = ["LIMIT", "SETTINGS", "assert_same", "both"]
+__all__ = ["LIMIT", "SETTINGS", "SPILLS", "assert_same", "both"]
 
 LIMIT = disk.SMALLEST_LIMIT
+#: How much is spilled, as the fixture many_shards takes it.
+SPILLS = ["all in memory", "all spilled", "some spilled"]
 SETTINGS = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
