@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError
+from fastbcubed.runtime.cached import cached_property
 
 
 class Confusion(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from fastbcubed import kernels
 from fastbcubed.cells.one_sided import OneSided, set_aside
 from fastbcubed.cells.records import CELL, SIDES, add_up, as_counts, tabulate
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
+from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ its means, its slices follow as they do there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from fastbcubed.cells.contingency import CELL, MAX_PAIRS, Contingency, Rows, add
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.overlap.sharing import Shares, Sides
+from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks, lend
 from fastbcubed.sources.arrays import from_numpy, table_of
 

@@ -7,7 +7,6 @@ predicted clusters. Mates that share several are visited; how many that are is k
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks, lend
 
 __all__ = ["OverlapTable", "Shares", "Sides", "Totals", "Visits"]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import SliceKey, check_key, slice_codes, slice_name, subset_mask
 from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize
 from fastbcubed.results.table import Table
+from fastbcubed.runtime.cached import cached_property
 from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +21,7 @@ from fastbcubed.errors import (
     SliceError,
     first_few,
 )
+from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources import Rows, as_column, as_rows, key_pair, selection
 from fastbcubed.sources.arrays import from_numpy, to_numpy

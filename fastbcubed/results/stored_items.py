@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Rows
 from fastbcubed.results.items import TableItems
+from fastbcubed.runtime.cached import cached_property
 from fastbcubed.sources.arrays import to_numpy
 
 __all__ = ["StoredItems", "StoredRows", "StoredTable"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastbcubed.runtime.cached import cached_property
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.selection import take_rows, without_views
 from fastbcubed.sources.tables import BaseRows, Rows

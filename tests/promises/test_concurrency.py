@@ -48,14 +48,17 @@ def run(code, *args):
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        start_new_session=True,
     )
 
 
 def finish(child, seconds=PATIENCE):
-    """Return what the child wrote and its exit status; kill it and fail if it hangs."""
+    """Return what the child wrote and its exit status; kill it and all it started, and fail, if it hangs."""
     try:
         out, err = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
+        if hasattr(os, "killpg"):
+            os.killpg(child.pid, signal.SIGKILL)
         child.kill()
         child.communicate()
         pytest.fail(f"the child did not end within {seconds} seconds")
@@ -156,6 +159,39 @@ def test_forking_while_another_thread_evaluates():
         print("done")
     """
     out, err, status = finish(run(code))
+    assert (out, status) == ("done\n", 0), err
+
+
+@fork_only
+def test_forking_while_another_thread_works_out_an_attribute():
+    code = """
+        import os, threading, warnings
+        from fastbcubed.runtime.cached import cached_property
+
+        class Lazy:
+            def __init__(self, work):
+                self.work = work
+
+            @cached_property
+            def value(self):
+                return self.work()
+
+        begun, end = threading.Event(), threading.Event()
+        waits = Lazy(lambda: begun.set() or end.wait())
+        thread = threading.Thread(target=lambda: waits.value)
+        thread.start()
+        begun.wait()
+        warnings.simplefilter("ignore")
+        child = os.fork()
+        if child == 0:
+            os._exit(Lazy(lambda: 3).value)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        end.set()
+        thread.join()
+        assert waits.value is True and "value" in vars(waits)
+        print("done")
+    """
+    out, err, status = finish(run(code), 60)
     assert (out, status) == ("done\n", 0), err
 
 
