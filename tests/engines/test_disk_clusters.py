@@ -256,6 +256,7 @@ def test_command_line(tmp_path, capsys):
     assert shown[0] == shown[1] and "Predicted clusters of worst precision" in shown[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", ["listing", "files"])
 @pytest.mark.parametrize("text", [False, True])
 def test_memory_stays_below_the_limit(work, text, tmp_path):

@@ -500,7 +500,7 @@ def remembering(ev):
 
 
 @pytest.mark.parametrize("unmatched", ["drop", "singleton", "outside"])
-@pytest.mark.parametrize("labelled", ["all", "a fifth"])
+@pytest.mark.parametrize("labelled", [pytest.param("all", marks=pytest.mark.slow), "a fifth"])
 def test_patents_by_the_twin(labelled, unmatched):
     """With all labels, and with those of every fifth true cluster alone (METRICS 0.3).
 

@@ -111,6 +111,7 @@ def test_forms_of_files_do_the_same_work(form: Form, ids: shapes.Ids, tmp_path: 
                 assert not (tmp_path / "items").exists()
 
 
+@pytest.mark.slow
 def test_files_are_measured_and_removed(tmp_path: Path) -> None:
     """A run from files shows the rivals beside fastbcubed, and leaves no files."""
     pytest.importorskip("duckdb")

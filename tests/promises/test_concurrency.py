@@ -312,8 +312,15 @@ ENDLESS = """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child there")
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("after", [0.05, 0.4])
+@pytest.mark.parametrize(
+    ("threads", "after"),
+    [
+        (1, 0.05),
+        (2, 0.4),
+        pytest.param(1, 0.4, marks=pytest.mark.slow),
+        pytest.param(2, 0.05, marks=pytest.mark.slow),
+    ],
+)
 def test_interrupt(threads, after):
     """Ctrl-C ends the work between two blocks, with a KeyboardInterrupt, and leaves no process."""
     child = run(ENDLESS, threads)

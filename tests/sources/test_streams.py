@@ -405,6 +405,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert_nothing_left(tmp_path)
 
 
+@pytest.mark.slow
 def test_memory_stays_below_the_limit_with_a_long_reader() -> None:
     """6e6 rows with strings on each side, about 700 MB, of which each batch is made when it is asked for."""
     before = """
