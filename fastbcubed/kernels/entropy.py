@@ -26,6 +26,12 @@ def log_of(x, logs):
 
 
 @kernel
+def log_ratio(x, n, logs):
+    """Return log(x / n) of counts x >= n; where they are close, their logarithms agree in too many digits."""
+    return math.log1p((x - n) / n) if x - n < n >> 3 else log_of(x, logs) - log_of(n, logs)
+
+
+@kernel
 def count_losses(cells, start, stop, logs, true_items, pred_items, sums):
     """Sum n log(b / n) and n log(a / n) over runs of cells, and count the items by size of cluster.
 
@@ -49,9 +55,9 @@ def count_losses(cells, start, stop, logs, true_items, pred_items, sums):
             n = np.int64(cells[i].n)
             b, a = n + np.int64(cells[i].fp), n + np.int64(cells[i].fn)
             if b > n:
-                of_true += n * (log_of(b, logs) - log_of(n, logs))
+                of_true += n * log_ratio(b, n, logs)
             if a > n:
-                of_pred += n * (log_of(a, logs) - log_of(n, logs))
+                of_pred += n * log_ratio(a, n, logs)
             true_items[a if a < true_items.size else 0] += n
             pred_items[b if b < pred_items.size else 0] += n
         sums[run, 0], sums[run, 1] = of_true, of_pred

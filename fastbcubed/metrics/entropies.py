@@ -78,9 +78,17 @@ def entropies(contingency: Contingency, pool: Pool) -> Entropies:
         return _weigh(contingency, pool)
     counts, n = contingency.once(count, pool), contingency.n_items
     true, pred = (
-        math.fsum((sizes * clusters * np.log(n / sizes)).tolist()) for sizes, clusters in counts[:2]
+        math.fsum((sizes * clusters * _logs_of_shares(sizes, n)).tolist()) for sizes, clusters in counts[:2]
     )
     return Entropies(true / n, pred / n, counts.true_given_pred / n, counts.pred_given_true / n)
+
+
+def _logs_of_shares(sizes: NDArray[np.int64], n: int) -> Floats:
+    """Return log(n / size), from the items beside a cluster where it has nearly all of them."""
+    logs = np.log(n / sizes)
+    large = sizes > kernels.entropy.DOMINANT * n
+    logs[large] = np.log1p((n - sizes[large]) / sizes[large])
+    return logs
 
 
 def count(contingency: Contingency, pool: Pool) -> Counts:

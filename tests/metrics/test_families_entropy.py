@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import naive_families
 import numpy as np
 import pytest
 import sklearn.metrics
@@ -53,6 +54,27 @@ def test_one_cluster_has_nearly_all_weight():
         [0] * 3, [0, 0, 1], weight=[0.1, 0.2, 0.3], metrics=["homogeneity", "nmi", "completeness"]
     )
     assert list(one.overall.values()) == [1, 0, 0]  # one class by count, though 0.1 + 0.2 + 0.3 rounds
+
+
+@pytest.mark.parametrize("exponent", [4, 6, 9, 12])
+def test_one_cluster_has_nearly_all_items(exponent):
+    """An entropy knows a count by its share alone: the twin has an item for each cell, which weighs as much."""
+    true, pred, n = [0, 0, 1, 1, 2], [0, 1, 0, 1, 2], np.array([10**exponent, 2, 1, 2, 3])
+    cells = Contingency.from_cells(true, pred, n)
+    truth, prediction = (dict(enumerate(codes)) for codes in (true, pred))
+    weights = dict(enumerate(n.tolist()))
+    for name in ("cluster_entropy", "class_entropy", "variation_of_information"):
+        expected = float(naive_families.score(name, truth, prediction, weights))
+        assert getattr(fbm, name)(contingency=cells) == pytest.approx(expected, rel=1e-14, abs=0), name
+    for name in (
+        "homogeneity_score",
+        "completeness_score",
+        "v_measure_score",
+        "normalized_mutual_info_score",
+    ):
+        twin = {"normalized_mutual_info_score": "nmi"}.get(name, name.removesuffix("_score"))
+        expected = float(naive_families.score(twin, truth, prediction, weights))
+        assert getattr(fbm, name)(contingency=cells) == pytest.approx(expected, rel=1e-14, abs=0), name
 
 
 @examples(150)
