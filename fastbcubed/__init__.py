@@ -8,7 +8,7 @@ from fastbcubed.errors import EvaluationWarning, FastBCubedError
 from fastbcubed.evaluate import contingency, evaluate
 from fastbcubed.extended import cice_bcubed, extended_bcubed
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.storage import load
+from fastbcubed.results.loading import load
 from fastbcubed.results.table import Table
 
 __all__ = [

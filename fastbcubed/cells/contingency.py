@@ -48,6 +48,11 @@ class Rows:
         Number of rows.
     """
 
+    @classmethod
+    def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Rows:
+        """Return rows whose cells are at hand."""
+        return cls(lambda: cell, weight, cell.size)
+
     def __init__(
         self,
         locate: Callable[[], NDArray[np.int64]],
@@ -57,6 +62,9 @@ class Rows:
         self._locate = locate
         self._weight = weight
         self.n_rows = n_rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rows.of, (self.cell, self._weight)
 
     @cached_property
     def cell(self) -> NDArray[np.int64]:
@@ -250,6 +258,9 @@ class Contingency:
             pair_weight = max(0.0, math.fsum(terms)) / 2 if (cells["n"] > 1).any() else 0.0
         how: dict[str, Any] = {"weighted": mass is not None, "weighting": weighting}
         return cls(cells, lambda: pred_codes, n_codes, **how, pair_weight=pair_weight)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "pred": self.pred, "_make_pred": None, "_made": {}}
 
     @property
     def true(self) -> NDArray[np.integer]:

@@ -72,7 +72,7 @@ class NoCells:
     ----------
     n_items : int
         Scored items.
-    weighted, weighting, outside, rows
+    weighted, weighting, outside, overlapping, rows
         As those of a contingency.
     """
 
@@ -80,6 +80,7 @@ class NoCells:
     weighted: bool
     weighting: str
     outside: bool
+    overlapping: bool = False
     rows: None = None
 
     def __getattr__(self, name: str) -> Any:

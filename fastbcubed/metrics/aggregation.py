@@ -142,6 +142,11 @@ def differs_within_cells(contingency: Contingency, metric: Metric) -> bool:
     return metric.leave_one_out and contingency.weighted and contingency.weighting == "pointwise"
 
 
+def takes_items(contingency: Contingency, metric: Metric, beta: float) -> bool:
+    """Tell whether this score, or one that it is combined from, takes the items themselves, beside the cells."""
+    return any(differs_within_cells(contingency, each) for each in with_needs([metric], beta))
+
+
 def _negatives(contingency: Contingency, metrics: Iterable[Metric]) -> TrueNegatives | None:
     return TrueNegatives(contingency) if any(m.uses_tn for m in metrics) else None
 

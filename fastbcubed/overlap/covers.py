@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
@@ -22,7 +21,6 @@ from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.overlap.sharing import Shares, Sides
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks, lend
-from fastbcubed.sources.arrays import from_numpy, table_of
 
 __all__ = ["MAX_PAIRS", "Cover", "Grouped", "group"]
 
@@ -31,9 +29,6 @@ Floats = NDArray[np.float64]
 SETS_AT_ONCE = 1 << 14
 #: Clusters that a message names.
 TO_BLAME = 3
-#: Columns of saved cells: hits and misses of an item among other cells, and its mates.
-PARTS = ("pred_hits", "pred_misses", "true_hits", "true_misses")
-MATES = ("pred_mates", "true_mates")
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +216,14 @@ class Cover(Contingency):
         tp, fp, fn = self.proportions(np.ascontiguousarray(self.tp))
         cells["fp"], cells["fn"] = fp * (self.tp / tp), fn * (self.tp / tp)
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("sides", None)  # they have threads
+        return {**state, "_pool": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _pool=Pool(1))
+
     @cached_property
     def sides(self) -> Sides:
         """The cells that count, with their clusters."""
@@ -348,51 +351,3 @@ class Cover(Contingency):
         tp, fp, _ = self.proportions(np.ascontiguousarray(self.tp))
         mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
         return n, np.where(n > 0, mass * ((self.tp + self.fp) / (tp + fp)), 0.0)
-
-
-def as_table(cover: Cover) -> pa.Table:
-    """Return all there is to know of the cells; those that only the prediction has come last, without shares."""
-    truth, prediction, n, weight = cover.every
-    lacking = np.arange(n.size) >= cover.n_cells
-    columns: dict[str, Any] = {
-        "true_clusters": pa.LargeListArray.from_arrays(truth.offsets, truth.codes),
-        "pred_clusters": pa.LargeListArray.from_arrays(prediction.offsets, prediction.codes),
-        "n": n,
-        "weight": n.astype(np.float64) if weight is None else weight,
-    }
-    for name, values in zip((*PARTS, *MATES), (*cover.shares.parts.T, *cover.shares.mates.T), strict=True):
-        whole = np.zeros(n.size, values.dtype)
-        whole[: cover.n_cells] = values
-        columns[name] = from_numpy(whole, lacking)
-    return table_of(columns)
-
-
-def from_table(
-    table: pa.Table,
-    n_clusters: tuple[int, int],
-    *,
-    rows: Rows | None,
-    weighted: bool,
-    weighting: str,
-    outside: bool,
-) -> Cover:
-    """Make a cover of what `as_table` gave, and the number of clusters of each side."""
-    sides = []
-    for name, size in zip(("true_clusters", "pred_clusters"), n_clusters, strict=True):
-        lists = table[name].combine_chunks()
-        codes = lists.flatten().to_numpy()
-        sides.append(Memberships(lists.offsets.to_numpy().astype(np.int64), codes, size))
-    n_scored = table.num_rows - table[PARTS[0]].null_count
-    found = [np.asarray(table[name].slice(0, n_scored).to_numpy()) for name in (*PARTS, *MATES)]
-    truth, prediction = sides
-    return Cover(
-        truth,
-        prediction,
-        table["n"].to_numpy(),
-        table["weight"].to_numpy() if weighted else None,
-        n_scored=n_scored,
-        rows=rows,
-        weighting=weighting,
-        outside=outside,
-        shares=Shares(np.column_stack(found[:4]), np.column_stack(found[4:])),
-    )

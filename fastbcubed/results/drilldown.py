@@ -10,12 +10,39 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.confusion import TrueNegatives
 from fastbcubed.cells.contingency import SIDES, Contingency, Rows
+from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import Items
 from fastbcubed.sources.arrays import table_of
 
-__all__ = ["by_code", "cluster_columns", "item_columns", "one_item", "with_items"]
+__all__ = [
+    "by_code",
+    "cluster_columns",
+    "item_columns",
+    "known_by_cluster",
+    "one_item",
+    "require_items",
+    "with_items",
+]
+
+
+def require_items(table: Contingency, metrics: list[Metric], beta: float) -> None:
+    """Raise NotKeptError if a score takes the weights of the items, and these were not kept."""
+    known = known_by_cluster(table, metrics, beta)
+    for metric in metrics:
+        if metric not in known:
+            raise NotKeptError(
+                f"{metric.name} takes the weight of each item, and the items were not kept; evaluate or save "
+                'with keep="items" to have it'
+            )
+
+
+def known_by_cluster(table: Contingency, metrics: list[Metric], beta: float) -> list[Metric]:
+    """Return those of some scores that can be worked out from what was kept."""
+    if table.rows is not None:
+        return metrics
+    return [m for m in metrics if not aggregation.takes_items(table, m, beta)]
 
 
 def cluster_columns(
@@ -62,16 +89,32 @@ def item_columns(table: Contingency, rows: Rows, metrics: list[Metric]) -> pa.Ta
     return table_of(columns)
 
 
+def _mates(table: Contingency, rows: Rows, side: str, cell: int) -> NDArray[np.bool_]:
+    """Return which rows are in a cell that shares a cluster of a side with this one. Shape (n_rows,)."""
+    codes, _, cells = table.memberships(side)
+    shared = np.isin(codes, codes[cell] if cells is None else codes[cells == cell])
+    if cells is not None:  # cells are in several clusters
+        shared = np.isin(np.arange(table.n_cells), cells[shared])
+    return shared[rows.cell] & (rows.cell >= 0)
+
+
+def _has_unscored_mates(table: Contingency, cell: int) -> bool:
+    """Tell whether there may be items that only the prediction has in predicted clusters of a cell."""
+    if not table.outside or table.overlapping:
+        return table.outside
+    only = table.only("pred")
+    return only is not None and bool(only[0][table.pred[cell]])
+
+
 def one_item(
     table: Contingency, rows: Rows, items: Items, metrics: list[Metric], row: int, members: int
 ) -> dict[str, Any]:
     """Return the item of a scored row as `Evaluation.item` does, with so many members of each set."""
     cell = int(rows.cell[row])
     scored = rows.cell >= 0
-    same_true = scored & items.same_label("true", row)
-    same_pred = items.same_label("pred", row)
-    if not table.outside:
-        same_pred &= scored
+    same_true, same_pred = (_mates(table, rows, side, cell) for side in SIDES)
+    if _has_unscored_mates(table, cell):  # they are in no cell
+        same_pred |= ~scored & items.same_label("pred", row)
     sets = {"tp": same_true & same_pred, "fp": same_pred & ~same_true, "fn": same_true & ~same_pred}
     if not table.outside:
         sets["tn"] = scored & ~same_true & ~same_pred

@@ -20,10 +20,11 @@ from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
-from fastbcubed.results.drilldown import cluster_columns, item_columns, one_item
+from fastbcubed.results import drilldown
 from fastbcubed.results.item_view import Item
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
 from fastbcubed.results.listing import listed
+from fastbcubed.results.portable import set_state, state_of
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import SliceKey, check_key, slice_codes, slice_name, subset_mask
 from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize
@@ -176,11 +177,13 @@ class Evaluation:
         >>> ev.metric(lambda tp, fp, fn, tn: tp / (tp + fp + fn))
         0.4444444444444444
         """
+        if isinstance(which, str) and which in self.overall:
+            return self.overall[which]
         found = self._resolve([which])
         if len(found) != 1:
             raise MetricError(f"{which!r} is a family of {len(found)} scores; name one of them")
-        metric = found[0]
-        return aggregation.overall(self.contingency, [metric], beta=self.beta)[metric.name]
+        drilldown.require_items(self.contingency, found, self.beta)
+        return aggregation.overall(self.contingency, found, beta=self.beta)[found[0].name]
 
     def subset(self, which: Any) -> Scores:
         """Return scores over some items: a list of ids, or a mask with one bool per item.
@@ -277,16 +280,18 @@ class Evaluation:
         """
         if side not in SIDES:
             raise SliceError(f'side is "true" or "pred", not {side!r}')
-        default = "recall" if side == "true" else "precision"
-        scores = [m.name for m in self.metrics if not m.overall_only]
+        drilldown.require_items(self.contingency, [m for m in self.metrics if m.name == order_by], self.beta)
+        metrics = drilldown.known_by_cluster(self.contingency, self.metrics, self.beta)
+        scores = [m.name for m in metrics if not m.overall_only]
         if order_by is None:
+            default = "recall" if side == "true" else "precision"
             order_by = default if default in scores else next(iter(scores), "weight")
         named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
         if self.ranges is None or limit is None:
-            table = table_of(cluster_columns(self.contingency, side, self.metrics, self.beta))
+            table = table_of(drilldown.cluster_columns(self.contingency, side, metrics, self.beta))
         else:
-            table = self.ranges.best(side, self.metrics, self.beta, order_by, limit, named_by)
-        return listed(table, self.metrics, order_by, limit, named_by=named_by).drop_columns(["code"])
+            table = self.ranges.best(side, metrics, self.beta, order_by, limit, named_by)
+        return listed(table, metrics, order_by, limit, named_by=named_by).drop_columns(["code"])
 
     def items(self, *, order_by: str | None = None, limit: int | None = None) -> Table:
         """Return every scored item: its clusters, weight, confusion matrix and scores.
@@ -306,12 +311,12 @@ class Evaluation:
             item, true_cluster, pred_cluster, weight, tp, fp, fn, tn (null under "outside"), then the
             scores; an item's own F is item_f1. With outer weights the matrix holds counts.
         """
-        columns = item_columns(self.contingency, self._rows(), self.metrics)
+        columns = drilldown.item_columns(self.contingency, self._rows(), self.metrics)
         items = self.kept_items()
         found = listed(columns, self.metrics, order_by, limit, named_by=("row", "item", items.ids))
         at = to_numpy(found["row"])
-        found = found.add_column(1, "true_cluster", items.labels("true", at))
-        found = found.add_column(2, "pred_cluster", items.labels("pred", at))
+        for k, side in enumerate(SIDES, 1):
+            found = found.add_column(k, f"{side}_cluster", items.labels(side, at))
         return found.drop_columns(["row"])
 
     def item(self, which: Any, *, members: int = 5) -> Item:
@@ -337,7 +342,7 @@ class Evaluation:
         if row < 0 or rows.cell[row] < 0:
             fault = "not in the evaluation" if row < 0 else "not scored"
             raise SliceError(f"item {first_few([which])} is {fault}")
-        return Item(one_item(self.contingency, rows, items, self.metrics, row, members))
+        return Item(drilldown.one_item(self.contingency, rows, items, self.metrics, row, members))
 
     # Output
 
@@ -403,6 +408,8 @@ class Evaluation:
             overlapping=table.overlapping,
         )
         return [metric.at(self.beta) for metric in found]
+
+    __getstate__, __setstate__ = state_of, set_state
 
     def _group(self, codes: NDArray[np.integer], n: int, *, by_row: bool) -> dict[str, NDArray[Any]]:
         return aggregation.group_means(

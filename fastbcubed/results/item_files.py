@@ -6,17 +6,18 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from fastbcubed.cells.row_blocks import RowBlock
-from fastbcubed.errors import SpillError
-from fastbcubed.runtime.written import make_directory, written_aside
+from fastbcubed.errors import FileFormatError, SpillError
+from fastbcubed.results.manifest import ITEMS, MANIFEST
+from fastbcubed.runtime.staging import Staging
 from fastbcubed.sources.arrays import from_numpy
 
-__all__ = ["destination", "items_of_block"]
+__all__ = ["Destination", "destination", "items_of_block"]
 
 #: Columns that come first.
 FIRST = ("item", "true_cluster", "pred_cluster", "weight", "cell")
@@ -32,12 +33,27 @@ def items_of_block(block: RowBlock) -> pa.Table:
     return pa.table({name: columns[name] for name in (*FIRST, *rest)})
 
 
+class Destination(NamedTuple):
+    """A file to write items to, and where it is staged; nowhere if it has no name."""
+
+    file: Any
+    staging: Staging | None
+
+
 @contextmanager
-def destination(out: Path | None, spill_directory: Path) -> Iterator[Any]:
-    """Give the file to write items to: one in `out` that is whole or not there, else one without a name."""
+def destination(out: Path | None, spill_directory: Path) -> Iterator[Destination]:
+    """Give the file to write items to: one that will be published in `out`, else one without a name."""
     if out is not None:
-        with written_aside(make_directory(out) / "items.parquet") as aside:
-            yield aside
+        staging = Staging(out, MANIFEST)
+        try:
+            path = staging.path(ITEMS)
+            path.touch()
+            yield Destination(path, staging)
+        except BaseException as error:
+            staging.discard()
+            if isinstance(error, OSError):
+                raise FileFormatError(f"cannot write {out / ITEMS}: {error.strerror or error}") from error
+            raise
         return
     try:
         file = tempfile.TemporaryFile(dir=spill_directory)
@@ -46,7 +62,7 @@ def destination(out: Path | None, spill_directory: Path) -> Iterator[Any]:
             f"cannot write to {spill_directory}: {error.strerror}. Name a directory with spill_dir="
         ) from error
     try:
-        yield file
+        yield Destination(file, None)
     except BaseException:
         file.close()
         raise

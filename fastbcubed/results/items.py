@@ -296,12 +296,13 @@ def attribute_sides(truth: Clustering, prediction: Clustering) -> dict[str, tupl
 
 
 def _share_label(lists: pa.ChunkedArray, row: int) -> NDArray[np.bool_]:
-    """Return which rows have a label of this row in their list."""
-    own = lists[row].values
+    """Return which rows have a label of this row in their list; null is none."""
+    labels = as_column(pc.list_flatten(lists), "cluster")
+    parents, keys = to_numpy(pc.list_parent_indices(lists)), labels.keys()
+    known = np.ones(keys.size, np.bool_) if labels.null_rows is None else ~labels.null_rows
+    found = known & np.isin(keys, keys[known & (parents == row)])
     same = np.zeros(len(lists), np.bool_)
-    if own is not None:
-        found = to_numpy(pc.is_in(pc.list_flatten(lists), value_set=own, skip_nulls=True))
-        same[to_numpy(pc.list_parent_indices(lists))[found]] = True
+    same[parents[found]] = True
     same[row] = True
     return same
 

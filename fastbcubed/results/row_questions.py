@@ -125,10 +125,10 @@ class RowQuestions:
         if not self.items:
             _add(blocks, sums, kind, None)
             return {name: each.result() for name, each in sums.items()}, None
-        with destination(out, directory) as file:
-            with TableWriter(file) as writer:
+        with destination(out, directory) as to:
+            with TableWriter(to.file) as writer:
                 _add(blocks, sums, kind, writer)
-            stored = StoredTable(file)
+            stored = StoredTable(to.file, to.staging, writer.stamp)
             sliced = {name: each.result() for name, each in sums.items()}
         return sliced, stored
 

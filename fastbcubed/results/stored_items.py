@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Rows
+from fastbcubed.errors import FileFormatError
 from fastbcubed.results.items import TableItems
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.checksums import Stamp, copy_stamped
+from fastbcubed.runtime.staging import Staging
 from fastbcubed.sources.arrays import to_numpy
 
 __all__ = ["StoredItems", "StoredRows", "StoredTable"]
@@ -27,15 +28,21 @@ class StoredTable:
     ----------
     file : path or binary file
         The file; it stays open.
+    staging : Staging, optional
+        Where the file waits to be published.
+    stamp : Stamp, optional
+        Its size and checksum, if they are known.
     """
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, staging: Staging | None = None, stamp: Stamp | None = None) -> None:
         import pyarrow.parquet as pq
 
         self._raw = open(file, "rb") if isinstance(file, str | os.PathLike) else file
         self._file = pq.ParquetFile(self._raw)
         self.column_names: list[str] = list(self._file.schema_arrow.names)
         self.num_rows = int(self._file.metadata.num_rows)
+        self.staging = staging
+        self._stamp = stamp
 
     def __del__(self) -> None:
         self._raw.close()
@@ -43,15 +50,27 @@ class StoredTable:
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         return self._file.read([name])[name]
 
-    def is_at(self, path: Path) -> bool:
-        """Tell whether this is the file at a path."""
-        return path.exists() and os.path.samestat(os.fstat(self._raw.fileno()), path.stat())
+    def put_at(self, staging: Staging, name: str) -> Stamp:
+        """Bring the file to where others are staged, if it is not there, under a name; return its stamp."""
+        if self._stamp is not None and (self.staging is staging or self._link(staging, name)):
+            return self._stamp
+        try:
+            with open(os.dup(self._raw.fileno()), "rb") as source:
+                return copy_stamped(source, staging.path(name))
+        except OSError as error:
+            place = staging.directory / name
+            raise FileFormatError(f"cannot write {place}: {error.strerror or error}") from error
 
-    def copy_to(self, path: str) -> None:
-        """Copy the file, byte by byte."""
-        with open(path, "wb") as to, open(os.dup(self._raw.fileno()), "rb") as source:
-            source.seek(0)
-            shutil.copyfileobj(source, to, 1 << 20)
+    def _link(self, staging: Staging, name: str) -> bool:
+        """Give the file a second name if it is the one that is to be replaced; tell whether that was done."""
+        try:
+            os.link(staging.directory / name, staging.path(name))
+        except OSError:  # there is none, or the file system has no links
+            return False
+        if os.path.samestat(os.fstat(self._raw.fileno()), staging.path(name).stat()):
+            return True
+        staging.path(name).unlink()
+        return False
 
 
 class StoredItems(TableItems):
@@ -68,6 +87,9 @@ class StoredRows(Rows):
     def __init__(self, table: StoredTable, *, weighted: bool) -> None:
         super().__init__(lambda: to_numpy(table["cell"].fill_null(-1).combine_chunks()), None, table.num_rows)
         self._table, self._weighted = table, weighted
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rows.of, (self.cell, self.weight if self._weighted else None)
 
     @cached_property
     def weight(self) -> NDArray[np.float64]:

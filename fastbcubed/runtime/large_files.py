@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fastbcubed.runtime.checksums import NO_BYTES
 from fastbcubed.runtime.spill import PAGE, THROUGH_CACHE, Pages, write_all
 from fastbcubed.runtime.spool import Behind
 
@@ -28,6 +29,11 @@ class LargeFile(io.RawIOBase):
     ----------
     path : str
         A file that is there, and empty.
+
+    Attributes
+    ----------
+    stamp : Stamp
+        Size and checksum of the file; complete once it is closed.
     """
 
     def __init__(self, path: str) -> None:
@@ -40,6 +46,7 @@ class LargeFile(io.RawIOBase):
         self._behind = Behind(self._put)
         self._pages = self._behind.pages()
         self._filled = self._at = 0
+        self.stamp = NO_BYTES
 
     def writable(self) -> bool:
         """Say that it is written to."""
@@ -92,3 +99,4 @@ class LargeFile(io.RawIOBase):
         except OSError:  # for one that is real there will be another
             whole = 0
         write_all(self._cached, data[whole:], at + whole)
+        self.stamp = self.stamp.and_then(data)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fastbcubed.runtime.checksums import Stamp
 from fastbcubed.runtime.large_files import LargeFile
 
 __all__ = ["TableWriter"]
@@ -42,6 +43,11 @@ class TableWriter:
         finally:
             if self._sink is not self._file and self._sink is not None:
                 self._sink.close()
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Size and checksum of the file, once it is closed; None for one that was not given by its path."""
+        return self._sink.stamp if isinstance(self._sink, LargeFile) else None
 
     def add(self, table: pa.Table) -> None:
         """Write a table."""

@@ -1,0 +1,284 @@
+"""Results that are kept, saved and loaded or pickled, give the answers of fresh ones, at every level of `keep`."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.errors import NotKeptError
+
+Keep = Callable[[fb.Evaluation, Path], fb.Evaluation]
+
+
+def reload(ev: fb.Evaluation, path: Path) -> fb.Evaluation:
+    ev.save(path, keep="items" if ev.has_items else "cells" if ev.has_clusters else "scores")
+    return fb.load(path)
+
+
+def again(ev: fb.Evaluation, path: Path) -> fb.Evaluation:
+    return pickle.loads(pickle.dumps(reload(pickle.loads(pickle.dumps(ev)), path)))
+
+
+KEPT: dict[str, Keep] = {
+    "loaded": reload,
+    "pickled": lambda ev, path: pickle.loads(pickle.dumps(ev)),
+    "copied": lambda ev, path: copy.deepcopy(ev),
+    "all": again,
+}
+
+
+def answers(ev: fb.Evaluation) -> dict[str, Any]:
+    """Return all that an evaluation answers; what it did not keep by the argument that keeps it."""
+
+    def ask(question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except NotKeptError as error:
+            assert "keep=" in str(error)
+            return "not kept"
+
+    found: dict[str, Any] = {"json": ev.to_json(), "text": repr(ev), "html": ev._repr_html_()}
+    for side in ("true", "pred"):
+        found[f"{side} clusters"] = ask(lambda side=side: ev.clusters(side).to_pydict())
+        found[f"{side} worst"] = ask(
+            lambda side=side: ev.clusters(side, limit=2, order_by="weight").to_pydict()
+        )
+    items = ask(lambda: ev.items().to_pydict())
+    found["items"] = items
+    for name in ("true_size", *(f"{name}" for name in ev.sliced)):
+        found[name] = ask(lambda name=name: ev.slices(name).to_pydict())
+    found["metric"] = ask(lambda: ev.metric("f1"))
+    if items != "not kept":
+        for item in items["item"]:
+            found[f"item {item}"] = ev.item(item, members=10)
+        found["subset"] = dict(ev.subset(items["item"][:3]))
+    return found
+
+
+def text_of(value: Any) -> Any:
+    """Return a value that compares, NaN with NaN."""
+    return {k: repr(v) for k, v in value.items()}
+
+
+LABELS = {
+    "integers": [0, 0, 1, 1, 2, -1, -1],
+    "strings": pa.array(["x", "x", "y", "y", "z", "-1", "-1"]),
+    "dictionary": pa.array(["x", "x", "y", "y", "z", "-1", "-1"]).dictionary_encode(),
+    "nulls": [0, 0, 1, None, None, 2, 2],
+}
+OTHER = [0, 1, 1, 1, 2, -1, -1]
+POLICIES = ("drop", "singleton", "outside")
+
+
+def sides(labels: Any, *, weight: bool = False) -> dict[str, Any]:
+    """Return two tables whose items differ: the first lacks h, the second a."""
+    table = {"item": list("abcdefg"), "cluster": labels, "country": list("xxxyyyy")}
+    if weight:
+        table["weight"] = [1.0, 2.0, 3.0, 0.5, 1.0, 2.5, 4.0]
+    other = pa.table({"item": list("bcdefgh"), "cluster": pa.array(OTHER, pa.int64())})
+    if weight:
+        other = other.append_column("weight", pa.array([2.0, 3.0, 0.5, 1.0, 2.5, 4.0, 1.5]))
+    return {"truth": pa.table(table), "prediction": other, "weight": "weight" if weight else None}
+
+
+def evaluate(engine: str, labels: str, policy: str, **how: Any) -> fb.Evaluation:
+    noise = "-1" if labels in ("strings", "dictionary") else -1
+    given = sides(LABELS[labels], weight=how.pop("weight", False))
+    if labels in ("strings", "dictionary"):
+        at = given["prediction"].column_names.index("cluster")
+        text = given["prediction"]["cluster"].cast(pa.string())
+        given["prediction"] = given["prediction"].set_column(at, "cluster", text)
+    return fb.evaluate(
+        **given, unmatched={"truth": "singleton", "prediction": policy}, nulls="singleton", noise=noise,
+        engine=engine, keep="items" if engine == "disk" else "cells", slices="country", **how,
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+@pytest.mark.parametrize("way", KEPT)
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_what_is_kept_answers_as_what_was_evaluated(way: str, engine: str, tmp_path: Path) -> None:
+    for k, (labels, policy) in enumerate(itertools.product(LABELS, POLICIES)):
+        ev = evaluate(engine, labels, policy)
+        assert text_of(answers(KEPT[way](ev, tmp_path / str(k)))) == text_of(answers(ev)), (labels, policy)
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("keep", ["scores", "cells", "items"])
+def test_a_saved_result_of_any_keep_loads(engine: str, keep: str, tmp_path: Path) -> None:
+    for k, weight in enumerate((False, True)):
+        given = sides(LABELS["integers"], weight=weight)
+        path = tmp_path / str(k)
+        ev = fb.evaluate(**given, engine=engine, keep=keep, slices=["country"], out=path)
+        loaded = fb.load(path)
+        assert loaded.to_json() == ev.to_json()
+        found, expected = answers(loaded), answers(ev)
+        kept = {"scores": "metric", "cells": "true clusters", "items": "items"}[keep]
+        assert found[kept] != "not kept"
+        for name, answer in text_of(found).items():
+            if name not in ("text", "html"):  # they tell what else can be asked
+                assert answer in (text_of(expected)[name], "'not kept'")
+        loaded.save(tmp_path / "once more", keep=keep)
+        assert text_of(answers(fb.load(tmp_path / "once more"))) == text_of(found)
+        assert text_of(answers(pickle.loads(pickle.dumps(loaded)))) == text_of(found)
+        assert loaded.slices("country").equals(fb.load(path).slices("country"))
+
+
+def test_what_was_not_kept_is_told_with_the_argument_that_keeps_it(tmp_path: Path) -> None:
+    fb.evaluate([0, 0, 1], [0, 1, 1], slices={"some": [True, True, False]}).save(tmp_path, keep="scores")
+    loaded = fb.load(tmp_path)
+    assert loaded.precision == loaded.metric("precision") == 2 / 3
+    assert loaded.summary["true"]["clusters"] == 2 and loaded.coverage.n_common == 3
+    for ask in (
+        lambda: loaded.clusters("true"),
+        lambda: loaded.metric("purity"),
+        lambda: loaded.save(tmp_path, keep="cells"),
+    ):
+        with pytest.raises(NotKeptError, match='keep="cells"'):
+            ask()
+    for ask in (
+        loaded.items,
+        lambda: loaded.item(0),
+        lambda: loaded.slices("true_size"),
+        lambda: loaded.subset([0]),
+    ):
+        with pytest.raises(NotKeptError, match='keep="items"'):
+            ask()
+    assert loaded.precision == fb.load(tmp_path).precision
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+@pytest.mark.parametrize("way", ["loaded", "pickled"])
+def test_scores_that_take_the_items_leave_the_others_alone(
+    overlapping: bool, way: str, tmp_path: Path
+) -> None:
+    """The weights of items of one cell are not kept with its cells, and ELM leaves out each item's own."""
+    own = ["extended_elm_precision"] if overlapping else ["elm_precision", "elm_f1", "elm_mean_f1"]
+    given = {"a": 0, "b": 0, "c": 0, "d": 1}, {"a": 0, "b": 0, "c": 1, "d": 1}
+    if overlapping:
+        given = tuple({item: {label} for item, label in side.items()} for side in given)
+    weight = {"a": 1.0, "b": 2.0, "c": 4.0, "d": 8.0}
+    ev = fb.evaluate(*given, weight=weight, metrics=["precision", *own, "recall"], overlapping=overlapping)
+    ev.save(tmp_path, keep="cells")
+    loaded = fb.load(tmp_path)
+    if way == "pickled":
+        loaded = pickle.loads(pickle.dumps(loaded))
+    assert loaded.overall == ev.overall and loaded.metric(own[0]) == ev.metric(own[0])
+    for side in ("true", "pred"):
+        rest = ev.clusters(side).drop_columns(
+            [name for name in own if name in ev.clusters(side).column_names]
+        )
+        assert loaded.clusters(side).equals(rest)
+        assert loaded.clusters(side, order_by="precision").num_rows == 2
+        for name in own:
+            with pytest.raises(NotKeptError, match=f'{name} takes .*keep="items"'):
+                loaded.clusters(side, order_by=name)
+    other = "extended_elm_recall" if overlapping else "elm_recall"
+    with pytest.raises(NotKeptError, match=f'{other} takes .*keep="items"'):
+        loaded.metric(other)
+    loaded.save(tmp_path / "again", keep="cells")
+    assert fb.load(tmp_path / "again").clusters("true").equals(loaded.clusters("true"))
+    with pytest.raises(NotKeptError):
+        loaded.save(tmp_path / "again", keep="items")
+    assert "elm" in repr(loaded)
+
+
+@pytest.mark.parametrize("way", KEPT)
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize(
+    ("labels", "policies"),
+    [
+        ([7, -1, -1, 8], {"noise": -1}),
+        ([7, None, None, 8], {"nulls": "singleton"}),
+        (pa.array(["7", None, None, "8"]).dictionary_encode(), {"nulls": "singleton"}),
+        ([7, 9, 9, 8], {"noise": 9, "unmatched": "outside"}),
+    ],
+)
+def test_items_alone_by_policy_are_alone(
+    way: str, engine: str, labels: Any, policies: dict, tmp_path: Path
+) -> None:
+    """By hand: b and c share a label or a null that makes no predicted cluster; the truth has a, b, c in one."""
+    truth = pa.table({"item": list("abcd"), "cluster": [0, 0, 0, 1]})
+    prediction = pa.table({"item": list("abcd"), "cluster": labels})
+    kept = {"keep": "items"} if engine == "disk" else {}
+    ev = KEPT[way](fb.evaluate(truth, prediction, engine=engine, **kept, **policies), tmp_path)
+    found = ev.item("b")
+    assert (found["tp"], found["fp"], found["fn"]) == (1.0, 0.0, 2.0)
+    assert found["members"]["tp"] == {"n_items": 1, "first": ["b"]}
+    assert found["members"]["fp"] == {"n_items": 0, "first": []}
+    assert found["members"]["fn"] == {"n_items": 2, "first": ["a", "c"]}
+
+
+@pytest.mark.parametrize("way", KEPT)
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_members_that_only_the_prediction_has(way: str, engine: str, tmp_path: Path) -> None:
+    """By hand: x is with a and b, y is noise, so with nobody; none of them is scored."""
+    truth = pa.table({"item": list("abc"), "cluster": [0, 0, 1]})
+    prediction = pa.table({"item": list("abcxy"), "cluster": [5, 5, -1, 5, -1]})
+    kept = {"keep": "items"} if engine == "disk" else {}
+    ev = fb.evaluate(truth, prediction, unmatched="outside", noise=-1, engine=engine, **kept)
+    ev = KEPT[way](ev, tmp_path)
+    assert ev.item("a")["members"]["fp"] == {"n_items": 1, "first": ["x"]}
+    assert ev.item("a")["members"]["tp"] == {"n_items": 2, "first": ["a", "b"]}
+    assert ev.item("c")["members"]["fp"] == {"n_items": 0, "first": []}
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+@pytest.mark.parametrize("way", KEPT)
+@pytest.mark.parametrize("policy", ["drop", "singleton", "outside"])
+@pytest.mark.parametrize(
+    "label",
+    [
+        lambda values: pa.array([f"c{v}" for v in values]).dictionary_encode(),
+        lambda values: pa.array([f"c{v}" for v in values], pa.large_string()),
+        lambda values: pa.array(values, pa.int32()),
+        lambda values: pa.array([f"c{v}" for v in values], pa.string()).cast(pa.binary()),
+    ],
+    ids=["dictionary", "string", "integer", "binary"],
+)
+def test_items_of_overlapping_clusterings(way: str, policy: str, label: Callable, tmp_path: Path) -> None:
+    truth = pa.table({"item": list("aabbcd"), "cluster": label([0, 1, 0, 2, 1, 2])})
+    prediction = pa.table({"item": list("abbcce"), "cluster": label([0, 0, 1, 1, 3, 1])})
+    ev = fb.evaluate(truth, prediction, overlapping=True, unmatched=policy)
+    kept = KEPT[way](ev, tmp_path)
+    assert text_of(answers(kept)) == text_of(answers(ev))
+    members = kept.item("b")["members"]
+    assert members["fp"]["first"] == (["c", "e"] if policy != "drop" else ["c"])
+
+
+def a_formula(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    return tp / (tp + fp + fn)
+
+
+def test_formulas_and_options_go_with_pickles() -> None:
+    given = {"a": {1, 2}, "b": {1}, "c": {2}}, {"a": {1}, "b": {1, 2}, "c": {2}}
+    for ev in (
+        fb.evaluate([0, 0, 1], [0, 1, 1], metrics=[a_formula, "f1"], beta=2.0),
+        fb.cice_bcubed(*given, match="pair", similarity="rand"),
+        fb.extended_bcubed(*given, metrics="all"),
+        fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], metrics="all", weight=[1.0, 2.0, 3.0, 4.0]),
+    ):
+        for kept in (pickle.loads(pickle.dumps(ev)), copy.deepcopy(ev)):
+            assert text_of(answers(kept)) == text_of(answers(ev))
+            assert [m.name for m in kept.metrics] == [m.name for m in ev.metrics]
+            assert all(np.isclose(kept.metric(m), ev.overall[m.name], equal_nan=True) for m in kept.metrics)
+
+
+def test_contingencies_go_with_pickles() -> None:
+    for table in (
+        fb.contingency([0, 0, 1], [0, 1, 1], weight=[1.0, 2.0, 3.0]),
+        fb.Contingency.from_cells([0, 0, 1], [0, 1, 1], [2, 1, 3]),
+    ):
+        for kept in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
+            assert repr(kept) == repr(table)
+            assert kept.pred.tolist() == table.pred.tolist() and (kept.cells == table.cells).all()
