@@ -149,7 +149,7 @@ def likeness(sides: Sides, similarity: Similarity) -> tuple[Floats, Floats, Floa
 
     With w the weight that clusters of weights a and b share, of N in all: Jaccard is w / (a + b - w), F1
     is 2 w / (a + b), Rand is 1 - (a + b - 2 w) / N. Rand alone is not 0 for clusters that do not overlap;
-    the best of these is the smallest.
+    the best of these is the smallest. Clusters with the same items are exactly alike.
     """
     table = sides.overlaps
     sizes_true, sizes_pred = (sizes.weight for sizes in sides.sizes)
@@ -161,8 +161,10 @@ def likeness(sides: Sides, similarity: Similarity) -> tuple[Floats, Floats, Floa
         like = 2 * w / (a + b)
     else:
         total = float(sides.n.sum() if sides.weight is None else sides.weight.sum())
-        like = 1.0 - ((a - w) + (b - w)) / total
+        like = np.maximum(1.0 - ((a - w) + (b - w)) / total, w / total)
         best = [1.0 - (sizes_true + sizes_pred.min()) / total, 1.0 - (sizes_pred + sizes_true.min()) / total]
+    n, true_n, pred_n = table.sizes.n, sides.sizes[0].n[table.true], sides.sizes[1].n[table.pred]
+    like = np.where((n == true_n) & (n == pred_n), 1.0, np.minimum(like, 1.0))
     kernels.matches.find_best(table.bounds, table.pred, like, *best)
     return like, best[0], best[1]
 
@@ -178,8 +180,16 @@ def cice_matrix(
         hit_pred, miss_pred, hit_true, miss_true = cover.sums(np.ascontiguousarray(cover.tp))
         fp = np.maximum(hit_pred + miss_pred - hits[:, 0], 0.0)
         fn = np.maximum(hit_true + miss_true - hits[:, 1], 0.0)
+        fp[(miss_pred == 0) & _are_exact(cover, "pred")] = 0.0  # whatever rounding has left
+        fn[(miss_true == 0) & _are_exact(cover, "true")] = 0.0
         cover.matrices[key] = hits[:, 0].copy(), fp, fn * (hits[:, 0] / hits[:, 1])
     return cover.matrices[key]
+
+
+def _are_exact(cover: Cover, side: str) -> NDArray[np.bool_]:
+    """Return the cells whose clusters on this side are all on the other side, too: all likeness there is 1."""
+    members = cover.members(side)
+    return np.logical_and.reduceat(cover.exact(side)[members.codes], members.offsets[:-1])
 
 
 def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import naive_overlap as twin
+import numpy as np
 import pytest
 from effort import examples
 from hypothesis import example, given
@@ -173,3 +174,32 @@ def test_one_thread_and_more_give_the_same_bits(pair):
         evaluate(pair, threads=threads, metrics=[*PARTS, "elm", "overlap", *PURITIES]) for threads in (1, 3)
     )
     assert dict(one.overall) == dict(more.overall)
+
+
+READINGS = [(match, similarity) for match in ("global", "pair") for similarity in ("jaccard", "rand", "f1")]
+
+
+def cice_bcubed(truth, prediction, weight, match, similarity):
+    sides = (clustering(family, weight) for family in (truth, prediction))
+    found = fb.cice_bcubed(*sides, weight="weight", match=match, similarity=similarity).overall
+    return [found[f"cice_bcubed_{part}"] for part in PARTS]
+
+
+@pytest.mark.parametrize(("match", "similarity"), READINGS)
+def test_cice_bcubed_of_the_same_clusters_is_exactly_one(match, similarity):
+    """Whatever rounding does to the weights of clusters, and in another order on the other side."""
+    family = [{0, 1, 5, 6}, {0, 2, 3, 6}, {3, 4, 5, 6}, {7}, {1, 2}]
+    for seed in range(20):
+        weight = dict(enumerate((10.0 ** np.random.default_rng(seed).uniform(-4, 4, 8)).tolist()))
+        assert cice_bcubed(family, family[::-1], weight, match, similarity) == [1.0] * 4, seed
+
+
+@pytest.mark.parametrize(("match", "similarity"), READINGS)
+def test_cice_bcubed_of_a_light_item_among_heavy_ones(match, similarity):
+    """The likeness of clusters is then next to nothing, and never less."""
+    truth, prediction = [{"a", "b"}, {"c"}], [{"a", "c"}, {"b"}]
+    for light in (1e-15, 1e-16, 1e-17, 1e-20):
+        weight = {"a": light, "b": 1.0, "c": 1.0}
+        expected = twin.cice_bcubed(truth, prediction, exact(weight), match=match, similarity=similarity)
+        found = cice_bcubed(truth, prediction, weight, match, similarity)
+        assert found == [close(getattr(expected, part)) for part in PARTS], light
