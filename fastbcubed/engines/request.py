@@ -145,8 +145,9 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
 
 def as_slices(slices: Any) -> list[SliceKey]:
     """Return the slices asked for; one alone need not be in a list, and a tuple crosses its names."""
-    if isinstance(slices, str | Mapping):
-        return [slices]
+    names = isinstance(slices, tuple) and bool(slices) and all(isinstance(name, str) for name in slices)
+    if names or isinstance(slices, str | Mapping):
+        return [check_key(slices)]
     if not isinstance(slices, Iterable):
         raise SliceError(f"slices is an attribute, several of them, or a mapping, not {slices!r}")
     return [check_key(key) for key in slices]

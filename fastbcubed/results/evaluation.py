@@ -191,7 +191,8 @@ class Evaluation:
         Parameters
         ----------
         which : array-like
-            Ids; or a mask in the order of the truth's rows, or of `items`.
+            Ids; or a mask in the order of `items`, or of the truth's rows. Of a saved result, or one of the
+            disk engine, the rows are those of ``items.parquet``.
 
         Returns
         -------

@@ -62,8 +62,12 @@ class Items(Protocol):
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
         """Return which rows are in the same cluster of this side as this row."""
 
-    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-        """Return a mask of the rows from one of the truth's rows or of these; None: neither fits."""
+    @property
+    def n_given(self) -> int:
+        """How many rows the truth has, or the file that these items are in."""
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask of the rows from one of those `n_given`."""
 
     def attribute_sides(self) -> dict[str, tuple[str, ...]]:
         """Return, for "truth" and "prediction", the names of their attributes."""
@@ -145,11 +149,13 @@ class AlignedItems:
         keys = self._alignment.true_keys if side == "true" else self._alignment.pred_keys
         return np.asarray(keys == keys[row])
 
-    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    @property
+    def n_given(self) -> int:
+        return len(self._alignment.truth)
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         rows = self._rows["true"]
-        if rows is not None and mask.shape == (len(self._alignment.truth),):
-            return mask[rows] & (rows >= 0)
-        return mask if mask.shape == (len(self),) else None
+        return mask if rows is None else mask[rows] & (rows >= 0)
 
     def attribute_sides(self) -> dict[str, tuple[str, ...]]:
         return attribute_sides(self._alignment.truth, self._alignment.prediction)
@@ -212,8 +218,12 @@ class TableItems:
             same[row] = True
         return same
 
-    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-        return mask if mask.shape == (len(self),) else None
+    @property
+    def n_given(self) -> int:
+        return len(self)
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return mask
 
     def attribute_sides(self) -> dict[str, tuple[str, ...]]:
         sides: dict[str, tuple[str, ...]] = {"truth": (), "prediction": (), "attributes": ()}

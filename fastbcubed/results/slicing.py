@@ -218,11 +218,7 @@ def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -
     scored = rows.cell >= 0
     mask, which = as_subset(which, name)
     if mask is not None:
-        given, mask = mask, items.by_row(mask)
-        if mask is None:
-            raise SliceError(
-                f"the mask of {name} has {given.size} values; it needs one for each of the {scored.size} items"
-            )
+        mask = _rows_of_mask(mask, items, scored, name)
     else:
         found = items.rows_of(which)
         if (missing := np.flatnonzero(found < 0)).size:
@@ -233,6 +229,31 @@ def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -
     if not (mask & scored).any():
         raise nothing_scored(name)
     return np.asarray(mask & scored)
+
+
+def _rows_of_mask(
+    mask: NDArray[np.bool_], items: Items, scored: NDArray[np.bool_], name: str
+) -> NDArray[np.bool_]:
+    """Return the scored rows that a mask means, which goes by the truth's rows, or by the scored items in order."""
+    n_listed, found = int(np.count_nonzero(scored)), []
+    if mask.shape == (items.n_given,):
+        found.append(items.by_row(mask) & scored)
+    if mask.shape == (n_listed,):
+        listed = np.zeros(scored.size, np.bool_)
+        listed[scored] = mask
+        found.append(listed)
+    if not found:
+        rows = "" if n_listed == items.n_given else f", or of the {items.n_given} rows that were given"
+        raise SliceError(
+            f"the mask of {name} has {mask.size} values; it needs one for each of the {n_listed} items that "
+            f"items() lists{rows}"
+        )
+    if not np.array_equal(found[0], found[-1]):
+        raise SliceError(
+            f"the mask of {name} has as many values as the truth has rows, and as items() lists, which are other "
+            "items, so it can be read in two ways; pass a list of items"
+        )
+    return found[0]
 
 
 def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
@@ -251,7 +272,7 @@ def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
         raise nothing_scored(name)
     mask = _as_mask(which, name)
     if mask is not None and is_pandas(which, "Series"):
-        if list(which.index[:2]) != list(range(len(which)))[:2]:
+        if not np.array_equal(which.index, np.arange(len(which))):
             raise SliceError(
                 f"the mask of {name} is a Series with an index of its own, but masks go by position; pass "
                 "mask.to_numpy(), or a list of items"

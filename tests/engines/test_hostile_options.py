@@ -251,3 +251,22 @@ def test_formulas_that_raise_or_write(ev: Evaluation) -> None:
     assert ev.items().to_pylist() == before
     both = evaluate(TRUTH, PREDICTION, metrics=[vandal, "precision", "recall", "accuracy"])
     assert (both.precision, both.recall, both.overall["accuracy"]) == (*SCORES, ev.metric("accuracy"))
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_tuple_of_names_is_one_slicing(engine: str) -> None:
+    attributes = {"x": ["a", "a", "b"], "y": [1, 2, 2]}
+    for slices in (("x", "y"), [("x", "y")], (("x", "y"),)):
+        ev = evaluate(LABELS, OTHER, attributes=attributes, slices=slices, engine=engine)
+        assert list(ev.sliced) == ["x,y"]
+        rows = ev.sliced["x,y"]
+        assert list(zip(rows["x"].to_pylist(), rows["y"].to_pylist(), strict=True)) == [
+            ("a", 1),
+            ("a", 2),
+            ("b", 2),
+        ]
+    for slices in (["x", "y"], ("x", ("y",))):
+        ev = evaluate(LABELS, OTHER, attributes=attributes, slices=slices, engine=engine)
+        assert list(ev.sliced) == ["x", "y"]
+    with refused(SliceError, "different"):
+        evaluate(LABELS, OTHER, attributes=attributes, slices=("x", "x"), engine=engine)
