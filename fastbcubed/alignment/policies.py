@@ -51,25 +51,37 @@ class Policies:
         elif isinstance(unmatched, Mapping):
             if strange := set(unmatched) - set(sides):
                 raise OptionError(
-                    f"unmatched has the keys {first_few(sorted(map(str, strange)))}; "
-                    'it takes "truth" and "prediction"'
+                    f"unmatched= has policies for {first_few(sorted(map(str, strange)))}; "
+                    "the sides are called truth and prediction"
                 )
             sides |= unmatched
             if sides["prediction"] == "outside" and "truth" not in unmatched:
                 sides["truth"] = "singleton"
         else:
-            raise OptionError(f"unmatched is a policy or a dict of two, not {unmatched!r}")
-        known = ("drop", "raise", "singleton")
-        _check("unmatched['truth']", sides["truth"], known)
-        _check("unmatched['prediction']", sides["prediction"], (*known, "outside"))
+            raise OptionError(f"unmatched= is a policy, or a dict of one for each side, not {unmatched!r}")
+        _check_unmatched(sides)
         _check("nulls", nulls, ("raise", "singleton", "drop"))
         _check("duplicates", duplicates, ("raise", "drop"))
         return cls(sides["truth"], sides["prediction"], nulls, duplicates, noise)
 
 
+def _check_unmatched(sides: Mapping[str, str]) -> None:
+    for side, policy in sides.items():
+        if policy == "outside" and side == "truth":
+            raise OptionError(
+                "unmatched= cannot be outside for items that only the truth has: that is for those that only "
+                "the prediction has. Choose drop, raise or singleton"
+            )
+        if policy not in ("drop", "raise", "singleton", "outside"):
+            raise OptionError(
+                f"unmatched= is drop, raise, singleton, or outside for items that only the prediction has, "
+                f"not {policy!r}"
+            )
+
+
 def _check(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {value!r}")
+        raise OptionError(f"{name}= is {', '.join(known[:-1])} or {known[-1]}, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,12 @@ class Coverage:
     def truth_coverage(self) -> float:
         """Share of the weight of the truth whose items the prediction has."""
         known = self.weight_common + self.weight_truth_only
+        return self.weight_common / known if known else 1.0
+
+    @property
+    def prediction_coverage(self) -> float:
+        """Share of the weight of the prediction whose items the truth has; NaN if it is not known."""
+        known = self.weight_common + self.weight_prediction_only
         return self.weight_common / known if known else 1.0
 
     @classmethod

@@ -47,7 +47,8 @@ JSON (--json): one object. Later versions may add keys; these stay.
                   unmatched {truth, prediction}, nulls, duplicates, noise; of CICE-BCubed match, similarity
   overall         score -> number, null where it is not defined
   coverage        n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise,
-                  n_duplicates, truth_coverage, bounds {precision_lower, precision_upper, unlabelled_mates}
+                  n_duplicates, truth_coverage, prediction_coverage,
+                  bounds {precision_lower, precision_upper, unlabelled_mates}
   summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact
   slices          slicing -> list of {its attributes, n_items, weight, scores}
   warnings        list of {code, message, figures}

@@ -293,6 +293,10 @@ def _check_gates(options: argparse.Namespace) -> None:
             if METRICS[name].best == wrong:
                 other = "--fail-over" if flag == "--fail-under" else "--fail-under"
                 raise OptionError(f"{flag} {name}: {wrong} is better there; use {other} {name}={value:g}")
+            low, high = METRICS[name].low, METRICS[name].high
+            if not low <= value <= high:
+                hint = f". Write {value:g} % as {value / 100:g}" if high == 1 < value <= 100 else ""
+                raise OptionError(f"{flag} {name}={value:g}: {name} is from {low:g} to {high:g}{hint}")
 
 
 def _judge(ev: Any, options: argparse.Namespace) -> int:

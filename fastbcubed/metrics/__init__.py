@@ -14,6 +14,7 @@ from fastbcubed.metrics.functions import (
 )
 from fastbcubed.metrics.functions import pointwise_score as pointwise_score
 from fastbcubed.metrics.labelings import PUBLIC
+from fastbcubed.metrics.labelings import PrecisionRecallFbeta as PrecisionRecallFbeta
 from fastbcubed.metrics.labelings import PrecisionRecallFscore as PrecisionRecallFscore
 from fastbcubed.metrics.matching import ExactMatch as ExactMatch
 from fastbcubed.metrics.matching import exact_match as exact_match

@@ -23,7 +23,14 @@ from fastbcubed.metrics.documentation import (
     document,
 )
 from fastbcubed.metrics.entropy import v_of
-from fastbcubed.metrics.labelings import PrecisionRecallFscore, as_contingency, check_defined, compute, public
+from fastbcubed.metrics.labelings import (
+    PrecisionRecallFbeta,
+    PrecisionRecallFscore,
+    as_contingency,
+    check_defined,
+    compute,
+    public,
+)
 from fastbcubed.metrics.metric import Formula
 from fastbcubed.metrics.pointwise import f_measure, weight_of_precision
 from fastbcubed.metrics.registry import METRICS, lifted
@@ -75,7 +82,7 @@ def score_of_beta(name: str) -> ScoreOfBeta[float]:
 
 
 def three_scores(f_score: str) -> ScoreOfBeta[PrecisionRecallFscore]:
-    """Make the function for precision, recall and the F of both."""
+    """Make the function for precision, recall and the F of both, which is called by its beta."""
     stem = f_score.removesuffix("f1")
     metrics = [METRICS[f"{stem}{name}"] for name in ("precision", "recall")]
 
@@ -90,7 +97,9 @@ def three_scores(f_score: str) -> ScoreOfBeta[PrecisionRecallFscore]:
         alpha = weight_of_precision(beta)
         table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
         p, r = compute(table, metrics)
-        return PrecisionRecallFscore(p, r, float(f_measure(p, r, alpha)))
+        named: Any = PrecisionRecallFscore if beta == 1 else PrecisionRecallFbeta
+        found: PrecisionRecallFscore = named(p, r, float(f_measure(p, r, alpha)))
+        return found
 
     p, r = (metric.name for metric in metrics)
     together = replace(
@@ -100,7 +109,9 @@ def three_scores(f_score: str) -> ScoreOfBeta[PrecisionRecallFscore]:
     )
     name = f"{stem}precision_recall_fscore"
     return public(
-        scores, name, document(together, name, option=BETA, returns=f"{THREE}; f1 is F for `beta`.")
+        scores,
+        name,
+        document(together, name, option=BETA, returns=f"{THREE}; with a `beta` other than 1, (…, fbeta)."),
     )
 
 

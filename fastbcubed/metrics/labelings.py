@@ -35,11 +35,20 @@ def public(function: Function, name: str = "", documentation: str = "") -> Funct
 
 @public
 class PrecisionRecallFscore(NamedTuple):
-    """Precision, recall and their F: F1, or that of the `beta` asked for."""
+    """Precision, recall and their F1."""
 
     precision: float
     recall: float
     f1: float
+
+
+@public
+class PrecisionRecallFbeta(NamedTuple):
+    """Precision, recall and their F for a `beta` other than 1."""
+
+    precision: float
+    recall: float
+    fbeta: float
 
 
 def as_contingency(

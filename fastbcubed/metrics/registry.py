@@ -138,7 +138,19 @@ def _expand(name: object) -> list[Metric]:
     raise MetricError(f"Unknown score {name!r}. {_suggestion(name)}")
 
 
+#: What scores are called elsewhere, for suggestions.
+ALSO_CALLED = {
+    "ari": "adjusted_rand", "ri": "rand", "rand_index": "rand", "rand_score": "rand",
+    "fmi": "pair_fowlkes_mallows", "fowlkes_mallows": "pair_fowlkes_mallows", "mi": "mutual_info",
+    "vi": "variation_of_information", "vm": "v_measure", "b3": "bcubed", "b_cubed": "bcubed", "gmd": "merge_distance",
+    "pairwise": "pairs", "pairwise_f1": "pair_f1", "pairwise_precision": "pair_precision",
+    "pairwise_recall": "pair_recall", "jaccard": "jaccard_index", "f": "f1", "f_measure": "f1", "fscore": "f1",
+}  # fmt: skip
+
+
 def _suggestion(name: str) -> str:
+    if (called := ALSO_CALLED.get(name.lower().replace("-", "_").replace(" ", "_"))) is not None:
+        return f"Did you mean {called!r}?"
     known = {metric.item_name: metric.name for metric in METRICS.values() if metric.item_name}
     known |= {each: each for each in (*METRICS, *FAMILIES)}
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)

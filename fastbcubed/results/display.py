@@ -26,8 +26,14 @@ __all__ = ["as_html", "as_text", "coverage", "definition", "overview"]
 #: What became of items that one side lacks, in a sentence.
 FATES = {
     "drop": "left out (drop)",
-    "singleton": "each alone on the other side (singleton)",
-    "outside": "not scored, but wrong company for their mates (outside)",
+    "singleton": "each in a cluster of its own on the other side (singleton)",
+    "outside": "not scored, but false positives for the items they are clustered with (outside)",
+}
+#: What became of items with a null cluster; in one table a null always means that the side lacks the item.
+FATES_OF_NULLS = {
+    "drop": "taken as missing on that side (drop)",
+    "singleton": "each in a cluster of its own (singleton)",
+    "raise": "taken as missing on that side",
 }
 
 
@@ -75,30 +81,38 @@ def coverage(evaluation: Evaluation) -> list[str]:
     found, policies = evaluation.coverage, evaluation.policies
     lines = []
     if found.n_truth_only or found.n_prediction_only:
-        of_truth = found.n_common + found.n_truth_only
-        share = found.n_common / of_truth
-        line = f"Coverage: {percent(share)} of the truth's items"
-        line += f" ({count(found.n_common)} of {count(of_truth)})"
-        weighted = found.truth_coverage
-        if evaluation.contingency.weighted and not math.isnan(weighted):
-            line += f", {percent(weighted)} of their weight,"
-        lines.append(f"{line} are in the prediction.")
+        shares = (
+            _share(evaluation, "truth", found.n_truth_only, found.truth_coverage),
+            _share(evaluation, "prediction", found.n_prediction_only, found.prediction_coverage),
+        )
+        lines.append(f"Coverage: {_items(found.n_common)} on both sides, {' and '.join(shares)}.")
     for side, number in (("truth", found.n_truth_only), ("prediction", found.n_prediction_only)):
         if number:
             lines.append(f"{_items(number)} only in the {side}: {_fate(getattr(policies, side))}.")
     if lines:
-        lines.append("Clusters are counted and scored among the items that take part.")
+        lines.append("Items that are not scored count in no cluster and no size above.")
     bounds = evaluation.bounds
     if bounds is not None and not math.isnan(bounds.precision_lower + bounds.precision_upper):
         low, high = score(bounds.precision_lower), score(bounds.precision_upper)
         lines.append(f"If the truth labelled them too, precision would be between {low} and {high}.")
     if found.n_null:
-        lines.append(f"{_rows(found.n_null)} with a null cluster: {_fate(policies.nulls)}.")
+        lines.append(f"{_rows(found.n_null)} with a null cluster: {FATES_OF_NULLS[policies.nulls]}.")
     if found.n_noise:
-        lines.append(f"{_rows(found.n_noise)} labelled {label(policies.noise)} (noise): each alone.")
+        lines.append(
+            f"{_rows(found.n_noise)} labelled {label(policies.noise)} (noise): each in a cluster of its own."
+        )
     if found.n_duplicates:
         lines.append(f"{_rows(found.n_duplicates)} repeated an earlier one: left out (drop).")
     return lines
+
+
+def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> str:
+    """Return which share of a side's items, and of their weight if that is known, both sides have."""
+    n_common = evaluation.coverage.n_common
+    text = f"{percent(n_common / (n_common + only))} of the {side}'s {count(n_common + only)}"
+    if evaluation.contingency.weighted and not math.isnan(of_weight):
+        text += f" ({percent(of_weight)} of their weight)"
+    return text
 
 
 def definition(evaluation: Evaluation) -> str:
@@ -130,15 +144,11 @@ def _heading(evaluation: Evaluation) -> list[str]:
 
 
 def _sides(evaluation: Evaluation) -> Grid:
-    found, summary = evaluation.coverage, evaluation.summary
     rows = []
-    for side, only, key in (
-        ("truth", found.n_truth_only, "true"),
-        ("prediction", found.n_prediction_only, "pred"),
-    ):
-        figures = summary[key]
+    for side, key in (("truth", "true"), ("prediction", "pred")):
+        figures = evaluation.summary[key]
         share = percent(figures["exact"] / figures["clusters"])
-        shown = [found.n_common + only, *(figures[k] for k in ("clusters", "singletons", "largest"))]
+        shown = [figures[name] for name in ("items", "clusters", "singletons", "largest")]
         rows.append([side, *map(count, shown), f"{count(figures['exact'])} ({share})"])
     return Grid(["", "items", "clusters", "singletons", "largest", "exactly recovered"], rows)
 

@@ -142,7 +142,20 @@ class Evaluation:
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
         """What a reader of the scores should know: each has a "code", a "message" and figures."""
-        return [] if self.bounds is None else self.bounds.warnings()
+        found = [] if self.bounds is None else self.bounds.warnings()
+        return [*found, *self._without_scores()]
+
+    def _without_scores(self) -> list[dict[str, Any]]:
+        """Return a warning if there are slices, and no score that they could have."""
+        if not self.sliced or any(not metric.overall_only for metric in self.metrics):
+            return []
+        names = ", ".join(metric.name for metric in self.metrics)
+        message = f"The slices have no score: {names} is of all items at once. Name a mean over items, too, such as f1."
+        if len(self.metrics) > 1:
+            message = message.replace(f"{names} is", f"{names} are")
+        return [
+            {"code": "slices-without-scores", "message": message, "scores": [m.name for m in self.metrics]}
+        ]
 
     @cached_property
     def left_out(self) -> dict[str, str]:
@@ -358,6 +371,7 @@ class Evaluation:
             "coverage": {
                 **asdict(self.coverage),
                 "truth_coverage": self.coverage.truth_coverage,
+                "prediction_coverage": self.coverage.prediction_coverage,
                 "bounds": None if self.bounds is None else asdict(self.bounds),
             },
             "summary": self.summary,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -40,6 +42,8 @@ def sniff(path: str, place: Place = LOCAL) -> str:
     place : Place, optional
         Where it lies.
     """
+    if place is LOCAL:
+        _refuse_pipe(path)
     with reading(path, "a table"), place.open(path) as file:
         size = file.size()
         head = file.read(8)
@@ -69,6 +73,19 @@ def sniff(path: str, place: Place = LOCAL) -> str:
         f"{path} is truncated: it begins with {expected} but ends with {tail[-len(expected) :]!r} "
         f"after {size:,} bytes. Write or copy it again."
     )
+
+
+def _refuse_pipe(path: str) -> None:
+    """Raise for what can be read only once; opening it could wait for ever."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # whoever opens it says so
+        return
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
+        raise FileFormatError(
+            f"{path} is a pipe or a device, but a table is read more than once, so it must be a file. "
+            "Write it to a file first."
+        )
 
 
 @contextmanager

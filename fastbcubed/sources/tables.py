@@ -220,7 +220,7 @@ def choose_columns(rows: Rows, asked: Mapping[str, ColumnName], taken: str | Non
             chosen[missing.pop()] = left
     if missing:
         wanted = " and no ".join(f"column {part!r}" for part in missing)
-        hint = ", ".join(f"{part}=..." for part in missing)
+        hint = " and ".join(f"{part}=" for part in missing)
         raise ColumnError(
             f"There is no {wanted} in {rows.where} ({_listed(rows.names)}). Name the right one with {hint}."
         )

@@ -18,7 +18,7 @@ import fastbcubed as fb
 from fastbcubed.cli import demo
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.flags import NOTES, in_flags
-from fastbcubed.metrics.registry import METRICS
+from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS
 
 TRUTH = {
     "item": ["a", "b", "c", "d", "e"],
@@ -145,7 +145,8 @@ def test_json_keeps_its_shape(paths, capsys) -> None:
     }  # fmt: skip
     assert set(found["coverage"]) >= {
         "n_common", "n_truth_only", "n_prediction_only", "weight_common", "weight_truth_only",
-        "weight_prediction_only", "n_null", "n_noise", "n_duplicates", "truth_coverage", "bounds",
+        "weight_prediction_only", "n_null", "n_noise", "n_duplicates", "truth_coverage", "prediction_coverage",
+        "bounds",
     }  # fmt: skip
     for side in ("true", "pred"):
         assert set(found["summary"][side]) >= {
@@ -324,8 +325,18 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --keep all", "invalid choice"),
         ("evaluate T P --nulls ignore", "invalid choice"),
         ("evaluate T P --worst -1", "0 or more"),
-        ("evaluate T P --unmatched no", "'no'"),
-        ("evaluate T P --unmatched left=drop", "'left'"),
+        (
+            "evaluate T P --unmatched inner",
+            "--unmatched is drop, raise, singleton, or outside for items that only the prediction has, not 'inner'",
+        ),
+        (
+            "evaluate T P --unmatched left=drop",
+            "--unmatched has policies for 'left'; the sides are called truth",
+        ),
+        (
+            "evaluate T P --unmatched truth=outside",
+            "--unmatched cannot be outside for items that only the truth",
+        ),
         ("evaluate T P --item a,b,c", "a pair of columns"),
         ("evaluate T P --item a,", "a pair of columns"),
         ("evaluate T P --item nothing", "nothing"),
@@ -338,6 +349,12 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --fail-under elm=1", "is a family"),
         ("evaluate T P --fail-under jaccard_distance=0.1", "use --fail-over jaccard_distance=0.1"),
         ("evaluate T P --fail-over f1=0.9", "use --fail-under f1=0.9"),
+        ("evaluate T P --fail-under f1=95", "f1 is from 0 to 1. Write 95 % as 0.95"),
+        ("evaluate T P --fail-under f1=-1", "f1 is from 0 to 1"),
+        ("evaluate T P --fail-under f1=nan", "f1 is from 0 to 1"),
+        ("evaluate T P --fail-over jaccard_distance=2", "jaccard_distance is from 0 to 1. Write 2 % as 0.02"),
+        ("evaluate columns.parquet P", "Name the right one with --item and --cluster."),
+        ("evaluate /dev/null P", "/dev/null is a pipe or a device"),
         ("evaluate T P --out T", "cannot write to truth.parquet: Not a directory"),
         ("evaluate T nowhere.parquet", "There is no file nowhere.parquet"),
         ("evaluate T broken.parquet", "truncated"),
@@ -353,6 +370,7 @@ def test_what_the_user_can_mend_exits_with_2(paths, tmp_path, monkeypatch, capsy
     (tmp_path / "broken.parquet").write_bytes(Path(paths[0]).read_bytes()[:-20])
     _write(tmp_path / "other.parquet", item=["p", "q"], cluster=[1, 2])
     _write(tmp_path / "nulls.parquet", item=["a", "b"], cluster=[1, None])
+    _write(tmp_path / "columns.parquet", a=[1], b=[2], c=[3])
     _write(tmp_path / "twice.parquet", item=["a", "a", "b"], cluster=[1, 1, 2])
     words = [dict(T="truth.parquet", P="pred.parquet").get(word, word) for word in argv.split()]
     assert cli.main(words) == 2
@@ -423,6 +441,40 @@ def test_every_exit_code_is_in_the_help(capsys) -> None:
         codes = capsys.readouterr().out.split("Exit codes")[1]
         for code in (0, cli.FAILED_GATE, cli.WRONG, cli.FAULT, cli.STOPPED, cli.READER_GONE, cli.TERMINATED):
             assert re.search(rf"\b{code}\b", codes), code
+
+
+def test_a_pipe_is_no_file(paths, tmp_path, capsys) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert cli.main(["evaluate", str(tmp_path / "pipe"), paths[1]]) == 2
+    assert "pipe is a pipe or a device" in capsys.readouterr().err
+    command = f'cat {paths[0]} | "{sys.executable}" -m fastbcubed evaluate /dev/stdin {paths[1]}'
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, timeout=60)
+    assert done.returncode == 2 and "Write it to a file first" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "score"),
+    [("ari", "adjusted_rand"), ("RI", "rand"), ("rand-index", "rand"), ("vi", "variation_of_information"),
+     ("mi", "mutual_info"), ("b3", "bcubed"), ("pairwise", "pairs"), ("fmi", "pair_fowlkes_mallows")],
+)  # fmt: skip
+def test_names_that_scores_have_elsewhere(name, score, capsys) -> None:
+    assert cli.main(["metrics", name]) == 2
+    assert f"Did you mean {score!r}?" in capsys.readouterr().err
+
+
+def test_what_scores_are_called_elsewhere_is_there() -> None:
+    assert set(ALSO_CALLED.values()) <= {*METRICS, *FAMILIES} and not set(ALSO_CALLED) & {*METRICS, *FAMILIES}
+
+
+def test_slices_without_a_score_are_warned_of(paths, capsys) -> None:
+    flags = ["--metric", "pair_f1,rand", "--slice", "country"]
+    assert _json(capsys, *paths, *flags)["warnings"][0]["code"] == "slices-without-scores"
+    assert cli.main(["evaluate", *paths, *flags]) == 0
+    assert (
+        "warning: The slices have no score: pair_f1, rand are of all items at once" in capsys.readouterr().err
+    )
+    assert not _json(capsys, *paths, "--metric", "pair_f1,f1", "--slice", "country")["warnings"]
 
 
 # Other commands

@@ -177,13 +177,13 @@ def test_three_scores_at_once():
     )
     assert fbm.precision_recall_fscore(contingency=cells).recall == fbm.recall(contingency=cells)
     elm = fbm.elm_precision_recall_fscore(contingency=cells, beta=math.inf)
-    assert elm.f1 == elm.recall == pytest.approx(42 / 85)
+    assert elm.fbeta == elm.recall == pytest.approx(42 / 85)
     # METRICS 2.4: beta = 1/3 is alpha = 0.9. A class of 10 takes one item of a class of 2, or
     # the other way round, which must cost less.
     worse, better = np.array([[10, 0], [1, 1]]), np.array([[9, 1], [0, 2]])
     adapted = fbm.adapted_bcubed_precision_recall_fscore
-    assert adapted(contingency=table(worse), beta=1 / 3).f1 == pytest.approx(595 / 761)
-    assert adapted(contingency=table(better), beta=1 / 3).f1 == pytest.approx(775 / 937)
+    assert adapted(contingency=table(worse), beta=1 / 3).fbeta == pytest.approx(595 / 761)
+    assert adapted(contingency=table(better), beta=1 / 3).fbeta == pytest.approx(775 / 937)
     plain = fbm.fbeta
     assert plain(contingency=table(worse), beta=1 / 3) == pytest.approx(3080 / 3603)
     assert plain(contingency=table(better), beta=1 / 3) == pytest.approx(1360 / 1537)
@@ -640,3 +640,15 @@ def test_a_contingency_stands_in_for_labels():
     weighted = table(E17_TABLE, E17_TABLE * 0.5)
     with pytest.raises(MetricError, match="pass no weights"):
         fbm.adjusted_bcubed_recall(contingency=weighted)
+
+
+def test_an_f_of_another_beta_is_not_called_f1() -> None:
+    labels = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
+    for function in (fbm.bcubed_precision_recall_fscore, fbm.pair_precision_recall_fscore):
+        one, two = function(*labels), function(*labels, beta=2)
+        assert one._fields == ("precision", "recall", "f1") and two._fields == (
+            "precision",
+            "recall",
+            "fbeta",
+        )
+        assert two.fbeta == pytest.approx(5 * two.precision * two.recall / (4 * two.precision + two.recall))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -86,6 +88,8 @@ def _table(clusters: dict[object, object], **columns: list[object]) -> pa.Table:
     return pa.table({"item": list(clusters), "cluster": list(clusters.values()), **columns})
 
 
+#: For evaluations in which the truth does not label all.
+unlabelled = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 TRUTH = {"a": 1, "b": 1, "c": 2, "d": 2}
 PREDICTION = {"a": "x", "b": "y", "c": "z", "d": "z"}
 
@@ -113,13 +117,17 @@ def test_text_names_tables_attributes_and_coverage(tmp_path) -> None:
     ev = fb.evaluate(tmp_path / "truth.parquet", tmp_path / "pred.parquet")
     text = as_text(ev)
     assert str(tmp_path / "truth.parquet") in text and '.slices("country")' in text
-    assert "Coverage: 75.0 % of the truth's items (3 of 4)" in text
+    said = " ".join(text.split())
+    assert "Coverage: 3 items on both sides, 75.0 % of the truth's 4 and 100 % of the prediction's 3." in said
     assert "1 item only in the truth: left out (drop)." in text
 
 
 @pytest.mark.parametrize(
     ("policy", "fate"),
-    [("singleton", "each alone on the other side"), ("outside", "wrong company for their mates")],
+    [
+        ("singleton", "each in a cluster of its own on the other side (singleton)"),
+        ("outside", "not scored, but false positives for the items they are clustered with (outside)"),
+    ],
 )
 def test_text_says_what_the_policies_did(policy: str, fate: str) -> None:
     ev = fb.evaluate({"a": 1, "b": 1}, {"a": 1, "b": 1, "c": 1}, unmatched={"prediction": policy})
@@ -132,9 +140,64 @@ def test_text_counts_nulls_noise_and_duplicates() -> None:
     prediction = pa.table({"item": [1, 2, 3, 4], "cluster": [5, 5, 5, 5]})
     ev = fb.evaluate(truth, prediction, nulls="singleton", noise=-1, duplicates="drop")
     text = as_text(ev)
-    assert "1 row with a null cluster: each alone" in text
-    assert "1 row labelled -1 (noise): each alone." in text
+    assert "1 row with a null cluster: each in a cluster of its own (singleton)." in text
+    assert "1 row labelled -1 (noise): each in a cluster of its own." in text
     assert "1 row repeated an earlier one: left out" in text
+
+
+@unlabelled
+@pytest.mark.parametrize(
+    ("options", "fate"),
+    [
+        ({"nulls": "drop"}, "taken as missing on that side (drop)"),
+        ({"table": True}, "taken as missing on that side."),
+    ],
+)
+def test_text_says_where_a_null_counts(options: dict, fate: str) -> None:
+    table = pa.table({"item": [1, 2, 3], "t": [None, 1, 1], "p": [1, 1, 1]})
+    if options.pop("table", False):
+        ev = fb.evaluate("t", "p", table=table)
+    else:
+        ev = fb.evaluate(table.select(["item", "t"]), table.select(["item", "p"]), **options)
+    assert f"1 row with a null cluster: {fate}" in as_text(ev)
+    assert "raise" not in as_text(ev)
+
+
+@unlabelled
+def test_the_table_of_sides_counts_scored_items_alone(tmp_path) -> None:
+    """Of the truth's five items, two are predicted, with 98 others: the truth covers 2 % of the prediction."""
+    truth = dict.fromkeys(range(5), "t")
+    prediction = {item: item // 2 for item in (0, 1, *range(5, 103))}
+    ev = fb.evaluate(truth, prediction)
+    for shown in (ev, _saved(ev, tmp_path)):
+        text = as_text(shown)
+        sides = [line.split() for line in text.splitlines() if line.startswith(("truth", "prediction"))]
+        assert sides[0][:5] == ["truth", "2", "1", "0", "2"]
+        assert sides[1][:5] == ["prediction", "2", "1", "0", "2"]
+        for said in (text, as_html(shown)):
+            assert (
+                "2 items on both sides, 40.0 % of the truth's 5 and 2.0 % of the prediction's 100."
+                in " ".join(unescape(said).split())
+            )
+        found = shown.to_dict()["coverage"]
+        assert (found["truth_coverage"], found["prediction_coverage"]) == (0.4, 0.02)
+
+
+@unlabelled
+def test_coverage_of_weights_is_said_where_they_are_known() -> None:
+    weight = {"a": 1.0, "b": 2.0, "c": 5.0}
+    ev = fb.evaluate({"a": 1, "b": 1}, {"a": 1, "c": 1}, weight=weight)
+    said = " ".join(as_text(ev).split())
+    assert "50.0 % of the truth's 2 (33.3 % of their weight)" in said
+    assert "50.0 % of the prediction's 2 (16.7 % of their weight)" in said
+    truth = pa.table({"item": ["a", "b"], "cluster": [1, 1], "w": [1.0, 2.0]})
+    ev = fb.evaluate(truth, {"a": 1, "c": 1}, weight="w")
+    assert "50.0 % of the prediction's 2." in " ".join(as_text(ev).split())
+
+
+def _saved(ev: fb.Evaluation, path: Path) -> fb.Evaluation:
+    ev.save(path)
+    return fb.load(path)
 
 
 def test_text_and_html_carry_the_warnings_and_bounds() -> None:
