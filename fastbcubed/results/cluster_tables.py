@@ -94,7 +94,7 @@ class ClusterRanges:
             found = more if found is None else pa.concat_tables([found, more])
             found = contenders(found, metrics, order_by, limit).combine_chunks()
             if found.num_rows > most:  # too many that tie: their labels decide now
-                found = listed(found, metrics, order_by, limit, named_by=named_by)
+                found = listed(found, metrics, order_by, limit, named_by=named_by).to_arrow()
                 found = found.drop_columns([named_by[1]])
         assert found is not None
         return found
