@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
+from fastbcubed.errors import ColumnError, EvaluationWarning, OptionError, OverlapError, first_few
 from fastbcubed.sources.arrays import is_pandas, join_pieces
 from fastbcubed.sources.blocks import rows_between
 from fastbcubed.sources.columns import Column, as_column
@@ -335,7 +336,8 @@ class Clustering:
         left, right : array-like of shape (n_pairs,)
             The two items of each pair.
         items : array-like, optional
-            Further items, such as all there are; those in no pair become singletons.
+            Further items, such as all there are; those in no pair become singletons. Without them such items
+            are missing, which a warning says; pass ``[]`` if there are none.
         name : str, optional
             What the clustering is called in messages.
 
@@ -368,6 +370,14 @@ class Clustering:
         for column in columns:
             column.refuse_nulls()
         found, labels = connect(columns)
+        if items is None and len(found):
+            warnings.warn(
+                f"{name} has the {len(found)} items that are in a pair, and no other: items in no pair are missing, "
+                "and scores are better than they should be where such items are dropped. Pass items= with all "
+                "there are (items=[] if none is in no pair).",
+                EvaluationWarning,
+                stacklevel=2,
+            )
         return cls.from_labels(labels, items=found, name=name)
 
     def with_ancestors(self, child: Any, parent: Any) -> Clustering:

@@ -230,6 +230,8 @@ def _from_two(
             "The two Series have different indexes. If the index holds the items, pass "
             "Clustering.from_series(...) of both; if rows correspond by position, pass .to_numpy()."
         )
+    if overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
+        _refuse_items_of_clusters(truth, prediction)
     names = zip(
         (truth, prediction),
         ("the truth", "the prediction"),
@@ -253,6 +255,22 @@ def _from_two(
             "items=ids)."
         )
     return sides[0], sides[1]
+
+
+def _refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:
+    """Raise if two dicts of sets look like clusters and their items: most labels agree, and exceed the keys."""
+    sides = [[v for v in given.values() if isinstance(v, set | frozenset)] for given in (truth, prediction)]
+    labels = [set[Any]().union(*sets) for sets in sides]
+    common = len(labels[0] & labels[1])
+    more = all(len(own) > len(sets) for own, sets in zip(labels, sides, strict=True))
+    if not more or 2 * common < min(map(len, labels)):
+        return
+    raise OptionError(
+        f"The dicts have {len(truth)} and {len(prediction)} keys, and more values in their sets, of which {common} "
+        "are on both sides: they look like clusters and the items of each, but a dict goes from an item to the set "
+        "of its clusters. Pass Clustering.from_clusters(...) of both; or, if the keys are items, "
+        "Clustering.from_dict(..., overlapping=True)."
+    )
 
 
 def one_side(

@@ -15,11 +15,13 @@ from containers import COLUMNS, TABLES, text
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fastbcubed as fb
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.inputs import read_pair
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
+    EvaluationWarning,
     FileFormatError,
     IdTypeError,
     NullError,
@@ -224,8 +226,8 @@ def test_components_in_order_of_items() -> None:
     composite = Clustering.from_pairs([("a", 1)], [("b", 1)], items=[("a", 1), ("c", 1)])
     assert composite.labels.keys().tolist() == [0, 1, 0]
     long = np.arange(20_000)
-    assert set(Clustering.from_pairs(long[:-1], long[1:]).labels.keys().tolist()) == {0}
-    assert set(Clustering.from_pairs(long[:0:-1], long[-2::-1]).labels.keys().tolist()) == {0}
+    assert set(Clustering.from_pairs(long[:-1], long[1:], items=[]).labels.keys().tolist()) == {0}
+    assert set(Clustering.from_pairs(long[:0:-1], long[-2::-1], items=[]).labels.keys().tolist()) == {0}
 
 
 def test_pairs_that_are_refused() -> None:
@@ -473,3 +475,28 @@ def test_the_shipped_example(tmp_path: Path) -> None:
     pair = read_pair(folder / "truth.parquet", str(folder / "pred_20211230.parquet"))
     assert len(pair.truth) >= len(pair.prediction)
     assert "year" in pair.truth.attribute_names
+
+
+def test_pairs_alone_lack_the_items_that_are_in_none() -> None:
+    with pytest.warns(EvaluationWarning, match=r"2 items that are in a pair.*no pair are missing.*items="):
+        assert len(Clustering.from_pairs(["a"], ["b"])) == 2
+    for none in ([], ["a"], ["c"]):  # no warning
+        assert len(Clustering.from_pairs(["a"], ["b"], items=none)) == 2 + (none == ["c"])
+
+
+def test_a_dict_of_the_items_of_each_cluster() -> None:
+    """Scored as it stands it would be the transposed, as the keys agree."""
+    truth, prediction = {1: {"a", "b"}, 2: {"c"}}, {1: {"a"}, 2: {"b", "c", "d"}}
+    with pytest.raises(OptionError, match=r"2 and 2 keys.*3 are on both sides.*from_clusters"):
+        fb.evaluate(truth, prediction, overlapping=True)
+    with pytest.raises(OptionError, match="from_clusters"):
+        fb.extended_bcubed(truth, prediction)
+    clusters = [Clustering.from_clusters(side) for side in (truth, prediction)]
+    with pytest.warns(EvaluationWarning):  # d is in the prediction alone
+        ev = fb.evaluate(*clusters, overlapping=True)
+    assert ev.precision == (1 + 1 / 2 + 1 / 2) / 3
+    assert ev.recall == (1 / 2 + 1 / 2 + 1) / 3
+    items = [Clustering.from_dict(side, overlapping=True) for side in (truth, prediction)]
+    assert fb.evaluate(*items, overlapping=True).contingency.n_items == 2
+    tags = {"x": {"a", "b"}, "y": {"b"}, "z": {"a"}}, {"x": {"a"}, "y": {"a", "b"}, "z": {"b"}}
+    assert fb.evaluate(*tags, overlapping=True).contingency.n_items == 3
