@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import math
-from typing import TYPE_CHECKING
 
+from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.wording import (
     Grid,
     aligned,
@@ -17,9 +17,6 @@ from fastbcubed.results.wording import (
     percent,
     score,
 )
-
-if TYPE_CHECKING:
-    from fastbcubed.results.evaluation import Evaluation
 
 __all__ = ["as_html", "as_text", "coverage", "definition", "overview"]
 
@@ -37,7 +34,7 @@ FATES_OF_NULLS = {
 }
 
 
-def as_text(evaluation: Evaluation) -> str:
+def as_text(evaluation: Evaluated) -> str:
     """Return an evaluation as text for a terminal of 80 columns or more."""
     parts = [overview(evaluation)]
     if warned := [paragraph(w["message"], "Warning: ") for w in evaluation.warnings]:
@@ -47,7 +44,7 @@ def as_text(evaluation: Evaluation) -> str:
     return "\n\n".join(parts)
 
 
-def overview(evaluation: Evaluation) -> str:
+def overview(evaluation: Evaluated) -> str:
     """Return what was compared, how far the sides have the same items, and the overall scores."""
     parts = ["\n".join(_heading(evaluation)), aligned(_sides(evaluation))]
     if lines := coverage(evaluation):
@@ -57,7 +54,7 @@ def overview(evaluation: Evaluation) -> str:
     return "\n\n".join([*parts, "\n".join(notes)])
 
 
-def as_html(evaluation: Evaluation) -> str:
+def as_html(evaluation: Evaluated) -> str:
     """Return an evaluation as HTML for a notebook: plain tables, no style of its own but alignment."""
     title, *names = _heading(evaluation)
     parts = [f"<p><b>{escaped(title)}</b>{''.join(f'<br>{escaped(n)}' for n in names)}</p>"]
@@ -76,7 +73,7 @@ def as_html(evaluation: Evaluation) -> str:
 # Parts of an evaluation
 
 
-def coverage(evaluation: Evaluation) -> list[str]:
+def coverage(evaluation: Evaluated) -> list[str]:
     """Return how far the sides have the same items, and what the policies did; nothing if nothing did."""
     found, policies = evaluation.coverage, evaluation.policies
     lines = []
@@ -106,7 +103,7 @@ def coverage(evaluation: Evaluation) -> list[str]:
     return lines
 
 
-def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> str:
+def _share(evaluation: Evaluated, side: str, only: int, of_weight: float) -> str:
     """Return which share of a side's items, and of their weight if that is known, both sides have."""
     n_common = evaluation.coverage.n_common
     text = f"{percent(n_common / (n_common + only))} of the {side}'s {count(n_common + only)}"
@@ -115,7 +112,7 @@ def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> st
     return text
 
 
-def definition(evaluation: Evaluation) -> str:
+def definition(evaluation: Evaluated) -> str:
     """Return what the scores mean, in a sentence or two: average, weighting, beta."""
     table = evaluation.contingency
     if not table.weighted:
@@ -135,7 +132,7 @@ def definition(evaluation: Evaluation) -> str:
     return f"Means are over items; {how}.{of_beta}"
 
 
-def _heading(evaluation: Evaluation) -> list[str]:
+def _heading(evaluation: Evaluated) -> list[str]:
     lines = [f"Evaluation of {_items(evaluation.summary['true']['items'])}"]
     names = {side: evaluation.names.get(side) or "" for side in ("truth", "prediction")}
     if any(name not in ("", f"the {side}") for side, name in names.items()):
@@ -143,7 +140,7 @@ def _heading(evaluation: Evaluation) -> list[str]:
     return lines
 
 
-def _sides(evaluation: Evaluation) -> Grid:
+def _sides(evaluation: Evaluated) -> Grid:
     rows = []
     for side, key in (("truth", "true"), ("prediction", "pred")):
         figures = evaluation.summary[key]
@@ -153,7 +150,7 @@ def _sides(evaluation: Evaluation) -> Grid:
     return Grid(["", "items", "clusters", "singletons", "largest", "exactly recovered"], rows)
 
 
-def _scores(evaluation: Evaluation) -> Grid:
+def _scores(evaluation: Evaluated) -> Grid:
     known = {metric.name: metric for metric in evaluation.metrics}
     rows = []
     for name, value in evaluation.overall.items():
@@ -166,14 +163,14 @@ def _scores(evaluation: Evaluation) -> Grid:
     return Grid(["score", "", "definition"], rows)
 
 
-def _not_computed(evaluation: Evaluation) -> list[str]:
+def _not_computed(evaluation: Evaluated) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for name, reason in evaluation.not_computed.items():
         by_reason.setdefault(reason, []).append(name)
     return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
 
 
-def _next_steps(evaluation: Evaluation) -> str:
+def _next_steps(evaluation: Evaluated) -> str:
     """Return two or three calls that show where the score is lost."""
     if not evaluation.has_clusters:
         return ""

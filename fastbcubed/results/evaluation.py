@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed._version import __version__
-from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.cells.contingency import SIDES, Contingency, Rows
-from fastbcubed.errors import MetricError, NotKeptError, OptionError, SliceError, first_few
+from fastbcubed.cells.contingency import SIDES
+from fastbcubed.errors import MetricError, OptionError, SliceError, first_few
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
-from fastbcubed.results import drilldown
+from fastbcubed.results import drilldown, storage
+from fastbcubed.results.display import as_html, as_text
+from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.item_view import Item
-from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
+from fastbcubed.results.items import AttributeTable
 from fastbcubed.results.listing import listed
-from fastbcubed.results.portable import set_state, state_of
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import SliceKey, check_key, slice_codes, slice_name, subset_mask
-from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize
 from fastbcubed.results.table import Table
-from fastbcubed.runtime.cached import cached_property
 from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 
 if TYPE_CHECKING:
-    from fastbcubed.results.cluster_tables import ClusterRanges
+    pass
 
 __all__ = ["Evaluation", "Scores"]
 
 
-@dataclass(eq=False)
-class Evaluation:
+class Evaluation(Evaluated):
     """How good a clustering is: overall, by cluster, by slice, by item.
 
     Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name
@@ -79,91 +70,6 @@ class Evaluation:
     >>> ev.clusters("pred", limit=1)["cluster"].to_pylist()
     [0]
     """
-
-    contingency: Contingency
-    metrics: list[Metric]
-    beta: float
-    coverage: Coverage
-    policies: Policies
-    overall: Scores
-    _items: Items | None
-    _labels: Callable[[str, RowNumbers], pa.Array] | None = None
-    attributes: AttributeTable | None = None
-    not_computed: dict[str, str] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
-    sliced: dict[str, Table] = field(default_factory=dict)
-    engine: str = "memory"
-    ranges: ClusterRanges | None = None
-    _summary: dict[str, dict[str, Any]] | None = None
-    _bounds: Bounds | None = None
-
-    def __getattr__(self, name: str) -> float:
-        overall = self.__dict__.get("overall", {})
-        if name in overall:
-            return float(overall[name])
-        raise AttributeError(
-            f"an evaluation has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
-        )
-
-    def __dir__(self) -> list[str]:
-        inner = {name for name in object.__dir__(self) if name.startswith("_") and not name.startswith("__")}
-        return sorted({*object.__dir__(self), *self.overall} - inner)
-
-    # What was scored
-
-    @property
-    def definition(self) -> dict[str, Any]:
-        """What the scores mean: average, weighting, policies."""
-        return {
-            "average": "item",
-            "overlapping": self.contingency.overlapping,
-            "weighted": self.contingency.weighted,
-            "weighting": self.contingency.weighting,
-            "beta": self.beta,
-            "unmatched": {"truth": self.policies.truth, "prediction": self.policies.prediction},
-            "nulls": self.policies.nulls,
-            "duplicates": self.policies.duplicates,
-            "noise": self.policies.noise,
-            **{name: value for m in self.metrics if m.options for name, value in m.options.items()},
-        }
-
-    @cached_property
-    def summary(self) -> dict[str, dict[str, Any]]:
-        """Items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
-        return summarize(self.contingency) if self._summary is None else self._summary
-
-    @cached_property
-    def bounds(self) -> Bounds | None:
-        """Bounds of the precision, where prediction-only items were dropped; else None."""
-        if self.policies.prediction != "drop" or not self.coverage.n_prediction_only:
-            return None
-        return precision_bounds(self.contingency) if self._bounds is None else self._bounds
-
-    @cached_property
-    def warnings(self) -> list[dict[str, Any]]:
-        """What a reader of the scores should know: each has a "code", a "message" and figures."""
-        found = [] if self.bounds is None else self.bounds.warnings()
-        return [*found, *self._without_scores()]
-
-    def _without_scores(self) -> list[dict[str, Any]]:
-        """Return a warning if there are slices, and no score that they could have."""
-        if not self.sliced or any(not metric.overall_only for metric in self.metrics):
-            return []
-        names = ", ".join(metric.name for metric in self.metrics)
-        message = f"The slices have no score: {names} is of all items at once. Name a mean over items, too, such as f1."
-        if len(self.metrics) > 1:
-            message = message.replace(f"{names} is", f"{names} are")
-        return [
-            {"code": "slices-without-scores", "message": message, "scores": [m.name for m in self.metrics]}
-        ]
-
-    @cached_property
-    def left_out(self) -> dict[str, str]:
-        """Attributes that cannot be kept with the items, such as "truth.shape", and why."""
-        found = {} if self._items is None else self._items.left_out()
-        return found if self.attributes is None else found | self.attributes.left_out()
-
-    # Levels
 
     def metric(self, which: str | Metric | Callable[..., Any]) -> float:
         """Return a score over all items, by name or from a formula of your own.
@@ -360,30 +266,6 @@ class Evaluation:
 
     # Output
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
-        return {
-            "fastbcubed": __version__,
-            "truth": self.names.get("truth"),
-            "prediction": self.names.get("prediction"),
-            "definition": self.definition,
-            "overall": dict(self.overall),
-            "coverage": {
-                **asdict(self.coverage),
-                "truth_coverage": self.coverage.truth_coverage,
-                "prediction_coverage": self.coverage.prediction_coverage,
-                "bounds": None if self.bounds is None else asdict(self.bounds),
-            },
-            "summary": self.summary,
-            "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
-            "warnings": self.warnings,
-            "not_computed": self.not_computed,
-        }
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return overall scores, coverage, summary, slices and warnings as JSON; NaN becomes null."""
-        return json.dumps(plain(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
-
     def save(self, directory: Any, *, keep: str = "items") -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.
 
@@ -396,18 +278,12 @@ class Evaluation:
             ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
             also ``items.parquet``, from which any later slice can be made.
         """
-        from fastbcubed.results.storage import save
-
-        save(self, directory, keep)
+        storage.save(self, directory, keep)
 
     def __repr__(self) -> str:
-        from fastbcubed.results.display import as_text
-
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from fastbcubed.results.display import as_html
-
         return as_html(self)
 
     # Parts of the above
@@ -424,59 +300,7 @@ class Evaluation:
         )
         return [metric.at(self.beta) for metric in found]
 
-    __getstate__, __setstate__ = state_of, set_state
-
     def _group(self, codes: NDArray[np.integer], n: int, *, by_row: bool) -> dict[str, NDArray[Any]]:
         return aggregation.group_means(
             self.contingency, codes, n, self.metrics, beta=self.beta, by_row=by_row
         )
-
-    @property
-    def has_clusters(self) -> bool:
-        """Whether the clusters were kept, so that they can be listed."""
-        return self._labels is not None or self.has_items
-
-    @property
-    def has_items(self) -> bool:
-        """Whether the items were kept, so that there are slices and listings."""
-        return self._items is not None
-
-    def kept_items(self) -> Items:
-        """Return the items, or raise NotKeptError."""
-        if self._items is None or self.contingency.rows is None:
-            raise NotKeptError(
-                'the items were not kept; evaluate or save with keep="items" to slice and to list them'
-            )
-        return self._items
-
-    def _rows(self) -> Rows:
-        self.kept_items()
-        assert self.contingency.rows is not None
-        return self.contingency.rows
-
-    @cached_property
-    def _first_rows(self) -> dict[str, RowNumbers]:
-        """A row of each cluster, by side and code."""
-        rows, table = self._rows(), self.contingency
-        scored = np.flatnonzero(rows.cell >= 0)[::-1]
-        found = {}
-        for side, codes, n in (
-            ("true", table.true, table.true_n.size),
-            ("pred", table.pred, table.pred_n.size),
-        ):
-            first = np.full(n, -1)
-            first[codes[rows.cell[scored]]] = scored
-            found[side] = first
-        return found
-
-    def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
-        """Return the labels of clusters by code, null for one that a policy has made."""
-        if self._labels is not None:
-            return self._labels(side, codes)
-        labels = self.kept_items().labels(side, self._first_rows[side][codes])
-        return without_noise(labels, self.policies.noise)
-
-    def all_cluster_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
-        """Give what `cluster_labels` is on a side, for those who will ask for all of them by and by."""
-        every = getattr(self._labels, "all_of", None)
-        return nullcontext(partial(self.cluster_labels, side)) if every is None else every(side)

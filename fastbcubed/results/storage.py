@@ -19,7 +19,7 @@ from fastbcubed.errors import EvaluationWarning, FileFormatError, OptionError
 from fastbcubed.metrics.pair_counts import pair_counts
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.drilldown import by_code, known_by_cluster
-from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.manifest import ITEMS, MANIFEST, sealed
 from fastbcubed.results.portable import item_table, labels_by_code
 from fastbcubed.results.saved_covers import as_table
@@ -42,7 +42,7 @@ KEEP = {
 CELLS_AT_ONCE = 1 << 20
 
 
-def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
+def save(ev: Evaluated, directory: Any, keep: str = "items") -> None:
     """Write an evaluation; see `Evaluation.save`."""
     if keep not in KEEP:
         raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
@@ -79,7 +79,7 @@ def save(ev: Evaluation, directory: Any, keep: str = "items") -> None:
         staging.publish(sealed(head, files, staging.name), obsolete)
 
 
-def _stored_items(ev: Evaluation) -> StoredTable | None:
+def _stored_items(ev: Evaluated) -> StoredTable | None:
     """Return the file that the items are in, if they are in one."""
     items = ev.kept_items()
     return items.file if isinstance(items, StoredItems) else None
@@ -132,7 +132,7 @@ def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: S
     return stamps
 
 
-def _slices(ev: Evaluation) -> list[pa.Table]:
+def _slices(ev: Evaluated) -> list[pa.Table]:
     """Return the slices that were asked for in one table: what it is sliced by, the slice, scores."""
     tables = []
     for name, listing in ev.sliced.items():
@@ -153,7 +153,7 @@ def _slice_text(values: tuple[Any, ...]) -> str | None:
     return None if values[0] is None else str(values[0])
 
 
-def _clusters(ev: Evaluation, side: str) -> Iterator[pa.Table]:
+def _clusters(ev: Evaluated, side: str) -> Iterator[pa.Table]:
     """Yield the clusters of one side in the order of their codes, so that a row number is a code."""
     table = ev.contingency
     metrics = known_by_cluster(table, ev.metrics, ev.beta)
@@ -182,7 +182,7 @@ def _pair_weight(table: Contingency) -> float | None:
         return float(pair_counts(table, pool).tp)
 
 
-def _cells(ev: Evaluation) -> Iterator[pa.Table]:
+def _cells(ev: Evaluated) -> Iterator[pa.Table]:
     table = ev.contingency
     if isinstance(table, Cover):
         yield as_table(table)

@@ -46,9 +46,6 @@ ORDER = (
     "__main__",
 )
 
-#: Circles that are still to be cut.
-STILL_ROUND = ({"results.evaluation", "results.display", "results.storage"},)
-
 
 def test_import_is_light() -> None:
     heavy = ("numba", "pandas", "rich", "matplotlib", "scipy")
@@ -84,9 +81,6 @@ def test_kernels_know_numpy_and_numba_only(name: str) -> None:
 def test_no_imports_go_round_in_a_circle() -> None:
     """Those in functions and those for types count, too."""
     above = {name: {module for module, _ in _imports(name) if module in MODULES} - {name} for name in MODULES}
-    for circle in STILL_ROUND:
-        for name in circle:
-            above[name] -= circle
     while above:
         free = {name for name, modules in above.items() if not modules & above.keys()}
         assert free, f"circles among {sorted(above)}"
