@@ -29,26 +29,10 @@ SAMPLED, SAMPLE_ROWS = 8, 1 << 12
 
 
 class Aligner:
-    """Aligns two clusterings block by block.
+    """Aligns two clusterings block by block, with `limit` bytes of memory; what does not fit goes to the spill.
 
-    Parameters
-    ----------
-    pair : Pair
-        The two sides.
-    policies : Policies
-        What to do about unmatched items, nulls, duplicates and noise.
-    choice : Choice
-        Hash function and special keys.
-    spill : Spill
-        Where to what does not fit goes.
-    limit : int
-        Bytes of memory that may be used.
-    outer : bool
-        Whether weights serve the mean alone.
-    null_is_absent : bool
-        Whether a null cluster says "not on that side" (the one-table form).
-    carried : Carried or None
-        Columns that go with the rows.
+    `outer` tells whether weights serve the mean alone, `null_is_absent` whether a null cluster says "not on that
+    side" (the one-table form), `carried` which columns go with the rows.
     """
 
     def __init__(

@@ -49,22 +49,10 @@ def build(
     outer: bool = False,
     outside: bool = False,
 ) -> stages.Built:
-    """Build the cells of these rows.
+    """Build the cells of rows that `plan_parts` has planned; equal keys, equal cluster.
 
-    Parameters
-    ----------
-    plan : Plan
-        From `plan_parts` of the same keys.
-    true_keys, pred_keys : ndarray of int64, shape (n_rows,)
-        Equal keys, equal cluster; the plan's absent keys stand for "not on this side".
-    weights : ndarray of float64, shape (n_rows,), or None
-        Valid weights, or None where every item counts 1.
-    pool : Pool
-        The threads.
-    outer : bool
-        Whether margins are counts, so that weights serve the mean alone.
-    outside : bool
-        Whether items that only the prediction has are false positives of their mates.
+    The plan's absent keys stand for "not on this side". With `outer`, margins are counts, so that weights serve the
+    mean alone; with `outside`, items that only the prediction has are false positives for those they are with.
     """
     weighted = weights is not None
     piece = (true_keys, pred_keys, weights)

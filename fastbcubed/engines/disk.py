@@ -63,54 +63,42 @@ def _score(
         outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried,
     )  # fmt: skip
     scorer = Scorer(request, weighted=aligner.weighted, in_parts=True)
-    keeps_cells = request.keep != "scores" or scorer.needs_all
+    question = Question(
+        request.weighting, request.outside,
+        keep=request.keep != "scores" or scorer.needs_all, named=request.keep != "scores",
+        rows=questions.told, negatives=scorer.rows_need_negatives,
+    )  # fmt: skip
     layout = Layout.of(pair.n_rows, request.limit)
-    _announce(pair, aligner, layout, keeps_cells, request.limit, spill, pool)
+    _announce(pair, aligner, layout, question.keep, request.limit, spill, pool)
 
     blocks = RowBlocks(spill) if questions else None
     rows = _Rows(pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks)
     with pool.wider() as readers:
         coverage = aligner.run(rows.take, readers)
-    assert rows.shards is not None
-    question = Question(
-        request.weighting, request.outside, keep=keeps_cells, named=request.keep != "scores",
-        rows=questions.told, negatives=scorer.rows_need_negatives,
-    )  # fmt: skip
-    parts = CellParts(rows.shards, question, pool)
-    bounded = None
-    if request.policies.prediction == "drop" and coverage.n_prediction_only:
-        bounded = BoundedParts(parts)
+    parts = CellParts(rows.all_shards(), question, pool)
+    drops = request.policies.prediction == "drop" and coverage.n_prediction_only > 0
+    bounded = BoundedParts(parts) if drops else None
     scored = scorer.score(bounded or parts, pool)
-
     names = _names(pair, aligner, parts, layout, spill, pool)
-    how: dict[str, Any] = {
-        "weighted": aligner.weighted,
-        "weighting": request.weighting,
-        "outside": request.outside,
-    }
+
+    how = {"weighted": aligner.weighted, "weighting": request.weighting, "outside": request.outside}
+    cells: Any = parts.whole if question.named else NoCells(parts.n_items, **how)  # type: ignore[arg-type]
     sliced: dict[str, pa.Table] = {}
-    stored = None
+    items = None
     if blocks is not None and parts.rows is not None:
         told = blocks.with_cells(parts.rows, pool)
-        sliced, stored = questions.answer(
-            told, how, scored.metrics, request.beta, request.out, spill.directory
-        )
-    cells: Any = NoCells(parts.n_items, **how) if request.keep == "scores" else parts.whole
-    if stored is not None:
-        cells.rows = StoredRows(stored, weighted=aligner.weighted)
+        out = request.out, spill.directory
+        sliced, stored = questions.answer(told, how, scored.metrics, request.beta, *out)
+        if stored is not None:
+            cells.rows = StoredRows(stored, weighted=aligner.weighted)
+            items = StoredItems(stored, questions.left_out)
     return Answer(
-        "disk",
-        cells,
-        scored,
-        coverage,
-        pair.names,
-        None if stored is None else StoredItems(stored, questions.left_out),
-        names,
+        "disk", cells, scored, coverage, pair.names, items, names,
         sliced=sliced,
         ranges=_ranges(parts, request, pool),
         summary=describe(parts.sizes, parts.n_items, dict.fromkeys(parts.sizes, parts.n_exact)),
         bounds=None if bounded is None else bounded.bounds(),
-    )
+    )  # fmt: skip
 
 
 def _announce(
@@ -184,6 +172,11 @@ class _Rows:
             self._n_rows, find_heavy(true_keys), absent, absent, weighted=self._weighted,
             layout=self._layout, spill=self._spill, spread=self._spread,
         )  # fmt: skip
+
+    def all_shards(self) -> RowShards:
+        """Return the shards, when all blocks have been taken."""
+        assert self.shards is not None
+        return self.shards
 
     def take(self, block: AlignedBlock) -> None:
         """Take a block; the first one comes alone."""

@@ -177,6 +177,7 @@ def test_what_is_kept():
     labels = [0, 0, 1, 1, 2]
     ev = fb.evaluate(labels, [0, 0, 1, 2, 2], engine="disk", keep="scores")
     assert ev.engine == "disk" and ev.summary["true"]["clusters"] == 3
+    assert not ev.definition["overlapping"] and "Evaluation of 5 items" in repr(ev)
     for ask in (lambda: ev.metric("mcc"), lambda: ev.clusters("true"), lambda: ev.slices("true_size")):
         with pytest.raises(NotKeptError):
             ask()
