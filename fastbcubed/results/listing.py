@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.table import Table
-from fastbcubed.sources.arrays import from_numpy, to_numpy
+from fastbcubed.sources.arrays import from_numpy, storage_of, to_numpy
 
 __all__ = ["contenders", "listed", "require_known", "require_limit"]
 
@@ -140,4 +140,4 @@ def _sortable(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
         return {f"{k} {name}": part for k, each in enumerate(parts) for name, part in each.items()}
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    return {"id": column}
+    return {"id": storage_of(column)}

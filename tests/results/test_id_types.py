@@ -185,3 +185,29 @@ def test_labels_with_full_dictionaries(engine: str, tmp_path: Any) -> None:
     )
     for each in (ev, fb.load(tmp_path / "ids")):
         assert set(each.items()["item"].to_pylist()) == set(texts.to_pylist())
+
+
+LABELS = {
+    "uuid": pa.array([b"a" * 16, b"b" * 16, b"c" * 16, None], pa.uuid()),
+    "json": pa.array(["1", "2", "3", None], pa.json_()),
+    "dictionary of uuid": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 2, None]), pa.array([b"a" * 16, b"b" * 16, b"c" * 16], pa.uuid())
+    ),
+    "run-end encoded": pa.RunEndEncodedArray.from_arrays([1, 2, 3, 4], pa.array(["a", "b", "c", None])),
+    "struct": pa.array([{"x": 1, "y": "a"}, {"x": 1, "y": "b"}, {"x": 2, "y": "c"}, None]),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_clusters_in_order_of_labels_of_any_type(overlapping: bool, labels: Any, tmp_path: Any) -> None:
+    """All true clusters score the same, so that their labels decide; one is null, and its item alone."""
+    ev = quietly(
+        side(range(4), labels), side(range(4), [1, 1, 1, 1]), nulls="singleton", overlapping=overlapping
+    )
+    ev.save(tmp_path)
+    for each in (ev, fb.load(tmp_path)):
+        shown = each.clusters("true")["cluster"].to_pylist()
+        assert len(shown) == 4
+        values = [list(name.values()) if isinstance(name, dict) else name for name in shown[:3]]
+        assert values == sorted(values)
