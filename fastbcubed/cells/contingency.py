@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.one_sided import OneSided, set_aside
-from fastbcubed.cells.records import CELL, SIDES, add_up, as_counts, tabulate
+from fastbcubed.cells.records import CELL, SIDES, add_up, as_counts, as_masses, tabulate
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks
@@ -242,10 +242,9 @@ class Contingency:
         """
         table = as_counts(true, "true"), as_counts(pred, "pred"), as_counts(n, "n")
         sizes = {array.size for array in table}
-        mass = None if weight is None else np.asarray(weight, np.float64)
-        squares = None if weight_squares is None else np.asarray(weight_squares, np.float64)
-        if squares is not None and (mass is None or not (squares >= 0).all()):
-            raise WeightError("weight_squares goes with weight, and none of its values is negative or NaN")
+        mass = None if weight is None else as_masses(weight, "weight")
+        squares = None if weight_squares is None else as_masses(weight_squares, "weight_squares")
+        require_squares(squares, mass)
         sizes |= {array.size for array in (mass, squares) if array is not None}
         if len(sizes) > 1:
             raise ColumnError(f"cells differ in length: {sorted(sizes)} in the arrays given")

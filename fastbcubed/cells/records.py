@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
-from fastbcubed.errors import ColumnError, WeightError, first_few
+from fastbcubed.errors import ColumnError, FastBCubedError, WeightError, first_few
 
 __all__ = ["CELL", "SIDES", "add_up", "as_counts", "tabulate"]
 
@@ -16,11 +16,13 @@ CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), (
 SIDES = ("true", "pred")
 #: Counts are 64-bit integers, with room for what rounding adds to this check.
 MOST_ITEMS = 2.0**63
+#: Weights below it have a square; weights above the other might add up to infinity.
+ROOT, LARGEST = 1e150, 1e290
 
 
 def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
     """Return codes or counts as int64; raise ColumnError for what cannot be any."""
-    array = np.asarray(values)
+    array = _as_array(values, name, ColumnError)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ColumnError(f"{name} has to be a one-dimensional array of integers, not {array.dtype}")
     if array.size and array.min() < 0:
@@ -28,11 +30,43 @@ def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
         raise ColumnError(
             f"{wrong.size} of {array.size} values of {name} are negative ({first_few(wrong.tolist())})"
         )
+    if array.size and array.max() > np.iinfo(np.int64).max:
+        raise ColumnError(f"a value of {name} is {array.max()}, which 64 bits with a sign do not hold")
     if name != "n" and array.size and array.max() > 16 * array.size + (1 << 20):
         raise ColumnError(
             f"the codes of {name} go up to {array.max()} for {array.size} cells; number the clusters from 0 up"
         )
     return array.astype(np.int64)
+
+
+def as_masses(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return weights as float64; raise WeightError for what cannot be any."""
+    array = _as_array(values, name, WeightError)
+    if array.ndim != 1 or array.dtype.kind not in "buif":
+        raise WeightError(f"{name} has to be a one-dimensional array of numbers, not {array.dtype}")
+    found = np.ascontiguousarray(array, np.float64)
+    if (np.abs(found) > LARGEST).any() and np.isfinite(found).all():
+        raise WeightError(f"{name} has values beyond {LARGEST:g}, whose sum might be infinite; rescale them")
+    return found
+
+
+def require_squares(squares: NDArray[np.float64] | None, mass: NDArray[np.float64] | None) -> None:
+    """Raise WeightError for squares of weights that cannot be any, or have no weights."""
+    if squares is None:
+        return
+    if mass is None or not (squares >= 0).all():
+        raise WeightError("weight_squares goes with weight, and none of its values is negative or NaN")
+    if not max(mass.max(initial=0), squares.max(initial=0) ** 0.5) < ROOT:
+        raise WeightError(
+            f"a weight is {ROOT:g} or more, so that pairs cannot be weighed; rescale the weights"
+        )
+
+
+def _as_array(values: ArrayLike, name: str, error: type[FastBCubedError]) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (OverflowError, TypeError, ValueError) as reason:
+        raise error(f"{name} has to be a one-dimensional array of numbers: {reason}") from reason
 
 
 def tabulate(
