@@ -85,7 +85,8 @@ def evaluate(
         (zeros are allowed then).
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
         What happens to items that one side lacks; a dict has a policy for "truth" and one for
-        "prediction". "outside" is for the prediction's: not scored, but wrong company for their mates.
+        "prediction". "outside" is for those that only the prediction has: they are not scored,
+        but are false positives for the items they are clustered with.
     nulls : {"raise", "singleton", "drop"}
         What happens to items with a null cluster; "drop" means that the side lacks the item. With
         `table`, a null always means that.

@@ -51,8 +51,8 @@ DECADES = """\
   truth; it comes from a table of its own (--attributes). Slices can be crossed, too.
 """
 MERGED = """\
-  "parts" is how many true clusters a predicted cluster meets. The first has merged 18
-  persons; every one of its mentions reads Yong Li.
+  "parts" is how many true clusters a predicted cluster meets. The first merges 18
+  persons; all of its mentions read Yong Li.
 """
 SPLIT = """\
   Here "parts" is how many predicted clusters a person was split into. Before you blame the
@@ -77,8 +77,8 @@ In Python
   ev.f1, ev.coverage, ev.summary     overall
   ev.slices(("country", "year"))     where it is bad
   ev.clusters("pred", limit=20)      what was merged; "true" for what was split
-  ev.item("US10362585-1")            one item and its company
-  ev.items(), ev.save("results")     every item, as an Arrow table; all of it, as files
+  ev.item("US10362585-1")            one item, and what it is clustered with
+  ev.items(), ev.save("results")     every item as a table; the whole result as files
 
 Data: PatentsView (patentsview.org), CC BY 4.0; rows and columns were selected."""
 

@@ -11,9 +11,6 @@ from fastbcubed.errors import OptionError
 from fastbcubed.overlap.covers import MAX_PAIRS
 
 __all__ = [
-    "NOTES",
-    "SHAPES",
-    "WARM_UP",
     "add_constraints_flags",
     "add_evaluate_flags",
     "add_generate_flags",
@@ -23,102 +20,55 @@ __all__ = [
     "in_flags",
 ]
 
-NOTES = """\
-Names of columns
-  a,b             the truth's and the prediction's          --item id,rec_id
-  a+b             several columns that are one id           --item source+number
-  both            each side may have several                --item source+number,src+no
-  A comma or plus in a name is written \\, or \\+.
-  A default name that a table lacks stands for the only column left.
-
-Tables elsewhere
-  s3://bucket/run7/*.parquet, gs://..., abfs://..., hdfs://... and file:///... as pyarrow knows them, options
-  as in s3://bucket/truth.parquet?region=eu-west-1; other schemes through fsspec, where it is installed.
-
-Examples
-  fastbcubed evaluate truth.parquet pred.parquet --weight w --slice country --slice country,year
-  fastbcubed evaluate true_label pred_label --table items.parquet --metric all
-  fastbcubed evaluate truth.parquet 'run7/*.parquet' --json | jq .overall.f1
-  fastbcubed evaluate truth.csv pred.csv --fail-under f1=0.9 --fail-under precision=0.95
-
-JSON (--json): one object. Later versions may add keys; these stay.
-  fastbcubed      version                    truth, prediction   what was compared
-  definition      average, overlapping, weighted, weighting, beta,
-                  unmatched {truth, prediction}, nulls, duplicates, noise; of CICE-BCubed match, similarity
-  overall         score -> number, null where it is not defined
-  coverage        n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise,
-                  n_duplicates, truth_coverage, prediction_coverage,
-                  bounds {precision_lower, precision_upper, unlabelled_mates}
-  summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact
-  slices          slicing -> list of {its attributes, n_items, weight, scores}
-  warnings        list of {code, message, figures}
-  not_computed    score of a family -> reason
-"""
-
-WARM_UP = """\
-Compile the kernels and keep them, so that no evaluation has to wait for that: when the image of a
-container is built, for example with this line of a Dockerfile.
-
-  RUN pip install fastbcubed && fastbcubed warm-up
-
-The kernels are kept in the directory that NUMBA_CACHE_DIR names, else beside the installed package, else
-in ~/.cache/numba. If NUMBA_CACHE_DIR is set, set it to the same directory when the container runs. The kernels
-are found there even if the container may not write to it. They serve the kind of processor that they were
-compiled on; if NUMBA_CPU_NAME=generic is set both times, they serve any.
-"""
-
-SHAPES = """\
-Shapes (of the true clusters)
-  er              sizes geometric with mean 2.5, as in entity resolution
-  heavy           sizes Zipf with exponent 1.9, at most 5 % of all items
-  singletons      one item each
-  one_giant       one with half of all items, the rest as in er
-  The prediction splits 15 % of them in two (as far as they have two items) and puts 10 % into another
-  one; it leaves the giant as it is. The same seed, shape and number of items give the same rows.
-
-Examples
-  fastbcubed generate items.parquet --items 1e9
-  fastbcubed evaluate truth prediction --table items.parquet
-  fastbcubed generate truth.parquet --prediction-out pred.parquet --items 1e8 --ids string --attributes
-  fastbcubed evaluate truth.parquet pred.parquet --slice country
-"""
-
 
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags, one for each argument of `fastbcubed.evaluate` and some of the command line's own."""
     add = parser.add_argument
-    files = "file, glob or directory (Parquet, Arrow IPC, CSV), by path or URI; with --table a column"
-    add("truth", metavar="TRUTH", help=files)
-    add("prediction", metavar="PREDICTION", help=files)
+    files = "file, glob or directory (Parquet, Arrow IPC, CSV), by path or URI; with --table, a column"
+    add("truth", metavar="TRUTH", help=f"the true clustering: {files}")
+    add("prediction", metavar="PREDICTION", help="the clustering to score, given in the same way")
 
     add = parser.add_argument_group("input").add_argument
-    add("--table", metavar="PATH", help="one table that has both labels of each item")
+    add(
+        "--table",
+        metavar="PATH",
+        help="one table with both labels of each item; TRUTH and PREDICTION are two of its columns",
+    )
     add("--item", default="item", metavar="NAME", help="column of item ids (default: item); see below")
     add("--cluster", default="cluster", metavar="NAME", help="column of clusters (default: cluster)")
     add(
         "--weight",
         metavar="NAME",
-        help="column of weights, or a file of item and weight: a name that ends like one (.parquet, "
-        ".csv, ...), a path with a slash, or a URI",
+        help="column of weights, or a file with the columns item and weight; a file is what ends in "
+        ".parquet, .csv and so on, has a slash in its path, or is a URI",
     )
     add("--attributes", metavar="PATH", help="table of further columns to slice by, joined by item")
     add(
         "--unmatched",
         default="drop",
         metavar="POLICY",
-        help="items that one side lacks: drop (default), raise, singleton, outside (for the "
-        "prediction's: wrong company for their mates); or truth=POLICY,prediction=POLICY",
+        help="what to do with items that one side lacks: drop (default), raise, singleton, or outside (if "
+        "only the prediction has them: they are not scored, but are false positives for the items they are "
+        "clustered with); or truth=POLICY,prediction=POLICY",
     )
-    add("--nulls", default="raise", choices=("raise", "singleton", "drop"), help="items with a null cluster")
-    add("--duplicates", default="raise", choices=("raise", "drop"), help="rows that repeat an earlier one")
-    add("--noise", metavar="LABEL", help="a label, such as -1, whose items are each alone")
+    add(
+        "--nulls", default="raise", choices=("raise", "singleton", "drop"),
+        help="what to do with items whose cluster is null (default: raise)",
+    )  # fmt: skip
+    add(
+        "--duplicates", default="raise", choices=("raise", "drop"),
+        help="what to do with rows that repeat an earlier one (default: raise)",
+    )  # fmt: skip
+    add(
+        "--noise", metavar="LABEL", help="a label, such as -1, for items that are in no cluster but their own"
+    )
     add(
         "--overlapping", action="store_true",
-        help="items may be in several clusters: a row per membership; the scores are Extended BCubed's",
+        help="items may be in several clusters, with a row for each; the scores are those of Extended BCubed",
     )  # fmt: skip
     add(
         "--max-pairs", type=float, default=MAX_PAIRS, metavar="N",
-        help=f"with --overlapping, how many pairs of cells to compare at most (default: {MAX_PAIRS:.0e})",
+        help=f"with --overlapping, the most pairs of cells to compare (default: 1e{len(f'{MAX_PAIRS:.0f}') - 1})",
     )  # fmt: skip
 
     add = parser.add_argument_group("scores").add_argument
@@ -126,46 +76,56 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
         help="scores, families, or all (see: fastbcubed metrics); repeatable",
     )  # fmt: skip
-    add("--beta", type=float, default=1.0, help="weight of recall in F; other than 1 adds fbeta, mean_fbeta")
+    add("--beta", type=float, default=1.0, help="weight of recall in F; any but 1 adds fbeta and mean_fbeta")
     add(
         "--weighting", default="pointwise", choices=("pointwise", "outer"),
-        help="weights count in each confusion matrix and in the mean, or in the mean alone",
+        help="whether weights count in each confusion matrix and in the mean (pointwise, the default), or in the "
+        "mean only (outer)",
     )  # fmt: skip
     add(
         "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
-        help="score by an attribute, or by several crossed: country,year; repeatable. true_size and "
-        "pred_size (of the cluster, in powers of two) are always there",
+        help="score by an attribute, or by several crossed, such as country,year; repeatable. There are always "
+        "true_size and pred_size, the size of the cluster in powers of two",
     )  # fmt: skip
 
     add = parser.add_argument_group("output").add_argument
     add("--json", action="store_true", help="one JSON object on stdout, as described below")
     add(
         "--worst", type=_number, default=5, metavar="N",
-        help="how many of the worst clusters of each side, and slices, to list (default: 5)",
+        help="how many of the worst clusters of each side, and of the worst slices, to list (default: 5)",
     )  # fmt: skip
-    add("--out", metavar="DIR", help="write the result there, as JSON and Parquet files")
+    add("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files")
     add(
         "--keep", default="cells", choices=("scores", "cells", "items"),
-        help="how much of it to write to --out (default: cells); items allows later slices",
+        help="how much of the result to write to --out (default: cells); with items it can be sliced later",
     )  # fmt: skip
     add(
         "--fail-under", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
-        help="exit with 1 if a score is less than a value; repeatable",
+        help="exit with code 1 if a score is below a value; repeatable",
     )  # fmt: skip
     add(
         "--fail-over", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
-        help="exit with 1 if a score is more, for losses such as jaccard_distance; repeatable",
+        help="exit with code 1 if a score is above a value; for scores of which less is better, such as "
+        "jaccard_distance; repeatable",
     )  # fmt: skip
 
     add = parser.add_argument_group("work").add_argument
     add(
         "--engine", choices=("memory", "disk"),
-        help="where the work is done (default: disk for Parquet and Arrow files that would not fit in memory). "
-        "The disk engine does not serve overlapping clusterings",
+        help="where the work is done (default: disk for Parquet and Arrow files that would not fit in memory); "
+        "overlapping clusterings are scored in memory only",
     )  # fmt: skip
-    add("--memory-limit", metavar="SIZE", help="such as 2GiB (default: half of what is available)")
-    add("--spill-dir", metavar="DIR", help="where to spill (default: /var/tmp)")
-    _add_work_flags(add, "all cores when absent; scores do not depend on it")
+    add(
+        "--memory-limit",
+        metavar="SIZE",
+        help="memory of the disk engine, such as 2GiB (default: half of what is free)",
+    )
+    add(
+        "--spill-dir",
+        metavar="DIR",
+        help="directory for what does not fit in memory (default: /var/tmp); nothing is left there",
+    )
+    _add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
 
 
 def add_generate_flags(parser: argparse.ArgumentParser) -> None:
@@ -185,22 +145,33 @@ def add_generate_flags(parser: argparse.ArgumentParser) -> None:
         type=_amount,
         default=1_000_000,
         metavar="N",
-        help="such as 1e8 (default: 1e6)",
+        help="number of items, such as 1e8 (default: 1e6)",
     )
     add(
         "--shape",
         default="er",
         choices=("er", "heavy", "singletons", "one_giant"),
-        help="default: er; see below",
+        help="shape of the true clusters, see below (default: er)",
     )
-    add("--seed", type=_number, default=0, metavar="N", help="default: 0")
+    add("--seed", type=_number, default=0, metavar="N", help="seed of the random numbers (default: 0)")
     add("--ids", default="int", choices=("int", "string"), help="type of items and labels (default: int)")
     add("--weights", action="store_true", help="add a column weight, uniform between 0.5 and 1.5")
     add("--attributes", action="store_true", help="add the columns country and year")
-    add("--row-group", type=_amount, default=1 << 20, metavar="N", help="rows of a row group (default: 2^20)")
-    add("--compression", default="none", choices=("none", "snappy", "lz4", "zstd"), help="default: none")
+    add(
+        "--row-group",
+        type=_amount,
+        default=1 << 20,
+        metavar="N",
+        help="rows of a row group (default: 1048576)",
+    )
+    add(
+        "--compression", default="none", choices=("none", "snappy", "lz4", "zstd"),
+        help="compression of the files (default: none)",
+    )  # fmt: skip
     add("--overwrite", action="store_true", help="replace files that exist")
-    _add_work_flags(parser.add_argument, "all cores when absent; the files do not depend on it")
+    _add_work_flags(
+        parser.add_argument, "threads to work with (default: all cores); the files do not depend on it"
+    )
 
 
 def generate_arguments(options: argparse.Namespace) -> dict[str, Any]:
@@ -233,7 +204,7 @@ def add_constraints_flags(parser: argparse.ArgumentParser) -> None:
         "--random", dest="n_random", type=_number, default=20, metavar="N",
         help="random instances of each check, after the small ones (default: 20)",
     )  # fmt: skip
-    add("--seed", type=_number, default=0, metavar="N", help="of the random instances (default: 0)")
+    add("--seed", type=_number, default=0, metavar="N", help="seed of the random instances (default: 0)")
     add("--examples", action="store_true", help="show the smallest counterexample of each verdict")
     add("--json", action="store_true", help="one JSON object, counterexamples included")
 
@@ -242,7 +213,7 @@ def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.constraints.table` that the flags stand for."""
     names = None
     if options.metrics is not None:
-        names = [name for text in options.metrics for name in _split(text, ",")]
+        names = _scores(options.metrics)
     return {"metrics": names, "n_random": options.n_random, "seed": options.seed}
 
 
@@ -264,7 +235,7 @@ def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     given["weight"] = _weight(options.weight)
     given["slices"] = [_slice(text) for text in options.slices]
     if options.metrics is not None:
-        given["metrics"] = [name for text in options.metrics for name in _split(text, ",")]
+        given["metrics"] = _scores(options.metrics)
     given["unmatched"] = _policy(options.unmatched)
     given["noise"] = _label(options.noise)
     return given
@@ -300,8 +271,21 @@ def _columns(text: str, flag: str) -> Any:
     return sides[0] if len(sides) == 1 else tuple(sides)
 
 
+def _scores(texts: list[str]) -> list[str]:
+    names = [name for text in texts for name in _split(text, ",")]
+    if "" in names:
+        raise OptionError(
+            "--metric is one score or family, or several with a comma between them; one has no name"
+        )
+    return names
+
+
 def _slice(text: str) -> str | tuple[str, ...]:
     names = [_plain(name) for name in _split(text, ",")]
+    if "" in names or len(set(names)) < len(names):
+        raise OptionError(
+            f"--slice is an attribute, or different ones to be crossed, such as country,year, not {text!r}"
+        )
     return names[0] if len(names) == 1 else tuple(names)
 
 
@@ -367,6 +351,11 @@ _FLAGS = {
     "memory_limit": "memory-limit",
     "spill_dir": "spill-dir",
 }
+#: The argument that a message begins with.
+_SUBJECT = re.compile(
+    r"^(slices|metrics|beta|weighting|nulls|duplicates|keep|engine|memory_limit|spill_dir|threads|max_pairs)"
+    r"(?= (?:is|are|must)\b)"
+)
 _KEYWORD = re.compile(
     r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
     r"out|keep|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|max_pairs)="
@@ -381,6 +370,8 @@ def in_flags(message: str) -> str:
     --------
     >>> in_flags('Pass unmatched="drop" or unmatched={"prediction": "outside"}.')
     'Pass --unmatched drop or --unmatched prediction=outside.'
+    >>> in_flags("memory_limit is 1,000 bytes")
+    '--memory-limit is 1,000 bytes'
     """
 
     def flag(found: re.Match[str]) -> str:
@@ -390,4 +381,8 @@ def in_flags(message: str) -> str:
             value = re.sub(r'"(\w+)": "(\w+)"', r"\1=\2", several).replace(", ", ",")
         return f"--{_FLAGS.get(name, name).replace('_', '-')}{f' {value}' if value else ''}"
 
-    return re.sub(r'(?<=--)(\w+ \w+) or "(\w+)"', r"\1 or \2", _KEYWORD.sub(flag, message))
+    def subject(found: re.Match[str]) -> str:
+        return f"--{_FLAGS.get(found[1], found[1]).replace('_', '-')}"
+
+    message = _SUBJECT.sub(subject, _KEYWORD.sub(flag, message))
+    return re.sub(r'(?<=--)(\w+ \w+) or "(\w+)"', r"\1 or \2", message)

@@ -17,9 +17,6 @@ from typing import Any, NoReturn, TextIO
 
 from fastbcubed._version import __version__
 from fastbcubed.cli.flags import (
-    NOTES,
-    SHAPES,
-    WARM_UP,
     add_constraints_flags,
     add_evaluate_flags,
     add_generate_flags,
@@ -28,20 +25,12 @@ from fastbcubed.cli.flags import (
     generate_arguments,
     in_flags,
 )
+from fastbcubed.cli.notes import EXIT_CODES, NOTES, SHAPES, WARM_UP
 from fastbcubed.errors import EvaluationWarning, FastBCubedError, IdTypeError, OptionError
 
 __all__ = ["main"]
 
 OK, FAILED_GATE, WRONG, FAULT, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 70, 130, 141, 143
-
-EXIT_CODES = """\
-Exit codes
-  0    all went well
-  1    a score is beyond --fail-under or --fail-over
-  2    wrong input or use, or no memory or disk left; a message says what to do
-  70   an error of fastbcubed itself; FASTBCUBED_TRACEBACK=1 shows where, please report it
-  130  Ctrl-C; 143 SIGTERM; 141 nobody reads the output any more
-Nothing half-written and nothing spilled is left in any case."""
 
 
 class Terminated(BaseException):
@@ -171,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = commands.add_parser(
         "evaluate",
         help="score a prediction against the truth",
-        description="Score a clustering against the truth. Tables have one row per item.",
+        description="Score a clustering against the truth. A table has one row for each item.",
         epilog=f"{NOTES}\n{EXIT_CODES}",
         **form,
     )
@@ -179,25 +168,27 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.set_defaults(run=_evaluate)
     demo = commands.add_parser(
         "demo",
-        help="a whole evaluation of bundled data, explained",
-        description="Evaluate two releases of inventors named on US patents, step by step, and say what to "
-        "look at. Reads bundled data; writes no file.",
+        help="evaluate data that come with the package, and explain each step",
+        description="Evaluate two releases of inventors named on US patents, step by step, and say what to\n"
+        "look at. The data come with the package; no file is written.",
         **form,
     )
     demo.set_defaults(run=_demo)
     metrics = commands.add_parser(
         "metrics",
-        help="the scores that there are",
-        description="List scores: name, family, range, direction, definition, source.",
+        help="list all scores and what they mean",
+        description="List all scores, with family, range, direction, definition and source; or explain some.",
         **form,
     )
-    metrics.add_argument("names", nargs="*", metavar="NAME", help="a score or a family, shown in full")
-    metrics.add_argument("--json", action="store_true", help="a list of objects for machines")
+    metrics.add_argument(
+        "names", nargs="*", metavar="NAME", help="a score, or a family of scores, to explain in full"
+    )
+    metrics.add_argument("--json", action="store_true", help="a JSON list of objects, for programs")
     metrics.set_defaults(run=_metrics)
     generate = commands.add_parser(
         "generate",
-        help="synthetic clusterings of any size, to try and to measure",
-        description="Write a synthetic truth and prediction as Parquet, in memory that does not grow with them.",
+        help="write synthetic clusterings of any size, for trials and measurements",
+        description="Write a synthetic truth and prediction as Parquet. However many items, memory stays the same.",
         epilog=f"{SHAPES}\n{EXIT_CODES}",
         **form,
     )
@@ -205,7 +196,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.set_defaults(run=_generate)
     warm_up = commands.add_parser(
         "warm-up",
-        help="compile the kernels ahead, as when the image of a container is built",
+        help="compile the kernels ahead of use, for example in the image of a container",
         description=WARM_UP,
         epilog=EXIT_CODES,
         **form,
@@ -213,9 +204,9 @@ def _parser() -> argparse.ArgumentParser:
     warm_up.set_defaults(run=_warm_up)
     constraints = commands.add_parser(
         "constraints",
-        help="which score meets which formal constraint",
-        description="Check scores against the formal constraints of Amigó et al. (2009) and further "
-        "properties, on small and on random clusterings. Needs no data; equal seeds give equal tables.",
+        help="check which score meets which formal constraint",
+        description="Check scores against the formal constraints of Amigó et al. (2009) and further properties,\n"
+        "on small and on random clusterings. No data are needed; the same seed gives the same table.",
         **form,
     )
     add_constraints_flags(constraints)

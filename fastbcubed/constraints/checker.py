@@ -232,7 +232,7 @@ def direction(name: str) -> int:
         resolve([name])  # raises, with a suggestion, for all but families
         raise MetricError(f"{name} is a family; name one of its scores.")
     if METRICS[name].best == "neither":
-        raise MetricError(f"{name} says nothing of better and worse, so no constraint applies to it.")
+        raise MetricError(f"{name} has no better and worse values, so no constraint applies to it.")
     return 1 if METRICS[name].best == "higher" else -1
 
 

@@ -130,7 +130,7 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
         return None
     one = isinstance(metrics, str) or callable(metrics)
     if not one and not isinstance(metrics, Iterable):
-        raise MetricError(f"metrics names scores, or has formulas; {metrics!r} is neither")
+        raise MetricError(f"metrics= is names of scores, or formulas, not {metrics!r}")
     chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
     if not chosen:
         raise MetricError("metrics is empty; leave it out for the usual scores")

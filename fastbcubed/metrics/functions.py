@@ -376,6 +376,6 @@ def pointwise_score(
     0.533333333333
     """
     if not callable(formula):
-        raise OptionError(f"formula has to be a function of (tp, fp, fn, tn), but {formula!r} came.")
+        raise OptionError(f"formula is a function of (tp, fp, fn, tn), not {formula!r}.")
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
     return compute(table, [lifted(formula, outside=table.outside)])[0]

@@ -71,7 +71,7 @@ def as_contingency(
     if any(other is not None for other in (labels_true, labels_pred, sample_weight)):
         raise OptionError(
             "contingency stands for labels_true, labels_pred and sample_weight, but some of them"
-            " came with it. Pass either."
+            " were given, too. Pass one or the other."
         )
     if not isinstance(contingency, Contingency):
         raise OptionError(

@@ -127,7 +127,7 @@ def _expand(name: object) -> list[Metric]:
         return [name]
     if not isinstance(name, str):
         raise MetricError(
-            f"A score goes by its name, a string, but {name!r} came. Lift a formula of your own"
+            f"A score is named by a string, not {name!r}. Lift a formula of your own"
             " with fastbcubed.metrics.pointwise_score, or with `metric` of an evaluation."
         )
     if name in METRICS:

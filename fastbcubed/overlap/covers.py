@@ -163,7 +163,8 @@ class Cover(Contingency):
     weighting : {"pointwise", "outer"}
         Whether weights count among mates, or in means alone.
     outside : bool
-        Whether items that only the prediction has are wrong company for their mates; else they are left out.
+        Whether items that only the prediction has are false positives for the items they are
+            clustered with; else they are left out.
     max_pairs : float
         Pairs of cells to visit at most.
     pool : Pool, optional

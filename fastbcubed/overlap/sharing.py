@@ -125,7 +125,8 @@ class Sides:
     Attributes
     ----------
     truth, prediction : Memberships
-        The clusters of each cell. A cell without true clusters is wrong company for its mates.
+        The clusters of each cell. The items of one without true clusters are false
+            positives for those they are clustered with.
     n : ndarray of int64, shape (n_cells,)
         Items of each cell.
     weight : ndarray of float64, shape (n_cells,), or None

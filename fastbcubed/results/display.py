@@ -122,11 +122,11 @@ def definition(evaluation: Evaluated) -> str:
     else:
         how = "weights count inside each item's confusion matrix and in the mean"
     if any(m.overall_only or "_by_" in m.name for m in evaluation.metrics):
-        how += ". Scores by cluster, and of all items at once, say so"
+        how += ". Scores that are means over clusters, or of all items at once, say so"
     if table.overlapping:
         how += (
             ". Clusters may overlap (Extended BCubed): tp, fp and fn are in proportion to the mean share of the "
-            "common clusters over an item's mates"
+            "common clusters over the items that an item is clustered with"
         )
     of_beta = f" Beta is {evaluation.beta:g}." if evaluation.beta != 1 else ""
     return f"Means are over items; {how}.{of_beta}"

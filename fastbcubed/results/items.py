@@ -142,7 +142,7 @@ class AlignedItems:
                 f"items without ids go by their position, an integer, not {first_few(strange[:4])}"
             )
         if len(set(map(int, wanted))) < len(wanted):
-            raise SliceError("an item asked for comes again; name each once")
+            raise SliceError("an item is asked for twice; name each once")
         return np.array([int(i) if 0 <= int(i) < len(self) else -1 for i in wanted], np.int64)
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
@@ -325,7 +325,7 @@ def _find_all(items: Column, wanted: Column) -> RowNumbers:
         matches = match(*key_pair(items, wanted, pool), pool)
     if matches.pred_again:
         raise SliceError(
-            f"{matches.pred_again} of the {len(wanted)} items asked for come again; name each once"
+            f"{matches.pred_again} of the {len(wanted)} items asked for are named twice; name each once"
         )
     return matches.true_of_pred
 

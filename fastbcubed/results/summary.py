@@ -54,8 +54,8 @@ class Bounds:
         if np.isnan(self.precision_upper):
             between = "very different (the weights of unlabelled items are not known)"
         message = (
-            f"{100 * self.unlabelled_mates:.1f} % of the scored weight has mates that the truth does not "
-            f"label. They were dropped; with labels, precision could be {between}. If the true clusters "
+            f"{100 * self.unlabelled_mates:.1f} % of the scored weight is clustered with items that the truth does "
+            f"not label. Those were dropped; if they had labels, precision could be {between}. If the true clusters "
             'are complete, pass unmatched={"prediction": "outside"}.'
         )
         return [{"code": "dropping-flatters", "message": message, **asdict(self)}]

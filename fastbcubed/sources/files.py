@@ -87,7 +87,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
         if os.path.isdir(folder)
         else f"There is no folder {folder} either."
     )
-    raise FileFormatError(f"There is no file {name}. {hint}")
+    raise FileFormatError(f"There is no file {name or repr(name)}. {hint}")
 
 
 def _hidden(path: str) -> bool:

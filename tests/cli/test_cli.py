@@ -17,7 +17,8 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.cli import demo
 from fastbcubed.cli import main as cli
-from fastbcubed.cli.flags import NOTES, in_flags
+from fastbcubed.cli.flags import in_flags
+from fastbcubed.cli.notes import NOTES
 from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS
 
 TRUTH = {
@@ -356,6 +357,12 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate columns.parquet P", "Name the right one with --item and --cluster."),
         ("evaluate /dev/null P", "/dev/null is a pipe or a device"),
         ("evaluate T P --out T", "cannot write to truth.parquet: Not a directory"),
+        ("evaluate T P --memory-limit 5x", "--memory-limit is a number of bytes"),
+        ("evaluate T P --engine disk --memory-limit 1KB", "--memory-limit is 1,000 bytes"),
+        ("evaluate T P --beta nan", "--beta must be a number"),
+        ("evaluate T P --metric f1,,mcc", "one has no name"),
+        ("evaluate T P --slice country,", "such as country,year, not 'country,'"),
+        ("evaluate T P --slice year,year", "different ones"),
         ("evaluate T nowhere.parquet", "There is no file nowhere.parquet"),
         ("evaluate T broken.parquet", "truncated"),
         ("evaluate T other.parquet", "no item of"),

@@ -1,0 +1,72 @@
+"""What the help of a command says below its flags."""
+
+__all__ = ["EXIT_CODES", "NOTES", "SHAPES", "WARM_UP"]
+
+NOTES = """\
+Names of columns
+  a,b             the truth's and the prediction's          --item id,rec_id
+  a+b             several columns that are one id           --item source+number
+  both            each side may have several                --item source+number,src+no
+  A comma or plus in a name is written \\, or \\+.
+  If a table has no column of the default name, and one column only is left, that one is taken.
+
+Tables elsewhere
+  s3://bucket/run7/*.parquet, and likewise gs://, abfs://, hdfs:// and file:///, are read by pyarrow, with options
+  such as s3://bucket/truth.parquet?region=eu-west-1; other schemes by fsspec, if it is installed.
+
+Examples
+  fastbcubed evaluate truth.parquet pred.parquet --weight w --slice country --slice country,year
+  fastbcubed evaluate true_label pred_label --table items.parquet --metric all
+  fastbcubed evaluate truth.parquet 'run7/*.parquet' --json | jq .overall.f1
+  fastbcubed evaluate truth.csv pred.csv --fail-under f1=0.9 --fail-under precision=0.95
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  fastbcubed      version                    truth, prediction   what was compared
+  definition      average, overlapping, weighted, weighting, beta,
+                  unmatched {truth, prediction}, nulls, duplicates, noise; of CICE-BCubed match, similarity
+  overall         score -> number, null where it is not defined
+  coverage        n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise,
+                  n_duplicates, truth_coverage, prediction_coverage,
+                  bounds {precision_lower, precision_upper, unlabelled_mates}
+  summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact
+  slices          slicing -> list of {its attributes, n_items, weight, scores}
+  warnings        list of {code, message, figures}
+  not_computed    score of a family -> reason
+"""
+
+WARM_UP = """\
+Compile the kernels and keep them, so that no evaluation has to wait for that: when the image of a
+container is built, for example with this line of a Dockerfile.
+
+  RUN pip install fastbcubed && fastbcubed warm-up
+
+The kernels are kept in the directory that NUMBA_CACHE_DIR names, else beside the installed package, else
+in ~/.cache/numba. If NUMBA_CACHE_DIR is set, set it to the same directory when the container runs. The kernels
+are found there even if the container may not write to it. They serve the kind of processor that they were
+compiled on; if NUMBA_CPU_NAME=generic is set both times, they serve any.
+"""
+
+SHAPES = """\
+Shapes (of the true clusters)
+  er              sizes geometric with mean 2.5, as in entity resolution
+  heavy           sizes Zipf with exponent 1.9, at most 5 % of all items
+  singletons      one item each
+  one_giant       one with half of all items, the rest as in er
+  The prediction splits 15 % of them in two (if they have two items) and merges 10 % with another one; it
+  leaves the giant as it is. The same seed, shape and number of items give the same rows.
+
+Examples
+  fastbcubed generate items.parquet --items 1e9
+  fastbcubed evaluate truth prediction --table items.parquet
+  fastbcubed generate truth.parquet --prediction-out pred.parquet --items 1e8 --ids string --attributes
+  fastbcubed evaluate truth.parquet pred.parquet --slice country
+"""
+
+EXIT_CODES = """\
+Exit codes
+  0    all went well
+  1    a score is beyond --fail-under or --fail-over
+  2    wrong input or use, or no memory or disk left; a message says what to do
+  70   an error of fastbcubed itself; FASTBCUBED_TRACEBACK=1 shows where, please report it
+  130  Ctrl-C; 143 SIGTERM; 141 nobody reads the output any more
+Nothing half-written and nothing spilled is left in any case."""
