@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.one_sided import OneSided, set_aside
-from fastbcubed.cells.records import CELL, SIDES, add_up, as_counts, as_masses, tabulate
+from fastbcubed.cells.records import CELL, SIDES, add_up, as_counts, as_masses, require_squares, tabulate
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks
