@@ -163,15 +163,15 @@ def evaluate(
     request = Request(
         Given(truth, prediction, item, cluster, weight, table, attributes, overlapping),
         policies,
-        weighting,
-        as_metrics(metrics, outside=policies.prediction == "outside"),
-        beta,
-        max_pairs,
-        as_slices(slices),
-        keep,
-        out,
-        memory_limit_of(memory_limit),
-        spill_dir,
+        weighting=weighting,
+        metrics=as_metrics(metrics, outside=policies.prediction == "outside"),
+        beta=beta,
+        max_pairs=max_pairs,
+        slices=as_slices(slices),
+        keep=keep,
+        out=out,
+        limit=memory_limit_of(memory_limit),
+        spill_dir=spill_dir,
     )
     threads, run = as_threads(threads), choose(engine, request)
     with reporting(progress) as report, Pool(threads, report) as pool:
@@ -195,14 +195,14 @@ def _evaluation(request: Request, answer: Answer) -> Evaluation:
         Scores(answer.scored.overall),
         answer.items,
         answer.labels,
-        answer.attributes,
-        answer.scored.not_computed,
-        dict(zip(("truth", "prediction"), answer.names, strict=True)),
-        answer.sliced,
-        answer.engine,
-        answer.ranges,
-        answer.summary,
-        answer.bounds,
+        attributes=answer.attributes,
+        not_computed=answer.scored.not_computed,
+        names=dict(zip(("truth", "prediction"), answer.names, strict=True)),
+        sliced=answer.sliced,
+        engine=answer.engine,
+        ranges=answer.ranges,
+        _summary=answer.summary,
+        _bounds=answer.bounds,
     )
     for key in request.slices:
         if slice_name(key) not in ev.sliced:

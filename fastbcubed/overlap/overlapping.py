@@ -1,4 +1,4 @@
-"""Overlapping clusterings in the pipeline: two sides → memberships → aligned items → their cover."""
+"""Overlapping clusterings: two sides → memberships → aligned items → their cover."""
 
 from __future__ import annotations
 

@@ -25,15 +25,15 @@ from fastbcubed.errors import (
 NAN = math.nan
 
 BAD_OPTIONS: list[tuple[str, Any, type[FastBCubedError], tuple[str, ...]]] = [
-    ("unmatched", "keep", OptionError, ("'drop'", "'singleton'", "'keep'")),
+    ("unmatched", "keep", OptionError, ("drop", "singleton", "'keep'")),
     ("unmatched", None, OptionError, ("policy",)),
-    ("unmatched", {"pred": "drop"}, OptionError, ("'pred'", '"prediction"')),
-    ("unmatched", {"truth": "outside"}, OptionError, ("truth", "'outside'")),
-    ("unmatched", {"prediction": 5}, OptionError, ("prediction", "'outside'", "5")),
-    ("nulls", "ignore", OptionError, ("nulls", "'raise'", "'singleton'", "'drop'", "'ignore'")),
+    ("unmatched", {"pred": "drop"}, OptionError, ("'pred'", "prediction")),
+    ("unmatched", {"truth": "outside"}, OptionError, ("truth", "outside")),
+    ("unmatched", {"prediction": 5}, OptionError, ("prediction", "outside", "5")),
+    ("nulls", "ignore", OptionError, ("nulls", "raise", "singleton", "drop", "'ignore'")),
     ("nulls", ["raise"], OptionError, ("nulls",)),
     ("nulls", None, OptionError, ("nulls",)),
-    ("duplicates", "keep", OptionError, ("duplicates", "'raise'", "'drop'", "'keep'")),
+    ("duplicates", "keep", OptionError, ("duplicates", "raise", "drop", "'keep'")),
     ("duplicates", True, OptionError, ("duplicates",)),
     ("weighting", "inner", OptionError, ('"pointwise"', '"outer"', "'inner'")),
     ("weighting", None, OptionError, ("weighting",)),
