@@ -25,7 +25,7 @@ from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.blocks import Source, sources_of
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.open import as_rows
-from fastbcubed.sources.readers import Stream, open_stream, spool
+from fastbcubed.sources.readers import Stream, columns_used, open_stream, spool
 from fastbcubed.sources.tables import Rows, is_path
 
 
@@ -145,7 +145,8 @@ class _Opening:
         if isinstance(source, Stream):
             spill = Spill(self._spill_dir, named=self._spill_dir is not None)
             source = spool(source, name, make, spill, self.size, every=self._every)
-        return [_stretch(each, make) for each in sources_of(source, self.size)]
+        names = None if self._every else columns_used(source, make)
+        return [_stretch(each, make) for each in sources_of(source, self.size, names)]
 
 
 def _of_table(given: Given, source: Rows | Stream, opened: _Opening) -> Pair:

@@ -7,6 +7,7 @@ piece of a spilled stream, a stretch of a table in memory. Sources of one table 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -14,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fastbcubed.runtime.gate import Gate
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.readers import SpooledRows
 from fastbcubed.sources.tables import BaseRows, Rows
@@ -22,8 +24,12 @@ __all__ = ["BLOCK_ROWS", "BlockRows", "Source", "rows_between", "sources_of"]
 
 #: Rows of a block at most: a few columns of it are worked on at once by each thread.
 BLOCK_ROWS = 1 << 20
-#: Bytes of a row in a file, uncompressed; wider rows, such as those with texts, come in smaller blocks.
+#: Bytes of a row; wider rows, such as those with texts, come in smaller blocks,
 USUAL_WIDTH = 24
+#: down to an eighth of the rows, and from there on to so many bytes for each row of a usual block.
+MOST_WIDTH = 64
+#: What groups that are read at once may hold besides their blocks, such as dictionaries, for each row of a usual block.
+HELD_WIDTH = 256
 
 Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
 
@@ -65,12 +71,12 @@ class Source:
     blocks: Callable[[], Iterator[BlockRows]]
 
 
-def sources_of(table: Rows, size: int = BLOCK_ROWS) -> list[Source]:
-    """Cut a table into sources, whose blocks have `size` rows at most."""
+def sources_of(table: Rows, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Source]:
+    """Cut a table into sources, whose blocks have `size` rows at most; fewer if rows of the columns read are wide."""
     from fastbcubed.sources.files import FileRows
 
     if isinstance(table, FileRows) and table.can_be_cut and len(table):
-        return _of_files(table, size)
+        return _of_files(table, size, table.names if names is None else names)
     if isinstance(table, SpooledRows) and len(table):
         return _of_pieces(table)
     return [_stretch(table, start, stop) for start, stop in blocks(len(table), size)]
@@ -103,23 +109,31 @@ def _of_one_block(block: BlockRows) -> Source:
     return Source(block.first_row, len(block), lambda: iter((block,)))
 
 
-def _of_files(table: Rows, size: int) -> list[Source]:
+def _of_files(table: Rows, size: int, names: Sequence[str]) -> list[Source]:
     from fastbcubed.sources.files import FileRows
 
     assert isinstance(table, FileRows)
-    width = table.bytes_in_memory / len(table)
-    size = max(1, size // 8, int(size * min(1.0, USUAL_WIDTH / width)))
+    width, usual = table.row_bytes(names), size
+    least = min(size // 8, int(size * MOST_WIDTH / max(1.0, width)))
+    size = max(1, least, int(size * min(1.0, USUAL_WIDTH / max(1.0, width))))
     found = []
     first = 0
+    gate = Gate(usual * HELD_WIDTH)
     for group in table.groups():
         if group.n_rows:
-            found.append(_of_group(table, group, first, size))
+            found.append(_of_group(table, group, first, size, partial(gate.holding, group.held(names))))
         first += group.n_rows
     return found
 
 
-def _of_group(table: Rows, group: Any, first_row: int, size: int) -> Source:
+def _of_group(
+    table: Rows, group: Any, first_row: int, size: int, holding: Callable[[], AbstractContextManager[None]]
+) -> Source:
     def read_blocks() -> Iterator[BlockRows]:
+        with holding():
+            yield from blocks_of_group()
+
+    def blocks_of_group() -> Iterator[BlockRows]:
         batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]] = {}
         for start, stop in blocks(group.n_rows, size):
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,9 +19,13 @@ from fastbcubed.runtime.limits import available_memory
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
 from fastbcubed.sources.formats import SUFFIXES, CsvFile, IpcFile, ParquetFile, sniff
 from fastbcubed.sources.locations import LOCAL, Place, is_pattern, locate, split_pattern
+from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import BaseRows, Rows
 
 __all__ = ["FileRows", "find_files", "open_files"]
+
+#: Groups, and rows of each, that are looked at to see how long values are.
+PROBED, PROBE_ROWS = 8, 1 << 10
 
 
 def open_files(source: Any) -> Rows:
@@ -138,6 +143,23 @@ class FileRows(BaseRows):
         """The bytes that all columns take when they are read, about."""
         return sum(file.bytes_in_memory for file in self._files)
 
+    def row_bytes(self, names: Sequence[str]) -> float:
+        """Return the bytes of these columns of a row, as the files say, or as the first rows of some groups show.
+
+        Text that comes again is in a file once, but in memory each time.
+        """
+        said = sum(file.bytes_of(names) for file in self._files if not isinstance(file, CsvFile)) / len(self)
+        varying = [name for name in names if not _has_width(self.type_of(name))]
+        if not varying:
+            return said
+        groups = [group for group in self.groups() if group.n_rows]
+        shown = [
+            sum(plain(column).nbytes for column in columns) / len(columns[0])
+            for group in groups[:: -(-len(groups) // PROBED)]
+            for columns in islice(group.read(varying, PROBE_ROWS), 1)
+        ]
+        return max(said, *shown)
+
     @property
     def can_be_cut(self) -> bool:
         """Whether the files can be read group by group; text is read as a whole, to find its types."""
@@ -226,6 +248,10 @@ class Group:
     n_rows: int
     folders: Mapping[str, str | None]
 
+    def held(self, names: Sequence[str]) -> int:
+        """Return the bytes that are held while it is read, besides the rows that are yielded."""
+        return self.file.held_of(self.number, names)
+
     def read(self, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns, `size` rows at a time."""
         self.table.require(self.file, self.folders, names)
@@ -243,6 +269,11 @@ class Group:
                 f"{self.file.path} had {self.n_rows} rows in group {self.number} and now has {rows}: it changed "
                 "while it was read. Try again when it is complete."
             )
+
+
+def _has_width(kind: pa.DataType) -> bool:
+    """Say whether all values of a type take as many bytes."""
+    return bool(pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _folder_values(path: str, root: str) -> dict[str, str | None]:

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from fastbcubed import kernels
 from fastbcubed.runtime.pool import BLOCK, Pool, blocks
-from fastbcubed.sources.arrays import codes_of, storage_of, to_numpy
+from fastbcubed.sources.arrays import codes_of, from_numpy, storage_of, to_numpy
+from fastbcubed.sources.selection import is_view
 
 __all__ = ["Pairs", "Writer", "find_collision", "write_pairs"]
 
@@ -106,6 +107,25 @@ def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
     return write
 
 
+def _of_values_in_use(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose dictionaries are not longer than their rows, as those of a block of a long column are."""
+    if not pa.types.is_dictionary(data.type) or all(len(c.dictionary) <= len(c) for c in data.chunks):
+        return data
+    if is_view(data.type.value_type):  # Arrow cannot take some of them
+        return data
+    return pa.chunked_array([_compact(chunk) for chunk in data.chunks], data.type)
+
+
+def _compact(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
+    if len(chunk.dictionary) <= len(chunk):
+        return chunk
+    codes = codes_of(chunk)
+    nulls = to_numpy(chunk.indices.is_null())
+    used, code = np.unique(np.where(nulls, 0, codes), return_inverse=True)
+    indices = from_numpy(code.astype(codes.dtype), nulls).cast(chunk.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, chunk.dictionary.take(from_numpy(used)))
+
+
 def dictionary_tables(data: pa.ChunkedArray, words: np.ndarray) -> list[Pairs]:
     """Return the fingerprints of the dictionary of each chunk; equal objects are hashed once."""
     known: dict[Any, Pairs] = {}
@@ -144,6 +164,7 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
 
     For a dictionary these are the pairs of its values, which are few; else one pair per row.
     """
+    parts = [_of_values_in_use(part) for part in parts]
     if len(parts) == 1 and pa.types.is_dictionary(parts[0].type):
         n, words = len(parts[0]), kernels.hashing.seed_words(seed)
         first = np.empty(n, dtype=np.uint64)
@@ -164,6 +185,7 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
 
 def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys of a column of one or more parts, and the second word of every row."""
+    parts = [_of_values_in_use(part) for part in parts]
     n, words = len(parts[0]), kernels.hashing.seed_words(seed)
     first, second = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
     starts, stops = zip(*blocks(n), strict=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -148,24 +150,70 @@ class ParquetFile:
         """The bytes that all columns take when they are read, about."""
         return sum(self._metadata.row_group(k).total_byte_size for k in range(self._metadata.num_row_groups))
 
+    def bytes_of(self, names: Sequence[str]) -> int:
+        """Return the bytes that some columns take in the file when they are not compressed."""
+        groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
+        chunks = (group.column(k) for group in groups for k in range(group.num_columns))
+        return sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in names)
+
     def group_sizes(self) -> list[int]:
         """Return the number of rows of each row group."""
         return [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]
 
+    def held_of(self, group: int, names: Sequence[str]) -> int:
+        """Return the bytes that are held while a row group is read: its dictionaries, as they are and compressed."""
+        chunks = map(self._metadata.row_group(group).column, range(self._metadata.num_columns))
+        return sum(
+            (chunk.data_page_offset - chunk.dictionary_page_offset)
+            * (1 + chunk.total_uncompressed_size // max(1, chunk.total_compressed_size))
+            for chunk in chunks
+            if chunk.path_in_schema.split(".")[0] in names and chunk.dictionary_page_offset
+        )
+
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
-        """Yield columns of a row group, `size` rows at a time; what is read ahead is bounded."""
-        options = {"metadata": self._metadata, "buffer_size": self._place.read_ahead, "pre_buffer": False}
-        with self._open(passing=self.passing, **options) as file:
-            columns = list(dict.fromkeys(names))
-            for batch in file.iter_batches(size, [group], columns, use_threads=False):
-                yield [pa.chunked_array([batch.column(name)]) for name in names]
+        """Yield columns of a row group, `size` rows at a time; what is read ahead is bounded.
+
+        Dictionaries are read as the values that they stand for, of which each batch gets its own: it would have all.
+        """
+        kinds = {name: self.schema.field(name).type for name in names}
+        coded = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind)]
+        rest = [name for name in kinds if name not in coded]
+        batches: list[Any] = []
+        with ExitStack() as stack:
+            for columns, metadata in ((rest, self._metadata), (coded, self._without_arrow)):
+                if columns:
+                    options = {"buffer_size": self._place.read_ahead, "pre_buffer": False}
+                    file = stack.enter_context(self._open(passing=self.passing, metadata=metadata, **options))
+                    batches.append(file.iter_batches(size, [group], columns, use_threads=False))
+            for parts in zip(*batches, strict=True):
+                found = {name: part.column(name) for part in parts for name in part.schema.names}
+                for name in coded:
+                    found[name] = _encoded(found[name], kinds[name])
+                yield [pa.chunked_array([found[name]]) for name in names]
         _require_unchanged(self._place, self.path, self._state)
+
+    @cached_property
+    def _without_arrow(self) -> Any:
+        """What the file says of itself, but not which types Arrow gave its columns."""
+        import pyarrow.parquet as pq
+
+        written = io.BytesIO()
+        self._metadata.write_metadata_file(written)
+        return pq.read_metadata(io.BytesIO(written.getvalue().replace(b"ARROW:schema", b"arrow.schema")))
 
     def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Read columns."""
         with self._open() as file:
             table = file.read(columns=list(dict.fromkeys(names)))
             return [table.column(name) for name in names]
+
+
+def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.DictionaryArray:
+    """Return values as a dictionary of this type, which has none but these."""
+    found = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(
+        found.indices.cast(kind.index_type), found.dictionary.cast(kind.value_type), ordered=kind.ordered
+    )
 
 
 class IpcFile:
@@ -186,9 +234,20 @@ class IpcFile:
         """The bytes that all columns take when they are read, about."""
         return self._place.state(self.path)[1]
 
+    def bytes_of(self, names: Sequence[str]) -> int:
+        """Return the bytes that some columns take at most."""
+        return self.bytes_in_memory
+
+    def held_of(self, group: int, names: Sequence[str]) -> int:
+        """Return the bytes that are held while the file is read, besides batches; it does not say."""
+        return 0
+
     def group_sizes(self) -> list[int]:
         """Return the number of rows of the file, which is read as one group."""
-        return [len(self.read(self.names[:1])[0])] if self.names else []
+        if not self.names:
+            return []
+        with self._open([0]) as reader:
+            return [sum(batch.num_rows for batch in _batches(reader))]
 
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns of the file, `size` rows at a time."""

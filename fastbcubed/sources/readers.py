@@ -18,7 +18,7 @@ from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import ArrowRows, BaseRows, Rows
 from fastbcubed.sources.validity import require_valid
 
-__all__ = ["DatasetRows", "Piece", "SpooledRows", "Stream", "open_stream", "spool"]
+__all__ = ["DatasetRows", "Piece", "SpooledRows", "Stream", "columns_used", "open_stream", "spool"]
 
 #: Rows of the batches that are asked for, where the source lets us choose.
 BATCH_ROWS = 1 << 16
@@ -146,6 +146,14 @@ class _Asked(ArrowRows):
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         self.asked.update(dict.fromkeys(names))
         return super()._read(names)
+
+
+def columns_used(table: Rows, use: Callable[[Rows], Any]) -> list[str]:
+    """Return which columns are used by what will be done with each block of a table; it raises if one is missing."""
+    asked = _Asked(pa.schema([(name, table.type_of(name)) for name in table.names]), table.where)
+    asked.untyped = table.untyped
+    use(asked)
+    return list(asked.asked)
 
 
 def spool(

@@ -47,3 +47,48 @@ def test_all_items_in_one_predicted_cluster_of_two_tables(tmp_path):
         tmp_path / "p.parquet", pa.table({"item": rng.permutation(n), "cluster": np.zeros(n, int)})
     )
     assert grown(f"{truth}, {prediction}", "{0: 0, 1: 1}, {0: 0, 1: 0}", slices="'pred_size'") < MOST
+
+
+# -- Text --------------------------------------------------------------------------------------------
+
+
+def texts(width: int, distinct: int) -> pa.Array:
+    """Return different texts of so many characters."""
+    return pa.array([f"{k:08d}".ljust(width, "x") for k in range(distinct)])
+
+
+@pytest.mark.parametrize(
+    ("width", "n"), [(200, 2_000_000), pytest.param(2000, 1_000_000, marks=pytest.mark.slow)]
+)
+def test_long_labels_that_come_again(width, n, tmp_path):
+    """A file has each text once, so it says nothing of how much memory its rows take."""
+    rng, values = np.random.default_rng(0), texts(width, 60)
+    coded = [pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, 60, 1 << 18)), values) for _ in "tp"]
+    part = pa.table({name: own.cast(pa.string()) for name, own in zip("tp", coded, strict=True)})
+    path = tmp_path / "rows.parquet"
+    with pq.ParquetWriter(path, part.schema) as writer:
+        for _ in range(n >> 18):
+            writer.write_table(part, row_group_size=1 << 18)
+    small = "'t', 'p', table={'t': ['a', 'b'], 'p': ['a', 'a']}"
+    assert grown(f"'t', 'p', table={str(path)!r}", small, keep="'cells'") < MOST
+
+
+def test_dictionaries(tmp_path):
+    """A batch of rows does not bring the whole dictionary with it, of a million labels here."""
+    rng, n, values = np.random.default_rng(0), 2_000_000, texts(40, 1_000_000)
+    columns = {name: pa.DictionaryArray.from_arrays(rng.integers(0, 1_000_000, n), values) for name in "tp"}
+    path = write(tmp_path / "rows.parquet", pa.table(columns))
+    small = "'t', 'p', table={'t': ['a', 'b'], 'p': ['a', 'a']}"
+    assert grown(f"'t', 'p', table={path}", small, keep="'cells'") < MOST
+
+
+@pytest.mark.slow
+def test_long_item_ids(tmp_path):
+    rng, n = np.random.default_rng(0), 500_000
+    paths = []
+    for side in "tp":
+        ids = pa.array(np.char.add("i" * 300, rng.permutation(n).astype(str)))
+        paths.append(
+            write(tmp_path / side, pa.table({"item": ids, "cluster": rng.integers(0, n // 2, n)}), n)
+        )
+    assert grown(", ".join(paths), "{'a': 0, 'b': 1}, {'a': 0, 'b': 0}", keep="'items'") < MOST
