@@ -29,6 +29,10 @@ class Keys(NamedTuple):
     first: NDArray[np.int64]
     second: NDArray[np.uint64] | None
 
+    def take(self, rows: NDArray[np.int64]) -> Keys:
+        """Choose rows."""
+        return Keys(self.first[rows], None if self.second is None else self.second[rows])
+
 
 class Retry(Exception):
     """Two values have equal keys, or a special key is in use: begin again with the next seed or start."""

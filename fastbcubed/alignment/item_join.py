@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.alignment.align import match_rows
-from fastbcubed.alignment.block_keys import Items
+from fastbcubed.alignment.block_keys import Items, Keys
 from fastbcubed.alignment.carried import numbers_of_keys
 from fastbcubed.alignment.combination import Combination, combine
 from fastbcubed.alignment.item_shards import ItemRows, ItemShards, ShardRows, sides_of
@@ -26,10 +26,12 @@ from fastbcubed.alignment.side import Side
 from fastbcubed.alignment.weights import check_weights, join_weights, weights_by_key
 from fastbcubed.clusterings.stretches import Block, Stretch
 from fastbcubed.errors import first_few
+from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.joining import match_parts
 from fastbcubed.runtime.parts import MAX_BITS, part_bits
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
+from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.blocks import rows_between
 from fastbcubed.sources.columns import Column
 
@@ -148,12 +150,15 @@ class ItemJoin:
                     self._aligner.side(k + each, clustering, block.first_row, alone)
                     for each, clustering in enumerate(block.sides)
                 )
-                self._aligner.count_special(sides)
                 keys = self._items.keys(items_of(block), alone)
-                shards.put(
-                    block.first_row, keys, sides, sides[0].weight, first_of_side + block.first_row,
-                    self._aligner.columns(block, k),
-                )  # fmt: skip
+                columns, rows = self._aligner.columns(block, k), np.arange(len(sides[0]))
+                if self._policies.duplicates == "drop":
+                    rows = _without_repeats(keys, sides, alone)
+                    keys, sides = keys.take(rows), tuple(side.take(rows) for side in sides)
+                    columns = None if columns is None else columns.take(from_numpy(rows))
+                self._aligner.count_special(sides)
+                numbers = first_of_side + block.first_row + rows
+                shards.put(block.first_row, keys, sides, sides[0].weight, numbers, columns)
 
     def _spool_weights(self) -> ItemShards:
         assert self._pair.weight_table is not None
@@ -162,7 +167,7 @@ class ItemJoin:
         shards = self._shards_of_table()
         for start, stop in blocks(len(column)):
             keys = self._items.keys(column.stretch(start, stop), self._pool)
-            shards.put(start, keys, (), values[start:stop], start)
+            shards.put(start, keys, (), values[start:stop], np.arange(start, stop))
         return shards
 
     def _spool_attributes(self) -> ItemShards:
@@ -172,7 +177,7 @@ class ItemJoin:
         for start, stop in blocks(len(column)):
             keys = self._items.keys(column.stretch(start, stop), self._pool)
             columns = self._carried.of_attributes(rows_between(table, start, stop))
-            shards.put(start, keys, (), np.ones(stop - start), start, columns)
+            shards.put(start, keys, (), np.ones(stop - start), np.arange(start, stop), columns)
         return shards
 
     def _shards_of_table(self) -> ItemShards:
@@ -303,6 +308,22 @@ class ItemJoin:
         own = self._items.keys(column, self._pool).first
         at = np.flatnonzero(np.isin(own, values[counts > 1]))[1:5]
         return first_few(column.take(at).to_pylist())
+
+
+def _without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArray[np.int64]:
+    """Return the rows of a block but for those that repeat an earlier one: one item, however often, is one row.
+
+    Rows that say something else of an item stay, for the join to find.
+    """
+    found = number(keys.first, alone)
+    first = found.firsts[found.codes]
+    again = first != np.arange(first.size)
+    columns: list[NDArray[Any]] = [side.labels for side in sides]
+    columns += [] if keys.second is None else [keys.second]
+    columns += [mask for side in sides for mask in (side.absent, side.alone) if mask is not None]
+    for column in columns:
+        again &= column == column[first]
+    return np.flatnonzero(~again)
 
 
 def _aligned_keys(keys: list[NDArray[np.int64]], matched: tuple[Any, Any]) -> NDArray[np.int64]:

@@ -124,10 +124,10 @@ class ItemShards:
         keys: Keys,
         sides: tuple[Side, ...],
         weight: NDArray[np.float64] | None,
-        first_row: int,
+        numbers: NDArray[np.int64],
         columns: pa.Table | None = None,
     ) -> None:
-        """Take a block of rows: item keys, the sides that have them, weights, columns that go with them."""
+        """Take a block of rows: item keys, the sides that have them, weights, numbers, columns that go with them."""
         names = self._spool.dtype.names or ()
         n = keys.first.size
         counts = np.zeros((1, self._spool.n_shards), np.int64)
@@ -138,7 +138,6 @@ class ItemShards:
         labels = sides[0].labels if sides else None
         other = sides[1].labels if "other" in names else None
         flags = _flags(sides, n) if "flags" in names else None
-        numbers = np.arange(first_row, first_row + n) if "number" in names else None
         if columns is not None:
             places = np.empty(n, np.int32)
             kernels.partition.place_rows(
@@ -150,7 +149,8 @@ class ItemShards:
         with self._spool.pages() as pages:
             rows = pages.empty(n, self._spool.dtype)
             kernels.join.scatter_records(
-                keys.first, labels, other, keys.second if "second" in names else None, numbers, flags,
+                keys.first, labels, other, keys.second if "second" in names else None,
+                numbers if "number" in names else None, flags,
                 weight if "weight" in names else None, MAX_BITS, self._bits, next_row[0], rows,
             )  # fmt: skip
             self._spool.put(index, pages, bounds)

@@ -81,9 +81,9 @@ class RowAligner:
         return side
 
     def count_special(self, sides: tuple[Side, ...]) -> None:
-        """Count the nulls and the noise of a block that is joined later."""
-        n_null, n_noise = sum(side.n_null for side in sides), sum(side.n_noise for side in sides)
-        self._coverage.append(Coverage(0, 0, 0, 0.0, 0.0, 0.0, n_null, n_noise, 0))
+        """Count the nulls, the noise and the repeated rows of a block that is joined later."""
+        columns = ([getattr(side, name) for side in sides] for name in ("n_null", "n_noise", "n_duplicates"))
+        self._coverage.append(Coverage(0, 0, 0, 0.0, 0.0, 0.0, *map(sum, columns)))
 
     def columns(self, block: Block, k: int) -> pa.Table | None:
         """Return the columns that go with the rows of a block, whose first side is side k."""

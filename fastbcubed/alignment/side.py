@@ -108,6 +108,20 @@ class Side:
     def __len__(self) -> int:
         return int(self.labels.size)
 
+    def take(self, rows: Rows) -> Side:
+        """Choose rows, and count the others as repeated."""
+
+        def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if values is None else values[rows]
+
+        found = Side(
+            self.name, self.labels[rows], self.policies, absent=some(self.absent), alone=some(self.alone),
+            weight=some(self.weight), items=None if self.items is None else self.items.take(rows),
+            n_null=self.n_null, n_noise=self.n_noise,
+        )  # fmt: skip
+        found.n_duplicates = self.n_duplicates + len(self) - rows.size
+        return found
+
     def aligned(self, rows: Rows | None) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
         """Return keys, lacking and alone by aligned row."""
         if rows is None:

@@ -62,6 +62,7 @@ def _score(
         pair, request.policies, choice, spill, request.limit, pool,
         outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried,
     )  # fmt: skip
+    pa.default_memory_pool().release_unused()  # what the first look at the files took
     scorer = Scorer(request, weighted=aligner.weighted, in_parts=True)
     question = Question(
         request.weighting, request.outside,

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fastbcubed.errors import OptionError
 from fastbcubed.runtime.gate import Gate
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.readers import SpooledRows
@@ -30,6 +31,8 @@ USUAL_WIDTH = 24
 MOST_WIDTH = 64
 #: What groups that are read at once may hold besides their blocks, such as dictionaries, for each row of a usual block.
 HELD_WIDTH = 256
+#: What one of them may hold at most: so many bytes, and so many more for each row of a usual block.
+ROOM, ROOM_WIDTH = 64 << 20, 256
 
 Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
 
@@ -121,20 +124,42 @@ def _of_files(table: Rows, size: int, names: Sequence[str]) -> list[Source]:
     gate = Gate(usual * HELD_WIDTH)
     for group in table.groups():
         if group.n_rows:
-            found.append(_of_group(table, group, first, size, partial(gate.holding, group.held(names))))
+            held = {name: group.held([name]) for name in names}
+            _require_room(table, held, usual)
+            holding = partial(gate.holding, sum(held.values()))
+            found.append(_of_group(table, group, first, size, holding))
         first += group.n_rows
     return found
+
+
+def _require_room(table: Rows, held: dict[str, int], usual: int) -> None:
+    """Raise if a group of rows takes more than the limit, of which a usual block has a row for each KiB, allows."""
+    most = ROOM + usual * ROOM_WIDTH
+    if sum(held.values()) <= most or usual >= BLOCK_ROWS:
+        return
+    name = max(held, key=lambda name: held[name])
+    least = ((sum(held.values()) - ROOM) // ROOM_WIDTH >> 10) + 1
+    raise OptionError(
+        f"column {name!r} of {table.where} has dictionaries of about {held[name] >> 20} MiB in a row group, which "
+        f"are held while it is read. Raise memory_limit to at least {least} MiB, or write the column in smaller row "
+        "groups, or as plain text"
+    )
 
 
 def _of_group(
     table: Rows, group: Any, first_row: int, size: int, holding: Callable[[], AbstractContextManager[None]]
 ) -> Source:
     def read_blocks() -> Iterator[BlockRows]:
-        with holding():
-            yield from blocks_of_group()
-
-    def blocks_of_group() -> Iterator[BlockRows]:
         batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]] = {}
+        with holding():
+            try:
+                yield from blocks_of_group(batches)
+            finally:
+                batches.clear()  # a block that is kept holds on to no file
+
+    def blocks_of_group(
+        batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]],
+    ) -> Iterator[BlockRows]:
         for start, stop in blocks(group.n_rows, size):
 
             def read(

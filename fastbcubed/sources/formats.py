@@ -161,11 +161,11 @@ class ParquetFile:
         return [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]
 
     def held_of(self, group: int, names: Sequence[str]) -> int:
-        """Return the bytes that are held while a row group is read: its dictionaries, as they are and compressed."""
+        """Return the bytes that are held while a row group is read: dictionaries, compressed, not, and taken apart."""
         chunks = map(self._metadata.row_group(group).column, range(self._metadata.num_columns))
         return sum(
             (chunk.data_page_offset - chunk.dictionary_page_offset)
-            * (1 + chunk.total_uncompressed_size // max(1, chunk.total_compressed_size))
+            * (1 + 2 * chunk.total_uncompressed_size // max(1, chunk.total_compressed_size))
             for chunk in chunks
             if chunk.path_in_schema.split(".")[0] in names and chunk.dictionary_page_offset
         )

@@ -6,15 +6,18 @@ import pyarrow.parquet as pq
 import pytest
 from growth import growth
 
+import fastbcubed as fb
+from fastbcubed.errors import OptionError
+
 #: What a process may grow by with a limit of 64 MiB: the limit, and what the library states beside it.
 MOST = 64 + 256
 
 
-def grown(call: str, small: str, **options: str) -> float:
+def grown(call: str, small: str, limit: str = "64MiB", **options: str) -> float:
     """Return by how many MiB an evaluation grows the process, after a small one that compiled."""
     given = "".join(f", {name}={value}" for name, value in options.items())
     before = f"""
-        options = dict(engine="disk", memory_limit="64MiB")
+        options = dict(engine="disk", memory_limit={limit!r})
         fb.evaluate({small}{given}, **options)
     """
     return growth(before, f"fb.evaluate({call}{given}, **options)")
@@ -79,7 +82,10 @@ def test_dictionaries(tmp_path):
     columns = {name: pa.DictionaryArray.from_arrays(rng.integers(0, 1_000_000, n), values) for name in "tp"}
     path = write(tmp_path / "rows.parquet", pa.table(columns))
     small = "'t', 'p', table={'t': ['a', 'b'], 'p': ['a', 'a']}"
-    assert grown(f"'t', 'p', table={path}", small, keep="'cells'") < MOST
+    assert grown(f"'t', 'p', table={path}", small, "768MiB", keep="'cells'") < 768 + 256
+    least = r"column '[tp]' of .* has dictionaries of about \d+ MiB .* memory_limit .* at least \d+ MiB"
+    with pytest.raises(OptionError, match=least):  # a reader holds the dictionary of its row group
+        fb.evaluate("t", "p", table=path[1:-1], engine="disk", memory_limit="64MiB")
 
 
 @pytest.mark.slow
@@ -92,3 +98,17 @@ def test_long_item_ids(tmp_path):
             write(tmp_path / side, pa.table({"item": ids, "cluster": rng.integers(0, n // 2, n)}), n)
         )
     assert grown(", ".join(paths), "{'a': 0, 'b': 1}, {'a': 0, 'b': 0}", keep="'items'") < MOST
+
+
+# -- Repeated rows -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_one_row_again_and_again(text, tmp_path):
+    """The rows of an item come to one shard, all 4e6 of them if they were not told apart before."""
+    n = 4_000_000
+    item, label = np.array(["0"]) if text else np.zeros(1, int), np.zeros(1, int)
+    truth = pa.table({"item": np.repeat(item, n), "cluster": np.repeat(label, n)})
+    paths = [write(tmp_path / side, truth if side == "t" else truth[:1]) for side in "tp"]
+    small = "{'0': 0, '1': 0}" if text else "{0: 0, 1: 0}"
+    assert grown(", ".join(paths), f"{small}, {small}", duplicates="'drop'") < MOST
