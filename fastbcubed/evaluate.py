@@ -62,8 +62,9 @@ def evaluate(
     truth, prediction : Clustering, table, path, dict, or array-like of shape (n_items,)
         A table (data frame, Arrow table or data set, anything that exports an Arrow stream; or the path
         or URI of a file or directory, or a glob, of Parquet, Arrow IPC or CSV) has one row per item and is
-        joined by item. A dict maps items to clusters. Two arrays of labels correspond by position. With
-        `table`, the names of two of its columns.
+        joined by item. A dict maps items to clusters. Two arrays of labels correspond by position, and with
+        `overlapping` two lists that have a set of labels for each item. With `table`, the names of two of
+        its columns.
     item, cluster : str, list of str, or tuple of two of these
         Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a
         composite id. A default name that a table lacks stands for the only column left.
@@ -222,6 +223,8 @@ def contingency(
     nulls: str = "raise",
     duplicates: str = "raise",
     noise: Any = None,
+    overlapping: bool = False,
+    max_pairs: float = MAX_PAIRS,
     table: Any = None,
     threads: int | None = None,
 ) -> Contingency:
@@ -243,11 +246,18 @@ def contingency(
     >>> import fastbcubed as fb
     >>> fb.contingency([0, 0, 1], [5, 5, 6])
     Contingency(3 items, 2 true and 2 predicted clusters, 2 cells)
+
+    Items in several clusters, and the scores of overlapping clusterings that take their cells:
+
+    >>> cells = fb.contingency({1: {"a"}, 2: {"a", "b"}}, {1: {"c"}, 2: {"c"}}, overlapping=True)
+    >>> fb.metrics.extended_bcubed_recall(contingency=cells)
+    0.875
     """
     request = Request(
-        Given(truth, prediction, item, cluster, weight, table),
+        Given(truth, prediction, item, cluster, weight, table, overlapping=overlapping),
         Policies.of(unmatched, nulls, duplicates, noise),
         weighting,
+        max_pairs=max_pairs,
     )
     with Pool(as_threads(threads)) as pool:
         return memory.build(open_pair(request.given), request, pool).cells

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.set_lists import by_position
 from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightError
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.columns import Column, as_column
@@ -98,8 +99,8 @@ def read_pair(
     ----------
     truth, prediction : object
         Each a `Clustering`, a table (path, glob, directory, data frame, Arrow stream exporter),
-        or a dict from item to cluster or set of clusters; or both an array of labels; or both a
-        column name (or a list of names) of `table`.
+        or a dict from item to cluster or set of clusters; or both an array of labels, or a list of
+        sets of labels; or both a column name (or a list of names) of `table`.
     item, cluster : str, list of str, or a tuple of two of these
         Column names; a list makes a composite id, a tuple has the truth's and the prediction's.
     weight : str, array-like, table, dict or Series, optional
@@ -110,7 +111,7 @@ def read_pair(
     attributes : table, optional
         Further columns to slice by: rows by position for positional input, else joined by item.
     overlapping : bool, optional
-        Whether a dict may put an item in several clusters.
+        Whether a dict or a list of sets may put an item in several clusters.
 
     Returns
     -------
@@ -125,6 +126,7 @@ def read_pair(
             )
         sides = pair_of_table(truth, prediction, table, item, weight)
     else:
+        truth, prediction, weight = by_position(truth, prediction, weight)
         sides = _from_two(truth, prediction, item, cluster, weight, overlapping)
     items = per_side(item, "item")
     weight_table = None

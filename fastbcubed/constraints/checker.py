@@ -13,7 +13,7 @@ from fastbcubed.constraints.instances import AMIGO_TEST_CASES, CONSTRAINTS, Inst
 from fastbcubed.constraints.notation import partitions
 from fastbcubed.constraints.properties import PROPERTIES, Case
 from fastbcubed.errors import MetricError, OptionError
-from fastbcubed.metrics.labelings import as_contingency, compute
+from fastbcubed.metrics.labelings import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, resolve
 
 __all__ = ["CHECKS", "ConstraintReport", "Finding", "Verdict", "check_constraints"]
@@ -217,8 +217,11 @@ def named(names: Iterable[str]) -> Callable[[str], Score]:
         def score(labels_true: Labels, labels_pred: Labels) -> float:
             key = labels_true.tobytes(), labels_pred.tobytes()
             if key not in known:
-                values = compute(as_contingency(labels_true, labels_pred, None, None), metrics)
-                known[key] = {metric.name: value for metric, value in zip(metrics, values, strict=True)}
+                known[key] = {}
+                for always in {metric.covers_only for metric in metrics}:
+                    group = [metric for metric in metrics if metric.covers_only == always]
+                    cells = as_cover(labels_true, labels_pred, None, None, always=always)
+                    known[key].update(zip((m.name for m in group), compute(cells, group), strict=True))
             return known[key][name]
 
         return score

@@ -5,11 +5,14 @@ What each says of itself, and its example, is declared where its formula stands,
 
 import math
 
+from fastbcubed.metrics import entropy_functions
 from fastbcubed.metrics import functions as make
 from fastbcubed.metrics.edit import merge_distance as merge_distance
-from fastbcubed.metrics.functions import HomogeneityCompletenessVMeasure as HomogeneityCompletenessVMeasure
-from fastbcubed.metrics.functions import combined_entropy as combined_entropy
-from fastbcubed.metrics.functions import (
+from fastbcubed.metrics.entropy_functions import (
+    HomogeneityCompletenessVMeasure as HomogeneityCompletenessVMeasure,
+)
+from fastbcubed.metrics.entropy_functions import combined_entropy as combined_entropy
+from fastbcubed.metrics.entropy_functions import (
     homogeneity_completeness_v_measure as homogeneity_completeness_v_measure,
 )
 from fastbcubed.metrics.functions import pointwise_score as pointwise_score
@@ -19,7 +22,15 @@ from fastbcubed.metrics.labelings import PrecisionRecallFscore as PrecisionRecal
 from fastbcubed.metrics.matching import ExactMatch as ExactMatch
 from fastbcubed.metrics.matching import exact_match as exact_match
 from fastbcubed.metrics.pairs import pair_confusion_matrix as pair_confusion_matrix
-from fastbcubed.metrics.signatures import CoreferenceScore, Score, ScoreInBase, ScoreOfAverage, ScoreOfBeta
+from fastbcubed.metrics.signatures import (
+    CoreferenceScore,
+    Score,
+    ScoreInBase,
+    ScoreOfAverage,
+    ScoreOfBeta,
+    ScoreOfCovers,
+    ScoreOfCoversAndBeta,
+)
 
 # Pointwise
 
@@ -119,23 +130,29 @@ matching_accuracy: Score = make.score("matching_accuracy")
 
 # Information
 
-cluster_entropy: ScoreInBase = make.score_in_base("cluster_entropy")
-class_entropy: ScoreInBase = make.score_in_base("class_entropy")
-mutual_info: ScoreInBase = make.score_in_base("mutual_info")
-mutual_info_score: ScoreInBase = make.score_in_base("mutual_info", "mutual_info_score", base=math.e)
-expected_mutual_info: ScoreInBase = make.score_in_base("expected_mutual_info")
-variation_of_information: ScoreInBase = make.score_in_base("variation_of_information")
+cluster_entropy: ScoreInBase = entropy_functions.score_in_base("cluster_entropy")
+class_entropy: ScoreInBase = entropy_functions.score_in_base("class_entropy")
+mutual_info: ScoreInBase = entropy_functions.score_in_base("mutual_info")
+mutual_info_score: ScoreInBase = entropy_functions.score_in_base(
+    "mutual_info", "mutual_info_score", base=math.e
+)
+expected_mutual_info: ScoreInBase = entropy_functions.score_in_base("expected_mutual_info")
+variation_of_information: ScoreInBase = entropy_functions.score_in_base("variation_of_information")
 homogeneity: Score = make.score("homogeneity")
 homogeneity_score: Score = make.score("homogeneity", "homogeneity_score")
 completeness: Score = make.score("completeness")
 completeness_score: Score = make.score("completeness", "completeness_score")
-v_measure: ScoreOfBeta[float] = make.v_measure_of_beta()
-v_measure_score: ScoreOfBeta[float] = make.v_measure_of_beta("v_measure_score")
-nmi: ScoreOfAverage = make.score_of_average("nmi")
-normalized_mutual_info_score: ScoreOfAverage = make.score_of_average("nmi", "normalized_mutual_info_score")
-ami: ScoreOfAverage = make.score_of_average("ami")
-adjusted_mutual_info_score: ScoreOfAverage = make.score_of_average("ami", "adjusted_mutual_info_score")
-dom_q0: ScoreInBase = make.score_in_base("dom_q0")
+v_measure: ScoreOfBeta[float] = entropy_functions.v_measure_of_beta()
+v_measure_score: ScoreOfBeta[float] = entropy_functions.v_measure_of_beta("v_measure_score")
+nmi: ScoreOfAverage = entropy_functions.score_of_average("nmi")
+normalized_mutual_info_score: ScoreOfAverage = entropy_functions.score_of_average(
+    "nmi", "normalized_mutual_info_score"
+)
+ami: ScoreOfAverage = entropy_functions.score_of_average("ami")
+adjusted_mutual_info_score: ScoreOfAverage = entropy_functions.score_of_average(
+    "ami", "adjusted_mutual_info_score"
+)
+dom_q0: ScoreInBase = entropy_functions.score_in_base("dom_q0")
 dom_q2: Score = make.score("dom_q2")
 
 # Edit distances
@@ -175,28 +192,30 @@ coref_bcubed_precision_recall_fscore: CoreferenceScore[PrecisionRecallFscore] = 
 
 # Overlapping clusterings
 
-extended_bcubed_precision: Score = make.score("extended_bcubed_precision")
-extended_bcubed_recall: Score = make.score("extended_bcubed_recall")
-extended_bcubed_f1: Score = make.score("extended_bcubed_f1")
-extended_bcubed_precision_recall_fscore: ScoreOfBeta[PrecisionRecallFscore] = make.three_scores(
+extended_bcubed_precision: ScoreOfCovers = make.score_of_covers("extended_bcubed_precision")
+extended_bcubed_recall: ScoreOfCovers = make.score_of_covers("extended_bcubed_recall")
+extended_bcubed_f1: ScoreOfCovers = make.score_of_covers("extended_bcubed_f1")
+extended_bcubed_precision_recall_fscore: ScoreOfCoversAndBeta[PrecisionRecallFscore] = make.three_of_covers(
     "extended_bcubed_f1"
 )
-extended_bcubed_mean_f1: Score = make.score("extended_bcubed_mean_f1")
-extended_elm_precision: Score = make.score("extended_elm_precision")
-extended_elm_recall: Score = make.score("extended_elm_recall")
-extended_elm_f1: Score = make.score("extended_elm_f1")
-extended_elm_precision_recall_fscore: ScoreOfBeta[PrecisionRecallFscore] = make.three_scores(
+extended_bcubed_mean_f1: ScoreOfCovers = make.score_of_covers("extended_bcubed_mean_f1")
+extended_elm_precision: ScoreOfCovers = make.score_of_covers("extended_elm_precision")
+extended_elm_recall: ScoreOfCovers = make.score_of_covers("extended_elm_recall")
+extended_elm_f1: ScoreOfCovers = make.score_of_covers("extended_elm_f1")
+extended_elm_precision_recall_fscore: ScoreOfCoversAndBeta[PrecisionRecallFscore] = make.three_of_covers(
     "extended_elm_f1"
 )
-extended_elm_mean_f1: Score = make.score("extended_elm_mean_f1")
-cice_bcubed_precision: Score = make.score("cice_bcubed_precision")
-cice_bcubed_recall: Score = make.score("cice_bcubed_recall")
-cice_bcubed_f1: Score = make.score("cice_bcubed_f1")
-cice_bcubed_precision_recall_fscore: ScoreOfBeta[PrecisionRecallFscore] = make.three_scores("cice_bcubed_f1")
-cice_bcubed_mean_f1: Score = make.score("cice_bcubed_mean_f1")
-omega: Score = make.score("omega")
-onmi_lfk: Score = make.score("onmi_lfk")
-onmi_max: Score = make.score("onmi_max")
-onmi_mean: Score = make.score("onmi_mean")
+extended_elm_mean_f1: ScoreOfCovers = make.score_of_covers("extended_elm_mean_f1")
+cice_bcubed_precision: ScoreOfCovers = make.score_of_covers("cice_bcubed_precision")
+cice_bcubed_recall: ScoreOfCovers = make.score_of_covers("cice_bcubed_recall")
+cice_bcubed_f1: ScoreOfCovers = make.score_of_covers("cice_bcubed_f1")
+cice_bcubed_precision_recall_fscore: ScoreOfCoversAndBeta[PrecisionRecallFscore] = make.three_of_covers(
+    "cice_bcubed_f1"
+)
+cice_bcubed_mean_f1: ScoreOfCovers = make.score_of_covers("cice_bcubed_mean_f1")
+omega: ScoreOfCovers = make.score_of_covers("omega")
+onmi_lfk: ScoreOfCovers = make.score_of_covers("onmi_lfk")
+onmi_max: ScoreOfCovers = make.score_of_covers("onmi_max")
+onmi_mean: ScoreOfCovers = make.score_of_covers("onmi_mean")
 
 __all__ = sorted(PUBLIC)

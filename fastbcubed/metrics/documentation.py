@@ -13,8 +13,7 @@ _PAGE = """{summary}
 
 Parameters
 ----------
-labels_true, labels_pred : array-like of shape (n_items,)
-    Cluster label of each item, both in the same item order.
+{labels}
 {options}sample_weight : array-like of shape (n_items,), optional
     {weight}
 contingency : Contingency, optional
@@ -85,16 +84,31 @@ ZERO_DIVISION = Option(
 )
 NO_OPTION = Option("", "")
 
+_LABELS = """labels_true, labels_pred : array-like of shape (n_items,)
+    Cluster label of each item, both in the same item order."""
+
+_LABELS_OF_COVERS = """labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
+    Cluster label of each item, or a set of labels for each, both in the same item order; or a dict from
+    item to cluster or set of clusters; or a clustering with a row per membership."""
+
 _MATRIX = (
     "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself"
     " included), on the predicted side alone, on the true side alone, and on neither."
 )
 
 
-def document(metric: Metric, called: str = "", *, option: Option = NO_OPTION, returns: str = "") -> str:
+def document(
+    metric: Metric,
+    called: str = "",
+    *,
+    option: Option = NO_OPTION,
+    returns: str = "",
+    on_covers: bool = False,
+) -> str:
     """Return the docstring of the function of a score, `called` as the score or as one of its further names.
 
-    `returns` says what it returns, where that is not the score alone.
+    `returns` says what it returns, where that is not the score alone; `on_covers` that it takes overlapping
+    clusterings.
     """
     page = metric.also[called] if called else Page(metric.example)
     weight = "Positive weight of each item, inside the clusters and in the mean."
@@ -106,6 +120,7 @@ def document(metric: Metric, called: str = "", *, option: Option = NO_OPTION, re
         reasons.append("the contingency counts items outside the truth")
     return _PAGE.format(
         summary=metric.summary,
+        labels=_LABELS_OF_COVERS if on_covers else _LABELS,
         options=option.text,
         weight=weight,
         returns=returns or f"float\n    {_range(metric)}",

@@ -29,9 +29,7 @@ extended = Family("overlap")
 def on_covers(example: str) -> str:
     """Return an example where two true clusters share an item, and one predicted cluster holds them both."""
     return f"""
->>> import fastbcubed as fb
 >>> truth, prediction = {{1: {{"a"}}, 2: {{"a", "b"}}, 3: {{"b"}}}}, {{1: {{"c"}}, 2: {{"c"}}, 3: {{"c"}}}}
->>> cells = fb.evaluate(truth, prediction, overlapping=True).contingency
 {cleandoc(example)}
 """
 
@@ -41,7 +39,7 @@ extended.alias(
     pointwise["precision"],
     source="Amigó et al. 2009",
     example=on_covers("""
-    >>> score = extended_bcubed_precision(contingency=cells)
+    >>> score = extended_bcubed_precision(truth, prediction)
     >>> round(score, 6)  # (2/3 + 1 + 2/3) / 3: items 1 and 3 share no true cluster
     0.777778
     """),
@@ -51,7 +49,7 @@ extended.alias(
     pointwise["recall"],
     source="Amigó et al. 2009",
     example=on_covers("""
-    >>> score = extended_bcubed_recall(contingency=cells)
+    >>> score = extended_bcubed_recall(truth, prediction)
     >>> round(score, 6)  # (1 + 5/6 + 1) / 3: item 2 finds itself in one cluster, not two
     0.944444
     """),
@@ -61,14 +59,14 @@ extended.alias(
     pointwise["f1"],
     source="Amigó et al. 2009",
     example=on_covers("""
-    >>> score = extended_bcubed_f1(contingency=cells)
+    >>> score = extended_bcubed_f1(truth, prediction)
     >>> round(score, 6)  # 2 * 7/9 * 17/18 / (7/9 + 17/18)
     0.853047
     """),
     also={
         "extended_bcubed_precision_recall_fscore": Page(
             on_covers("""
-            >>> scores = extended_bcubed_precision_recall_fscore(contingency=cells)
+            >>> scores = extended_bcubed_precision_recall_fscore(truth, prediction)
             >>> [round(score, 6) for score in scores]
             [0.777778, 0.944444, 0.853047]
             """)
@@ -80,7 +78,7 @@ extended.alias(
     pointwise["mean_f1"],
     source="Amigó et al. 2009",
     example=on_covers("""
-    >>> score = extended_bcubed_mean_f1(contingency=cells)
+    >>> score = extended_bcubed_mean_f1(truth, prediction)
     >>> round(score, 6)  # (4/5 + 10/11 + 4/5) / 3
     0.836364
     """),
@@ -90,7 +88,7 @@ extended.alias(
     elm["elm_precision"],
     source="fastbcubed",
     example=on_covers("""
-    >>> score = extended_elm_precision(contingency=cells)
+    >>> score = extended_elm_precision(truth, prediction)
     >>> round(score, 6)  # (1/2 + 1 + 1/2) / 3: items 1 and 3 share no true cluster
     0.666667
     """),
@@ -100,7 +98,7 @@ extended.alias(
     elm["elm_recall"],
     source="fastbcubed",
     example=on_covers("""
-    >>> score = extended_elm_recall(contingency=cells)
+    >>> score = extended_elm_recall(truth, prediction)
     >>> round(score, 6)  # (1/1 + 2/2 + 1/1) / 3
     1.0
     """),
@@ -110,14 +108,14 @@ extended.alias(
     elm["elm_f1"],
     source="fastbcubed",
     example=on_covers("""
-    >>> score = extended_elm_f1(contingency=cells)
+    >>> score = extended_elm_f1(truth, prediction)
     >>> round(score, 6)  # 2 * 2/3 * 1 / (2/3 + 1)
     0.8
     """),
     also={
         "extended_elm_precision_recall_fscore": Page(
             on_covers("""
-            >>> scores = extended_elm_precision_recall_fscore(contingency=cells)
+            >>> scores = extended_elm_precision_recall_fscore(truth, prediction)
             >>> [round(score, 6) for score in scores]
             [0.666667, 1.0, 0.8]
             """)
@@ -129,7 +127,7 @@ extended.alias(
     elm["elm_mean_f1"],
     source="fastbcubed",
     example=on_covers("""
-    >>> score = extended_elm_mean_f1(contingency=cells)
+    >>> score = extended_elm_mean_f1(truth, prediction)
     >>> round(score, 6)  # (2/3 + 1 + 2/3) / 3
     0.777778
     """),
@@ -212,7 +210,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         summary="Extended BCubed precision that counts how far common predicted clusters match.",
         matrix=matrix,
         example=on_covers("""
-        >>> score = cice_bcubed_precision(contingency=cells)
+        >>> score = cice_bcubed_precision(truth, prediction)
         >>> round(score, 6)  # (2/3 + 1 + 2/3) / 3, times the Jaccard index 2/3 of c and a, or b
         0.518519
         """),
@@ -223,7 +221,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         summary="Extended BCubed recall that counts how far common true clusters match.",
         matrix=matrix,
         example=on_covers("""
-        >>> score = cice_bcubed_recall(contingency=cells)
+        >>> score = cice_bcubed_recall(truth, prediction)
         >>> round(score, 6)  # (1 + 5/6 + 1) / 3, times the Jaccard index 2/3 of a, or b, and c
         0.62963
         """),
@@ -235,14 +233,14 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         name="cice_bcubed_f1",
         summary="F1 of CICE-BCubed precision and recall.",
         example=on_covers("""
-        >>> score = cice_bcubed_f1(contingency=cells)
+        >>> score = cice_bcubed_f1(truth, prediction)
         >>> round(score, 6)  # 2 * 14/27 * 17/27 / (14/27 + 17/27)
         0.568698
         """),
         also={
             "cice_bcubed_precision_recall_fscore": Page(
                 on_covers("""
-                >>> scores = cice_bcubed_precision_recall_fscore(contingency=cells)
+                >>> scores = cice_bcubed_precision_recall_fscore(truth, prediction)
                 >>> [round(score, 6) for score in scores]
                 [0.518519, 0.62963, 0.568698]
                 """)
@@ -255,7 +253,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         summary="Mean over items of the F1 of an item's own CICE-BCubed precision and recall.",
         matrix=matrix,
         example=on_covers("""
-        >>> score = cice_bcubed_mean_f1(contingency=cells)
+        >>> score = cice_bcubed_mean_f1(truth, prediction)
         >>> round(score, 6)  # 2/3 * (4/5 + 10/11 + 4/5) / 3
         0.557576
         """),

@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.coreference import FIGURES, SCORES, Three
-from fastbcubed.metrics.documentation import (
-    AVERAGE,
-    BASE,
-    BETA,
-    SHARE_OF_CLUSTER_ENTROPY,
-    WEIGHT_OF_COMPLETENESS,
-    ZERO_DIVISION,
-    document,
-)
-from fastbcubed.metrics.entropy import v_of
+from fastbcubed.metrics.documentation import BETA, ZERO_DIVISION, document
 from fastbcubed.metrics.labelings import (
+    Function,
     PrecisionRecallFbeta,
     PrecisionRecallFscore,
     as_contingency,
+    as_cover,
     check_defined,
     compute,
     public,
 )
-from fastbcubed.metrics.metric import Formula
+from fastbcubed.metrics.metric import Formula, Metric
 from fastbcubed.metrics.pointwise import f_measure, weight_of_precision
 from fastbcubed.metrics.registry import METRICS, lifted
 from fastbcubed.metrics.signatures import (
-    Average,
     CoreferenceScore,
+    Labels,
     Score,
-    ScoreInBase,
-    ScoreOfAverage,
     ScoreOfBeta,
+    ScoreOfCovers,
+    ScoreOfCoversAndBeta,
 )
 from fastbcubed.runtime.pool import Pool
 
@@ -83,8 +75,7 @@ def score_of_beta(name: str) -> ScoreOfBeta[float]:
 
 def three_scores(f_score: str) -> ScoreOfBeta[PrecisionRecallFscore]:
     """Make the function for precision, recall and the F of both, which is called by its beta."""
-    stem = f_score.removesuffix("f1")
-    metrics = [METRICS[f"{stem}{name}"] for name in ("precision", "recall")]
+    metrics = _rates(f_score)
 
     def scores(
         labels_true: ArrayLike | None = None,
@@ -94,162 +85,75 @@ def three_scores(f_score: str) -> ScoreOfBeta[PrecisionRecallFscore]:
         sample_weight: ArrayLike | None = None,
         contingency: Contingency | None = None,
     ) -> PrecisionRecallFscore:
-        alpha = weight_of_precision(beta)
+        weight_of_precision(beta)  # raises before the work if there is no such beta
         table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
-        p, r = compute(table, metrics)
-        named: Any = PrecisionRecallFscore if beta == 1 else PrecisionRecallFbeta
-        found: PrecisionRecallFscore = named(p, r, float(f_measure(p, r, alpha)))
-        return found
+        return _with_f(compute(table, metrics), beta)
 
-    p, r = (metric.name for metric in metrics)
+    return _public_three(scores, f_score)
+
+
+def _rates(f_score: str) -> list[Metric]:
+    stem = f_score.removesuffix("f1")
+    return [METRICS[f"{stem}{name}"] for name in ("precision", "recall")]
+
+
+def _with_f(rates: list[float], beta: float) -> PrecisionRecallFscore:
+    p, r = rates
+    named: Any = PrecisionRecallFscore if beta == 1 else PrecisionRecallFbeta
+    found: PrecisionRecallFscore = named(p, r, float(f_measure(p, r, weight_of_precision(beta))))
+    return found
+
+
+def _public_three(scores: Function, f_score: str, *, on_covers: bool = False) -> Function:
+    p, r = (metric.name for metric in _rates(f_score))
     together = replace(
         METRICS[f_score],
         summary=METRICS[f_score].summary.replace("F1 of", "Precision, recall and F:"),
         definition=f"P = {p}, R = {r}, F = 1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
     )
-    name = f"{stem}precision_recall_fscore"
-    return public(
-        scores,
-        name,
-        document(together, name, option=BETA, returns=f"{THREE}; with a `beta` other than 1, (…, fbeta)."),
-    )
+    name = f"{f_score.removesuffix('f1')}precision_recall_fscore"
+    returns = f"{THREE}; with a `beta` other than 1, (…, fbeta)."
+    return public(scores, name, document(together, name, option=BETA, returns=returns, on_covers=on_covers))
 
 
-# Entropies
+# Of clusterings that may overlap
 
 
-def score_in_base(name: str, called: str = "", *, base: float = 2.0) -> ScoreInBase:
-    """Make the function of an amount of information."""
-    usual = base
+def score_of_covers(name: str) -> ScoreOfCovers:
+    """Make the function of a score of overlapping clusterings."""
 
     def score(
-        labels_true: ArrayLike | None = None,
-        labels_pred: ArrayLike | None = None,
+        labels_true: Labels | None = None,
+        labels_pred: Labels | None = None,
         *,
-        base: float = usual,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | Mapping[Any, float] | None = None,
         contingency: Contingency | None = None,
     ) -> float:
-        if not (isinstance(base, Real) and 0 < base < math.inf and base != 1):
-            raise OptionError(f"base is a positive number other than 1, not {base!r}")
-        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
-        return compute(table, [METRICS[name]])[0] * (math.log(2) / math.log(base))
+        always = METRICS[name].covers_only
+        cells = as_cover(labels_true, labels_pred, sample_weight, contingency, always=always)
+        return compute(cells, [METRICS[name]])[0]
 
-    option = BASE._replace(text=BASE.text.format("2" if usual == 2 else "e"))
-    return public(score, called or name, document(METRICS[name], called, option=option))
+    return public(score, name, document(METRICS[name], on_covers=True))
 
 
-def score_of_average(name: str, called: str = "") -> ScoreOfAverage:
-    """Make the function of a score that is relative to an average of the entropies."""
-    of_average: Any = METRICS[name].score
+def three_of_covers(f_score: str) -> ScoreOfCoversAndBeta[PrecisionRecallFscore]:
+    """Make the function for precision, recall and the F of both, of overlapping clusterings."""
+    metrics = _rates(f_score)
 
-    def score(
-        labels_true: ArrayLike | None = None,
-        labels_pred: ArrayLike | None = None,
-        *,
-        average_method: Average = "arithmetic",
-        sample_weight: ArrayLike | None = None,
-        contingency: Contingency | None = None,
-    ) -> float:
-        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
-        return compute(table, [replace(METRICS[name], score=partial(of_average, average=average_method))])[0]
-
-    return public(score, called or name, document(METRICS[name], called, option=AVERAGE))
-
-
-@public
-class HomogeneityCompletenessVMeasure(NamedTuple):
-    """Homogeneity, completeness, and their harmonic mean for the `beta` asked for."""
-
-    homogeneity: float
-    completeness: float
-    v_measure: float
-
-
-def _v_measures(table: Contingency, beta: float) -> HomogeneityCompletenessVMeasure:
-    if not (isinstance(beta, Real) and beta >= 0):
-        raise OptionError(f"beta is a number from 0 (homogeneity alone) up, not {beta!r}")
-    h, c = compute(table, [METRICS["homogeneity"], METRICS["completeness"]])
-    return HomogeneityCompletenessVMeasure(h, c, v_of(h, c, beta))
-
-
-V_OF_BETA = "(1 + beta) h c / (beta h + c), with h = homogeneity and c = completeness; 0 if both are"
-
-
-def v_measure_of_beta(called: str = "") -> ScoreOfBeta[float]:
-    """Make the function of the V measure, in which beta is not squared."""
-
-    def score(
-        labels_true: ArrayLike | None = None,
-        labels_pred: ArrayLike | None = None,
+    def scores(
+        labels_true: Labels | None = None,
+        labels_pred: Labels | None = None,
         *,
         beta: float = 1.0,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | Mapping[Any, float] | None = None,
         contingency: Contingency | None = None,
-    ) -> float:
-        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
-        return _v_measures(table, beta).v_measure
+    ) -> PrecisionRecallFscore:
+        weight_of_precision(beta)
+        always = metrics[0].covers_only
+        cells = as_cover(labels_true, labels_pred, sample_weight, contingency, always=always)
+        return _with_f(compute(cells, metrics), beta)
 
-    metric = replace(METRICS["v_measure"], definition=V_OF_BETA)
-    return public(score, called or "v_measure", document(metric, called, option=WEIGHT_OF_COMPLETENESS))
-
-
-def homogeneity_completeness_v_measure(
-    labels_true: ArrayLike | None = None,
-    labels_pred: ArrayLike | None = None,
-    *,
-    beta: float = 1.0,
-    sample_weight: ArrayLike | None = None,
-    contingency: Contingency | None = None,
-) -> HomogeneityCompletenessVMeasure:
-    """Return all three; what is shown to users is put together below."""
-    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
-    return _v_measures(table, beta)
-
-
-public(
-    homogeneity_completeness_v_measure,
-    documentation=document(
-        replace(
-            METRICS["v_measure"],
-            summary="Homogeneity, completeness and their harmonic mean.",
-            definition=f"h = 1 - H(C|K) / H(C), c = 1 - H(K|C) / H(K), each 1 if that is 0 / 0, and {V_OF_BETA}",
-        ),
-        "homogeneity_completeness_v_measure",
-        option=WEIGHT_OF_COMPLETENESS,
-        returns="HomogeneityCompletenessVMeasure\n    Named tuple (homogeneity, completeness, v_measure).",
-    ),
-)
-
-
-def combined_entropy(
-    labels_true: ArrayLike | None = None,
-    labels_pred: ArrayLike | None = None,
-    *,
-    beta: float = 0.5,
-    sample_weight: ArrayLike | None = None,
-    contingency: Contingency | None = None,
-) -> float:
-    """Return the sum; what is shown to users is put together below."""
-    if not (isinstance(beta, Real) and 0 <= beta <= 1):
-        raise OptionError(f"beta is the share of the cluster entropy, from 0 to 1, not {beta!r}")
-    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
-    of_cluster, of_class = compute(table, [METRICS["cluster_entropy"], METRICS["class_entropy"]])
-    return float(beta) * of_cluster + (1.0 - float(beta)) * of_class
-
-
-public(
-    combined_entropy,
-    documentation=document(
-        replace(
-            METRICS["variation_of_information"],
-            summary="Weighted mean of cluster entropy and class entropy, in bits.",
-            definition="beta H(C|K) + (1 - beta) H(K|C)",
-        ),
-        "combined_entropy",
-        option=SHARE_OF_CLUSTER_ENTROPY,
-    ),
-)
+    return _public_three(scores, f_score, on_covers=True)
 
 
 # Coreference

@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from typing import Any, NamedTuple, TypeVar
 
-from numpy.typing import ArrayLike
-
 from fastbcubed.alignment.align import align
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.clusterings.inputs import read_pair
-from fastbcubed.errors import OptionError
+from fastbcubed.clusterings.inputs import Given
+from fastbcubed.clusterings.stretches import Pair, open_pair
+from fastbcubed.errors import OptionError, OverlapError
 from fastbcubed.metrics.aggregation import overall
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.signatures import Labels
+from fastbcubed.overlap.covers import MAX_PAIRS
+from fastbcubed.overlap.overlapping import build_cover
 from fastbcubed.runtime.pool import Pool
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -52,23 +54,66 @@ class PrecisionRecallFbeta(NamedTuple):
 
 
 def as_contingency(
-    labels_true: ArrayLike | None,
-    labels_pred: ArrayLike | None,
-    sample_weight: ArrayLike | None,
+    labels_true: Labels | None,
+    labels_pred: Labels | None,
+    sample_weight: Any,
     contingency: Contingency | None,
     *,
     nulls: str = "raise",
 ) -> Contingency:
     """Return the cells of two labelings, or those that came in their place."""
-    if contingency is None:
-        if labels_true is None or labels_pred is None:
-            raise OptionError("Pass labels_true and labels_pred, or contingency in their place.")
-        with Pool() as pool:
-            inputs = read_pair(labels_true, labels_pred, weight=sample_weight)
-            policies = Policies.of("drop", nulls, "raise", None)
-            rows = align(*inputs[:2], policies, pool, weight_table=inputs.weight_table)
-            return build_cells(rows, pool, weighting="pointwise", outside=False)
-    if any(other is not None for other in (labels_true, labels_pred, sample_weight)):
+    if contingency is not None:
+        return _given(labels_true, labels_pred, sample_weight, contingency)
+    with Pool() as pool:
+        try:
+            pair = _open(labels_true, labels_pred, sample_weight)
+            return _build(pair, Policies.of("drop", nulls, "raise", None), pool)
+        except OverlapError as error:
+            cells = "pass contingency=fastbcubed.contingency(..., overlapping=True)"
+            raise OverlapError(str(error).replace("pass overlapping=True", cells)) from None
+
+
+def as_cover(
+    labels_true: Labels | None,
+    labels_pred: Labels | None,
+    sample_weight: Any,
+    contingency: Contingency | None,
+    *,
+    always: bool = False,
+) -> Contingency:
+    """Return the cells of two clusterings that may overlap; a label for each item by position says that they do not.
+
+    With `always` the cells of these are taken as those of a cover, too.
+    """
+    if contingency is not None:
+        return _given(labels_true, labels_pred, sample_weight, contingency)
+    policies = Policies.of("drop", "raise", "raise", None)
+    pair = _open(labels_true, labels_pred, sample_weight, overlapping=True)
+    with Pool() as pool:
+        if not always and pair.first[0].items is None:
+            return _build(pair, policies, pool)
+        covered = build_cover(
+            pair, policies, pool, weighting="pointwise", null_is_absent=False, max_pairs=MAX_PAIRS
+        )
+        return covered.cover
+
+
+def _open(
+    labels_true: Labels | None, labels_pred: Labels | None, weight: Any, *, overlapping: bool = False
+) -> Pair:
+    if labels_true is None or labels_pred is None:
+        raise OptionError("Pass labels_true and labels_pred, or contingency in their place.")
+    return open_pair(Given(labels_true, labels_pred, weight=weight, overlapping=overlapping))
+
+
+def _build(pair: Pair, policies: Policies, pool: Pool) -> Contingency:
+    rows = align(*pair.first, policies, pool, weight_table=pair.weight_table)
+    return build_cells(rows, pool, weighting="pointwise", outside=False)
+
+
+def _given(labels_true: Any, labels_pred: Any, weight: Any, contingency: Contingency) -> Contingency:
+    """Return a contingency that came in place of labels; raise if it did not, or is none."""
+    if any(other is not None for other in (labels_true, labels_pred, weight)):
         raise OptionError(
             "contingency stands for labels_true, labels_pred and sample_weight, but some of them"
             " were given, too. Pass one or the other."

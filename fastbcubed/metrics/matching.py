@@ -13,14 +13,14 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fastbcubed.metrics.assignment import pair_clusters
 from fastbcubed.metrics.counterparts import Fit, fits
 from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.labelings import as_contingency, compute, public
+from fastbcubed.metrics.labelings import as_cover, compute, public
 from fastbcubed.metrics.metric import Floats, Page
 from fastbcubed.metrics.pointwise import f_measure, pointwise
+from fastbcubed.metrics.signatures import Labels
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
@@ -312,8 +312,8 @@ class ExactMatch(NamedTuple):
 
 @public
 def exact_match(
-    labels_true: ArrayLike | None = None,
-    labels_pred: ArrayLike | None = None,
+    labels_true: Labels | None = None,
+    labels_pred: Labels | None = None,
     *,
     contingency: Contingency | None = None,
 ) -> ExactMatch:
@@ -321,8 +321,9 @@ def exact_match(
 
     Parameters
     ----------
-    labels_true, labels_pred : array-like of shape (n_items,)
-        Cluster label of each item, both in the same item order.
+    labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
+        Cluster label of each item, or a set of labels for each, both in the same item order; or a dict from
+        item to cluster or set of clusters; or a clustering with a row per membership.
     contingency : Contingency, optional
         The cells, as `fastbcubed.contingency` makes them, in place of labels.
 
@@ -350,5 +351,5 @@ def exact_match(
     >>> exact_match(list("aabb"), [1, 1, 2, 3])  # one of three, one of two
     ExactMatch(precision=0.3333333333333333, recall=0.5, f1=0.4)
     """
-    cells = as_contingency(labels_true, labels_pred, None, contingency)
+    cells = as_cover(labels_true, labels_pred, None, contingency)
     return ExactMatch(*compute(cells, [matching[f"cluster_{part}"] for part in ExactMatch._fields]))

@@ -104,7 +104,7 @@ class Metric:
         if overlapping and not (self.on_covers or self.covers_only):
             return "it is not defined where clusters may overlap; pass partitions, without overlapping=True"
         if self.covers_only and not overlapping:
-            return "it compares clusterings whose clusters may overlap; pass overlapping=True"
+            return "it compares overlapping clusterings; pass overlapping=True to evaluate or contingency"
         if self.unweighted_only and weighted:
             how = "in the mean" if weighting == "outer" else "in the clusters and in the mean"
             return f"it lets all items count equally, but they have weights {how}; pass no weights"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.clusterings.clustering import Clustering
 
+#: What each side may be where clusters may overlap.
+Labels = ArrayLike | Mapping[Any, Any] | Clustering
 Result = TypeVar("Result", covariant=True)
 Average = Literal["arithmetic", "geometric", "min", "max", "joint"]
 
@@ -37,6 +41,37 @@ class ScoreOfBeta(Protocol[Result]):
         *,
         beta: float = ...,
         sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> Result:
+        """Return the score or scores."""
+        ...
+
+
+class ScoreOfCovers(Protocol):
+    """A function from two clusterings that may overlap, or a contingency in their place, to a score."""
+
+    def __call__(
+        self,
+        labels_true: Labels | None = None,
+        labels_pred: Labels | None = None,
+        *,
+        sample_weight: ArrayLike | Mapping[Any, float] | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+        ...
+
+
+class ScoreOfCoversAndBeta(Protocol[Result]):
+    """The same for scores that lean to recall as `beta` grows."""
+
+    def __call__(
+        self,
+        labels_true: Labels | None = None,
+        labels_pred: Labels | None = None,
+        *,
+        beta: float = ...,
+        sample_weight: ArrayLike | Mapping[Any, float] | None = None,
         contingency: Contingency | None = None,
     ) -> Result:
         """Return the score or scores."""
