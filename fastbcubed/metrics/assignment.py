@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
     from fastbcubed.runtime.pool import Pool
 
-__all__ = ["LIMIT", "Pairing", "best_pairs", "pair_clusters"]
-
 #: Looks at a cell after which the search gives up: one or two minutes. Clusterings that resemble each
 #: other take a few looks at each cell; unrelated ones of more than 1e5 clusters may take too many.
 LIMIT = 10_000_000_000
@@ -42,19 +40,8 @@ class Pairing(NamedTuple):
 def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], pool: Pool) -> Pairing:
     """Pair true and predicted clusters, each at most once, so that the sum of gains is the largest.
 
-    Parameters
-    ----------
-    contingency : Contingency
-        The cells.
-    gain : callable
-        Returns what each of a range of cells is worth, 0 or more.
-    pool : Pool
-        The threads.
-
-    Raises
-    ------
-    PairingError
-        If the search takes more than `LIMIT` looks at a cell.
+    `gain` returns what each of a range of cells is worth, 0 or more. Raise PairingError if the search takes
+    more than `LIMIT` looks at a cell.
     """
     pred = contingency.pred
 
@@ -76,26 +63,9 @@ def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], 
 def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_columns: int) -> Floats:
     """Return the gains of the pairs, each row and column in at most one, whose sum is the largest.
 
-    Parameters
-    ----------
-    rows, columns : ndarray of int64, shape (n_cells,)
-        Codes of the two sides; no pair of them comes twice.
-    gains : ndarray of float64, shape (n_cells,)
-        What pairing the two is worth; positive.
-    n_rows, n_columns : int
-        How many codes each side has.
+    Shapes: `rows`, `columns` and `gains` (n_cells,), codes of the two sides, none of them together twice, and
+    what pairing them is worth, more than 0 -> (n_pairs,). Raise PairingError after `LIMIT` looks at a cell.
 
-    Returns
-    -------
-    ndarray of float64, shape (n_pairs,)
-
-    Raises
-    ------
-    PairingError
-        If the search takes more than `LIMIT` looks at a cell.
-
-    Examples
-    --------
     >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
     >>> best_pairs(rows, columns, np.array([3.0, 2.0, 2.0]), 2, 2).tolist()  # 2 + 2 beats 3
     [2.0, 2.0]

@@ -75,10 +75,10 @@ class Family:
     def alias(self, name: str, metric: Metric, **about: Any) -> None:
         """Declare a further name of a score."""
         own = {"example": "", "also": {}, "alias_of": metric.name, **about}
-        self._metrics[name] = replace(metric, name=name, family=self.name, **own)
+        self._keep(replace(metric, name=name, family=self.name, **own))
 
     def _add(self, function: Callable[..., Any], about: dict[str, Any], **how: Any) -> None:
-        """Keep a score under the name of its function, with the first sentence of its docstring."""
+        """Add a score under the name of its function, with the first paragraph of its docstring."""
         known = {
             "name": function.__name__,
             "summary": _first_paragraph(function),
@@ -86,7 +86,12 @@ class Family:
             **how,
             **about,
         }
-        self._metrics[known["name"]] = Metric(family=self.name, **known)
+        self._keep(Metric(family=self.name, **known))
+
+    def _keep(self, metric: Metric) -> None:
+        if metric.name in self._metrics:
+            raise ValueError(f"{metric.name} is declared twice")
+        self._metrics[metric.name] = metric
 
 
 def _first_paragraph(function: Callable[..., Any]) -> str:

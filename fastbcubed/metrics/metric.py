@@ -43,15 +43,11 @@ class Metric:
     formula: Formula | None = None  # of an item's matrix; lifted by the weighted mean over items
     combine: Combine | None = None  # from the means of `needs`, and beta
     score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
-    mean: Callable[[Contingency, Pool], float] | None = (
-        None  # of `formula` over all items, where that is faster
-    )
+    mean: Callable[[Contingency, Pool], float] | None = None  # of `formula`, where that is faster
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
-    matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = (
-        None  # its own tp, fp, fn of a cover's cells
-    )
+    matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = None  # its own, of a cover's cells
     options: Mapping[str, str] | None = None  # in which of its readings it is computed
-    needs: tuple[Metric, ...] = ()
+    needs: tuple[Metric, ...] = ()  # the scores whose means `combine` gets
     uses_tn: bool = False
     leave_one_out: bool = False  # the formula gets the matrix without the item itself
     unweighted_only: bool = False

@@ -66,10 +66,8 @@ def wrong_pairs(contingency: Contingency, pool: Pool) -> WrongPairs:
 def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
     """Return the confusion matrix of all pairs of items.
 
-    Raises
-    ------
-    MetricError
-        If there are weights, and the items are not at hand: only they have the squares of the weights.
+    Raise MetricError if there are weights, and the items are not at hand: only they have the squares of the
+    weights.
     """
     sums = contingency.once(_pair_sums, pool)
     tp = _weight_together(contingency, sums, pool) if sums.tp is None else sums.tp

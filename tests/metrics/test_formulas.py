@@ -6,6 +6,7 @@ import math
 import pickle
 import warnings
 from fractions import Fraction as Fr
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,10 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import WITH_TN, WITHOUT_TN, f_measure
 
+import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics import bcubed, pointwise
+from fastbcubed.metrics.aggregation import overall
+from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.metric import REFERENCES
 from fastbcubed.metrics.registry import DEFAULT, FAMILIES, METRICS, lifted, resolve
 from fastbcubed.runtime.pool import Pool
@@ -624,6 +628,50 @@ def test_functions_look_like_functions(name):
     sections = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
     assert all(f"\n{title}\n{'-' * len(title)}\n" in function.__doc__ for title in sections)
     assert f">>> {name}(" in function.__doc__ or f" = {name}(" in function.__doc__
+
+
+def test_each_function_has_a_line_of_its_own():
+    lines = Path(fbm.__file__).read_text(encoding="utf-8").splitlines()
+    for name in fbm.__all__:
+        typed = [line for line in lines if line.startswith(f"{name}: ") or f"{name} as {name}" in line]
+        assert len(typed) == 1, name
+        assert getattr(fbm, name).__module__ == "fastbcubed.metrics"
+
+
+def test_a_score_is_declared_where_its_formula_stands():
+    family = Family("own", low=0.0, high=1.0, best="higher", source="fastbcubed")
+
+    @family.mean_over_items("tp / (tp + 2 fp)", low=-1.0, example=">>> strict(list('ab'), [1, 2])")
+    def strict(tp, fp, fn, tn):
+        """Mean over items of a share
+        of which wrong items take twice as much.
+
+        More is not its summary.
+        """
+        return tp / (tp + 2 * fp)
+
+    @family.of_means("S^2, with S = strict", family["strict"])
+    def squared(s, beta):
+        """Square of `strict`."""
+        return s * s
+
+    @family.of_cells("V / K", by=lambda formula, contingency, pool: formula(contingency.n_cells))
+    def half(n):
+        """Half of the number of cells."""
+        return n / 2
+
+    family.alias("same", family["strict"])
+    assert strict(1.0, 1.0, 0.0, 0.0) == 1 / 3  # as it was, to be compiled or called
+    assert [metric.name for metric in family] == ["strict", "squared", "half", "same"]
+    assert family["strict"].summary == "Mean over items of a share of which wrong items take twice as much."
+    assert family["strict"].definition == "mean over items of tp / (tp + 2 fp)"
+    assert (family["strict"].low, family["squared"].low, family["same"].alias_of) == (-1.0, 0.0, "strict")
+    cells = fb.contingency(list("aab"), [1, 1, 1])  # a: 2 / (2 + 2 * 1); b: 1 / (1 + 2 * 2)
+    found = overall(cells, family)
+    assert found["strict"] == found["same"] == pytest.approx((2 / 2 + 1 / 5) / 3)
+    assert (found["squared"], found["half"]) == (found["strict"] ** 2, 1.0)
+    with pytest.raises(ValueError, match="declared twice"):
+        family.alias("same", family["half"])
 
 
 def test_a_contingency_stands_in_for_labels():
