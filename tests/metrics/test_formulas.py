@@ -681,7 +681,7 @@ def test_a_contingency_stands_in_for_labels():
     with pytest.raises(OptionError, match="labels_true and labels_pred"):
         fbm.f1([1, 2])
     for words in ({"labels_true": [1]}, {"labels_pred": [1]}, {"sample_weight": [1]}):
-        with pytest.raises(OptionError, match="Pass either"):
+        with pytest.raises(OptionError, match="Pass one or the other"):
             fbm.f1(**words, contingency=cells)
     with pytest.raises(OptionError, match=r"type ndarray.*Contingency\.from_cells"):
         fbm.f1(contingency=E17_TABLE)
