@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fastbcubed.alignment.policies import Policies
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.clusterings.inputs import Given, PerSide
 from fastbcubed.clusterings.stretches import open_pair
 from fastbcubed.engines import memory
 from fastbcubed.engines.choose import choose
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
 from fastbcubed.errors import EvaluationWarning, OptionError
-from fastbcubed.overlap.covers import MAX_PAIRS
 from fastbcubed.results import storage
-from fastbcubed.results.evaluation import Evaluation, Scores
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import SliceKey, slice_name
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool

@@ -87,8 +87,8 @@ def cice_bcubed(
     weight : str, table or dict, optional
         Weight of each item.
     match : {"global", "pair"}
-        Whether a cluster is matched with the likest of all clusters of the other side, as the formula of
-        the paper says, or with the likest of those that hold both items, as its text says. Only "pair"
+        Whether a cluster is matched with the most similar of all clusters of the other side, as the formula of
+        the paper says, or with the most similar of those that hold both items, as its text says. Only "pair"
         keeps the homogeneity constraint; take it to rank systems.
     similarity : {"jaccard", "rand", "f1"}
         How like two clusters are.

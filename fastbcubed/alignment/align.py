@@ -169,14 +169,14 @@ def match_rows(
     in_order = matches is None and true_keys.size == pred_keys.size and _equal(true_keys, pred_keys)
     if matches is None:
         matches = match(true_keys, true_keys[:0] if in_order else pred_keys, pool)
-    if in_order and not matches.true_again:
+    if in_order and not matches.true_repeats:
         return None, None
     true_rows = pred_rows = None
-    if matches.true_again:
+    if matches.true_repeats:
         true_rows = true_side.without_repeats(true_keys)
-    if matches.pred_again or (in_order and matches.true_again):
+    if matches.pred_repeats or (in_order and matches.true_repeats):
         pred_rows = pred_side.without_repeats(pred_keys)
-    if matches.true_again or matches.pred_again:
+    if matches.true_repeats or matches.pred_repeats:
         matches = match(_some(true_keys, true_rows), _some(pred_keys, pred_rows), pool)
     of_true = matches.pred_of_true
     rest = np.flatnonzero(matches.true_of_pred < 0)

@@ -70,7 +70,7 @@ class ItemJoin:
     items : Items
         Makes keys of items.
     spill : Spill
-        Where to what does not fit goes.
+        Where what does not fit is written.
     bits : int
         There are 2**bits shards.
     memory : int

@@ -90,7 +90,7 @@ class ItemShards:
     bits : int
         There are 2**bits shards.
     spill : Spill
-        Where to what does not fit goes.
+        Where what does not fit is written.
     memory : int
         Bytes that may be kept.
     proved, numbered, flagged, weighted : bool

@@ -72,8 +72,8 @@ def rows_of_attributes(items: Rows, given: Rows, pool: Pool) -> Rows:
     from fastbcubed.runtime.joining import match
 
     matches = match(items, given, pool)
-    if matches.pred_again:
+    if matches.pred_repeats:
         raise DuplicateItemError(
-            f"{matches.pred_again} rows of the attributes repeat an item; give each item one row"
+            f"{matches.pred_repeats} rows of the attributes repeat an item; give each item one row"
         )
     return matches.pred_of_true

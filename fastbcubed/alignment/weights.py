@@ -101,13 +101,13 @@ def weights_by_key(
     from fastbcubed.runtime.joining import match
 
     matches = match(own, given, pool)
-    if matches.pred_again:
+    if matches.pred_repeats:
         raise DuplicateItemError(
-            f"{matches.pred_again} of {given.size} rows of the weight table repeat an item of an earlier row "
+            f"{matches.pred_repeats} of {given.size} rows of the weight table repeat an item of an earlier row "
             f"({repeated(given)}); give each item one weight"
         )
     found = matches.pred_of_true
-    if matches.true_again:  # rows that repeat an item have its weight, too
+    if matches.true_repeats:  # rows that repeat an item have its weight, too
         order = np.argsort(own, kind="stable")
         begins = np.concatenate([[True], own[order][1:] != own[order][:-1]])
         found[order] = found[order][np.flatnonzero(begins)[np.cumsum(begins) - 1]]

@@ -63,7 +63,11 @@ def build(
     regular = 1 << plan.bits
     base[:regular] = plan.heavy.size + np.cumsum(parts.n_clusters[:regular]) - parts.n_clusters[:regular]
     n_true = plan.heavy.size + int(parts.n_clusters[:regular].sum())
-    sums = stages.add_up([stages.heavy_sums(plan, parts, pool, outer=outer)]) if plan.heavy.size else None
+    sums = (
+        stages.add_heavy_sums([stages.heavy_sums(plan, parts, pool, outer=outer)])
+        if plan.heavy.size
+        else None
+    )
     arrived, cell_bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer)
     del parts
     return stages.close_parts(plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside)

@@ -31,20 +31,6 @@ def confusion(
     """Return the confusion matrix that the items of each cell share.
 
     An item's true positives are its mates on both sides, itself included.
-
-    Parameters
-    ----------
-    contingency : Contingency
-        The cells.
-    start, stop : int
-        The range of cells; all by default.
-    tn : TrueNegatives, optional
-        Where given, the true negatives are filled in.
-
-    Returns
-    -------
-    Confusion
-        Contiguous float64 arrays of shape (stop - start,).
     """
     cells = slice(start, stop)
     own = contingency.n if contingency.weighting == "outer" else contingency.weight

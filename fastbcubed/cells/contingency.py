@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.one_sided import OneSided, set_aside
-from fastbcubed.cells.records import CELL, SIDES, add_up, as_counts, as_masses, require_squares, tabulate
+from fastbcubed.cells.records import SIDES, add_up, as_counts, as_masses, require_squares, tabulate
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-__all__ = ["CELL", "CELL_BLOCK", "SIDES", "Contingency", "Rows", "add_up"]
 
 #: Cells handled at once: the arrays of one block stay in a core's cache; fixed, so sums never change.
 CELL_BLOCK = 1 << 13
@@ -36,17 +35,7 @@ MAX_PAIRS = 1e10
 
 
 class Rows:
-    """The items behind the cells: which cell each row is in, and its weight.
-
-    Parameters
-    ----------
-    locate : callable
-        Returns the cell of each row, -1 where it is not scored; called once, when first needed.
-    weight : ndarray of float64, shape (n_rows,), or None
-        Weight of each row; None where every item counts 1.
-    n_rows : int
-        Number of rows.
-    """
+    """The items behind the cells: which cell each row is in, and its weight."""
 
     @classmethod
     def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Rows:

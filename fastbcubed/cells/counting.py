@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.cells.confusion import TrueNegatives
-from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.one_sided import OneSided, SetAside, set_aside
 from fastbcubed.cells.planning import HEAVY_SHARE, mixed_keys
+from fastbcubed.cells.records import SIDES
 from fastbcubed.cells.returning import CLOSED, WayBack
 from fastbcubed.cells.shards import RowShards
 from fastbcubed.cells.spread import HeavySums, pred_codes
@@ -25,30 +26,15 @@ if TYPE_CHECKING:
 
 
 class Question(NamedTuple):
-    """What is asked of the cells, besides their parts.
+    """What is asked of the cells, besides their parts."""
 
-    Attributes
-    ----------
-    weighting : {"pointwise", "outer"}
-        How weights count.
-    outside : bool
-        Whether items that only the prediction has are false positives for the items they are clustered with.
-    keep : bool
-        Whether to keep the cells.
-    named : bool
-        Whether to keep the keys of the clusters, too.
-    rows : {"cell", "matrix"} or None
-        What is asked for row by row: the cell, or its confusion matrix, too.
-    negatives : bool
-        Whether these matrices need their true negatives.
-    """
-
-    weighting: str
+    weighting: str  #: how weights count
+    #: whether items that only the prediction has are false positives for the items they are clustered with
     outside: bool
-    keep: bool
-    named: bool
-    rows: str | None = None
-    negatives: bool = False
+    keep: bool  #: whether to keep the cells
+    named: bool  #: whether to keep the keys of the clusters, too
+    rows: str | None = None  #: what is asked for row by row: the cell, or its confusion matrix, too
+    negatives: bool = False  #: whether these matrices need their true negatives
 
 
 class ClusterKeys(NamedTuple):
@@ -59,24 +45,17 @@ class ClusterKeys(NamedTuple):
 
     true: NDArray[np.int64]
     pred: NDArray[np.int64]
-    n_apart: int
+    n_heavy: int
     n_spread: int
     parts: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class NoCells:
-    """What stands for the cells of an evaluation that did not keep them.
+    """What stands for the cells of an evaluation that did not keep them."""
 
-    Attributes
-    ----------
-    n_items : int
-        Scored items.
-    weighted, weighting, outside, overlapping, rows
-        As those of a contingency.
-    """
-
-    n_items: int
+    n_items: int  #: scored items
+    #: as those of a contingency
     weighted: bool
     weighting: str
     outside: bool
@@ -89,30 +68,14 @@ class NoCells:
         raise NotKeptError('the cells were not kept; evaluate with keep="cells"')
 
 
-def find_heavy(sample: NDArray[np.int64]) -> NDArray[np.int64]:
+def find_heavy_in_sample(sample: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the keys with a large share of a sample, which stands for all rows."""
     keys, counts = np.unique(sample, return_counts=True)
     return keys[counts > max(1, sample.size * HEAVY_SHARE)]
 
 
 class CellParts:
-    """The cells of rows that are in shards: part by part, and then what all of them come to.
-
-    Attributes
-    ----------
-    n_items : int
-        Scored items of the parts so far.
-    sizes : dict of str to (ndarray, ndarray)
-        After the last part: the cluster sizes of each side, ascending, and how many clusters have each.
-    n_exact : int
-        After the last part: clusters that are the same on both sides.
-    whole : Contingency or None
-        After the last part: all cells, mapped from a file, if they were to be kept.
-    keys : ClusterKeys or None
-        After the last part: the keys of the clusters, if they were to be kept.
-    rows : WayBack or None
-        After the last part: what the rows were told, if they asked.
-    """
+    """The cells of rows that are in shards: part by part, and then what all of them come to."""
 
     def __init__(self, shards: RowShards, question: Question, pool: Pool) -> None:
         self._shards, self._question, self._pool = shards, question, pool
@@ -209,7 +172,7 @@ class _Kept:
         self._one_sided: dict[str, list[OneSided]] = {}
         self._n_pred = self._n_spread = int(shards.spread.keys.size)
         self._bounds = [np.zeros(1, np.int64)]
-        self._n_apart = int(shards.plan.heavy.size)
+        self._n_heavy = int(shards.plan.heavy.size)
         sides = SIDES if question.named else ()
         self.keys = {side: Packed(np.dtype(np.int64), directory) for side in sides}
         if sides:
@@ -260,4 +223,4 @@ class _Kept:
         if not self.keys:
             return None
         true, pred = (self.keys[side].finish() for side in SIDES)
-        return ClusterKeys(true, pred, self._n_apart, self._n_spread, np.concatenate(self._bounds))
+        return ClusterKeys(true, pred, self._n_heavy, self._n_spread, np.concatenate(self._bounds))

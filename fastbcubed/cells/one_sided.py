@@ -13,8 +13,6 @@ from fastbcubed.cells.records import SIDES
 if TYPE_CHECKING:
     from fastbcubed.cells.stages import Built
 
-__all__ = ["OneSided", "SetAside", "set_aside"]
-
 
 class OneSided(NamedTuple):
     """Items that only one side has, by cluster of that side: code, items, weight (items if outer)."""

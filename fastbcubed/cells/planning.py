@@ -12,9 +12,7 @@ from fastbcubed import kernels
 from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, part_bits
 from fastbcubed.runtime.pool import blocks
 
-__all__ = ["Plan", "find_heavy", "mixed_keys", "plan_parts"]
-
-#: A true cluster with more than this share of the rows is set apart (see `find_heavy`).
+#: A true cluster with more than this share of the rows is heavy (see `find_heavy`).
 HEAVY_SHARE = 1 / 256
 SAMPLE = 1 << 14
 #: From here on counts may pass 31 bits, and the wide records are used.
@@ -51,7 +49,7 @@ class Plan:
 
     n_rows: int
     bits: int
-    heavy: NDArray[np.int64]  #: mixed true keys set apart, sorted; the absent one is among them
+    heavy: NDArray[np.int64]  #: mixed true keys of heavy clusters, sorted; the absent one is among them
     absent_true: NDArray[np.int64]  #: (0,) or (1,): mixed key for "not in the truth"
     absent_pred: NDArray[np.int64]  #: likewise for the prediction
     records: dict[str, np.dtype] = field(repr=False)
@@ -67,7 +65,7 @@ class Plan:
 
     @property
     def n_parts(self) -> int:
-        """Parts in all: by true key, and by pred key for the rows set apart."""
+        """Parts in all: by true key, and by pred key for the rows of heavy clusters."""
         return (1 << self.bits) * (2 if self.heavy.size else 1)
 
     def targets(self, skip: int, bits: int) -> Targets:
@@ -76,14 +74,14 @@ class Plan:
         return skip, bits, lacking, int(self.absent_pred[0]) if lacking else 0
 
     def tasks(self) -> list[tuple[int, int]]:
-        """Cut the parts into ranges, those set apart in ranges of their own."""
+        """Cut the parts into ranges, those of heavy clusters in ranges of their own."""
         regular = blocks(1 << self.bits, PARTS_AT_ONCE)
         if not self.heavy.size:
             return regular
         return regular + [(a + (1 << self.bits), b + (1 << self.bits)) for a, b in regular]
 
-    def is_apart(self, part: int) -> bool:
-        """Tell whether this part holds rows that were set apart."""
+    def is_heavy(self, part: int) -> bool:
+        """Tell whether this part holds rows of heavy clusters."""
         return part >= 1 << self.bits
 
 

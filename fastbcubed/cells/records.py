@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from fastbcubed import kernels
 from fastbcubed.errors import ColumnError, FastBCubedError, WeightError, first_few
 
-__all__ = ["CELL", "SIDES", "add_up", "as_counts", "tabulate"]
-
 #: A cell: what its items share. Engines may give counts and codes 32 bits.
 CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])
 

@@ -22,8 +22,6 @@ from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Pages
 from fastbcubed.runtime.spool import Spool
 
-__all__ = ["CELL_OF_ROW", "CLOSED", "MATRIX_OF_ROW", "WayBack"]
-
 #: What a row is told: the number of its cell, -1 if it is not scored;
 CELL_OF_ROW = np.dtype([("cell", "i8")])
 #: and, where scores are needed row by row, all there is to know of the cell, and the
@@ -37,16 +35,10 @@ CLOSED = np.dtype([("cell", "i8"), ("fp", "f8"), ("pred_power", "i8")])
 
 
 class WayBack:
-    """Tells the rows of each block which cell they are in.
+    """What tells the rows of each block which cell they are in.
 
-    Parameters
-    ----------
-    rows : RowShards
-        The rows, which have been made cells of, and are still there.
-    cells : CellShards
-        The cells, which are about to be closed.
-    matrix : bool
-        Whether rows are told all of MATRIX_OF_ROW, or the cell alone.
+    `rows` have been made cells of, and are still there; `cells` are about to be closed. Rows are told all of
+    MATRIX_OF_ROW if `matrix`, else the cell alone.
     """
 
     def __init__(self, rows: RowShards, cells: CellShards, *, matrix: bool) -> None:
@@ -61,14 +53,8 @@ class WayBack:
     def take(self, shard: int, closed: np.ndarray, places: NDArray[np.int64], pool: Pool) -> None:
         """Take the cells that a shard of predicted clusters has closed.
 
-        Parameters
-        ----------
-        shard : int
-            Which.
-        closed : ndarray of records like CLOSED, shape (n_arrived,)
-            The cells; those that are not scored have the number -1.
-        places : ndarray of int64, shape (n_arrived,)
-            Where each cell that arrived stands among them.
+        The number of a `closed` cell is -1 if it is not scored; `places` is where each cell that arrived
+        stands among them. Shapes: `closed`, `places` (n_arrived,).
         """
         back = self._pages.empty(closed.size, CLOSED)
         self._map(partial(kernels.rows.gather_records, closed, places, back), closed.size, pool)
@@ -77,14 +63,8 @@ class WayBack:
     def run(self, heavy_sizes: NDArray[np.int64], tn: NDArray[np.float64] | None, pool: Pool) -> None:
         """Tell all rows, shard by shard.
 
-        Parameters
-        ----------
-        heavy_sizes : ndarray of int64, shape (n_heavy,)
-            Items of the true clusters set apart, whose codes come first.
-        tn : ndarray of float64, shape (n_cells,), or None
-            True negatives of the cells, if they are needed.
-        pool : Pool
-            The threads.
+        `heavy_sizes` are the items of the heavy true clusters, whose codes come first; `tn` the true
+        negatives of the cells, if they are needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
         """
         batches = self._cells.cells.indexes
         shards = [shard for _, shard in batches]
@@ -112,7 +92,7 @@ class WayBack:
     ) -> None:
         cells = self._cells.cells.read_batch(batch)
         first, sizes = 0, heavy_sizes
-        if batch[0]:  # no clusters set apart: all of a cluster is here
+        if batch[0]:  # no heavy clusters: all of a cluster is here
             true = cells["true"]
             first = int(true.min())
             sizes = np.zeros(int(true.max()) - first + 1, np.int64)
@@ -134,12 +114,7 @@ class WayBack:
     def block(self, k: int, places: NDArray[np.int32]) -> np.ndarray:
         """Return what the rows of a block were told.
 
-        Parameters
-        ----------
-        k : int
-            Which, in the order of their indexes.
-        places : ndarray of int32, shape (n_rows,)
-            What `RowShards.put` returned for it.
+        Shapes: `places` (n_rows,).
         """
         return self._found.read(k)[places]
 

@@ -10,31 +10,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.row_aligner import AlignedBlock
-from fastbcubed.cells.contingency import CELL, Contingency, Rows
+from fastbcubed.cells.contingency import Contingency, Rows
+from fastbcubed.cells.records import CELL
 from fastbcubed.cells.returning import WayBack
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.stash import Stash
 
-__all__ = ["RowBlock", "RowBlocks", "RowCells"]
-
 #: What a stash holds beside the columns of the rows.
 PLACE, WEIGHT = "place of row", "weight of row"
 
 
 class RowCells(Contingency):
-    """The scored rows of a block, each with a copy of its cell, for scores and sums row by row.
-
-    Parameters
-    ----------
-    found : ndarray of records like MATRIX_OF_ROW, shape (n_rows,)
-        What the rows were told.
-    weight : ndarray of float64, shape (n_rows,), or None
-        Weight of each row.
-    how : dict
-        `weighted`, `weighting` and `outside`, as of a contingency.
-    """
+    """The scored rows of a block, each with a copy of its cell, for scores and sums row by row."""
 
     def __init__(self, found: np.ndarray, weight: NDArray[np.float64] | None, **how: Any) -> None:
         scored = found["cell"] >= 0
@@ -54,17 +43,7 @@ class RowCells(Contingency):
 
 
 class RowBlock:
-    """A block of rows with what they were told.
-
-    Attributes
-    ----------
-    columns : pyarrow.Table
-        The columns that were carried along.
-    found : ndarray of records, shape (n_rows,)
-        What the rows were told.
-    weight : ndarray of float64, shape (n_rows,), or None
-        Weight of each row.
-    """
+    """A block of rows with what they were told."""
 
     def __init__(self, table: pa.Table, found: np.ndarray) -> None:
         self.found = found
@@ -73,13 +52,7 @@ class RowBlock:
 
 
 class RowBlocks:
-    """The blocks of rows of an evaluation, put by while their cells are built.
-
-    Parameters
-    ----------
-    spill : Spill
-        Where they wait.
-    """
+    """The blocks of rows of an evaluation, put by while their cells are built."""
 
     def __init__(self, spill: Spill) -> None:
         self._stash = Stash(spill)

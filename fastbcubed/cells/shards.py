@@ -28,8 +28,6 @@ from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Behind, Packed, Spool
 
-__all__ = ["SMALLEST_LIMIT", "CellShards", "Layout", "RowShards", "Sizes"]
-
 #: A limit below this leaves no room for the blocks that are read.
 SMALLEST_LIMIT = 64 << 20
 #: What a row may take at most while its shard is worked on: as spilled (twice: the next shard is read ahead),
@@ -43,17 +41,10 @@ PARTS_COUNTED = 16
 
 @dataclass(frozen=True)
 class Layout:
-    """How many shards there are, and what may be kept of them in memory.
+    """How many shards there are, and what may be kept of them in memory."""
 
-    Attributes
-    ----------
-    bits : int
-        There are 2**bits shards by true key, and as many by pred key.
-    rows_kept, cells_kept : int
-        Bytes of rows and of cells that need not be spilled.
-    """
-
-    bits: int
+    bits: int  #: there are 2**bits shards by true key, and as many by pred key
+    #: bytes of rows and of cells that need not be spilled
     rows_kept: int
     cells_kept: int
 
@@ -74,7 +65,7 @@ class Layout:
 
 
 @dataclass
-class Sizes:
+class SizeCounts:
     """How many clusters of each size a side has."""
 
     small: NDArray[np.int64] = field(default_factory=lambda: np.zeros(COUNTED, np.int64))
@@ -86,7 +77,7 @@ class Sizes:
             self.large.update(sizes[sizes >= COUNTED].tolist())
         self.small[0] = 0
 
-    def merge(self, other: Sizes) -> None:
+    def merge(self, other: SizeCounts) -> None:
         """Add what another one has counted."""
         self.small += other.small
         self.large.update(other.large)
@@ -101,22 +92,7 @@ class Sizes:
 class RowShards:
     """The rows of all blocks, sharded by true key; those of large clusters by pred key.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows in all, or a guess.
-    heavy : ndarray of int64
-        True keys of clusters to be set apart.
-    absent_true, absent_pred : int or None
-        Keys that stand for "not on this side"; None if there are no such rows.
-    weighted : bool
-        Whether rows have weights.
-    layout : Layout
-        The shards.
-    spill : Spill
-        Where to what does not fit goes.
-    spread : Spread
-        Predicted clusters whose rows have stand-ins for keys.
+    `n_rows` may be a guess. An absent key stands for "not on this side"; None if there are no such rows.
     """
 
     def __init__(
@@ -144,7 +120,7 @@ class RowShards:
         self.layout = layout
         self.spill = spill
         self.spread = spread
-        self._apart = stages.Apart.of(self.plan.heavy, MAX_BITS, layout.bits)
+        self._heavy = stages.HeavyKeys.of(self.plan.heavy, MAX_BITS, layout.bits)
         self.n_shards = (1 << layout.bits) * (2 if self.plan.heavy.size else 1)
         self.rows = Spool(self.plan.row_type(weighted), self.n_shards, spill, layout.rows_kept)
 
@@ -166,17 +142,17 @@ class RowShards:
         pred_keys = self.spread.stand_ins(true_keys, pred_keys)
         counts = np.zeros((1, self.n_shards), np.int64)
         others = pred_keys if self.plan.heavy.size else None
-        kernels.partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._apart, counts[0])
+        kernels.partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._heavy, counts[0])
         bounds, next_row = offsets(counts)
         places = np.empty(n if placed else 0, np.int32)
         if placed:
             kernels.partition.place_rows(
-                true_keys, pred_keys, MAX_BITS, bits, *self._apart, next_row[0].copy(), places
+                true_keys, pred_keys, MAX_BITS, bits, *self._heavy, next_row[0].copy(), places
             )
         with self.rows.pages() as pages:
             rows = pages.empty(n, self.rows.dtype)
             kernels.partition.scatter_pairs(
-                true_keys, pred_keys, weight, 0, n, False, MAX_BITS, bits, *self._apart, next_row[0], rows
+                true_keys, pred_keys, weight, 0, n, False, MAX_BITS, bits, *self._heavy, next_row[0], rows
             )
             self.rows.put(index, pages, bounds)
         return places if placed else None
@@ -194,7 +170,7 @@ class RowShards:
             keys.append(self.plan.heavy)
         apart = list(range(1 << self.layout.bits, self.n_shards))
         if apart:
-            self._cells_apart(found, apart, pool, outer)
+            self._heavy_cells(found, apart, pool, outer)
         for shard, plan, parts in pool.ahead(self._built(pool, with_keys=keys is not None)):
             if keys is not None and parts.keys is not None:
                 keys.append(parts.keys)
@@ -208,7 +184,7 @@ class RowShards:
         return found
 
     def _built(self, pool: Pool, *, with_keys: bool) -> Iterator[tuple[int, Plan, stages.Parts]]:
-        """Yield the shards that are not set apart, with their cells."""
+        """Yield the shards that hold no heavy clusters, with their cells."""
         for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
             yield shard, *self._build(raw, pool, with_keys=with_keys)
 
@@ -229,8 +205,8 @@ class RowShards:
             with_keys=with_keys,
         )  # fmt: skip
 
-    def _cells_apart(self, found: CellShards, shards: list[int], pool: Pool, outer: bool) -> None:
-        """Build the cells of the clusters set apart; they can leave once all of them are added up."""
+    def _heavy_cells(self, found: CellShards, shards: list[int], pool: Pool, outer: bool) -> None:
+        """Build the cells of the heavy clusters; they can leave once all of them are added up."""
         waiting, sums = [], []
         dtype = self.plan.records["weighted cell" if self.weighted else "cell"]
         cells = Spool(dtype, self.n_shards, self.spill, self.layout.cells_kept // 2)
@@ -256,7 +232,7 @@ class RowShards:
             counts[np.searchsorted(self.plan.heavy, self.plan.absent_true[0])] = 0
         found.heavy_sizes = counts
         found.true_sizes.add(counts)
-        total = stages.add_up(sums) if sums else None
+        total = stages.add_heavy_sums(sums) if sums else None
         read_again = cells.read_ahead(shards, pool, "send large clusters")
         for (shard, plan, parts), (_, again) in zip(waiting, read_again, strict=True):
             base = np.zeros(plan.n_parts, np.int64)
@@ -264,28 +240,14 @@ class RowShards:
 
 
 class CellShards:
-    """Cells that know their false negatives, sharded by pred key.
-
-    Attributes
-    ----------
-    n_true : int
-        Codes of true clusters.
-    true_sizes, pred_sizes : Sizes
-        How many clusters have how many scored items; those of predicted clusters are known when all are closed.
-    n_exact : int
-        Clusters that are the same on both sides, among the cells closed so far.
-    heavy_sizes : ndarray of int64, shape (n_heavy,)
-        Scored items of the true clusters set apart.
-    heavy_preds : HeavySums
-        What the predicted clusters add up to that are spread.
-    """
+    """Cells that know their false negatives, sharded by pred key."""
 
     def __init__(self, plan: Plan, layout: Layout, spill: Spill, spread: Spread) -> None:
         self.plan = plan
         self.heavy_preds = HeavySums(spread)
         self._spread = bool(spread)
         self.n_true = 0
-        self.true_sizes, self.pred_sizes = Sizes(), Sizes()
+        self.true_sizes, self.pred_sizes = SizeCounts(), SizeCounts()
         self.n_exact = 0
         self.heavy_sizes = np.zeros(0, np.int64)
         self.cells = Spool(plan.records["arrived"], 1 << layout.bits, spill, layout.cells_kept)
@@ -315,7 +277,7 @@ class CellShards:
     def count_items(self, plan: Plan, parts: stages.Parts, pool: Pool) -> None:
         """Count the true clusters of a shard by their size."""
 
-        def count(first: int, last: int) -> Sizes:
+        def count(first: int, last: int) -> SizeCounts:
             sizes = np.zeros(int(parts.n_clusters[first:last].sum()), np.int64)
             at = 0
             for part in range(first, last):
@@ -324,7 +286,7 @@ class CellShards:
                     parts.cells, parts.bounds[part], parts.n_cells[part], plan.absent_pred, sizes[at : at + n]
                 )
                 at += n
-            found = Sizes()
+            found = SizeCounts()
             found.add(sizes)
             return found
 
@@ -355,7 +317,7 @@ class CellShards:
     def _count_closed(self, built: stages.Built, pool: Pool) -> stages.Built:
         """Count the predicted clusters of a shard by their size, and say whether some cells are of one side alone."""
 
-        def count(first: int, last: int) -> tuple[Sizes, int, int]:
+        def count(first: int, last: int) -> tuple[SizeCounts, int, int]:
             base = built.pred_base[first : last + 1] - built.pred_base[first]
             sizes = np.zeros(int(base[-1]), np.int64)
             scored = exact = 0
@@ -366,7 +328,7 @@ class CellShards:
                 scored, exact = scored + found[0], exact + found[1]
             if built.heavy is not None:  # parts of clusters
                 sizes[built.heavy[built.pred_base[first] : built.pred_base[last]] >= 0] = 0
-            counted = Sizes()
+            counted = SizeCounts()
             counted.add(sizes)
             return counted, scored, exact
 

@@ -16,29 +16,17 @@ from fastbcubed import kernels
 from fastbcubed.cells import stages
 from fastbcubed.cells.one_sided import OneSided
 
-__all__ = ["HeavySums", "Spread", "pred_codes"]
-
 #: Stand-ins of a cluster for each shard, so that all shards get about as much.
 STAND_INS = 16
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The predicted clusters that are spread, and their stand-ins.
+    """The predicted clusters that are spread, and their stand-ins."""
 
-    Attributes
-    ----------
-    keys : ndarray of int64, shape (n_heavy,)
-        Their keys, sorted.
-    first : int
-        The first stand-in; those of a cluster follow one another.
-    ways : int
-        Stand-ins of each cluster, a power of two.
-    """
-
-    keys: NDArray[np.int64]
-    first: int
-    ways: int
+    keys: NDArray[np.int64]  #: their keys, sorted; shape (n_heavy,)
+    first: int  #: the first stand-in; those of a cluster follow one another
+    ways: int  #: stand-ins of each cluster, a power of two
 
     @classmethod
     def of(cls, heavy: NDArray[np.int64], end: int, bits: int) -> Spread:
@@ -78,13 +66,7 @@ class Spread:
 
 
 class HeavySums:
-    """What the predicted clusters that are spread add up to, over the cells of all shards.
-
-    Attributes
-    ----------
-    scored, strangers : ndarray of int64, shape (n_heavy,)
-        Items that the truth has, and that it lacks.
-    """
+    """What the predicted clusters that are spread add up to, over the cells of all shards."""
 
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
@@ -120,10 +102,10 @@ class HeavySums:
         del base
         there = np.flatnonzero(cluster >= 0)
         own, cluster = built.cells[there], cluster[there]
-        mass, rest = stages.add_up(self._mass)
+        mass, rest = stages.add_heavy_sums(self._mass)
         others = (mass[cluster] - (own["n"] if outer else own["weight"])) + rest[cluster]
         if outside:
-            others += stages.add_up(self._only).sum(axis=0)[cluster]
+            others += stages.add_heavy_sums(self._only).sum(axis=0)[cluster]
         built.cells["fp"][there] = others
         return replace(built, heavy=heavy)
 
@@ -134,7 +116,7 @@ class HeavySums:
         if heavy is None or not self.strangers.any():
             return found
         codes = np.flatnonzero(heavy >= 0)
-        mass = stages.add_up(self._only).sum(axis=0)[heavy[codes]]
+        mass = stages.add_heavy_sums(self._only).sum(axis=0)[heavy[codes]]
         parts = [OneSided(codes, self.strangers[heavy[codes]], mass)]
         if "pred" in found:
             own = heavy[found["pred"].codes] < 0

@@ -19,20 +19,6 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, offsets, row_blocks
 from fastbcubed.runtime.pool import Pool, blocks
 
-__all__ = [
-    "Apart",
-    "Built",
-    "Parts",
-    "add_up",
-    "build_parts",
-    "close_parts",
-    "heavy_sums",
-    "locate_rows",
-    "partition_cells",
-    "partition_rows",
-    "send_cells",
-]
-
 NO_KEYS = np.empty(0, np.int64)
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 #: Workspace: the sum over a predicted cluster, `mass + rest`, and of its items that the truth lacks.
@@ -44,46 +30,36 @@ def partition_rows(
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Bring the rows of each part together, in row order; return them and where each part begins.
 
-    Parameters
-    ----------
-    plan : Plan
-        How to cut them.
-    piece : (true keys, pred keys, payload)
-        Arrays of shape (n_rows,); the payload is None, or goes into the field `x`.
-    dtype : numpy.dtype
-        Of the rows that are returned.
-    pool : Pool
-        The threads.
-    mixed : bool
-        Whether the keys are mixed already.
+    `piece` is (true keys, pred keys, payload), of shape (n_rows,) each; the payload is None, or goes into the
+    field `x`. Keys may be `mixed` already.
     """
-    apart = Apart.of(plan.heavy, 0, plan.bits)
+    heavy = HeavyKeys.of(plan.heavy, 0, plan.bits)
     starts, stops = zip(*row_blocks(plan.n_rows), strict=True)
     counts = np.zeros((len(starts), plan.n_parts), np.int64)
     others = piece[1] if plan.heavy.size else None
 
     def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-        kernels.partition.count_parts(piece[0], others, start, stop, mixed, 0, plan.bits, *apart, out)
+        kernels.partition.count_parts(piece[0], others, start, stop, mixed, 0, plan.bits, *heavy, out)
 
     pool.map(count, starts, stops, counts, stage="count rows by part")
     bounds, next_row = offsets(counts)
     rows = buffers.empty(plan.n_rows, dtype)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        kernels.partition.scatter_pairs(*piece, start, stop, mixed, 0, plan.bits, *apart, to, rows)
+        kernels.partition.scatter_pairs(*piece, start, stop, mixed, 0, plan.bits, *heavy, to, rows)
 
     pool.map(scatter, starts, stops, next_row, stage="partition rows")
     return rows, bounds
 
 
-class Apart(NamedTuple):
-    """Mixed keys set apart, sorted by the part that these bits of them say, and where each part's begin."""
+class HeavyKeys(NamedTuple):
+    """Mixed keys of heavy clusters, sorted by the part that these bits of them say, and where each part's begin."""
 
     heavy: NDArray[np.int64]
     first: NDArray[np.int64]
 
     @classmethod
-    def of(cls, heavy: NDArray[np.int64], skip: int, bits: int) -> Apart:
+    def of(cls, heavy: NDArray[np.int64], skip: int, bits: int) -> HeavyKeys:
         """Sort the keys by part."""
         home = np.array([kernels.partition.bits_of(h, skip, bits) for h in heavy], np.int64)
         first = np.searchsorted(np.sort(home), np.arange((1 << bits) + 1))
@@ -108,67 +84,37 @@ def _cell_space(rows: int, code: str, *, weighted: bool) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """Cells as the last stage leaves them: in the order of the parts of their pred key.
+    """Cells as the last stage leaves them: in the order of the parts of their pred key."""
 
-    Attributes
-    ----------
-    cells : ndarray of records like contingency.CELL, shape (n_cells,)
-        One-sided cells are among them: the code of the side that lacks the item is -1.
-    pred_in_part : ndarray of int, shape (n_cells,)
-        Code of the predicted cluster within its part.
-    bounds : ndarray of int64, shape (n_parts + 1,)
-        Where each part begins.
-    pred_base : ndarray of int64, shape (n_parts + 1,)
-        Code of the first predicted cluster of each part; last, how many there are.
-    n_true : int
-        Codes of true clusters.
-    has_one_sided : bool
-        Whether a side lacks an item.
-    keys : ndarray of int64, shape (n_pred,), or None
-        The mixed key of each predicted cluster by code, if it was asked for.
-    heavy : ndarray of int64, shape (n_pred,), or None
-        Which of the clusters that are spread over all shards each of these is a part of, -1 for none.
-    """
-
+    #: one-sided cells are among them: the code of the side that lacks the item is -1; shape (n_cells,)
     cells: np.ndarray
-    pred_in_part: NDArray[np.integer]
-    bounds: NDArray[np.int64]
+    pred_in_part: NDArray[np.integer]  #: code of the predicted cluster within its part; shape (n_cells,)
+    bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
+    #: code of the first predicted cluster of each part; last, how many there are; shape (n_parts + 1,)
     pred_base: NDArray[np.int64]
-    n_true: int
-    has_one_sided: bool
+    n_true: int  #: codes of true clusters
+    has_one_sided: bool  #: whether a side lacks an item
+    #: the mixed key of each predicted cluster by code, if it was asked for; shape (n_pred,)
     keys: NDArray[np.int64] | None = None
+    #: which of the clusters that are spread over all shards each of these is a part of, -1 for none; shape
+    #: (n_pred,)
     heavy: NDArray[np.int64] | None = None
 
 
 class Parts(NamedTuple):
-    """Cells where their rows stood, part by part.
+    """Cells where their rows stood, part by part."""
 
-    Attributes
-    ----------
-    cells : ndarray of records (cluster, n, pred[, x])
-        The cells of a part stand at its front.
-    bounds : ndarray of int64, shape (n_parts + 1,)
-        Where each part begins.
-    n_cells, n_clusters : ndarray of int64, shape (n_parts,)
-        Cells and true clusters of each part.
-    skip, bits : int
-        Which bits of their pred key say where the cells go from here.
-    histogram : ndarray of int64, shape (n_tasks, 2**bits)
-        How many of each task's parts go where.
-    weighted : bool
-        Whether there is a field `x`.
-    keys : ndarray of int64 or None
-        The mixed keys of the true clusters that are not set apart, part by part, if they were asked for.
-    """
-
-    cells: np.ndarray
-    bounds: NDArray[np.int64]
+    cells: np.ndarray  #: the cells of a part stand at its front
+    bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
+    #: cells and true clusters of each part; shape (n_parts,)
     n_cells: NDArray[np.int64]
     n_clusters: NDArray[np.int64]
+    #: which bits of their pred key say where the cells go from here
     skip: int
     bits: int
-    histogram: NDArray[np.int64]
-    weighted: bool
+    histogram: NDArray[np.int64]  #: how many of each task's parts go where; shape (n_tasks, 2**bits)
+    weighted: bool  #: whether there is a field `x`
+    #: the mixed keys of true clusters that are not heavy, part by part, if they were asked for
     keys: NDArray[np.int64] | None = None
 
 
@@ -195,7 +141,7 @@ def build_parts(
     targets = plan.targets(skip, bits)
 
     def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
-        heavy = plan.heavy if plan.is_apart(first) else NO_KEYS
+        heavy = plan.heavy if plan.is_heavy(first) else NO_KEYS
         with pool.workspace(
             "build",
             lambda: _cell_space(most_rows, plan.code, weighted=weighted),
@@ -239,22 +185,9 @@ def send_cells(
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Send the cells where their pred keys say; return them and where each destination begins.
 
-    Parameters
-    ----------
-    plan : Plan
-        How the rows were cut.
-    parts : Parts
-        The cells.
-    base : ndarray of int64, shape (n_parts,)
-        Code of the first true cluster of each part.
-    sums : ndarray of float64, shape (2, n_heavy), or None
-        The sums of the clusters set apart, from `add_up`.
-    pool : Pool
-        The threads.
-    outer : bool
-        Whether margins are counts.
-    empty : callable
-        Makes the array of cells.
+    `base` is the code of the first true cluster of each part, `sums` those of the heavy clusters, from
+    `add_heavy_sums`. If `outer`, margins are counts. `empty` makes the array of cells. Shapes: `base`
+    (n_parts,), `sums` (2, n_heavy).
     """
     flag = np.empty(0) if parts.weighted else None  # kernels are compiled for one of the two
     absent = int(np.searchsorted(plan.heavy, plan.absent_true[0])) if plan.absent_true.size else -1
@@ -265,7 +198,7 @@ def send_cells(
     by_part = parts.bounds, parts.n_cells, parts.n_clusters, base
 
     def scatter_task(first: int, last: int, to: NDArray[np.int64]) -> None:
-        heavy = plan.is_apart(first) and sums is not None
+        heavy = plan.is_heavy(first) and sums is not None
         with pool.workspace(
             "margins", lambda: np.empty((2, most)), lambda space: space.shape[1] >= most
         ) as space:
@@ -358,23 +291,8 @@ def locate_rows(
 ) -> NDArray[np.int64]:
     """Return where `send_cells` puts the cell of each row; it repeats `build_parts` with row numbers.
 
-    Parameters
-    ----------
-    plan : Plan
-        How the rows were cut.
-    rows : ndarray of records (true, pred, x)
-        The rows by part; `x` is the number of each. They are written over.
-    bounds : ndarray of int64, shape (n_parts + 1,)
-        Where each part begins.
-    pool : Pool
-        The threads.
-    skip, bits : int
-        Which bits of their pred key say where the cells go.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_rows,)
-        By row number.
+    The field `x` of `rows` (true, pred, x) is the number of each row; they are written over. Shapes: `bounds`
+    (n_parts + 1,), returns (n_rows,).
     """
     starts, stops = zip(*plan.tasks(), strict=True)
     most_rows = int(np.diff(bounds).max())
@@ -407,7 +325,7 @@ def locate_rows(
 
 
 def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[np.float64]:
-    """Add up the clusters set apart, part by part: (sum, rest) of each. Shape: (2 n_parts, n_heavy)."""
+    """Add up the heavy clusters, part by part: (sum, rest) of each. Shape: (2 n_parts, n_heavy)."""
     flag = np.empty(0) if parts.weighted else None
     targets = plan.targets(parts.skip, parts.bits)
 
@@ -421,7 +339,7 @@ def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[
     return np.concatenate(pool.map(add, range(1 << plan.bits, plan.n_parts), stage="add up large clusters"))
 
 
-def add_up(sums: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def add_heavy_sums(sums: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Add what `heavy_sums` found into (sum, rest) of each cluster. Shape: (2, n_heavy)."""
     columns = np.concatenate(sums).T
     mass = [math.fsum(column) for column in columns]

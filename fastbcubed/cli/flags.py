@@ -7,8 +7,8 @@ import os
 import re
 from typing import Any
 
+from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.errors import OptionError
-from fastbcubed.overlap.covers import MAX_PAIRS
 
 __all__ = [
     "add_constraints_flags",

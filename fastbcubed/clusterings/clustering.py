@@ -24,8 +24,6 @@ from fastbcubed.sources.tables import (
     weight_array,
 )
 
-__all__ = ["Clustering"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clustering:

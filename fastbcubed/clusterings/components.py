@@ -12,16 +12,11 @@ from fastbcubed.sources.arrays import join_pieces
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import comparable_keys
 
-__all__ = ["connect"]
-
 
 def connect(columns: Sequence[Column]) -> tuple[Column, np.ndarray]:
     """Return the distinct items, in order of first appearance, and the component of each.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        The left and the right item of each pair, as the last two; before them further items.
+    The left and the right item of each pair are the last two columns; before them stand further items.
     """
     with Pool() as pool:
         keys = np.concatenate(comparable_keys(columns, pool))

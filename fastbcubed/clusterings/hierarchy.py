@@ -10,9 +10,8 @@ from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import OptionError, first_few
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import join_pieces
-from fastbcubed.sources.columns import Column, comparable_keys
-
-__all__ = ["lift"]
+from fastbcubed.sources.columns import Column
+from fastbcubed.sources.keys import comparable_keys
 
 Rows = NDArray[np.int64]
 
@@ -20,26 +19,9 @@ Rows = NDArray[np.int64]
 def lift(labels: Column, items: Rows, child: Column, parent: Column) -> tuple[Rows, Column]:
     """Return the memberships in ancestors that are not there yet.
 
-    Parameters
-    ----------
-    labels : Column
-        Cluster of each row.
-    items : ndarray of int64, shape (n_rows,)
-        Key of the item of each row.
-    child, parent : Column
-        Clusters, and one that each is within.
-
-    Returns
-    -------
-    rows : ndarray of int64, shape (n_new,)
-        A row of the item of each new membership.
-    labels : Column
-        Its cluster.
-
-    Raises
-    ------
-    OptionError
-        If a cluster is within itself.
+    `items` is the key of the item of each row; each cluster of `child` is within that of `parent`. Return a
+    row of the item of each new membership, and its cluster. Raise OptionError if a cluster is within itself.
+    Shapes: `items` (n_rows,), `rows` (n_new,).
     """
     from fastbcubed.runtime.grouping import number
 

@@ -25,8 +25,6 @@ from fastbcubed.sources.tables import (
     weight_array,
 )
 
-__all__ = ["Inputs", "PerSide", "one_side", "pair_of_table", "per_side", "read_pair", "require_weight"]
-
 #: A column name for both sides, or a pair of them: the truth's, the prediction's.
 PerSide = ColumnName | tuple[ColumnName, ColumnName]
 
@@ -64,22 +62,13 @@ class Given:
 
 
 class Inputs(NamedTuple):
-    """Two clusterings over the same rows (`items` is None, or one object), or to be joined by item.
+    """Two clusterings over the same rows (`items` is None, or one object), or to be joined by item."""
 
-    Attributes
-    ----------
-    truth, prediction : Clustering
-        The two sides; `weight` is set on each side that has the weight column.
-    weight_table : tuple of Column and numpy.ndarray, or None
-        Item and weight, to be joined by item.
-    attribute_table : tuple of Column and Rows, or None
-        Item and attributes, to be joined by item.
-    """
-
+    #: the two sides; `weight` is set on each side that has the weight column
     truth: Clustering
     prediction: Clustering
-    weight_table: tuple[Column, np.ndarray] | None = None
-    attribute_table: tuple[Column, Rows] | None = None
+    weight_table: tuple[Column, np.ndarray] | None = None  #: item and weight, to be joined by item
+    attribute_table: tuple[Column, Rows] | None = None  #: item and attributes, to be joined by item
 
 
 def read_pair(
@@ -95,28 +84,7 @@ def read_pair(
 ) -> Inputs:
     """Read the two sides of an evaluation, whatever holds them.
 
-    Parameters
-    ----------
-    truth, prediction : object
-        Each a `Clustering`, a table (path, glob, directory, data frame, Arrow stream exporter),
-        or a dict from item to cluster or set of clusters; or both an array of labels, or a list of
-        sets of labels; or both a column name (or a list of names) of `table`.
-    item, cluster : str, list of str, or a tuple of two of these
-        Column names; a list makes a composite id, a tuple has the truth's and the prediction's.
-    weight : str, array-like, table, dict or Series, optional
-        A column name, an array by position, or a weight by item: a table with the columns item and
-        weight, a dict, or a Series with items as its index.
-    table : table, optional
-        The table of the one-table form.
-    attributes : table, optional
-        Further columns to slice by: rows by position for positional input, else joined by item.
-    overlapping : bool, optional
-        Whether a dict or a list of sets may put an item in several clusters.
-
-    Returns
-    -------
-    Inputs
-        The named tuple (truth, prediction, weight_table, attribute_table).
+    The arguments are those of `fastbcubed.evaluate`.
     """
     if table is not None:
         if cluster != "cluster":
@@ -156,15 +124,7 @@ def _was_read(side: Clustering, given: Any) -> bool:
 
 
 def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
-    """Return the truth's and the prediction's name of a column from what an argument gives.
-
-    Parameters
-    ----------
-    names : str, list of str, or tuple of two of these
-        What was given.
-    argument : str
-        The name of the argument.
-    """
+    """Return the truth's and the prediction's name of a column from what an argument gives."""
     if not isinstance(names, tuple):
         return names, names
     if len(names) != 2:
@@ -178,19 +138,7 @@ def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
 def pair_of_table(
     truth: Any, prediction: Any, table: Any, item: PerSide, weight: Any
 ) -> tuple[Clustering, Clustering]:
-    """Read both sides from one table.
-
-    Parameters
-    ----------
-    truth, prediction : str or list of str
-        Their columns.
-    table : table
-        The table, or a block of it.
-    item : str, list of str, or tuple of two of these
-        Column of items.
-    weight : object
-        The name of a column of weights, or anything else, which is passed over.
-    """
+    """Read both sides from one table."""
     rows = as_rows(table, "the table")
     if rows is None:
         raise ColumnError(f"table should be a table or a path, not {type(table).__name__}.")
@@ -280,18 +228,8 @@ def one_side(
 ) -> Clustering:
     """Read one side.
 
-    Parameters
-    ----------
-    given : object
-        Whatever holds it.
-    name : str
-        What it is, for messages.
-    item, cluster : str or list of str
-        Columns.
-    weight : object
-        The name of a column of weights, which the table may lack; or anything else, which is passed over.
-    overlapping : bool
-        Whether a dict may put an item in several clusters.
+    `weight` is the name of a column of weights, which the table may lack, or anything else, which is passed
+    over. If `overlapping`, a dict may put an item in several clusters.
     """
     if isinstance(given, Clustering):
         return given if weight is None else replace(given, weight=_own_weight(given, weight))
@@ -312,15 +250,7 @@ def _own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
 
 
 def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
-    """Raise if neither side has the column of weights.
-
-    Parameters
-    ----------
-    sides : (Clustering, Clustering)
-        The two sides.
-    weight : str
-        Name of the column.
-    """
+    """Raise if neither side has the column of weights."""
     if sides[0].weight is None and sides[1].weight is None:
         known = [
             f"{side.name} has {', '.join(side.attributes.names) if side.attributes else 'none'}"

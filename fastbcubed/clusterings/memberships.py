@@ -17,7 +17,6 @@ from fastbcubed.runtime.pool import Pool
 if TYPE_CHECKING:
     from fastbcubed.runtime.grouping import Numbered
 
-__all__ = ["Memberships", "Signatures"]
 
 #: Codes of clusters, in 32 bits where they fit.
 Codes = NDArray[np.int32] | NDArray[np.int64]
@@ -26,17 +25,12 @@ ATTEMPTS = 8
 
 
 class Signatures(NamedTuple):
-    """Items by the set of clusters that they are in.
+    """Items by the set of clusters that they are in."""
 
-    Attributes
-    ----------
-    codes : ndarray of int64, shape (n_items,)
-        Equal codes, equal sets; -1 for an item in no cluster. An item in one cluster has its code.
-    sets : Memberships
-        The clusters of each signature, by code: first every cluster alone, then the larger sets.
-    """
-
+    #: equal codes, equal sets; -1 for an item in no cluster. An item in one cluster has its code; shape
+    #: (n_items,)
     codes: NDArray[np.int64]
+    #: the clusters of each signature, by code: first every cluster alone, then the larger sets
     sets: Memberships
 
 
@@ -48,15 +42,6 @@ class Memberships:
     ``codes[offsets[e]:offsets[e + 1]]``, ascending and each once. Turned round by `by_cluster`, items and
     clusters change places. A clustering that has the same cluster twice has two codes for it.
 
-    Attributes
-    ----------
-    offsets : ndarray of int64, shape (n_items + 1,)
-        Where the clusters of each item begin.
-    codes : ndarray of int32 or int64, shape (n_memberships,)
-        Cluster of each membership.
-    n_clusters : int
-        Clusters, with or without items.
-
     Examples
     --------
     >>> tags = Memberships.from_sets([{0, 2}, {1}, {2, 1}])
@@ -64,9 +49,9 @@ class Memberships:
     ([0, 2], [1, 2, 2], [1, 2])
     """
 
-    offsets: NDArray[np.int64]
-    codes: Codes
-    n_clusters: int
+    offsets: NDArray[np.int64]  #: where the clusters of each item begin; shape (n_items + 1,)
+    codes: Codes  #: cluster of each membership; shape (n_memberships,)
+    n_clusters: int  #: clusters, with or without items
 
     @classmethod
     def from_rows(
@@ -74,13 +59,8 @@ class Memberships:
     ) -> Memberships:
         """Make memberships of one (item, cluster) pair per row, in any order.
 
-        Parameters
-        ----------
-        items, clusters : ndarray of int64, shape (n_rows,)
-            Codes; a row whose item is negative is left out. A pair that comes again stays in; see
-            `without_repeats`.
-        n_items, n_clusters : int
-            How many of them there are.
+        A row whose item is negative is left out. A duplicate pair stays in; see `without_repeats`. Shapes:
+        `items`, `clusters` (n_rows,).
         """
         offsets = np.zeros(n_items + 1, np.int64)
         kernels.memberships.count_codes(items, offsets[1:])
@@ -151,7 +131,7 @@ class Memberships:
         return Memberships(offsets, codes, self.n_clusters)
 
     def without_repeats(self) -> Memberships:
-        """Return the memberships with each pair once; themselves if none comes again."""
+        """Return the memberships with each pair once; themselves if none is a duplicate."""
         keep = np.empty(self.codes.size, np.bool_)
         offsets = np.zeros_like(self.offsets)
         kernels.memberships.mark_repeats(self.offsets, self.codes, keep, offsets[1:])
@@ -161,11 +141,6 @@ class Memberships:
 
     def signatures(self, pool: Pool) -> Signatures:
         """Give numbers to the items by the set of clusters that they are in.
-
-        Parameters
-        ----------
-        pool : Pool
-            The threads.
 
         Notes
         -----

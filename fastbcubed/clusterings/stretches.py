@@ -48,25 +48,14 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Pair:
-    """The two sides of an evaluation, in blocks.
+    """The two sides of an evaluation, in blocks."""
 
-    Attributes
-    ----------
-    stretches : tuple of lists of Stretch
-        One list if the rows of the two sides correspond, so that every block has both; else one for the
-        truth and one for the prediction, to be joined by item.
-    names : (str, str)
-        What the sides are called.
-    weight_table : (Column, ndarray) or None
-        Items and weights, which are held in memory.
-    attribute_table : (Column, Rows) or None
-        Items and attributes, likewise.
-    """
-
+    #: one list if the rows of the two sides correspond, so that every block has both; else one for the truth
+    #: and one for the prediction, to be joined by item
     stretches: tuple[list[Stretch], ...]
-    names: tuple[str, str]
-    weight_table: tuple[Column, np.ndarray] | None = None
-    attribute_table: tuple[Column, Rows] | None = None
+    names: tuple[str, str]  #: what the sides are called
+    weight_table: tuple[Column, np.ndarray] | None = None  #: items and weights, which are held in memory
+    attribute_table: tuple[Column, Rows] | None = None  #: items and attributes, likewise
 
     @property
     def first(self) -> tuple[Clustering, Clustering]:
@@ -82,20 +71,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Cut:
-    """How to read what is read block by block.
+    """How to read what is read block by block."""
 
-    Attributes
-    ----------
-    size : int
-        Rows of a block at most.
-    spill_dir : path or None
-        Where streams are spilled.
-    every : bool
-        Whether to spill all columns of them: those that are no part of a clustering are used, too.
-    """
-
-    size: int
-    spill_dir: Any = None
+    size: int  #: rows of a block at most
+    spill_dir: Any = None  #: where streams are spilled
+    #: whether to spill all columns of them: those that are no part of a clustering are used, too
     every: bool = False
 
 

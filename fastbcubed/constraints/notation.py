@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_text", "labels_of", "partitions", "same_clustering"]
-
 Labels = NDArray[np.int64]
 #: A clustering of more items is described by its sizes.
 SPELLED_OUT = 26

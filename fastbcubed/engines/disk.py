@@ -11,7 +11,7 @@ from fastbcubed.alignment.align import starts_of_runs
 from fastbcubed.alignment.aligner import Aligner
 from fastbcubed.alignment.block_keys import Retry
 from fastbcubed.alignment.row_aligner import AlignedBlock, Choice
-from fastbcubed.cells.counting import CellParts, NoCells, Question, find_heavy
+from fastbcubed.cells.counting import CellParts, NoCells, Question, find_heavy_in_sample
 from fastbcubed.cells.row_blocks import RowBlocks
 from fastbcubed.cells.shards import Layout, RowShards
 from fastbcubed.cells.spread import Spread
@@ -164,13 +164,13 @@ class _Rows:
 
     def _lay_out(self, true_keys: np.ndarray, pred_keys: np.ndarray) -> None:
         """Choose the clusters that are too large for one shard, from a sample of the keys of either side."""
-        heavy = find_heavy(pred_keys)
+        heavy = find_heavy_in_sample(pred_keys)
         self._spread = Spread.of(
             heavy[heavy != self._aligner.absent_key], self._aligner.absent_key, self._layout.bits
         )
         absent = self._aligner.absent_key if self._aligner.may_lack else None
         self.shards = RowShards(
-            self._n_rows, find_heavy(true_keys), absent, absent, weighted=self._weighted,
+            self._n_rows, find_heavy_in_sample(true_keys), absent, absent, weighted=self._weighted,
             layout=self._layout, spill=self._spill, spread=self._spread,
         )  # fmt: skip
 

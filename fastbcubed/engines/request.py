@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.clusterings.inputs import Given
 from fastbcubed.errors import MetricError, OptionError, SliceError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, lifted, resolve
-from fastbcubed.overlap.covers import MAX_PAIRS
 from fastbcubed.results.cluster_tables import ClusterRanges
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers
 from fastbcubed.results.slicing import SliceKey, check_key

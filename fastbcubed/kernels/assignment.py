@@ -12,8 +12,6 @@ import numpy as np
 
 from fastbcubed.kernels.jit import inlined, kernel
 
-__all__ = ["group_edges", "number_codes", "pair_rows"]
-
 
 @kernel
 def number_codes(codes, numbers):

@@ -17,8 +17,6 @@ from typing import Any
 
 import numba
 
-__all__ = ["WANTED", "failures", "fallbacks", "keep", "kept_in"]
-
 config: Any = numba.config
 #: Whether compiled kernels are kept; a fleet of processes that start together may turn that off.
 WANTED = os.environ.get("FASTBCUBED_CACHE", "1") != "0"

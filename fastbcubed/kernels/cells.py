@@ -13,8 +13,6 @@ import numpy as np
 from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.partition import target_of
 
-__all__ = ["build_cells", "locate_cells", "look_up_cells", "place_cells", "table_size"]
-
 #: So many weights of a cell are added up plainly before their sum is added exactly.
 RUN = 64
 

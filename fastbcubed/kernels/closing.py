@@ -12,16 +12,6 @@ from fastbcubed.kernels.cells import add_exactly, bit_length, table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import target_of
 
-__all__ = [
-    "add_margins",
-    "close_cells",
-    "count_arrived",
-    "count_closed",
-    "count_items",
-    "scatter_arrived",
-    "scatter_cells",
-]
-
 
 @kernel
 def add_margins(cells, first, n_cells, weighted, outer, targets, mass, rest):

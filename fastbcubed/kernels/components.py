@@ -7,8 +7,6 @@ import numpy as np
 from fastbcubed.kernels.hashing import fold
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["find_components", "number_keys"]
-
 SECRET, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["FIGURES", "RUN", "sum_entities"]
-
 #: Summed over cells of n items, entities of sizes k and r: n / k, n n / k and n (n - 1) / (k - 1) of the
 #: key, the same of the response, and the cells that are one item alone on both sides.
 FIGURES = 7
@@ -19,17 +17,9 @@ RUN = 1 << 10
 def sum_entities(cells, pred, start, stop, key_sizes, response_sizes, sums):
     """Sum the figures of a range of cells.
 
-    Parameters
-    ----------
-    cells : record array
-        Cells whose fp and fn are counts.
-    pred : int (cells,)
-        The predicted cluster of each; may be empty if `response_sizes` is.
-    start, stop : int
-        The range of cells.
-    key_sizes, response_sizes : int64 by code
-        Items of each entity; empty where both sides have all of them.
-    sums : float64 (runs, FIGURES) output
+    The fp and fn of `cells` are counts. `key_sizes` and `response_sizes` are the items of each entity by
+    code, empty where both sides have all of them; `pred` may be empty if the latter is. Shapes: `pred`
+    (cells,), `sums` (runs, FIGURES).
     """
     run = 0
     for begin in range(start, stop, RUN):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["group_cells", "order_codes"]
-
 
 @kernel
 def order_codes(codes, numbers, order):
@@ -26,24 +24,11 @@ def order_codes(codes, numbers, order):
 def group_cells(bounds, items, others, first, last, seen, place, cell_of, firsts):
     """Give numbers to the cells of a range of true sets: items of one predicted set are one cell.
 
-    Parameters
-    ----------
-    bounds : int64 (n_sets + 1,)
-        Where the items of each true set begin in `items`.
-    others : int64 (n_items,)
-        The predicted set of each item.
-    seen, place : int64 (n_other_sets,)
-        Workspaces; `seen` holds no number of this range before.
-    cell_of : int64 (n_items,), output
-        Cell of each item, counted from 0 in each range.
-    firsts : int64 output, one entry per item of the range
-        An item of each cell.
-
-    Returns
-    -------
-    int
-        Cells.
-    """  # fmt: skip
+    The items of true set i are `items[bounds[i]:bounds[i + 1]]`, and `others` their predicted sets; `seen`
+    holds no number of this range before. Outputs: `cell_of`, counted from 0 in each range, and in `firsts` an
+    item of each cell. Return how many cells there are. Shapes: `bounds` (n_sets + 1,), `others`, `cell_of`
+    (n_items,), `seen`, `place` (n_other_sets,).
+    """
     n = 0
     base = bounds[first]
     for k in range(first, last):

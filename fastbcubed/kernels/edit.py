@@ -6,8 +6,6 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["gather", "keep_majorities", "match"]
-
 #: A largest cell of the cluster is a whole class, which no other cluster can keep.
 SURE = -1
 
@@ -19,20 +17,10 @@ def keep_majorities(cells, pred, parts, first, last, only, tied):
     Returns the items in largest cells, how many clusters keep a class that no other can, and how much was
     put into `only` and `tied`.
 
-    Parameters
-    ----------
-    cells : record array
-        The cells of a contingency.
-    pred : int, one for each
-        Their predicted clusters.
-    parts : int64 (n_parts + 1,)
-        Where parts of the cells begin that have predicted clusters of their own.
-    first, last : int
-        The range of parts.
-    only : int output
-        True clusters in several cells that are the only majority class of some cluster; room for the cells.
-    tied : int (n_cells, 2) output
-        True and predicted clusters of cells that are largest with others, none of which is a whole class.
+    In the parts of `parts` cells have predicted clusters of their own. Outputs: `only`, true clusters in
+    several cells that are the only majority class of some cluster; `tied`, true and predicted clusters of
+    cells that are largest with others, none of which is a whole class. Shapes: `parts` (n_parts + 1,), `tied`
+    (n_cells, 2).
     """
     items, matched, n_only, n_tied = 0, 0, 0, 0
     for part in range(first, last):
@@ -173,18 +161,9 @@ def find_path(root, first, rights, of_left, of_right, depth, edge, path):
 def gather(codes, sizes, gathered, last, before):
     """Note what each cluster has gathered when a cell comes, the cell that came last, and what was before.
 
-    Parameters
-    ----------
-    codes : int (n_cells,)
-        The cluster of each cell.
-    sizes : float64 (n_cells,)
-        The size of each cell.
-    gathered : float64, by cluster, zeros
-        Workspace.
-    last : float64 (n_cells,) output
-        Size of the cell of the same cluster that came last; 0 for the first one.
-    before : float64 (n_cells,) output
-        Size of all that came before that one.
+    Outputs: `last`, the size of the cell of the same cluster that came last, 0 for the first one; `before`,
+    the size of all that came before that one. `gathered` is workspace, by cluster, zeros. Shapes: `codes`,
+    `sizes`, `last`, `before` (n_cells,).
     """
     newest = np.zeros(gathered.size)
     for i in range(codes.size):

@@ -6,8 +6,6 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["least_entropies"]
-
 
 @kernel
 def surprise(count, whole):

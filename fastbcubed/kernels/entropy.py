@@ -9,8 +9,6 @@ import numpy as np
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["DOMINANT", "NEGLIGIBLE", "RUN", "count_losses", "expect_shared", "log_choices", "weigh_losses"]
-
 #: Cells whose terms are summed plainly; sums of more are added exactly by the caller.
 RUN = 1 << 10
 #: Above this share of all weight, what a cluster leaves cannot be had by subtraction.
@@ -35,18 +33,10 @@ def log_ratio(x, n, logs):
 def count_losses(cells, start, stop, logs, true_items, pred_items, sums):
     """Sum n log(b / n) and n log(a / n) over runs of cells, and count the items by size of cluster.
 
-    Parameters
-    ----------
-    cells : record array
-        Cells whose fp and fn are counts; a and b are the sizes of their true and predicted clusters.
-    start, stop : int
-        The range of cells.
-    logs : float64
-        The logarithms of 0 (any number), 1, 2, ...
-    true_items, pred_items : int64 output
-        Items in clusters of each size; those in larger clusters are added to the first entry.
-    sums : float64 (n_runs, 2) output
-        Both sums of each run.
+    The fp and fn of `cells` are counts; a and b are the sizes of their true and predicted clusters, and
+    `logs` the logarithms of 0 (any number), 1, 2, ... Outputs: both sums of each run; `true_items` and
+    `pred_items`, the items in clusters of each size, those in larger clusters added to the first entry.
+    Shapes: `sums` (n_runs, 2).
     """
     run = 0
     for begin in range(start, stop, RUN):
@@ -78,18 +68,9 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
 
     Returns the weight of the heaviest cluster seen of each side.
 
-    Parameters
-    ----------
-    cells : record array
-        Cells whose fp and fn are weights; a and b are the weights of their true and predicted clusters.
-    start, stop : int
-        The range of cells.
-    total : float
-        N, the weight of all items.
-    beside_true, beside_pred : float
-        Weight outside the cluster of each side that holds nearly all of it; negative if there is none.
-    sums : float64 (n_runs, 4) output
-        The sums of each run.
+    The fp and fn of `cells` are weights; a and b are those of their true and predicted clusters, N is
+    `total`. `beside_true` and `beside_pred` are the weight outside the cluster that holds nearly all of it,
+    negative if there is none. Shapes: `sums` (n_runs, 4).
     """
     most_true, most_pred = 0.0, 0.0
     run = 0
@@ -115,16 +96,7 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
 def expect_shared(n, sizes, clusters, start, stop, other_sizes, other_clusters):
     """Sum E[k log(k / mu)] over pairs of clusters that share k items by chance, mu on average.
 
-    Parameters
-    ----------
-    n : int
-        Items.
-    sizes, clusters : int64
-        The cluster sizes of one side, and how many clusters have each.
-    start, stop : int
-        The range of them to sum over.
-    other_sizes, other_clusters : int64
-        Those of the other side.
+    `sizes` and `other_sizes` are the cluster sizes of both sides, with how many `clusters` have each.
 
     Notes
     -----

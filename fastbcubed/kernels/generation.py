@@ -9,8 +9,6 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["hash_codes", "permute", "permute_back", "place_items", "write_names"]
-
 WORD = np.uint64
 ZERO, ONE, FOUR, FIFTEEN, HALF = (np.uint64(v) for v in (0, 1, 4, 15, 32))
 ROUNDS = 4  # of the shuffle; one word of its key each
@@ -74,22 +72,12 @@ def permute_back(x, n, side, key):
 def place_items(start, figures, guide, runs, keys, item, true, pred):
     """Find the item of each row, from row `start` on, its true and its predicted cluster.
 
-    Parameters
-    ----------
-    start : int
-        The first row.
-    figures : array of uint64, shape (11,)
-        In this order: items, and the side of their table; clusters; how many of them may change, and
-        the side of their table; how many of these are merged; the first that may be split, how many
-        may be, the side of their table, how many are; the bits that the guide leaves out.
-    guide : array of int32
-        The first run that may hold an item, by its upper bits.
-    runs : array of uint64, shape (n_runs + 1, 3)
-        Clusters of one size: first item, first cluster, size. The last one only closes the table.
-    keys : array of uint64, shape (4, 4)
-        For the order of rows, for merging, for splitting, and for the share that is split off.
-    item, true, pred : arrays of uint64, shape (n,)
-        Outputs.
+    `figures`: items, and the side of their table; clusters; how many of them may change, and the side of
+    their table; how many of these are merged; the first that may be split, how many may be, the side of their
+    table, how many are; the bits that the guide leaves out. `guide` is the first run that may hold an item,
+    by its upper bits. `runs` are clusters of one size: first item, first cluster, size; the last one only
+    closes the table. `keys` are for the order of rows, merging, splitting, and the share that is split off.
+    Shapes: `figures` (11,), `runs` (n_runs + 1, 3), `keys` (4, 4), `item`, `true`, `pred` (n,).
     """
     n_items, items_side, n_clusters = figures[0], figures[1], figures[2]
     n_free, free_side, n_merged = figures[3], figures[4], figures[5]

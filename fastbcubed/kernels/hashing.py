@@ -16,18 +16,6 @@ from numba.extending import intrinsic
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = [
-    "combine_words",
-    "count_partitions",
-    "find_conflict",
-    "hash_fixed",
-    "hash_integers",
-    "hash_strings",
-    "insert_pairs",
-    "scatter_pairs",
-    "seed_words",
-]
-
 WORD = np.uint64
 ZERO, ONE, FOUR, EIGHT, SIXTEEN = (np.uint64(v) for v in (0, 1, 4, 8, 16))
 _MASK = (1 << 64) - 1

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["compare_shared", "count_blocks", "count_shared", "list_blocks"]
-
 
 @kernel
 def shared(starts, clusters, u, v):

@@ -8,8 +8,6 @@ from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import bits_of, mix, part_of
 
-__all__ = ["count_words", "match_items", "scatter_records", "scatter_words"]
-
 
 @inlined
 def row_of(rows, i):
@@ -114,21 +112,9 @@ def scatter_records(keys, labels, others, second, numbers, flags, weights, skip,
 
     Keys are mixed on the way.
 
-    Parameters
-    ----------
-    keys, labels, others : int64 (n,)
-        Keys of the item, of its label, and of its other label where one row has both.
-    second : uint64 (n,)
-        What proves the item key.
-    numbers, flags : int64 (n,)
-        Row number, and what is special about the row.
-    weights : float64 (n,)
-    skip, bits : int
-        The shard is these bits of the mixed key.
-    next_row : int64 (n_shards,)
-        Where the next row of each shard goes.
-    rows : record array
-        Fields key, label, other, second, number, flags, weight, as far as they are given.
+    Keys are those of the item, of its label, and of its other label where one row has both; `second` proves
+    the item key. The shard is what `bits` bits of the mixed key after the first `skip` say. Shapes: `keys`,
+    `labels`, `others`, `second`, `numbers`, `flags`, `weights` (n,), `next_row` (n_shards,).
     """
     for i in range(keys.size):
         key = mix(keys[i])

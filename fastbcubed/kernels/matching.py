@@ -10,8 +10,6 @@ import numpy as np
 
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["FIGURES", "RUN", "add_best", "find_best"]
-
 #: Summed over clusters: how many there are, how many are the same on the other side, their weight, the
 #: weight of the largest cell of each and of the rest, weight * best F, the best Jaccard index.
 FIGURES = 7

@@ -7,22 +7,6 @@ import numpy as np
 from fastbcubed.kernels.jit import kernel
 from fastbcubed.kernels.partition import mix
 
-__all__ = [
-    "count_codes",
-    "fill_rows",
-    "find_firsts",
-    "find_others",
-    "find_unequal",
-    "find_unsorted",
-    "hash_rows",
-    "mark_repeats",
-    "number_parts",
-    "number_small",
-    "sort_rows",
-    "take_codes",
-    "turn_rows",
-]
-
 #: Longer rows are left to a sort that does not slow down with the square of the length.
 SHORT = 32
 

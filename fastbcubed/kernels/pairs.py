@@ -7,8 +7,6 @@ import numpy as np
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["RUN", "count_pairs", "square_weights", "weigh_pairs"]
-
 #: Cells whose terms are summed plainly; sums of more are added exactly by the caller.
 RUN = 1 << 10
 HALF = np.uint64(32)
@@ -34,14 +32,8 @@ def add_product(high, low, x, y):
 def count_pairs(cells, start, stop, sums):
     """Count ordered pairs of items: together on both sides, in the prediction alone, in the truth alone.
 
-    Parameters
-    ----------
-    cells : record array
-        Cells whose fp and fn are counts.
-    start, stop : int
-        The range of cells.
-    sums : uint64 (3, 2) output
-        The upper and the lower half of each count.
+    The fp and fn of `cells` are counts; `sums` gets the upper and the lower half of each count. Shapes:
+    `sums` (3, 2).
     """
     zero, one = np.uint64(0), np.uint64(1)
     tp1, tp0, fp1, fp0, fn1, fn0 = zero, zero, zero, zero, zero, zero
@@ -64,17 +56,9 @@ def weigh_pairs(cells, start, stop, total, sums):
 
     Returns the squared weights of the cells of one item, as a sum and its error.
 
-    Parameters
-    ----------
-    cells : record array
-        Cells whose fp and fn are weights.
-    start, stop : int
-        The range of cells.
-    total : float
-        Weight of all items.
-    sums : float64 (n_runs, 4) output
-        The squared weights of cells of several items; the pairs in the prediction alone, in the truth
-        alone, and on neither side.
+    The fp and fn of `cells` are weights, `total` that of all items. `sums` of a run: the squared weights of
+    cells of several items; the pairs in the prediction alone, in the truth alone, and on neither side.
+    Shapes: `sums` (n_runs, 4).
     """
     single, error = 0.0, 0.0
     run = 0

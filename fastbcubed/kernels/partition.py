@@ -6,19 +6,6 @@ import numpy as np
 
 from fastbcubed.kernels.jit import at, kernel
 
-__all__ = [
-    "bits_of",
-    "count_parts",
-    "mix",
-    "mix_all",
-    "part_of",
-    "place_rows",
-    "scatter_items",
-    "scatter_pairs",
-    "target_of",
-    "unmix_all",
-]
-
 
 @kernel
 def mix(key):
@@ -87,7 +74,7 @@ def count_parts(keys, others, start, stop, mixed, skip, bits, heavy, first_heavy
     """Count the rows of one block by part, which these bits of the mixed key say.
 
     Rows whose key is among `heavy` go by their other key, to a second set of parts. The heavy keys of
-    a part stand at `first_heavy[part]` and on. `others` is None where no key is set apart; `mixed` tells
+    a part stand at `first_heavy[part]` and on. `others` is None where no key is heavy; `mixed` tells
     whether keys are mixed already.
     """
     if others is None:

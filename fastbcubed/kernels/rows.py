@@ -5,8 +5,6 @@ from __future__ import annotations
 from fastbcubed.kernels.cells import bit_length
 from fastbcubed.kernels.jit import kernel
 
-__all__ = ["count_scored", "gather_records", "tell_cells", "tell_matrices"]
-
 
 @kernel
 def gather_records(records, places, out, start, stop):
@@ -34,21 +32,10 @@ def count_scored(cells, closed, first_code, counts):
 def tell_matrices(at, cells, closed, first_code, true_sizes, tn, found, start, stop):
     """Write for each of the rows start..stop all there is to know of its cell.
 
-    Parameters
-    ----------
-    at : int64 (n_rows,)
-        Where the cell of each row is in `cells` and `closed`.
-    cells : records (pred, weight, fn, true, n)
-        The cells as they left the shard.
-    closed : records (cell, fp, pred_power)
-        What became of them.
-    first_code : int
-        The true cluster that `true_sizes` begins with.
-    true_sizes : int64
-        Scored items of true clusters.
-    tn : float64 (n_cells,) or None
-        True negatives by the number of the cell.
-    found : records like MATRIX_OF_ROW, output
+    `at` is where the cell of each row is in `cells` (pred, weight, fn, true, n), as they left the shard, and
+    `closed` (cell, fp, pred_power), what became of them. `true_sizes`, scored items, begin with the cluster
+    `first_code`; `tn` is None or by number of the cell. Output: `found`, records like MATRIX_OF_ROW. Shapes:
+    `at` (n_rows,), `tn` (n_cells,).
     """
     for i in range(start, stop):
         j = at[i]

@@ -7,8 +7,6 @@ import numpy as np
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, kernel
 
-__all__ = ["LEAST", "MOST", "add_by_code", "check_weights", "count_by_code", "count_sizes", "find_run"]
-
 #: Weights in this range can be added, squared and divided without overflow or loss of digits.
 LEAST, MOST = 1e-120, 1e120
 

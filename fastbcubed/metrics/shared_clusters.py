@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.clusterings.memberships import Memberships, Signatures
 from fastbcubed.errors import TooMuchWorkError
-from fastbcubed.overlap.covers import MAX_PAIRS
 from fastbcubed.overlap.sharing import Sides, Totals
 
 Counts = NDArray[np.int64]

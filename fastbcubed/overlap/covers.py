@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.contingency import CELL, MAX_PAIRS, Contingency, Rows, add_up
+from fastbcubed.cells.contingency import MAX_PAIRS, Contingency, Rows
+from fastbcubed.cells.records import CELL, add_up
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.overlap.sharing import Shares, Sides
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks, lend
-
-__all__ = ["MAX_PAIRS", "Cover", "Grouped", "group"]
 
 Floats = NDArray[np.float64]
 #: Sets of clusters whose items are grouped by one call.
@@ -33,25 +32,15 @@ TO_BLAME = 3
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """Items by cell.
+    """Items by cell."""
 
-    Attributes
-    ----------
-    truth, prediction : Memberships
-        Clusters of each cell, numbered by their first appearance. Cells that only one side has follow
-        the `n_scored` that both have.
-    cell : ndarray of int64, shape (n_items,)
-        The cell of each item, -1 for an item in none.
-    n_scored : int
-        Cells of both sides.
-    true_clusters, pred_clusters : ndarray of int64
-        Which of the clusters that were given each number stands for.
-    """
-
+    #: clusters of each cell, numbered by their first appearance. Cells that only one side has follow the
+    #: `n_scored` that both have
     truth: Memberships
     prediction: Memberships
-    cell: NDArray[np.int64]
-    n_scored: int
+    cell: NDArray[np.int64]  #: the cell of each item, -1 for an item in none; shape (n_items,)
+    n_scored: int  #: cells of both sides
+    #: which of the clusters that were given each number stands for
     true_clusters: NDArray[np.int64]
     pred_clusters: NDArray[np.int64]
 
@@ -67,14 +56,7 @@ def group(
 
     Cells come in the order of their first true cluster, so that mates stand near each other.
 
-    Parameters
-    ----------
-    true_sets, pred_sets : Memberships
-        The clusters of each set, by code.
-    true_codes, pred_codes : ndarray of int64, shape (n_items,)
-        The set of each item, -1 where the side lacks it.
-    pool : Pool
-        The threads.
+    Shapes: `true_codes`, `pred_codes` (n_items,).
     """
     both = (true_codes >= 0) & (pred_codes >= 0)
     firsts_of_sets = true_sets.codes[true_sets.offsets[:-1]].astype(np.int64)
@@ -147,32 +129,6 @@ class Cover(Contingency):
     Attributes are those of a contingency, but that a cell has any number of clusters on either side.
     `fp` and `fn` are in proportion: an item's mates that are wrong to those that are right, times the
     weight of its cell.
-
-    Parameters
-    ----------
-    truth, prediction : Memberships
-        The clusters of each cell. Cells from `n_scored` on are of the prediction alone.
-    n : ndarray of int64, shape (n_cells,)
-        Items of each cell.
-    weight : ndarray of float64, shape (n_cells,), or None
-        Their weight.
-    n_scored : int
-        Cells of both sides, which come first.
-    rows : Rows, optional
-        The items behind the cells.
-    weighting : {"pointwise", "outer"}
-        Whether weights count among mates, or in means alone.
-    outside : bool
-        Whether items that only the prediction has are false positives for the items they are
-            clustered with; else they are left out.
-    max_pairs : float
-        Pairs of cells to visit at most.
-    pool : Pool, optional
-        Threads; the calling one alone when absent.
-    label : callable, optional
-        Returns the names of some clusters of a side, for messages.
-    shares : Shares, optional
-        What `Sides.shares` would give, where it is known.
     """
 
     overlapping = True
@@ -242,15 +198,7 @@ class Cover(Contingency):
     def proportions(
         self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
     ) -> tuple[Floats, Floats, Floats]:
-        """Return tp, fp, fn of items of some cells, in proportion.
-
-        Parameters
-        ----------
-        others : ndarray of float64
-            The weight of the mates in the item's own cell: all of it, or without the item.
-        cells : ndarray of int64 or slice
-            The cell of each.
-        """
+        """Return tp, fp, fn of items of some cells, in proportion."""
         hit_pred, miss_pred, hit_true, miss_true = self.sums(others, cells)
         alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
         return hit_pred, miss_pred, miss_true * alike

@@ -24,34 +24,18 @@ from fastbcubed.sources.columns import Column
 from fastbcubed.sources.selection import take_rows
 from fastbcubed.sources.tables import BaseRows, Rows
 
-__all__ = ["Gathered", "gather"]
-
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """One side of an evaluation of overlapping clusterings, item by item.
+    """One side of an evaluation of overlapping clusterings, item by item."""
 
-    Attributes
-    ----------
-    clustering : Clustering
-        A row per item; its label is the code of the item's set of clusters, null for an item in none.
-    set_codes : ndarray of int64, shape (n_items,)
-        The same codes, -1 for an item in no cluster.
-    sets : Memberships
-        The clusters of each set, by code.
-    labels : Column
-        Cluster labels, row by row as they came.
-    label_rows : ndarray of int64, shape (n_clusters,)
-        A row of each cluster.
-    n_null, n_noise, n_duplicates : int
-        Rows with a null cluster, with the noise label, and left out since they repeat an earlier one.
-    """
-
+    #: a row per item; its label is the code of the item's set of clusters, null for an item in none
     clustering: Clustering
-    set_codes: NDArray[np.int64]
-    sets: Memberships
-    labels: Column
-    label_rows: NDArray[np.int64]
+    set_codes: NDArray[np.int64]  #: the same codes, -1 for an item in no cluster; shape (n_items,)
+    sets: Memberships  #: the clusters of each set, by code
+    labels: Column  #: cluster labels, row by row as they came
+    label_rows: NDArray[np.int64]  #: a row of each cluster; shape (n_clusters,)
+    #: rows with a null cluster, with the noise label, and left out since they repeat an earlier one
     n_null: int
     n_noise: int
     n_duplicates: int
@@ -60,21 +44,7 @@ class Gathered:
 def gather(clustering: Clustering, policies: Policies, pool: Pool, *, null_is_absent: bool) -> Gathered:
     """Gather the clusters of each item.
 
-    Parameters
-    ----------
-    clustering : Clustering
-        A row per membership.
-    policies : Policies
-        What to do about nulls, noise and repeated rows.
-    pool : Pool
-        The threads.
-    null_is_absent : bool
-        Whether a null cluster says "not on that side" (the one-table form).
-
-    Raises
-    ------
-    NullError, DuplicateItemError
-        As the policies say; also if rows of one item have different weights.
+    If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
     """
     from fastbcubed.runtime.grouping import number
 

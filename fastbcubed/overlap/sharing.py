@@ -18,8 +18,6 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks, lend
 
-__all__ = ["OverlapTable", "Shares", "Sides", "Totals", "Visits"]
-
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -69,23 +67,12 @@ class Totals(NamedTuple):
 
 
 class OverlapTable(NamedTuple):
-    """What each true cluster shares with each predicted one that it meets.
+    """What each true cluster shares with each predicted one that it meets."""
 
-    Attributes
-    ----------
-    bounds : ndarray of int64, shape (n_true + 1,)
-        Where the overlaps of each true cluster begin.
-    pred : ndarray of int, shape (n_overlaps,)
-        The predicted cluster.
-    sizes : Totals
-        Common items and their weight.
-    entry_bounds, entries : ndarray of int
-        The overlaps of each cell: those of its first true cluster with all its predicted ones, and so on.
-    """
-
-    bounds: Counts
-    pred: NDArray[np.integer]
-    sizes: Totals
+    bounds: Counts  #: where the overlaps of each true cluster begin; shape (n_true + 1,)
+    pred: NDArray[np.integer]  #: the predicted cluster; shape (n_overlaps,)
+    sizes: Totals  #: common items and their weight
+    #: the overlaps of each cell: those of its first true cluster with all its predicted ones, and so on
     entry_bounds: Counts
     entries: NDArray[np.integer]
 
@@ -96,17 +83,11 @@ class OverlapTable(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """What an item of each cell shares with its mates in other cells; see `score_cells`.
+    """What an item of each cell shares with its mates in other cells; see `score_cells`."""
 
-    Attributes
-    ----------
-    parts : ndarray of float64, shape (n_cells, 4)
-        Hits and misses on the predicted side, hits and misses on the true side.
-    mates : ndarray of int64, shape (n_cells, 2)
-        Items that share a predicted cluster, and a true cluster, with it; itself too.
-    """
-
+    #: hits and misses on the predicted side, hits and misses on the true side; shape (n_cells, 4)
     parts: Floats
+    #: items that share a predicted cluster, and a true cluster, with it; itself too; shape (n_cells, 2)
     mates: Counts
 
 
@@ -120,26 +101,15 @@ class Visits(NamedTuple):
 
 @dataclass(eq=False)
 class Sides:
-    """Cells and their clusters on both sides.
+    """Cells and their clusters on both sides."""
 
-    Attributes
-    ----------
-    truth, prediction : Memberships
-        The clusters of each cell. The items of one without true clusters are false
-            positives for those they are clustered with.
-    n : ndarray of int64, shape (n_cells,)
-        Items of each cell.
-    weight : ndarray of float64, shape (n_cells,), or None
-        Their weight, where mates count by weight.
-    pool : Pool
-        The threads.
-    """
-
+    #: the clusters of each cell. The items of one without true clusters are false positives for those they
+    #: are clustered with
     truth: Memberships
     prediction: Memberships
-    n: Counts
-    weight: Floats | None
-    pool: Pool
+    n: Counts  #: items of each cell; shape (n_cells,)
+    weight: Floats | None  #: their weight, where mates count by weight; shape (n_cells,)
+    pool: Pool  #: the threads
 
     @cached_property
     def by_cluster(self) -> tuple[Memberships, Memberships]:

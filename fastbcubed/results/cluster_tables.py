@@ -16,7 +16,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.counting import ClusterKeys
 from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, with_needs
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.drilldown import by_code, with_items
+from fastbcubed.results.drilldown import columns_by_code, with_items
 from fastbcubed.results.listing import contenders, listed, require_known, require_limit
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
@@ -39,7 +39,7 @@ class ClusterRanges:
     """The clusters of cells that are mapped from a file, range by range of their codes.
 
     Cells lie together by predicted cluster (`Contingency.parts`); to be so by true cluster, they are first
-    sent to the ranges of their true codes. True clusters that were set apart may have any number of cells:
+    sent to the ranges of their true codes. Heavy true clusters may have any number of cells:
     they are few, and added up on the way.
 
     Parameters
@@ -163,19 +163,19 @@ class ClusterRanges:
     def _true(
         self, asked: _Asked, n_cells: int, negatives: TrueNegatives | None
     ) -> Iterator[tuple[int, Columns]]:
-        table, n_apart, n_true = self._table, self._keys.n_apart, self._keys.true.size
+        table, n_heavy, n_true = self._table, self._keys.n_heavy, self._keys.true.size
         n_ranges = min(-(-table.n_cells // n_cells), MAX_RANGES)
-        width = max(1, -(-(n_true - n_apart) // n_ranges))
+        width = max(1, -(-(n_true - n_heavy) // n_ranges))
         kind = np.dtype([("cell", table.cells.dtype)] + [("tn", "f8")] * (negatives is not None))
         with Spill(self._directory, named=True) as spill, Pool(self._threads) as pool:
             spill.require_free(max(0, table.n_cells * kind.itemsize - self._limit // 4))
             spool = Spool(kind, n_ranges, spill, self._limit // 4)
 
             def send(start: int, stop: int) -> tuple[Contingency, Columns] | None:
-                """Send cells to their ranges; return those of clusters set apart, and their scores."""
+                """Send cells to their ranges; return those of heavy clusters, and their scores."""
                 cells = table.cells[start:stop]
                 tn = None if negatives is None else negatives(start, stop)
-                home = (np.maximum(cells["true"] - n_apart, -1) // width).astype(np.int16)
+                home = (np.maximum(cells["true"] - n_heavy, -1) // width).astype(np.int16)
                 order = np.argsort(home, kind="stable")
                 apart, rest = np.split(order, [np.count_nonzero(home < 0)])
                 bounds = np.append(0, np.cumsum(np.bincount(home[rest], minlength=n_ranges)))
@@ -188,19 +188,19 @@ class ClusterRanges:
                 if not apart.size:
                     return None
                 cells, tn = cells[apart], None if tn is None else tn[apart]
-                found = self._excerpt(cells, cells["true"], 0, n_apart, tn)
+                found = self._excerpt(cells, cells["true"], 0, n_heavy, tn)
                 return found, {m.name: cell_scores(found, m) for m in asked.of_items}
 
-            sums = _Sums(asked, n_apart)
+            sums = _Sums(asked, n_heavy)
             tasks = blocks(table.n_cells, BATCH)
             for found in pool.stream(send, tasks, stage="sort cells by true cluster"):
                 if found is not None:
                     sums.add(*found)
-            if n_apart:
+            if n_heavy:
                 yield 0, sums.columns()
-            first = n_apart
+            first = n_heavy
             for shard, records in spool.read_ahead(range(n_ranges), pool, "score clusters"):
-                start, end = (min(n_apart + each * width, n_true) for each in (shard, shard + 1))
+                start, end = (min(n_heavy + each * width, n_true) for each in (shard, shard + 1))
                 if first < start:  # clusters without cells
                     yield first, _blank(asked.metrics, start - first)
                 first, cells = end, records["cell"]
@@ -242,7 +242,7 @@ class _Asked:
 
     def columns(self, table: Contingency) -> Columns:
         """Return the columns of the predicted clusters of a table, which has all of their cells."""
-        return by_code(table, "pred", self.metrics, self.beta)
+        return columns_by_code(table, "pred", self.metrics, self.beta)
 
 
 def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:

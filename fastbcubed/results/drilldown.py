@@ -9,7 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.confusion import TrueNegatives
-from fastbcubed.cells.contingency import SIDES, Contingency, Rows
+from fastbcubed.cells.contingency import Contingency, Rows
+from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
@@ -17,8 +18,8 @@ from fastbcubed.results.items import Items
 from fastbcubed.sources.arrays import table_of
 
 __all__ = [
-    "by_code",
     "cluster_columns",
+    "columns_by_code",
     "item_columns",
     "known_by_cluster",
     "one_item",
@@ -49,7 +50,7 @@ def cluster_columns(
     table: Contingency, side: str, metrics: list[Metric], beta: float
 ) -> dict[str, NDArray[Any]]:
     """Return code, n_items, weight, n_parts, exact and the scores of every cluster with a scored item."""
-    return with_items(0, by_code(table, side, metrics, beta))
+    return with_items(0, columns_by_code(table, side, metrics, beta))
 
 
 def with_items(first: int, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -58,7 +59,9 @@ def with_items(first: int, columns: dict[str, NDArray[Any]]) -> dict[str, NDArra
     return {"code": there + first, **{name: values[there] for name, values in columns.items()}}
 
 
-def by_code(table: Contingency, side: str, metrics: list[Metric], beta: float) -> dict[str, NDArray[Any]]:
+def columns_by_code(
+    table: Contingency, side: str, metrics: list[Metric], beta: float
+) -> dict[str, NDArray[Any]]:
     """Return n_items, weight, n_parts, exact and the scores of every cluster by code."""
     groups = aggregation.means_by_cluster(table, side, metrics, beta=beta)
     scores = {m.name: groups[m.name] for m in metrics if m.name in groups}

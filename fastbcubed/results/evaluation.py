@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import SIDES
+from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import MetricError, OptionError, SliceError, first_few
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric

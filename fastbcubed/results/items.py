@@ -323,9 +323,9 @@ def _find_all(items: Column, wanted: Column) -> RowNumbers:
 
     with Pool() as pool:
         matches = match(*key_pair(items, wanted, pool), pool)
-    if matches.pred_again:
+    if matches.pred_repeats:
         raise SliceError(
-            f"{matches.pred_again} of the {len(wanted)} items asked for are named twice; name each once"
+            f"{matches.pred_repeats} of the {len(wanted)} items asked for are named twice; name each once"
         )
     return matches.true_of_pred
 

@@ -14,18 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.cells.contingency import CELL, SIDES, Contingency, Rows
+from fastbcubed.cells.contingency import Contingency, Rows
 from fastbcubed.cells.counting import NoCells
 from fastbcubed.cells.one_sided import OneSided
+from fastbcubed.cells.records import CELL, SIDES
 from fastbcubed.cells.soundness import fault_of_cells, fault_of_margins, fault_of_rows
 from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.evaluation import Evaluation, Scores
+from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.manifest import ITEMS, MANIFEST, read_manifest
 from fastbcubed.results.portable import TableLabels, metrics_by_name
 from fastbcubed.results.saved_covers import from_table
 from fastbcubed.results.saved_tables import SavedTable
+from fastbcubed.results.scores import Scores
 from fastbcubed.results.storage import as_path
 from fastbcubed.results.summary import Bounds
 from fastbcubed.results.table import Table

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import SIDES
+from fastbcubed.cells.records import SIDES
 from fastbcubed.metrics.extended_bcubed import cice
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS

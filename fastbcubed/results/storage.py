@@ -18,7 +18,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import EvaluationWarning, FileFormatError, OptionError
 from fastbcubed.metrics.pair_counts import pair_counts
 from fastbcubed.overlap.covers import Cover
-from fastbcubed.results.drilldown import by_code, known_by_cluster
+from fastbcubed.results.drilldown import columns_by_code, known_by_cluster
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.manifest import ITEMS, MANIFEST, sealed
 from fastbcubed.results.portable import item_table, labels_by_code
@@ -159,7 +159,7 @@ def _clusters(ev: Evaluated, side: str) -> Iterator[pa.Table]:
     metrics = known_by_cluster(table, ev.metrics, ev.beta)
     ranges: Iterable[tuple[int, dict[str, NDArray[Any]]]]
     if ev.ranges is None:
-        ranges = [(0, by_code(table, side, metrics, ev.beta))]
+        ranges = [(0, columns_by_code(table, side, metrics, ev.beta))]
     else:
         ranges = ev.ranges.to_be_named(side, metrics, ev.beta)
     only = table.only(side)

@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SMALLEST", "empty", "idle_bytes", "pages", "release"]
-
 #: Smaller arrays are left to NumPy.
 SMALLEST = 1 << 20
 _HUGE_PAGE = 2 << 20

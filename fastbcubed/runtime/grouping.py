@@ -14,8 +14,6 @@ from fastbcubed.runtime.joining import scatter_keys
 from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, part_bits
 from fastbcubed.runtime.pool import Pool, blocks
 
-__all__ = ["Numbered", "number"]
-
 #: A range of integers up to so many times the rows is numbered by a table.
 SPREAD = 4
 

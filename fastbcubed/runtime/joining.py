@@ -12,36 +12,25 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, offsets, part_bits, row_blocks
 from fastbcubed.runtime.pool import Pool, blocks
 
-__all__ = ["ItemParts", "Matches", "match", "match_parts", "scatter_keys"]
-
 NO_ROWS = np.empty(0, np.int64)
 
 
 class ItemParts(NamedTuple):
-    """The items of a side, part by part of their mixed key.
+    """The items of a side, part by part of their mixed key."""
 
-    Attributes
-    ----------
-    keys : ndarray of int64, shape (n_rows,)
-        Mixed keys.
-    rows : ndarray of int64, shape (n_rows,), or None
-        The row of each; None where rows are numbered as they stand here.
-    bounds : ndarray of int64, shape (n_parts + 1,)
-        Where each part begins.
-    """
-
-    keys: NDArray[np.int64]
+    keys: NDArray[np.int64]  #: mixed keys; shape (n_rows,)
+    #: the row of each; None where rows are numbered as they stand here; shape (n_rows,)
     rows: NDArray[np.int64] | None
-    bounds: NDArray[np.int64]
+    bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
 
 
 class Matches(NamedTuple):
-    """For each row the row of the other side with the same item, or -1; and how many come again."""
+    """For each row the row of the other side with the same item, or -1; and how many repeat an item."""
 
     pred_of_true: NDArray[np.int64]
     true_of_pred: NDArray[np.int64]
-    true_again: int
-    pred_again: int
+    true_repeats: int
+    pred_repeats: int
 
 
 def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
@@ -65,8 +54,8 @@ def match_parts(true: ItemParts, pred: ItemParts, pool: Pool) -> Matches:
 
     tasks = zip(*blocks(true.bounds.size - 1, PARTS_AT_ONCE), strict=True)
     again = pool.map(match_task, *tasks, stage="match items")
-    true_again, pred_again = (sum(counts) for counts in zip(*again, strict=True))
-    return Matches(pred_of_true, true_of_pred, true_again, pred_again)
+    true_repeats, pred_repeats = (sum(counts) for counts in zip(*again, strict=True))
+    return Matches(pred_of_true, true_of_pred, true_repeats, pred_repeats)
 
 
 def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> ItemParts:

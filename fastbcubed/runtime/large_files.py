@@ -16,25 +16,12 @@ from fastbcubed.runtime.checksums import NO_BYTES
 from fastbcubed.runtime.spill import PAGE, THROUGH_CACHE, Pages, write_all
 from fastbcubed.runtime.spool import Behind
 
-__all__ = ["LargeFile"]
-
 #: Bytes written at once; a multiple of what direct writes begin and end at.
 CHUNK = 4 << 20
 
 
 class LargeFile(io.RawIOBase):
-    """A file to be written from its beginning to its end; a thread writes while the next part comes.
-
-    Parameters
-    ----------
-    path : str
-        A file that is there, and empty.
-
-    Attributes
-    ----------
-    stamp : Stamp
-        Size and checksum of the file; complete once it is closed.
-    """
+    """A file to be written from its beginning to its end; a thread writes while the next part comes."""
 
     def __init__(self, path: str) -> None:
         super().__init__()

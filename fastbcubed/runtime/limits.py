@@ -10,8 +10,6 @@ from typing import Any
 
 from fastbcubed.errors import OptionError
 
-__all__ = ["available_memory", "memory_limit"]
-
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 UNITS |= {f"{unit}i": 2 ** (10 * power) for power, unit in enumerate("kmgt", 1)}
 #: Where a container's limit and use stand, in the two versions of control groups.
@@ -20,11 +18,6 @@ GROUPS = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.us
 
 def memory_limit(given: Any) -> int:
     """Return a limit in bytes; half of the memory available to the process where none is given.
-
-    Parameters
-    ----------
-    given : int, str or None
-        Bytes, or a text such as "2GiB" or "600MB".
 
     Examples
     --------

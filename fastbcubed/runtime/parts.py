@@ -13,7 +13,7 @@ MAX_BITS = 10
 #: Parts handled by one kernel call: few enough for progress, Ctrl-C and an even load.
 PARTS_AT_ONCE = 4
 #: Rows or cells scattered by one kernel call, at least: a call costs some 50 microseconds beside its work.
-BLOCK_ROWS = 1 << 18
+ROWS_AT_ONCE = 1 << 18
 
 
 def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
@@ -21,7 +21,7 @@ def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
     return min(max(0, (n_rows - 1) // part_rows).bit_length(), MAX_BITS)
 
 
-def row_blocks(n: int, least: int = BLOCK_ROWS) -> list[tuple[int, int]]:
+def row_blocks(n: int, least: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
     """Cut rows into 64 blocks at most, which a kernel scatters one by one."""
     return blocks(n, max(least, -(-n // 64)))
 

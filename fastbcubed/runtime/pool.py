@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-__all__ = ["BLOCK", "Pool", "Progress", "ahead", "available_threads", "blocks"]
 
 #: Rows handled by one kernel call; fixed, so that the split never depends on the number of threads.
 BLOCK = 1 << 20
@@ -122,21 +121,12 @@ def lend(idle: list[T], make: Callable[[], T], fits: Callable[[T], bool] | None 
 class Pool:
     """Threads for one call of the library; results come back in the order of the blocks.
 
+    `threads` are all cores of the process by default; `progress` is called with a `Progress` after every
+    block, from the thread that waits for it. Its attribute `spilled` returns the bytes spilled so far.
+
     Threads are started on first use and end with the `with` block, so that nothing survives into a
     forked child; what is mapped later runs in the calling thread. An exception or Ctrl-C cancels the
     blocks that have not started.
-
-    Parameters
-    ----------
-    threads : int, optional
-        Number of threads; all cores of the process when absent.
-    progress : callable, optional
-        Called with a `Progress` after every block, from the thread that waits for it.
-
-    Attributes
-    ----------
-    spilled : callable
-        Returns the bytes spilled so far.
     """
 
     def __init__(

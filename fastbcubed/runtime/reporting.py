@@ -12,8 +12,6 @@ from fastbcubed import kernels
 from fastbcubed.runtime.pool import Progress
 from fastbcubed.runtime.spill import readable
 
-__all__ = ["Progress", "announcing_compilation", "describe", "kept", "reporting"]
-
 #: Work shorter than this is not worth a bar.
 QUIET_SECONDS = 1.0
 
@@ -27,10 +25,8 @@ _announced: list[bool] = []
 def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
     """Yield what a pool reports its progress to, and say so when kernels had to be compiled.
 
-    Parameters
-    ----------
-    progress : bool, callable or None
-        True: a bar on stderr; False: nothing; a callable: that; None: a bar if stderr is a terminal.
+    `progress`: a bar on stderr if True, nothing if False, a callable, or if None a bar where stderr is a
+    terminal.
     """
     if progress is False:
         yield None

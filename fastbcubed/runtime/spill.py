@@ -23,8 +23,6 @@ from fastbcubed.errors import OptionError, SpillError
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import lend
 
-__all__ = ["PAGE", "THROUGH_CACHE", "Pages", "Spill", "readable", "spill_directory", "write_all"]
-
 #: Direct writes begin and end at multiples of this.
 PAGE = 4096
 #: So much is written through the page cache, where it may stay; more would only wait for the disk.
@@ -63,17 +61,8 @@ class Pages:
 class Spill:
     """A file without a name, for the time of one evaluation.
 
-    Parameters
-    ----------
-    directory : path, optional
-        Where the file goes; /var/tmp by default, or the directory for temporary files if there is none.
-    named : bool
-        Whether the user named the directory: it may then be on a file system in memory.
-
-    Attributes
-    ----------
-    written : int
-        Bytes in the file.
+    It goes to `directory`, /var/tmp by default, or the directory for temporary files if there is none; a
+    directory that the user `named` may be on a file system in memory.
     """
 
     def __init__(self, directory: Any = None, *, named: bool = False) -> None:

@@ -16,22 +16,11 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import PAGE, Pages, Spill
 
-__all__ = ["Behind", "Packed", "Spool"]
-
 
 class Spool:
     """Batches of records, each sorted by shard: kept in memory as far as that goes, spilled from there on.
 
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        The records.
-    n_shards : int
-        Shards of each batch.
-    spill : Spill
-        Where the rest goes.
-    memory : int
-        Bytes that may be kept.
+    As many bytes as `memory` may be kept.
     """
 
     def __init__(self, dtype: np.dtype, n_shards: int, spill: Spill, memory: int) -> None:
@@ -135,15 +124,7 @@ class Spool:
 
 
 class Packed:
-    """Records written one after the other, without gaps, to a file of their own that can be mapped.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        The records.
-    directory : path
-        Where the file goes.
-    """
+    """Records written one after the other, without gaps, to a file of their own that can be mapped."""
 
     def __init__(self, dtype: np.dtype, directory: Path) -> None:
         self.dtype = dtype
@@ -179,13 +160,7 @@ class Packed:
 
 
 class Behind:
-    """Hands batches to `put` on a thread of its own, so that writing them does not hold up the work.
-
-    Parameters
-    ----------
-    put : callable
-        Takes an index, pages and bounds, as `Spool.put` does.
-    """
+    """Hands batches to `put` on a thread of its own, so that writing them does not hold up the work."""
 
     def __init__(self, put: Callable[[Any, Pages, Any], None]) -> None:
         self._put = put

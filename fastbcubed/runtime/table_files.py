@@ -10,8 +10,6 @@ import pyarrow as pa
 from fastbcubed.runtime.checksums import Stamp
 from fastbcubed.runtime.large_files import LargeFile
 
-__all__ = ["TableWriter"]
-
 #: Rows by which it is judged whether a column is worth compressing, and what it must come down to.
 SAMPLE, SMALL_ENOUGH = 1 << 14, 0.9
 
@@ -19,13 +17,10 @@ SAMPLE, SMALL_ENOUGH = 1 << 14, 0.9
 class TableWriter:
     """Writes tables of one schema to a Parquet file, one after the other.
 
+    A file given by its path is there, and empty.
+
     Numbers that hardly repeat are most of what is written: dictionaries and strong compression would take
     longer than all the work before, and hashed ids cannot be compressed at all.
-
-    Parameters
-    ----------
-    file : path or binary file
-        Where they go; a file by its path, which is there and empty.
     """
 
     def __init__(self, file: Any) -> None:

@@ -14,8 +14,6 @@ from fastbcubed.errors import FileFormatError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["make_directory", "remove_stale", "require_writable", "written_aside"]
-
 
 def require_writable(directory: Path) -> None:
     """Raise if no file can be written to a directory, which need not be there yet; leaves no trace."""

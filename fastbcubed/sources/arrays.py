@@ -12,27 +12,6 @@ import pyarrow.compute as pc
 
 from fastbcubed.errors import ColumnError, IdTypeError, first_few
 
-__all__ = [
-    "CONVERSION",
-    "codes_of",
-    "convert",
-    "from_numpy",
-    "from_stream",
-    "from_texts",
-    "id_kind",
-    "is_dataset",
-    "is_null",
-    "is_pandas",
-    "join_pieces",
-    "plain_type",
-    "split_tuples",
-    "storage_of",
-    "table_of",
-    "to_arrow",
-    "to_numpy",
-    "wide_type",
-]
-
 #: What a conversion to Arrow may raise.
 CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
@@ -67,13 +46,6 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
     """Convert a one-dimensional array of any library to Arrow; what cannot be converted is an IdTypeError.
 
     NumPy integers and Arrow data are not copied; NaN in objects and in pandas is null.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Array, Series, Index, list or Arrow exporter; never a table.
-    where : str
-        What the values are, for messages.
     """
     try:
         return convert(values, where)
@@ -91,15 +63,7 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
 
 
 def convert(values: Any, where: str) -> pa.ChunkedArray:
-    """Convert as `to_arrow` does, but let the errors of the conversion (`CONVERSION`) pass.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Array, Series, Index, list or Arrow exporter; never a table.
-    where : str
-        What the values are, for messages.
-    """
+    """Convert as `to_arrow` does, but let the errors of the conversion (`CONVERSION`) pass."""
     if is_pandas(values, "DataFrame") or isinstance(values, (Mapping, pa.Table, pa.RecordBatch)):
         raise ColumnError(
             f"{where} should be one column, but a table of type {type(values).__name__} was given. "
@@ -164,13 +128,6 @@ def split_tuples(values: Any, where: str) -> list[list[Any]] | None:
     """Return the parts of a list of tuples, position by position; None if it is no such list.
 
     A missing tuple (None) gives a missing value in every part.
-
-    Parameters
-    ----------
-    values : object
-        What may be a list of tuples.
-    where : str
-        What it is, for messages.
     """
     if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
         values = values.tolist()
@@ -200,15 +157,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def id_kind(kind: pa.DataType, where: str) -> str:
-    """Return "integer", "string" or "binary"; any other type raises with a hint.
-
-    Parameters
-    ----------
-    kind : pyarrow.DataType
-        Type of the column.
-    where : str
-        What the column is, for messages.
-    """
+    """Return "integer", "string" or "binary"; any other type raises with a hint."""
     plain, is_type = plain_type(kind), pa.types
     if is_type.is_integer(plain) or is_type.is_null(plain):
         return "integer"
@@ -248,15 +197,7 @@ def storage_of(part: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def join_pieces(pieces: list[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
-    """Put columns one after the other; types that differ only in width or encoding are widened.
-
-    Parameters
-    ----------
-    pieces : list of pyarrow.ChunkedArray
-        At least one.
-    where : str
-        What they are, for messages.
-    """
+    """Put columns one after the other; types that differ only in width or encoding are widened."""
     types = {piece.type for piece in pieces}
     if len(types) > 1:
         plain = [piece.cast(wide_type(piece.type)) for piece in pieces]
@@ -298,13 +239,6 @@ def from_numpy(values: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
 
     Unlike `pyarrow.array` this does not import pandas.
 
-    Parameters
-    ----------
-    values : numpy.ndarray of shape (n,)
-        Integers, floats or booleans.
-    mask : numpy.ndarray of bool, shape (n,), optional
-        Which are null.
-
     Examples
     --------
     >>> from_numpy(np.arange(3), np.array([False, True, False])).to_pylist()
@@ -338,11 +272,6 @@ def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
     Numbers of one chunk are not copied, and the result is read-only. Unlike Arrow's own this does not
     import pandas.
-
-    Parameters
-    ----------
-    array : pyarrow.Array or pyarrow.ChunkedArray of shape (n,)
-        Integers, floats or booleans.
     """
     dtype = np.dtype(array.type.to_pandas_dtype())
     if isinstance(array, pa.ChunkedArray):
@@ -366,11 +295,6 @@ def codes_of(array: pa.DictionaryArray) -> np.ndarray:
     """Return the codes of a dictionary array, which are arbitrary where they are null.
 
     Codes beyond the dictionary, which Arrow does not look for, raise pyarrow.ArrowInvalid.
-
-    Parameters
-    ----------
-    array : pyarrow.DictionaryArray of shape (n,)
-        Or a slice of one.
     """
     bounds = pc.min_max(array.indices).as_py()
     if bounds["max"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(array.dictionary):
@@ -382,10 +306,7 @@ def codes_of(array: pa.DictionaryArray) -> np.ndarray:
 def is_null(array: pa.Array) -> np.ndarray:
     """Return which values of an array with a validity bitmap, or without nulls, are null.
 
-    Parameters
-    ----------
-    array : pyarrow.Array of shape (n,)
-        Of any type that marks nulls by bits; codes alone count for a dictionary.
+    For a dictionary its codes alone count.
     """
     buffer = array.buffers()[0]
     if array.null_count == 0 or buffer is None:

@@ -16,8 +16,6 @@ from fastbcubed.sources.selection import combined, nulls_in_codes, values_of_cod
 from fastbcubed.sources.tables import Rows
 from fastbcubed.sources.validity import require_valid
 
-__all__ = ["as_kept", "attribute", "attributes", "number_values", "refused"]
-
 #: Extension types that read best as text; all others are kept by their storage.
 AS_TEXT = ("arrow.uuid", "pandas.interval", "pandas.period")
 #: What Arrow raises for a type that it cannot handle.

@@ -21,8 +21,6 @@ from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.readers import SpooledRows
 from fastbcubed.sources.tables import BaseRows, Rows
 
-__all__ = ["BLOCK_ROWS", "BlockRows", "Source", "rows_between", "sources_of"]
-
 #: Rows of a block at most: a few columns of it are worked on at once by each thread.
 BLOCK_ROWS = 1 << 20
 #: Bytes of a row; wider rows, such as those with texts, come in smaller blocks,
@@ -38,13 +36,7 @@ Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
 
 
 class BlockRows(BaseRows):
-    """Consecutive rows of a table; columns are read when asked for, those that are asked for together at once.
-
-    Attributes
-    ----------
-    first_row : int
-        The number of the first of them in the table.
-    """
+    """Consecutive rows of a table; columns are read when asked for, those that are asked for together at once."""
 
     def __init__(self, table: Rows, first_row: int, n_rows: int, read: Read) -> None:
         super().__init__(table.names, table.where)

@@ -17,7 +17,7 @@ from fastbcubed.sources.arrays import (
     storage_of,
     to_arrow,
 )
-from fastbcubed.sources.keys import comparable_keys, key_pair
+from fastbcubed.sources.keys import comparable_keys
 from fastbcubed.sources.selection import (
     as_scalar,
     combined,
@@ -29,37 +29,15 @@ from fastbcubed.sources.selection import (
     without_views,
 )
 
-__all__ = ["Column", "as_column", "comparable_keys", "key_pair"]
-
 
 class Column:
     """Ids or labels, one per row, of one part or of several (a composite id).
 
+    `kind` is "integer", "string", "binary" or "composite", and `kinds` those of the parts. `parts` are the
+    data as they came, but not run-end encoded; `plain` the same as integers, strings, binary or dictionaries
+    of these. `where` says what the column is, for messages.
+
     Nothing is copied: the Arrow data are kept as they came.
-
-    Parameters
-    ----------
-    names : str or sequence of str
-        Name of the column, or of each part.
-    parts : sequence of pyarrow.ChunkedArray
-        One column, or one for each part of a composite id, all of one length.
-    where : str, optional
-        What the column is, for messages; its name when absent.
-
-    Attributes
-    ----------
-    name : str
-        Name of the column; the names of the parts, separated by commas.
-    names : tuple of str
-        Name of each part.
-    kind : str
-        "integer", "string", "binary" or "composite".
-    kinds : tuple of str
-        Kind of each part.
-    parts : tuple of pyarrow.ChunkedArray
-        The data as they came, but not run-end encoded.
-    plain : tuple of pyarrow.ChunkedArray
-        The same data as integers, strings, binary or dictionaries of these.
 
     Examples
     --------
@@ -114,15 +92,7 @@ class Column:
         key.
         Keys of two columns compare only if they come from one call of `key_pair`.
 
-        Parameters
-        ----------
-        pool : Pool, optional
-            Threads to use; one thread when absent.
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_rows,)
-            Read-only.
+        Shapes: returns (n_rows,).
         """
         return comparable_keys([self], pool)[0]
 
@@ -130,56 +100,30 @@ class Column:
         """Return the values of some rows, in their own type; of a composite id as a struct.
 
         Views (string_view, binary_view) come back as large strings, which Arrow can sort.
-
-        Parameters
-        ----------
-        rows : numpy.ndarray of int
-            Row numbers, in any order.
         """
         taken = [combined(part) for part in self.rows_of(rows)]
         return taken[0] if self.kind != "composite" else self._struct(taken)
 
     def rows_of(self, rows: np.ndarray) -> list[pa.ChunkedArray]:
-        """Return the values of some rows, part by part.
-
-        Parameters
-        ----------
-        rows : numpy.ndarray of int
-            Row numbers, in any order.
-        """
+        """Return the values of some rows, part by part."""
         rows = np.asarray(rows, dtype=np.int64)
         return [pa.chunked_array([take_rows(part, rows)]) for part in self.parts]
 
     def slice(self, start: int, stop: int) -> pa.ChunkedArray:
-        """Return the values of consecutive rows, as `take` does; copies only composites and views.
-
-        Parameters
-        ----------
-        start, stop : int
-            First row, and the row after the last.
-        """
+        """Return the values of consecutive rows, as `take` does; copies only composites and views."""
         sliced = [without_views(part.slice(start, stop - start)) for part in self.parts]
         if self.kind != "composite":
             return sliced[0]
         return pa.chunked_array([self._struct([combined(part) for part in sliced])])
 
     def stretch(self, start: int, stop: int) -> Column:
-        """Return the column of consecutive rows; nothing is copied.
-
-        Parameters
-        ----------
-        start, stop : int
-            First row, and the row after the last.
-        """
+        """Return the column of consecutive rows; nothing is copied."""
         return Column(self.names, [part.slice(start, stop - start) for part in self.parts], self.where)
 
     def find(self, value: Any) -> np.ndarray:
         """Return the rows that hold this value, in order; of a composite id the value is a tuple.
 
-        Parameters
-        ----------
-        value : int, str, bytes or tuple
-            Value to look for. One of another type than the column's raises IdTypeError.
+        A value of another type than the column raises IdTypeError.
         """
         values = value if self.kind == "composite" else (value,)
         if not isinstance(values, (tuple, list)) or len(values) != len(self.parts):
@@ -203,14 +147,7 @@ class Column:
 def as_column(values: Any, name: str, where: str = "") -> Column:
     """Make a column of an array-like; tuples, a MultiIndex and struct columns become composite ids.
 
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Ids or labels; a column stays as it is.
-    name : str
-        Name of the column.
-    where : str, optional
-        What the column is, for messages.
+    Values are ids or labels; a column stays as it is.
     """
     where = where or f"column {name!r}"
     if isinstance(values, Column):

@@ -22,8 +22,6 @@ from fastbcubed.sources.locations import LOCAL, Place, is_pattern, locate, split
 from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import BaseRows, Rows
 
-__all__ = ["FileRows", "find_files", "open_files"]
-
 #: Groups, and rows of each, that are looked at to see how long values are.
 PROBED, PROBE_ROWS = 8, 1 << 10
 
@@ -31,13 +29,10 @@ PROBED, PROBE_ROWS = 8, 1 << 10
 def open_files(source: Any) -> Rows:
     """Open the table that lies in one file, in the files of a glob, or below a directory.
 
-    Only the beginning and end of the files are read; columns are read when asked for.
+    Directories are searched for Parquet, then Arrow IPC, then CSV; names that begin with a dot or underscore
+    are skipped; `key=value` folders become columns.
 
-    Parameters
-    ----------
-    source : str or os.PathLike
-        A path, a URI, or a glob of either. Directories are searched for Parquet, then Arrow IPC, then CSV;
-        names that begin with a dot or underscore are skipped; `key=value` folders become columns.
+    Only the beginning and end of the files are read; columns are read when asked for.
     """
     place, name = locate(os.fspath(source))
     paths, root = find_files(place, name)
@@ -58,15 +53,7 @@ def _each(place: Place, paths: list[str], do: Callable[[str], Any]) -> list[Any]
 
 
 def find_files(place: Place, name: str) -> tuple[list[str], str]:
-    """Return the files that a path, glob or directory stands for, sorted, and the folder that they are below.
-
-    Parameters
-    ----------
-    place : Place
-        Where they are.
-    name : str
-        Path, glob or directory there.
-    """
+    """Return the files that a path, glob or directory stands for, sorted, and the folder that they are below."""
     if place.is_folder(name):
         files = [path for path in place.below(name) if not _hidden(os.path.relpath(path, name))]
         for suffixes in SUFFIXES.values():
@@ -102,19 +89,8 @@ def _hidden(path: str) -> bool:
 class FileRows(BaseRows):
     """The rows of one or more files of one format, one after the other.
 
-    Parameters
-    ----------
-    files : sequence of ParquetFile, IpcFile or CsvFile
-        The files; all have the columns of the first.
-    where : str
-        The path as it was given.
-    root : str
-        The folder below which `key=value` folders count as columns.
-
-    Attributes
-    ----------
-    paths : list of str
-        The files, in the order of the rows.
+    All `files` have the columns of the first; `root` is the folder below which `key=value` folders count as
+    columns.
     """
 
     def __init__(self, files: Sequence[ParquetFile | IpcFile | CsvFile], where: str, root: str) -> None:
@@ -228,25 +204,14 @@ class FileRows(BaseRows):
 
 @dataclass(frozen=True)
 class Group:
-    """A row group of one of the files of a table.
+    """A row group of one of the files of a table."""
 
-    Attributes
-    ----------
-    table : FileRows
-        The table.
-    file : ParquetFile or IpcFile
-        The file.
-    number, n_rows : int
-        Which group of the file, and its rows.
-    folders : dict of str to str or None
-        Columns that the folders of the file give.
-    """
-
-    table: FileRows
-    file: ParquetFile | IpcFile
+    table: FileRows  #: the table
+    file: ParquetFile | IpcFile  #: the file
+    #: which group of the file, and its rows
     number: int
     n_rows: int
-    folders: Mapping[str, str | None]
+    folders: Mapping[str, str | None]  #: columns that the folders of the file give
 
     def held(self, names: Sequence[str]) -> int:
         """Return the bytes that are held while it is read, besides the rows that are yielded."""
@@ -291,11 +256,6 @@ def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return text as int64 if all are whole numbers in usual form, else as it is.
 
     "007" keeps the column text, so that no two different texts become one id.
-
-    Parameters
-    ----------
-    data : pyarrow.ChunkedArray of strings
-        Column of a CSV file, or of folder names.
     """
     if pa.types.is_dictionary(data.type):
         values = [read_integers(pa.chunked_array([chunk.dictionary])) for chunk in data.chunks]

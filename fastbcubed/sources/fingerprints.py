@@ -21,8 +21,6 @@ from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 from fastbcubed.sources.arrays import codes_of, from_numpy, storage_of, to_numpy
 from fastbcubed.sources.selection import is_view
 
-__all__ = ["Pairs", "Writer", "find_collision", "write_pairs"]
-
 Pairs = tuple[np.ndarray, np.ndarray]
 Writer = Callable[[int, int, np.ndarray, np.ndarray], None]
 

@@ -15,8 +15,6 @@ import pyarrow as pa
 from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.sources.locations import LOCAL, Place
 
-__all__ = ["SUFFIXES", "CsvFile", "IpcFile", "ParquetFile", "in_blocks", "reading", "sniff"]
-
 #: Suffixes by format, in the order in which a directory is searched.
 SUFFIXES = {
     "Parquet": (".parquet", ".pq"),
@@ -35,15 +33,7 @@ _ERRORS = (
 
 
 def sniff(path: str, place: Place = LOCAL) -> str:
-    """Return the format of a file by its first and last bytes, CSV by its name.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    place : Place, optional
-        Where it lies.
-    """
+    """Return the format of a file by its first and last bytes, CSV by its name."""
     if place is LOCAL:
         _refuse_pipe(path)
     with reading(path, "a table"), place.open(path) as file:
@@ -92,15 +82,7 @@ def _refuse_pipe(path: str) -> None:
 
 @contextmanager
 def reading(path: str, form: str) -> Iterator[None]:
-    """Turn whatever a reader raises into one error that names the file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    form : str
-        What it is read as.
-    """
+    """Turn whatever a reader raises into one error that names the file."""
     try:
         yield
     except FastBCubedError:
@@ -114,13 +96,7 @@ def reading(path: str, form: str) -> Iterator[None]:
 
 
 class ParquetFile:
-    """One Parquet file: names and row count at once, columns when asked for, checksums verified.
-
-    Attributes
-    ----------
-    passing : bool
-        Whether what is read of row groups would not stay in the page cache.
-    """
+    """One Parquet file: names and row count at once, columns when asked for, checksums verified."""
 
     form = "Parquet"
     passing = False
@@ -287,15 +263,7 @@ def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
 
 
 def in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
-    """Yield the rows of record batches, `size` at a time.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        Batches of one schema.
-    size : int
-        Rows of all tables but the last.
-    """
+    """Yield the rows of record batches, `size` at a time."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0
     for batch in batches:

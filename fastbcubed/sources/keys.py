@@ -16,8 +16,6 @@ from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import codes_of, plain_type, storage_of, to_numpy
 from fastbcubed.sources.validity import require_valid
 
-__all__ = ["are_plain", "comparable_keys", "key_pair", "seeded_keys"]
-
 #: Hash seeds that are tried; a second one is needed about once in 3,000 columns of 10**8 strings.
 ATTEMPTS = 8
 
@@ -38,15 +36,7 @@ class Column(Protocol):
 
 
 def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the keys of two columns of item ids, comparable with each other; a null id raises.
-
-    Parameters
-    ----------
-    a, b : Column
-        Ids to be matched; both integer, both string, and so on.
-    pool : Pool, optional
-        Threads to use; one thread when absent.
-    """
+    """Return the keys of two columns of item ids, comparable with each other; a null id raises."""
     for column in (a, b):
         column.refuse_nulls()
     keys = comparable_keys([a, b], pool)
@@ -56,14 +46,9 @@ def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray
 def comparable_keys(columns: Sequence[Column], pool: Pool | None = None) -> list[np.ndarray]:
     """Return the keys of columns, equal across them exactly where the values are equal.
 
-    Text that is not UTF-8, and a code that is not in its dictionary, raise IdTypeError.
+    They are of one kind; an empty column, or one of nulls only, goes with every kind.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        Columns of one kind; an empty one, or one of nulls only, goes with every kind.
-    pool : Pool, optional
-        Threads to use; one thread when absent.
+    Text that is not UTF-8, and a code that is not in its dictionary, raise IdTypeError.
     """
     check_kinds(columns)
     try:
@@ -112,14 +97,8 @@ def seeded_keys(
 ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the keys of a block of a column, and the pairs of words that prove them if all blocks' are checked.
 
-    Parameters
-    ----------
-    column : Column
-        A block; the same seed makes keys of several blocks, or columns, comparable.
-    seed : int or None
-        Which hash function to use; None where integers are their own keys.
-    pool : Pool
-        Threads to use.
+    The same seed makes keys of several blocks, or columns, comparable; it is None where integers are their
+    own keys.
     """
     try:
         if seed is None:
@@ -134,13 +113,7 @@ def seeded_keys(
 
 
 def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the keys of a block of a column, and for each row the word that proves its key.
-
-    Parameters
-    ----------
-    column, seed, pool
-        As for `seeded_keys`.
-    """
+    """Return the keys of a block of a column, and for each row the word that proves its key."""
     from fastbcubed.sources.fingerprints import write_both
 
     try:
@@ -158,6 +131,7 @@ def _read_only(keys: np.ndarray) -> np.ndarray:
 
 
 def check_kinds(columns: Sequence[Column]) -> None:
+    """Raise IdTypeError if columns that hold values are of different kinds."""
     known = [c for c in columns if len(c) and not all(_all_null(part) for part in c.plain)]
     for column in known[1:]:
         if column.kinds != known[0].kinds:

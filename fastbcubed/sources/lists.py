@@ -13,18 +13,11 @@ from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.selection import take_rows, without_views
 from fastbcubed.sources.tables import BaseRows, Rows
 
-__all__ = ["unlisted"]
-
 
 def unlisted(rows: Rows, name: str) -> Rows:
     """Return rows with a single value in this column: themselves, or one row for each entry of its lists.
 
-    Parameters
-    ----------
-    rows : Rows
-        The table. Other columns are repeated.
-    name : str
-        A column; an empty list, like a null, becomes a null.
+    Other columns are repeated. An empty list, like a null, becomes a null.
     """
     kind = rows.type_of(name)
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind

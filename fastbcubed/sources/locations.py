@@ -18,8 +18,6 @@ import pyarrow as pa
 from fastbcubed.errors import FileFormatError
 from fastbcubed.sources.passing import PassingFile
 
-__all__ = ["LOCAL", "Place", "is_pattern", "is_uri", "locate", "split_pattern"]
-
 State = tuple[int, int, int]
 
 _URI = re.compile(r"[A-Za-z][\w+.:-]+://")
@@ -34,18 +32,10 @@ _REFUSALS = (OSError, ValueError, RuntimeError, ImportError, LookupError, TypeEr
 
 
 class Place(Protocol):
-    """A file system. Its files go by the names that messages show: paths, or URIs without secrets.
+    """A file system. Its files go by the names that messages show: paths, or URIs without secrets."""
 
-    Attributes
-    ----------
-    read_ahead : int
-        Bytes of a column to read at a time, where it is read bit by bit.
-    at_once : int
-        How many files to open at a time: as many requests wait for one another.
-    """
-
-    read_ahead: int
-    at_once: int
+    read_ahead: int  #: bytes of a column to read at a time, where it is read bit by bit
+    at_once: int  #: how many files to open at a time: as many requests wait for one another
 
     def is_folder(self, name: str) -> bool:
         """Say whether there is such a folder."""
@@ -106,15 +96,7 @@ LOCAL: Place = _Local()
 
 
 class _Remote:
-    """The files of an Arrow file system, by URI.
-
-    Parameters
-    ----------
-    system : pyarrow.fs.FileSystem
-        The file system.
-    name, path : str
-        What one of its files is called in messages, and in the file system.
-    """
+    """The files of an Arrow file system, by URI."""
 
     read_ahead = 4 << 20
     at_once = 16
@@ -171,11 +153,6 @@ def locate(text: str) -> tuple[Place, str]:
     """Return where a path or URI points to, and its name there.
 
     pyarrow is asked first, and fsspec, which need not be installed, for schemes that it does not know.
-
-    Parameters
-    ----------
-    text : str
-        Path or URI of a file or directory, or a glob.
     """
     if not is_uri(text):
         return LOCAL, text

@@ -8,8 +8,6 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PassingFile"]
-
 #: Linux since 6.14: what is in the cache is taken from there; what is not leaves it once it has been read.
 RWF_DONTCACHE = 0x80
 
@@ -18,11 +16,6 @@ class PassingFile:
     """A file to be read anywhere, as pyarrow takes it; fresh memory for the cache may cost more than reading.
 
     Where the system does not know the like, it is read as any other.
-
-    Parameters
-    ----------
-    path : str
-        The file.
     """
 
     def __init__(self, path: str) -> None:

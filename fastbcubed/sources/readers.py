@@ -18,8 +18,6 @@ from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import ArrowRows, BaseRows, Rows
 from fastbcubed.sources.validity import require_valid
 
-__all__ = ["DatasetRows", "Piece", "SpooledRows", "Stream", "columns_used", "open_stream", "spool"]
-
 #: Rows of the batches that are asked for, where the source lets us choose.
 BATCH_ROWS = 1 << 16
 
@@ -35,11 +33,8 @@ class Stream:
 def open_stream(source: Any) -> Stream | None:
     """Return the batches of what need not be held in memory; None for what lies there, or is no table.
 
-    Parameters
-    ----------
-    source : object
-        A record-batch reader, an Arrow data set, a relation of DuckDB, or anything else that exports an
-        Arrow stream and has no length.
+    A record-batch reader, an Arrow data set, a relation of DuckDB, or anything else that exports an Arrow
+    stream and has no length.
     """
     if is_dataset(source):
         return Stream(source.schema, partial(_scan, source))
@@ -91,22 +86,7 @@ class Piece:
 
 
 class SpooledRows(BaseRows):
-    """The rows of a stream, of the columns that are used, in pieces that are mapped and not held.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        All columns of the stream.
-    where : str
-        What it is, for messages.
-    spill : Spill
-        Where the pieces lie.
-
-    Attributes
-    ----------
-    pieces : list of Piece
-        The rows, in order.
-    """
+    """The rows of a stream, of the columns that are used, in pieces that are mapped and not held."""
 
     def __init__(self, schema: pa.Schema, where: str, spill: Spill) -> None:
         super().__init__(schema.names, where)
@@ -161,21 +141,9 @@ def spool(
 ) -> SpooledRows:
     """Read a stream to its end, and write the columns that are used to the disk.
 
-    Parameters
-    ----------
-    stream : Stream
-        What is read; an error that it raises passes, with a note of where.
-    where : str
-        What it is, for messages.
-    use : callable
-        What will be done with each block of rows: it shows which columns are used, and raises if the
-        table lacks one.
-    spill : Spill
-        Where the rows go. It must be of no other use.
-    size : int
-        Rows of a piece.
-    every : bool, optional
-        Whether to write all columns.
+    An error that the stream raises passes, with a note of where. `use` says what will be done with each block
+    of rows: it shows which columns are used, all if `every`, and raises if the table lacks one. The spill
+    file must be of no other use.
     """
     asked = _Asked(stream.schema, where)
     use(asked)

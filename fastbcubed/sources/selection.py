@@ -19,20 +19,6 @@ from fastbcubed.sources.arrays import (
     wide_type,
 )
 
-__all__ = [
-    "as_scalar",
-    "combined",
-    "equal_mask",
-    "null_mask",
-    "nulls_in_codes",
-    "of_one_dictionary",
-    "plain",
-    "take_or_null",
-    "take_rows",
-    "values_of_codes",
-    "without_views",
-]
-
 
 def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
     """Return which rows are null, by code or by value; None if none is."""
@@ -43,13 +29,13 @@ def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
     for chunk in part.chunks:
         mask = is_null(chunk)
         if dictionary and chunk.dictionary.null_count:
-            mask |= by_code(is_null(chunk.dictionary), chunk)
+            mask |= mask_by_code(is_null(chunk.dictionary), chunk)
         masks.append(mask)
     combined = np.concatenate(masks)
     return combined if combined.any() else None
 
 
-def by_code(mask: np.ndarray, chunk: pa.DictionaryArray) -> np.ndarray:
+def mask_by_code(mask: np.ndarray, chunk: pa.DictionaryArray) -> np.ndarray:
     """Return for each row what a mask of the dictionary's values says of its code; False if that is null."""
     if not len(mask):
         return np.zeros(len(chunk), dtype=bool)
@@ -90,7 +76,7 @@ def _without_null(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
     lacking = is_null(values)
     place = from_numpy(np.cumsum(~lacking) - 1, lacking).cast(chunk.type.index_type)
     codes = chunk.indices if not nulls.any() else chunk.indices.fill_null(0)
-    mask = nulls | by_code(lacking, chunk)
+    mask = nulls | mask_by_code(lacking, chunk)
     indices = pc.if_else(from_numpy(~mask), place.take(codes), pa.scalar(None, place.type))
     known = values.take(from_numpy(np.flatnonzero(~lacking)))
     return pa.DictionaryArray.from_arrays(indices, known, ordered=chunk.type.ordered)
@@ -233,5 +219,5 @@ def equal_mask(data: pa.ChunkedArray, scalar: pa.Scalar) -> np.ndarray:
             values, scalar = values.cast(wide), pa.scalar(scalar.as_py(), wide)
         equal = pc.equal(values, scalar)
         mask = to_numpy(equal) & ~is_null(equal)
-        masks.append(by_code(mask, chunk) if pa.types.is_dictionary(chunk.type) else mask)
+        masks.append(mask_by_code(mask, chunk) if pa.types.is_dictionary(chunk.type) else mask)
     return np.concatenate(masks)

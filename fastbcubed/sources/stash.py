@@ -14,22 +14,12 @@ from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.arrays import wide_type
 from fastbcubed.sources.selection import combined, plain
 
-__all__ = ["Stash"]
-
 #: Pieces begin at multiples of this, as Arrow likes its buffers.
 ALIGNED = 64
 
 
 class Stash:
-    """Batches of a table, each in pieces by shard.
-
-    Parameters
-    ----------
-    spill : Spill
-        Where they go.
-    n_shards : int
-        Pieces of each batch.
-    """
+    """Batches of a table, each in pieces by shard."""
 
     def __init__(self, spill: Spill, n_shards: int = 1) -> None:
         self._spill = spill

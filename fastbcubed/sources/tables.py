@@ -20,19 +20,6 @@ from fastbcubed.sources.arrays import (
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.validity import require_valid
 
-__all__ = [
-    "ArrowRows",
-    "BaseRows",
-    "ColumnName",
-    "Rows",
-    "choose_columns",
-    "column_names",
-    "is_array",
-    "is_path",
-    "read_columns",
-    "weight_array",
-]
-
 #: A column, or the columns of a composite id.
 ColumnName = str | list[str]
 
@@ -178,12 +165,7 @@ def is_path(source: object) -> bool:
 def column_names(names: Any, argument: str) -> list[str]:
     """Return the column, or the columns of a composite id, that an argument names.
 
-    Parameters
-    ----------
-    names : object
-        What was given; anything but a name or a list of different names raises OptionError.
-    argument : str
-        The name of the argument.
+    Anything but a name or a list of different names raises OptionError.
     """
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
@@ -199,17 +181,11 @@ def column_names(names: Any, argument: str) -> list[str]:
 def choose_columns(rows: Rows, asked: Mapping[str, ColumnName], taken: str | None = None) -> list[list[str]]:
     """Return the columns for an item and a cluster, or for an item and a weight.
 
+    `asked` is what is looked for, under its default name: a column, or the columns of a composite id; `taken`
+    a further column that has another use.
+
     A default name ("item" for the item, and so on) that the table lacks stands for the only column
     that is left when the others are taken away.
-
-    Parameters
-    ----------
-    rows : Rows
-        The table.
-    asked : dict from str to str or list of str
-        What is looked for, under its default name: a column, or the columns of a composite id.
-    taken : str, optional
-        A further column that has another use.
     """
     chosen = {part: column_names(names, part) for part, names in asked.items()}
     missing = [part for part, names in chosen.items() if names == [part] and part not in rows.names]
@@ -235,17 +211,7 @@ def choose_columns(rows: Rows, asked: Mapping[str, ColumnName], taken: str | Non
 def read_columns(
     rows: Rows, groups: Sequence[Sequence[str]], weight: str | None = None
 ) -> tuple[list[Column], np.ndarray | None]:
-    """Read columns, composite where a group has several names, and the weights, all in one go.
-
-    Parameters
-    ----------
-    rows : Rows
-        The table.
-    groups : sequence of sequences of str
-        The names that make each column.
-    weight : str, optional
-        Name of the weight column.
-    """
+    """Read columns, composite where a group has several names, and the weights, all in one go."""
     needed = [name for group in groups for name in group] + ([weight] if weight else [])
     names = list(dict.fromkeys(needed))
     data = dict(zip(names, rows.columns(names), strict=True))
@@ -267,13 +233,6 @@ def weight_array(values: Any, where: str) -> np.ndarray:
     """Return weights as float64; a float64 array without nulls is not copied. Nulls raise.
 
     The result is read-only.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Numbers; their sign is not checked here.
-    where : str
-        What they are, for messages.
     """
     try:
         data = convert(values, where)

@@ -9,19 +9,9 @@ from fastbcubed.errors import IdTypeError, first_few
 from fastbcubed.sources.arrays import is_null, storage_of, to_numpy
 from fastbcubed.sources.selection import without_views
 
-__all__ = ["require_valid"]
-
 
 def require_valid(data: pa.ChunkedArray, where: str) -> None:
-    """Raise IdTypeError if Arrow data are invalid, and say in how many rows and in which.
-
-    Parameters
-    ----------
-    data : pyarrow.ChunkedArray of shape (n,)
-        Data of any type.
-    where : str
-        What they are, for messages.
-    """
+    """Raise IdTypeError if Arrow data are invalid, and say in how many rows and in which."""
     try:
         data.validate(full=True)
     except pa.ArrowInvalid as error:

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MERGED", "SHAPES", "SPLIT", "Layout", "Shape", "lay_out", "size_histogram"]
-
-Sizes = NDArray[np.int64]
+Counts = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 
 SPLIT = 0.15  # share of true clusters that the prediction splits in two
@@ -32,36 +30,28 @@ GUIDE_BITS = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """A law of cluster sizes.
+    """A law of cluster sizes."""
 
-    Parameters
-    ----------
-    description : str
-        The true clusters, in words.
-    above : callable
-        The share of clusters that have more than k items: ``above(k, n_items)``, for an array of k ≥ 1.
-    giant : float
-        The share of all items that one further cluster holds, which the prediction leaves as it is.
-    """
-
-    description: str
-    above: Callable[[Sizes, int], Floats]
+    description: str  #: the true clusters, in words
+    #: the share of clusters that have more than k items: ``above(k, n_items)``, for an array of k ≥ 1
+    above: Callable[[Counts, int], Floats]
+    #: the share of all items that one further cluster holds, which the prediction leaves as it is
     giant: float = 0.0
 
 
-def geometric_above(k: Sizes, n_items: int) -> Floats:
+def geometric_above(k: Counts, n_items: int) -> Floats:
     """Return P(size > k) = (1 - p)^k of the geometric law with mean 1 / p = 2.5."""
     return (1 - 1 / MEAN_SIZE) ** k.astype(np.float64)
 
 
-def zipf_above(k: Sizes, n_items: int) -> Floats:
+def zipf_above(k: Counts, n_items: int) -> Floats:
     """Return P(size > k) of the law P(size = k) ~ k^-1.9, cut at 5 % of all items."""
     largest = max(1, int(n_items * LARGEST))
     share = hurwitz(ZIPF, k + 1.0) / hurwitz(ZIPF, np.ones(1))
     return np.where(k < largest, share, 0.0)
 
 
-def alone_above(k: Sizes, n_items: int) -> Floats:
+def alone_above(k: Counts, n_items: int) -> Floats:
     """Return that no cluster has more than one item."""
     return np.zeros(k.size)
 
@@ -89,19 +79,12 @@ def hurwitz(s: float, a: Floats) -> Floats:
     return total - s * (s + 1) * (s + 2) * b ** (-s - 3) / 720
 
 
-def size_histogram(shape: str, n_items: int) -> tuple[Sizes, Sizes]:
+def size_histogram(shape: str, n_items: int) -> tuple[Counts, Counts]:
     """Return the sizes of true clusters, ascending, and how many clusters have each; without the giant.
 
     With C clusters, the j-th largest (from 0) has the size that a share (j + 1/2) / C of the law exceeds
     or equals last. C is the largest number with no more items than there are; one cluster more takes
     the rest.
-
-    Parameters
-    ----------
-    shape : str
-        One of `SHAPES`.
-    n_items : int
-        How many items the clusters share.
 
     Examples
     --------
@@ -109,7 +92,7 @@ def size_histogram(shape: str, n_items: int) -> tuple[Sizes, Sizes]:
     (array([1, 2, 3, 4, 6]), array([4, 2, 1, 1, 1]))
     """
 
-    def at_quantiles(n_clusters: int) -> tuple[Sizes, Sizes]:
+    def at_quantiles(n_clusters: int) -> tuple[Counts, Counts]:
         """Return the sizes and their counts for so many clusters; several entries may have one size."""
         more = np.ceil(n_clusters * share - 0.5).clip(0).astype(np.int64)  # clusters above each size
         exceeded = (np.arange(more[-1])[::-1] + 0.5) / n_clusters
@@ -146,22 +129,15 @@ def size_histogram(shape: str, n_items: int) -> tuple[Sizes, Sizes]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the clusters of a shape lie, the items of one after those of another; see `place_items`.
+    """Where the clusters of a shape lie, the items of one after those of another; see `place_items`."""
 
-    Parameters
-    ----------
-    n_items, n_clusters : int
-        Items and true clusters.
-    n_merged, n_split : int
-        True clusters that the prediction puts into another one, and those that it splits.
-    figures, guide, runs : numpy.ndarray
-        The tables of the kernel.
-    """
-
+    #: items and true clusters
     n_items: int
     n_clusters: int
+    #: true clusters that the prediction puts into another one, and those that it splits
     n_merged: int
     n_split: int
+    #: the tables of the kernel
     figures: NDArray[np.uint64]
     guide: NDArray[np.int32]
     runs: NDArray[np.uint64]
@@ -169,13 +145,6 @@ class Layout:
 
 def lay_out(shape: str, n_items: int) -> Layout:
     """Return the layout of a shape, which takes some thousand entries whatever the number of items.
-
-    Parameters
-    ----------
-    shape : str
-        One of `SHAPES`.
-    n_items : int
-        How many items, 1 or more.
 
     Examples
     --------

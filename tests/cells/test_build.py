@@ -306,7 +306,7 @@ def test_the_plan_depends_on_the_keys_alone():
     assert one.bits == other.bits == 6 and np.array_equal(one.heavy, other.heavy)
     tasks = one.tasks()
     assert sorted(part for a, b in tasks for part in range(a, b)) == list(range(one.n_parts))
-    assert [one.is_apart(a) for a, _ in tasks] == [one.is_apart(b - 1) for _, b in tasks]
+    assert [one.is_heavy(a) for a, _ in tasks] == [one.is_heavy(b - 1) for _, b in tasks]
 
 
 def test_number_of_parts():
@@ -357,8 +357,8 @@ def test_keys_set_apart_are_counted_by_the_other_key():
     expected = Counter()
     for t, p in zip(true, pred, strict=True):
         h = partition.mix(t)
-        is_apart = int(h) in apart
-        expected[int(partition.part_of(partition.mix(p) if is_apart else h, bits)) + (is_apart << bits)] += 1
+        is_heavy = int(h) in apart
+        expected[int(partition.part_of(partition.mix(p) if is_heavy else h, bits)) + (is_heavy << bits)] += 1
     counts = np.zeros(2 << bits, np.int64)
     partition.count_parts(true, pred, 0, true.size, False, 0, bits, heavy, first_heavy, counts)
     assert {part: n for part, n in enumerate(counts.tolist()) if n} == dict(expected)
@@ -609,8 +609,8 @@ def test_match(true, pred, part_rows, threads):
     for row, key in enumerate(pred):
         expected = first_true.get(key, -1) if first_pred[key] == row else -1
         assert found.true_of_pred[row] == expected, row
-    assert found.true_again == len(true) - len(first_true)
-    assert found.pred_again == len(pred) - len(first_pred)
+    assert found.true_repeats == len(true) - len(first_true)
+    assert found.pred_repeats == len(pred) - len(first_pred)
 
 
 def test_match_of_keys_that_collide():
@@ -620,7 +620,7 @@ def test_match_of_keys_that_collide():
     expected = [(79 - k) // 2 if k % 2 else -1 for k in range(80)]
     assert found.pred_of_true.tolist() == expected
     assert found.true_of_pred.tolist() == list(range(79, 0, -2))
-    assert (found.true_again, found.pred_again) == (0, 0)
+    assert (found.true_repeats, found.pred_repeats) == (0, 0)
 
 
 def test_match_at_full_size():
@@ -635,7 +635,7 @@ def test_match_at_full_size():
     assert found.pred_of_true.tolist() == [place.get(key, -1) for key in true.tolist()]
     here = found.true_of_pred >= 0
     assert np.array_equal(true[found.true_of_pred[here]], pred[here])
-    assert here.sum() == n - n // 2 and not found.true_again and not found.pred_again
+    assert here.sum() == n - n // 2 and not found.true_repeats and not found.pred_repeats
 
 
 # -- Compiled signatures ---------------------------------------------------------------------------
