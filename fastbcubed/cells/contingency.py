@@ -34,11 +34,11 @@ BLOCKS_AT_ONCE = 32
 MAX_PAIRS = 1e10
 
 
-class Rows:
+class ScoredRows:
     """The items behind the cells: which cell each row is in, and its weight."""
 
     @classmethod
-    def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Rows:
+    def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> ScoredRows:
         """Return rows whose cells are at hand."""
         return cls(lambda: cell, weight, cell.size)
 
@@ -53,7 +53,7 @@ class Rows:
         self.n_rows = n_rows
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rows.of, (self.cell, self._weight)
+        return ScoredRows.of, (self.cell, self._weight)
 
     @cached_property
     def cell(self) -> NDArray[np.int64]:
@@ -121,7 +121,7 @@ class Contingency:
         weighting: str = "pointwise",
         outside: bool = False,
         one_sided: Mapping[str, OneSided] | None = None,
-        rows: Rows | None = None,
+        rows: ScoredRows | None = None,
         parts: NDArray[np.int64] | None = None,
         complete: bool = False,
         pair_weight: float | None = None,
@@ -180,7 +180,7 @@ class Contingency:
             weighting=weighting,
             outside=outside,
             one_sided=apart.one_sided,
-            rows=None if find is None else Rows(find, weight, n_rows),
+            rows=None if find is None else ScoredRows(find, weight, n_rows),
             parts=apart.bounds,
             complete=not built.has_one_sided,
         )

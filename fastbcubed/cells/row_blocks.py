@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.row_aligner import AlignedBlock
-from fastbcubed.cells.contingency import Contingency, Rows
+from fastbcubed.cells.contingency import Contingency, ScoredRows
 from fastbcubed.cells.records import CELL
 from fastbcubed.cells.returning import WayBack
 from fastbcubed.runtime.pool import Pool
@@ -32,7 +32,7 @@ class RowCells(Contingency):
         for name in ("weight", "fp", "fn", "n"):
             cells[name] = own[name]
         number = np.where(scored, np.cumsum(scored) - 1, -1)
-        rows = Rows(lambda: number, weight, found.size)
+        rows = ScoredRows(lambda: number, weight, found.size)
         super().__init__(cells, lambda: np.zeros(own.size, np.int64), (1, 1), rows=rows, **how)
         self.known_tn = np.ascontiguousarray(own["tn"])
         self._powers = {"true": own["true_power"], "pred": own["pred_power"]}

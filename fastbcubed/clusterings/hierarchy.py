@@ -13,10 +13,10 @@ from fastbcubed.sources.arrays import join_pieces
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import comparable_keys
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 
 
-def lift(labels: Column, items: Rows, child: Column, parent: Column) -> tuple[Rows, Column]:
+def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tuple[RowNumbers, Column]:
     """Return the memberships in ancestors that are not there yet.
 
     `items` is the key of the item of each row; each cluster of `child` is within that of `parent`. Return a

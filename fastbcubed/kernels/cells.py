@@ -14,7 +14,7 @@ from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.partition import target_of
 
 #: So many weights of a cell are added up plainly before their sum is added exactly.
-RUN = 64
+WEIGHTS_AT_ONCE = 64
 
 
 @kernel
@@ -117,8 +117,8 @@ def merge_rows(rows, first, last, state, table, others, counts, heads, sums, err
             counts[at(c)] = count
             if sums is not None:
                 x = rows[at(first + c)].x + rows[at(i)].x
-                if count & (RUN - 1) == 0:
-                    if count == RUN:
+                if count & (WEIGHTS_AT_ONCE - 1) == 0:
+                    if count == WEIGHTS_AT_ONCE:
                         sums[at(c)] = 0.0
                         errors[at(c)] = 0.0
                     sums[at(c)], errors[at(c)] = add_exactly(sums[at(c)], errors[at(c)], x)
@@ -201,7 +201,7 @@ def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, error
         pred = rows[at(first + c)].pred
         if sums is not None:
             x = rows[at(first + c)].x
-            if counts[at(c)] >= RUN:
+            if counts[at(c)] >= WEIGHTS_AT_ONCE:
                 x += sums[at(c)] + errors[at(c)]
             cells[at(first + c)].x = x
         cells[at(first + c)].pred = pred

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.runs import RUN
 
 #: Summed over cells of n items, entities of sizes k and r: n / k, n n / k and n (n - 1) / (k - 1) of the
 #: key, the same of the response, and the cells that are one item alone on both sides.
 FIGURES = 7
-#: Cells that are summed plainly; the sums of more are added exactly by the caller.
-RUN = 1 << 10
 
 
 @kernel

@@ -8,9 +8,8 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.runs import RUN
 
-#: Cells whose terms are summed plainly; sums of more are added exactly by the caller.
-RUN = 1 << 10
 #: Above this share of all weight, what a cluster leaves cannot be had by subtraction.
 DOMINANT = 0.75
 #: Terms of a hypergeometric sum below this share of the largest one are left out.

@@ -14,7 +14,7 @@ from fastbcubed.kernels.jit import kernel
 #: weight of the largest cell of each and of the rest, weight * best F, the best Jaccard index.
 FIGURES = 7
 #: Cells whose figures are summed plainly; the sums of more are added exactly by the caller.
-RUN = 1 << 12
+CELLS_PER_SUM = 1 << 12
 
 
 @kernel
@@ -25,11 +25,11 @@ def find_best(cells, codes, start, stop, of_true, outer, numbers, best, count, s
     has a record in `best` if its entry of `numbers` is not 0, counted from 1; `count` is how many there are, and
     returned is how many there are after. Output: `sums` (runs, FIGURES).
     """
-    split = np.empty(RUN + 1, np.int64)
-    record = np.empty(RUN, np.int64)
+    split = np.empty(CELLS_PER_SUM + 1, np.int64)
+    record = np.empty(CELLS_PER_SUM, np.int64)
     run = 0
-    for begin in range(start, stop, RUN):
-        n_split = add_whole(cells, begin, min(begin + RUN, stop), of_true, outer, split, sums[run])
+    for begin in range(start, stop, CELLS_PER_SUM):
+        n_split = add_whole(cells, begin, min(begin + CELLS_PER_SUM, stop), of_true, outer, split, sums[run])
         run += 1
         for s in range(n_split):  # loads that wait for memory together
             record[s] = numbers[codes[split[s]]] - 1
@@ -105,11 +105,11 @@ def add_best(best, start, stop, by_item, sums):
     Where a cell and the rest do not add up to the weight of its cluster, their share is taken `by_item`.
     """
     run = 0
-    for begin in range(start, stop, RUN):
+    for begin in range(start, stop, CELLS_PER_SUM):
         total = sums[run]
         total[:] = 0.0
         run += 1
-        for k in range(begin, min(begin + RUN, stop)):
+        for k in range(begin, min(begin + CELLS_PER_SUM, stop)):
             weight = best[k].weight
             own = best[k].own
             jaccard = best[k].jaccard

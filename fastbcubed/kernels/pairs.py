@@ -6,9 +6,8 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.runs import RUN
 
-#: Cells whose terms are summed plainly; sums of more are added exactly by the caller.
-RUN = 1 << 10
 HALF = np.uint64(32)
 LOW = np.uint64((1 << 32) - 1)
 

@@ -57,13 +57,13 @@ def _fit(contingency: Contingency, side: str) -> Fit:
     best = np.empty(min(size, contingency.n_cells), BEST)
     count, sums = 0, []
     for start, stop in blocks(contingency.n_cells, BLOCK):
-        runs = np.empty((-(-(stop - start) // kernels.matching.RUN), kernels.matching.FIGURES))
+        runs = np.empty((-(-(stop - start) // kernels.matching.CELLS_PER_SUM), kernels.matching.FIGURES))
         count = kernels.matching.find_best(
             cells, codes, start, stop, side == "true", outer, numbers, best, count, runs
         )
         sums.append(runs)
     for start, stop in blocks(count, BLOCK):
-        runs = np.empty((-(-(stop - start) // kernels.matching.RUN), kernels.matching.FIGURES))
+        runs = np.empty((-(-(stop - start) // kernels.matching.CELLS_PER_SUM), kernels.matching.FIGURES))
         kernels.matching.add_best(best, start, stop, outer or contingency.outside, runs)
         sums.append(runs)
     return Fit(*(math.fsum(column) for column in np.concatenate(sums).T.tolist()))

@@ -61,7 +61,7 @@ def entities(contingency: Contingency, pool: Pool) -> Entities:
     pred = contingency.pred if pred_sizes.size else pred_sizes
 
     def add_up(start: int, stop: int) -> Floats:
-        runs = np.empty((-(-(stop - start) // kernels.coreference.RUN), kernels.coreference.FIGURES))
+        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), kernels.coreference.FIGURES))
         kernels.coreference.sum_entities(contingency.cells, pred, start, stop, true_sizes, pred_sizes, runs)
         return runs
 

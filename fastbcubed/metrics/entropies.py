@@ -96,7 +96,7 @@ def count(contingency: Contingency, pool: Pool) -> Counts:
     logs = np.log(np.maximum(np.arange(USUAL), 1))
 
     def task(start: int, stop: int) -> tuple[list[float], NDArray[np.int64]]:
-        runs, items = np.empty((-(-(stop - start) // kernels.entropy.RUN), 2)), np.zeros((2, USUAL), np.int64)
+        runs, items = np.empty((-(-(stop - start) // kernels.runs.RUN), 2)), np.zeros((2, USUAL), np.int64)
         kernels.entropy.count_losses(contingency.cells, start, stop, logs, *items, runs)
         return [math.fsum(column) for column in runs.T.tolist()], items
 
@@ -123,7 +123,7 @@ def _weigh(contingency: Contingency, pool: Pool) -> Entropies:
 
     def weigh(beside: tuple[float, float]) -> tuple[list[float], list[float]]:
         def task(start: int, stop: int) -> tuple[list[float], tuple[float, float]]:
-            runs = np.empty((-(-(stop - start) // kernels.entropy.RUN), 4))
+            runs = np.empty((-(-(stop - start) // kernels.runs.RUN), 4))
             most = kernels.entropy.weigh_losses(contingency.cells, start, stop, total, *beside, runs)
             return [math.fsum(column) for column in runs.T.tolist()], most
 

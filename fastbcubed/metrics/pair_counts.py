@@ -21,7 +21,7 @@ from fastbcubed.errors import MetricError
 from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.cells.contingency import Contingency, Rows
+    from fastbcubed.cells.contingency import Contingency, ScoredRows
 
 #: From here on a float does not hold every count.
 INEXACT = 1 << 53
@@ -104,7 +104,7 @@ def _weigh(contingency: Contingency, pool: Pool) -> _Sums:
     total = contingency.total_weight
 
     def weigh(start: int, stop: int) -> tuple[list[float], float, float]:
-        runs = np.empty((-(-(stop - start) // kernels.pairs.RUN), 4))
+        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), 4))
         single = kernels.pairs.weigh_pairs(contingency.cells, start, stop, total, runs)
         return [math.fsum(column) for column in runs.T.tolist()], *single
 
@@ -157,7 +157,7 @@ def _weight_together(contingency: Contingency, sums: _Sums, pool: Pool) -> Fract
     return Fraction(_weigh_rows(contingency, rows)) / 2
 
 
-def _weigh_rows(contingency: Contingency, rows: Rows) -> float:
+def _weigh_rows(contingency: Contingency, rows: ScoredRows) -> float:
     """Sum, over items, the weight of the item times that of the others in its cell."""
     from fastbcubed.cells.records import add_up
 

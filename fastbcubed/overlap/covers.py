@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.contingency import MAX_PAIRS, Contingency, Rows
+from fastbcubed.cells.contingency import MAX_PAIRS, Contingency, ScoredRows
 from fastbcubed.cells.records import CELL, add_up
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
@@ -141,7 +141,7 @@ class Cover(Contingency):
         weight: Floats | None,
         *,
         n_scored: int,
-        rows: Rows | None = None,
+        rows: ScoredRows | None = None,
         weighting: str = "pointwise",
         outside: bool = False,
         max_pairs: float = MAX_PAIRS,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_values import take_or_null
-from fastbcubed.cells.contingency import Rows
+from fastbcubed.cells.contingency import ScoredRows
 from fastbcubed.cells.records import add_up
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.clusterings.stretches import Pair
@@ -99,7 +99,7 @@ def build_cover(
         np.bincount(cell[cell >= 0], minlength=n_cells),
         mass,
         n_scored=grouped.n_scored,
-        rows=Rows(lambda: scored, weight, cell.size),
+        rows=ScoredRows(lambda: scored, weight, cell.size),
         weighting=weighting,
         outside=policies.prediction == "outside",
         max_pairs=max_pairs,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.confusion import TrueNegatives
-from fastbcubed.cells.contingency import Contingency, Rows
+from fastbcubed.cells.contingency import Contingency, ScoredRows
 from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics import aggregation
@@ -73,7 +73,7 @@ def columns_by_code(
     } | scores
 
 
-def item_columns(table: Contingency, rows: Rows, metrics: list[Metric]) -> pa.Table:
+def item_columns(table: Contingency, rows: ScoredRows, metrics: list[Metric]) -> pa.Table:
     """Return row, weight, tp, fp, fn, tn (null under "outside") and the scores of every scored item.
 
     Of overlapping clusterings true_mates and pred_mates in place of the matrix.
@@ -92,7 +92,7 @@ def item_columns(table: Contingency, rows: Rows, metrics: list[Metric]) -> pa.Ta
     return table_of(columns)
 
 
-def _mates(table: Contingency, rows: Rows, side: str, cell: int) -> NDArray[np.bool_]:
+def _mates(table: Contingency, rows: ScoredRows, side: str, cell: int) -> NDArray[np.bool_]:
     """Return which rows are in a cell that shares a cluster of a side with this one. Shape (n_rows,)."""
     codes, _, cells = table.memberships(side)
     shared = np.isin(codes, codes[cell] if cells is None else codes[cells == cell])
@@ -110,7 +110,7 @@ def _has_unscored_mates(table: Contingency, cell: int) -> bool:
 
 
 def one_item(
-    table: Contingency, rows: Rows, items: Items, metrics: list[Metric], row: int, members: int
+    table: Contingency, rows: ScoredRows, items: Items, metrics: list[Metric], row: int, members: int
 ) -> dict[str, Any]:
     """Return the item of a scored row as `Evaluation.item` does, with so many members of each set."""
     cell = int(rows.cell[row])

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.cells.contingency import Contingency, Rows
+from fastbcubed.cells.contingency import Contingency, ScoredRows
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
@@ -143,7 +143,7 @@ class Evaluated:
 
     __getstate__, __setstate__ = state_of, set_state
 
-    # Rows and clusters
+    # ScoredRows and clusters
 
     @property
     def has_clusters(self) -> bool:
@@ -163,7 +163,7 @@ class Evaluated:
             )
         return self._items
 
-    def _rows(self) -> Rows:
+    def _rows(self) -> ScoredRows:
         self.kept_items()
         assert self.contingency.rows is not None
         return self.contingency.rows

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.cells.contingency import Contingency, Rows
+from fastbcubed.cells.contingency import Contingency, ScoredRows
 from fastbcubed.cells.counting import NoCells
 from fastbcubed.cells.one_sided import OneSided
 from fastbcubed.cells.records import CELL, SIDES
@@ -212,13 +212,13 @@ def _contingency(
     return table
 
 
-def _rows(stored: SavedTable, *, weighted: bool) -> Rows:
+def _rows(stored: SavedTable, *, weighted: bool) -> ScoredRows:
     cell = stored.integers("cell", nulls=-1)
-    return Rows(lambda: cell, stored.floats("weight") if weighted else None, cell.size)
+    return ScoredRows(lambda: cell, stored.floats("weight") if weighted else None, cell.size)
 
 
 def _cover(
-    cells: SavedTable, clusters: Mapping[str, SavedTable], rows: Rows | None, how: Any, _: float | None
+    cells: SavedTable, clusters: Mapping[str, SavedTable], rows: ScoredRows | None, how: Any, _: float | None
 ) -> Contingency:
     cover = from_table(cells, (len(clusters["true"]), len(clusters["pred"])), rows=rows, **how)
     for side in SIDES:
@@ -232,7 +232,7 @@ def _cover(
 def _partition(
     cells: SavedTable,
     clusters: Mapping[str, SavedTable],
-    rows: Rows | None,
+    rows: ScoredRows | None,
     how: Any,
     pair_weight: float | None,
 ) -> Contingency:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import Rows
+from fastbcubed.cells.contingency import ScoredRows
 from fastbcubed.cells.soundness import fault_of_weights
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.overlap.covers import Cover
@@ -44,7 +44,7 @@ def from_table(
     cells: SavedTable,
     n_clusters: tuple[int, int],
     *,
-    rows: Rows | None,
+    rows: ScoredRows | None,
     weighted: bool,
     weighting: str,
     outside: bool,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import Rows
+from fastbcubed.cells.contingency import ScoredRows
 from fastbcubed.errors import FileFormatError
 from fastbcubed.results.items import TableItems
 from fastbcubed.runtime.cached import cached_property
@@ -81,7 +81,7 @@ class StoredItems(TableItems):
         self.file = file
 
 
-class StoredRows(Rows):
+class StoredRows(ScoredRows):
     """The rows behind the cells of an evaluation whose items are in a file."""
 
     def __init__(self, table: StoredTable, *, weighted: bool) -> None:
@@ -89,7 +89,7 @@ class StoredRows(Rows):
         self._table, self._weighted = table, weighted
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rows.of, (self.cell, self.weight if self._weighted else None)
+        return ScoredRows.of, (self.cell, self.weight if self._weighted else None)
 
     @cached_property
     def weight(self) -> NDArray[np.float64]:
