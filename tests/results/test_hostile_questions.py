@@ -74,7 +74,7 @@ def test_subsets_that_are_none(ev: Evaluation, by_position: Evaluation) -> None:
                 ask(nothing)
         with refused(SliceError, "3 of 4", "'x', 'y', 'z'"):
             ask(["x", "a", "y", "z"])
-        with refused(SliceError, "again", "once"):
+        with refused(SliceError, "twice", "once"):
             ask(["a", "a", "b"])
         with refused(IdTypeError, "string", "int64", "items asked for"):
             ask([1])
@@ -104,7 +104,7 @@ def test_positions_that_wrap(by_position: Evaluation) -> None:
             by_position.item(item)
     with refused(SliceError, "position", "integer", "[0]"):
         by_position.subset([[0]])
-    with refused(SliceError, "again", "once"):
+    with refused(SliceError, "twice", "once"):
         by_position.subset([0, 0])
     with refused(SliceError, "no scored item"):
         by_position.subset([])
