@@ -9,14 +9,13 @@ from typing import Any, NamedTuple, TypeVar
 from fastbcubed.alignment.align import align
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.cells.build import build_cells
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.clusterings.inputs import Given
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.errors import OptionError, OverlapError
 from fastbcubed.metrics.aggregation import overall
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.signatures import Labels
-from fastbcubed.overlap.covers import MAX_PAIRS
 from fastbcubed.overlap.overlapping import build_cover
 from fastbcubed.runtime.pool import Pool
 
