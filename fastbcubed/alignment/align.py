@@ -27,8 +27,6 @@ from fastbcubed.sources.keys import key_pair
 if TYPE_CHECKING:
     from fastbcubed.runtime.joining import Matches
 
-__all__ = ["Alignment", "Facts", "align", "is_used", "match_rows", "require_common", "starts_of_runs"]
-
 
 @dataclass(frozen=True)
 class Alignment:

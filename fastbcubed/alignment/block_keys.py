@@ -18,8 +18,6 @@ from fastbcubed.sources.columns import Column
 from fastbcubed.sources.fingerprints import find_collision
 from fastbcubed.sources.keys import are_plain, check_kinds, proved_keys, seeded_keys
 
-__all__ = ["Items", "Keys", "Labels", "Retry"]
-
 PAIR = np.dtype([("first", "u8"), ("second", "u8")])
 
 

@@ -18,8 +18,6 @@ from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.selection import of_one_dictionary
 from fastbcubed.sources.tables import Rows as TableRows
 
-__all__ = ["Carried", "number_type", "numbers_of_keys"]
-
 #: What the sides are called, in the names of columns and of their attributes.
 SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
 

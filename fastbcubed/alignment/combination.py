@@ -14,8 +14,6 @@ from fastbcubed.alignment.side import Mask, Rows, Side, either, only
 from fastbcubed.alignment.weights import require_weights
 from fastbcubed.errors import AlignmentError, first_few
 
-__all__ = ["Combination", "Unmatched", "combine"]
-
 
 @dataclass(frozen=True)
 class Unmatched:

@@ -35,8 +35,6 @@ from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.blocks import rows_between
 from fastbcubed.sources.columns import Column
 
-__all__ = ["ItemJoin", "join_bits", "kept_of"]
-
 #: What a row takes at most while its shard is joined, and the next one read, for each of its words; at least for three.
 JOIN_BYTES = 40
 #: So many shards are joined at once at most; with more at once, memory would depend on the threads.

@@ -22,8 +22,6 @@ from fastbcubed.runtime.spool import Spool
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.stash import Stash
 
-__all__ = ["ItemRows", "ItemShards", "ShardRows", "sides_of"]
-
 NO_KEYS = np.empty(0, np.int64)
 ABSENT, ALONE = 1, 2  # flags of a row; those of the second label are shifted by two bits
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from fastbcubed.errors import OptionError, first_few
 
-__all__ = ["Coverage", "Policies"]
-
 
 @dataclass(frozen=True)
 class Policies:

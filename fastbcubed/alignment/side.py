@@ -12,8 +12,6 @@ from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import DuplicateItemError, IdTypeError, NullError, OverlapError, first_few
 from fastbcubed.sources.columns import Column
 
-__all__ = ["Mask", "Rows", "Side", "either", "only", "require_known_type"]
-
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 

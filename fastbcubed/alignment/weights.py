@@ -17,15 +17,6 @@ from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import key_pair
 
-__all__ = [
-    "WeightTable",
-    "check_weights",
-    "join_weights",
-    "require_weights",
-    "row_weights",
-    "weights_by_key",
-]
-
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 WeightTable = tuple[Column, NDArray[np.float64]]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal
     from fastbcubed.results.evaluation import Evaluation
 
-__all__ = ["show"]
 
 RELEASES = {"2020": "pred_20200929.parquet", "2021": "pred_20211230.parquet"}
 SCORES = ("precision", "recall", "f1", "mean_f1")
@@ -84,13 +83,7 @@ Data: PatentsView (patentsview.org), CC BY 4.0; rows and columns were selected."
 
 
 def show(terminal: Terminal) -> None:
-    """Run the demo.
-
-    Parameters
-    ----------
-    terminal : Terminal
-        Where it is shown.
-    """
+    """Run the demo."""
     terminal.line(INTRODUCTION)
     terminal.flush()  # the imports below take a while
     with ExitStack() as stack:

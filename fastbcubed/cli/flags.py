@@ -10,16 +10,6 @@ from typing import Any
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.errors import OptionError
 
-__all__ = [
-    "add_constraints_flags",
-    "add_evaluate_flags",
-    "add_generate_flags",
-    "constraints_arguments",
-    "evaluate_arguments",
-    "generate_arguments",
-    "in_flags",
-]
-
 
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags, one for each argument of `fastbcubed.evaluate` and some of the command line's own."""
@@ -175,13 +165,7 @@ def add_generate_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def generate_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.synthetic.generate.generate` that the flags stand for.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        The flags of ``fastbcubed generate``.
-    """
+    """Return the arguments of `fastbcubed.synthetic.generate.generate` that the flags stand for."""
     return {name: value for name, value in vars(options).items() if name != "run"}
 
 
@@ -218,13 +202,7 @@ def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.evaluate` that the flags stand for.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        The flags of ``fastbcubed evaluate``.
-    """
+    """Return the arguments of `fastbcubed.evaluate` that the flags stand for."""
     given = dict(vars(options))
     for name in ("run", "json", "worst", "fail_under", "fail_over"):
         del given[name]

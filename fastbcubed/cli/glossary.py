@@ -15,20 +15,13 @@ from fastbcubed.results.wording import Grid
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal
 
-__all__ = ["as_json", "choose", "print_entries", "print_list"]
 
 #: The least width of a terminal that has room for every column.
 WIDE = 160
 
 
 def choose(names: Sequence[str]) -> list[Metric]:
-    """Return the scores of these names and families; every score when there are none.
-
-    Raises
-    ------
-    MetricError
-        If a name is unknown.
-    """
+    """Return the scores of these names and families; every score when there are none."""
     chosen: dict[str, Metric] = {}
     for name in names or ("all",):
         if name in METRICS:

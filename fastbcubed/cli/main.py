@@ -28,8 +28,6 @@ from fastbcubed.cli.flags import (
 from fastbcubed.cli.notes import EXIT_CODES, NOTES, SHAPES, WARM_UP
 from fastbcubed.errors import EvaluationWarning, FastBCubedError, IdTypeError, OptionError
 
-__all__ = ["main"]
-
 OK, FAILED_GATE, WRONG, FAULT, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 70, 130, 141, 143
 
 
@@ -38,19 +36,7 @@ class Terminated(BaseException):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; those of the process when absent.
-
-    Returns
-    -------
-    int
-        0; 1 for a failed gate; 2 after a message on stderr for what the user can mend; 70 for an error of
-        ours; 130 on Ctrl-C; 143 on SIGTERM; 141 if nobody reads the output any more.
-    """
+    """Run the command line and return its exit code."""
     _open_streams()
     try:
         with _raising_on_sigterm():

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from fastbcubed.metrics.metric import Metric
     from fastbcubed.results.evaluation import Evaluation
 
-__all__ = [
-    "Terminal",
-    "cluster_grid",
-    "loss_note",
-    "print_evaluation",
-    "print_slices",
-    "print_worst",
-    "score_columns",
-]
 
 #: A slicing into no more slices than these is shown as a whole.
 FEW_SLICES = 12

@@ -11,8 +11,6 @@ from fastbcubed import kernels
 from fastbcubed.errors import EvaluationWarning, FileFormatError
 from fastbcubed.runtime.reporting import announcing_compilation, kept
 
-__all__ = ["warm_up"]
-
 #: Items of the tables that are evaluated.
 N_ITEMS = 600
 WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
@@ -20,13 +18,7 @@ POLICIES = ("drop", "singleton", "outside")
 
 
 def warm_up() -> str:
-    """Compile the kernels, and return where they are kept.
-
-    Raises
-    ------
-    FileFormatError
-        If they cannot be kept, or only in a directory for temporary files.
-    """
+    """Compile the kernels, and return where they are kept."""
     directory = kernels.cache.kept_in(kernels.jit.at)
     if directory is None or directory in kernels.cache.fallbacks:
         raise FileFormatError(f"kernels are not compiled ahead: {kept()}")

@@ -27,31 +27,9 @@ from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import seeded_keys
 from fastbcubed.sources.selection import combined
 
-__all__ = ["NamesByKey"]
-
 
 class NamesByKey:
-    """The labels of clusters by code.
-
-    Parameters
-    ----------
-    pair : Pair
-        The two sides; held only as far as labels have to be looked for.
-    labels : sequence of Column
-        Some labels of each side.
-    seeds : sequence of int or None
-        The hash function of each side; None where integers are their own keys.
-    made : (int, int) or None
-        The first key that policies have made, and how many they may be; None if they have made none.
-    keys : ClusterKeys
-        The keys by code.
-    bits : int
-        Cells were sharded by so many bits of these keys.
-    directory : path
-        Where labels may be spilled.
-    threads : int
-        Threads to read with.
-    """
+    """The labels of clusters by code."""
 
     def __init__(
         self,
@@ -74,13 +52,7 @@ class NamesByKey:
         }
 
     def __call__(self, side: str, codes: NDArray[np.integer]) -> pa.Array:
-        """Return the labels of clusters, null for one that a policy has made.
-
-        Raises
-        ------
-        FileFormatError
-            If the input has to be read again for them, and is not there any more or has changed.
-        """
+        """Return the labels of clusters, null for one that a policy has made."""
         own = self._sides[side]
         keys = kernels.partition.unmix_all(np.ascontiguousarray(own.keys[codes]))
         made = self._are_made(keys)
@@ -95,13 +67,7 @@ class NamesByKey:
 
     @contextmanager
     def all_of(self, side: str) -> Iterator[Callable[[NDArray[np.integer]], pa.Array]]:
-        """Give what returns labels by codes, for those who ask for all of a side, in the order of their codes.
-
-        Raises
-        ------
-        FileFormatError
-            As above.
-        """
+        """Give what returns labels by codes, for those who ask for all of a side, in the order of their codes."""
         own = self._sides[side]
         if own.kind is not None:
             yield partial(self, side)
@@ -167,15 +133,7 @@ class _Labels:
             )
 
     def look_for(self, wanted: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Read the input until the label of every key is found; return these, and which is each key's.
-
-        Parameters
-        ----------
-        wanted : ndarray of int64
-            Keys, ascending.
-        pool : Pool
-            The threads.
-        """
+        """Read the input until the label of every key is found; return these, and which is each key's."""
         place = np.full(wanted.size, -1)
         low = (8 << wanted.size.bit_length()) - 1  # these bits tell most other keys from those wanted
         likely = np.zeros(low + 1, bool)

@@ -23,8 +23,6 @@ from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
 from fastbcubed.sources.arrays import table_of
 
-__all__ = ["ClusterRanges"]
-
 Columns = dict[str, NDArray[Any]]
 #: What a cell takes at most while its range is worked on, and what each score adds.
 CELL_BYTES, SCORE_BYTES = 128, 24
@@ -41,19 +39,6 @@ class ClusterRanges:
     Cells lie together by predicted cluster (`Contingency.parts`); to be so by true cluster, they are first
     sent to the ranges of their true codes. Heavy true clusters may have any number of cells:
     they are few, and added up on the way.
-
-    Parameters
-    ----------
-    table : Contingency
-        The cells.
-    keys : ClusterKeys
-        Their clusters.
-    limit : int
-        Bytes of memory that may be used.
-    directory : path
-        Where to spill.
-    threads : int
-        Threads to use.
     """
 
     def __init__(
@@ -74,17 +59,7 @@ class ClusterRanges:
         limit: int,
         named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]],
     ) -> pa.Table:
-        """Return the clusters that may be among the first `limit`; `listing.listed` puts them in order.
-
-        Parameters
-        ----------
-        side : {"true", "pred"}
-            Which clusters.
-        metrics, beta
-            Scores, and the weight of recall in F.
-        order_by, limit, named_by
-            As for `listing.listed`.
-        """
+        """Return the clusters that may be among the first `limit`; `listing.listed` puts them in order."""
         require_limit(limit)
         found: pa.Table | None = None
         most = max(limit, self._named_at_once)

@@ -18,8 +18,6 @@ from fastbcubed.results.wording import (
     score,
 )
 
-__all__ = ["as_html", "as_text", "coverage", "definition", "overview"]
-
 #: What became of items that one side lacks, in a sentence.
 FATES = {
     "drop": "left out (drop)",

@@ -17,16 +17,6 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import Items
 from fastbcubed.sources.arrays import table_of
 
-__all__ = [
-    "cluster_columns",
-    "columns_by_code",
-    "item_columns",
-    "known_by_cluster",
-    "one_item",
-    "require_items",
-    "with_items",
-]
-
 
 def require_items(table: Contingency, metrics: list[Metric], beta: float) -> None:
     """Raise NotKeptError if a score takes the weights of the items, and these were not kept."""

@@ -17,8 +17,6 @@ from fastbcubed.results.manifest import ITEMS, MANIFEST
 from fastbcubed.runtime.staging import Staging
 from fastbcubed.sources.arrays import from_numpy
 
-__all__ = ["Destination", "destination", "items_of_block"]
-
 #: Columns that come first.
 FIRST = ("item", "true_cluster", "pred_cluster", "weight", "cell")
 

@@ -29,15 +29,6 @@ from fastbcubed.sources.attributes import as_kept, attribute, refused
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.tables import read_columns
 
-__all__ = [
-    "AlignedItems",
-    "AttributeTable",
-    "Items",
-    "TableItems",
-    "attribute_sides",
-    "without_noise",
-]
-
 RowNumbers = NDArray[np.int64]
 
 
@@ -241,17 +232,7 @@ class TableItems:
 
 
 class AttributeTable:
-    """Attributes in a table of their own, joined by item.
-
-    Parameters
-    ----------
-    column : Column or None
-        Item of each row; None where the rows are those of the evaluation.
-    table : Rows
-        The table.
-    items : Items
-        The items of the evaluation.
-    """
+    """Attributes in a table of their own, joined by item."""
 
     def __init__(self, column: Column | None, table: Rows, items: Items) -> None:
         self._column, self._table, self._items = column, table, items

@@ -22,27 +22,9 @@ from fastbcubed.sources.keys import seeded_keys
 from fastbcubed.sources.selection import combined
 from fastbcubed.sources.stash import Stash
 
-__all__ = ["LabelShards"]
-
 
 class LabelShards:
-    """Labels by their keys, in shards; of a shard, all labels are read when one of them is asked for.
-
-    Parameters
-    ----------
-    stretches : sequence of Stretch
-        The input.
-    labels_of : callable
-        Takes the sides of a block, and returns the labels.
-    seed : int
-        The hash function.
-    bits : int
-        There are 2**bits shards.
-    spill : Spill
-        Where the labels go.
-    pool : Pool
-        The threads.
-    """
+    """Labels by their keys, in shards; of a shard, all labels are read when one of them is asked for."""
 
     def __init__(
         self,

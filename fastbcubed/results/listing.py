@@ -14,8 +14,6 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.table import Table
 from fastbcubed.sources.arrays import from_numpy, storage_of, to_numpy
 
-__all__ = ["contenders", "listed", "require_known", "require_limit"]
-
 
 def listed(
     table: pa.Table | Table,
@@ -25,26 +23,7 @@ def listed(
     *,
     named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None = None,
 ) -> Table:
-    """Return the rows of a table in order, the first `limit` of them.
-
-    Parameters
-    ----------
-    table : pyarrow.Table or Table
-        Its column "weight" breaks ties, the largest first.
-    metrics : iterable of Metric
-        They say which direction is worse; other columns are listed largest first.
-    order_by : str or None
-        A column; the order stays as it is when None.
-    limit : int or None
-        How many rows to return; all when None.
-    named_by : (str, str, callable), optional
-        A column of numbers, the name of a column to put before it, and what turns the numbers into its
-        values, which break the ties that remain; called for the rows that are listed alone.
-
-    Returns
-    -------
-    Table
-    """
+    """Return the rows of a table in order, the first `limit` of them."""
     return Table(_in_order(table, metrics, order_by, limit, named_by))
 
 

@@ -35,8 +35,6 @@ from fastbcubed.runtime.checksums import Stamp, open_regular, stamp_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.columns import as_column
 
-__all__ = ["load"]
-
 #: How often another process may replace the files while they are opened.
 ATTEMPTS = 8
 #: How far a score may leave its range, since it was rounded.

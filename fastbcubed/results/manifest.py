@@ -16,8 +16,6 @@ from fastbcubed.results.summary import Bounds
 from fastbcubed.runtime.checksums import Stamp, open_regular
 from fastbcubed.runtime.staging import is_staging_name
 
-__all__ = ["ITEMS", "LAYOUT", "MANIFEST", "read_manifest", "sealed"]
-
 #: The file that is written last, and says which others go with it; and the one that is streamed.
 MANIFEST, ITEMS = "overall.json", "items.parquet"
 #: Version of the layout of the files.
@@ -46,13 +44,7 @@ def _checksum(head: Mapping[str, Any]) -> int:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Return what the manifest of a saved evaluation says.
-
-    Raises
-    ------
-    FileFormatError
-        If there is none, or it does not say what a manifest does, or has been changed since it was written.
-    """
+    """Return what the manifest of a saved evaluation says."""
     path = directory / MANIFEST
     try:
         head = _parsed(path)

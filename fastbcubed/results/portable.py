@@ -16,17 +16,9 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.results.items import RowNumbers, TableItems
 from fastbcubed.sources.arrays import from_numpy, table_of
 
-__all__ = ["TableLabels", "item_table", "labels_by_code", "metrics_by_name", "set_state", "state_of"]
-
 
 class TableLabels:
-    """The labels of clusters, by side and code.
-
-    Parameters
-    ----------
-    columns : dict of str to pyarrow.Array or pyarrow.ChunkedArray
-        Those of each side, in the order of their codes.
-    """
+    """The labels of clusters, by side and code."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self._columns = columns

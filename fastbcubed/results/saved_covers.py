@@ -16,8 +16,6 @@ from fastbcubed.overlap.sharing import Shares
 from fastbcubed.results.saved_tables import SavedTable
 from fastbcubed.sources.arrays import from_numpy, table_of
 
-__all__ = ["as_table", "from_table"]
-
 #: Columns of saved cells: hits and misses of an item among other cells, and its mates.
 PARTS = ("pred_hits", "pred_misses", "true_hits", "true_misses")
 MATES = ("pred_mates", "true_mates")

@@ -13,19 +13,9 @@ from numpy.typing import NDArray
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import FileFormatError
 
-__all__ = ["SavedTable"]
-
 
 class SavedTable:
-    """A table of a saved evaluation.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Its columns.
-    path : Path
-        Where they have been read, for messages.
-    """
+    """A table of a saved evaluation."""
 
     def __init__(self, table: pa.Table, path: Path) -> None:
         self.table = table

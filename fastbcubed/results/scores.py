@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from fastbcubed.errors import MetricError
 
-__all__ = ["Scores"]
-
 
 class Scores(Mapping[str, float]):
     """Scores by name, also as attributes."""

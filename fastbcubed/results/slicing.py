@@ -16,23 +16,6 @@ from fastbcubed.results.items import AttributeTable, Items, named_sides
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow
 from fastbcubed.sources.attributes import number_values
 
-__all__ = [
-    "SIZES",
-    "SliceKey",
-    "Sliced",
-    "as_subset",
-    "attribute_home",
-    "check_key",
-    "crossed",
-    "encoded",
-    "missing_items",
-    "nothing_scored",
-    "size_names",
-    "slice_codes",
-    "slice_name",
-    "subset_mask",
-]
-
 #: Slices that are always there: by the size of the cluster an item is in, in powers of two.
 SIZES = ("true_size", "pred_size")
 SliceKey = str | tuple[str, ...] | Mapping[str, Any]
@@ -40,17 +23,10 @@ SliceKey = str | tuple[str, ...] | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Sliced:
-    """One code per row, and the values that each code stands for.
+    """One code per row, and the values that each code stands for."""
 
-    Attributes
-    ----------
-    codes : ndarray of int64, shape (n_rows,)
-        Slice of each row.
-    values : dict of str to pyarrow.Array, shape (n_slices,)
-        The columns that name the slices, in ascending order, nulls last.
-    """
-
-    codes: NDArray[np.int64]
+    codes: NDArray[np.int64]  #: slice of each row; shape (n_rows,)
+    #: the columns that name the slices, in ascending order, nulls last; shape (n_slices,)
     values: dict[str, pa.Array]
 
     @property
@@ -155,22 +131,7 @@ def _attribute(name: str, items: Items, attributes: AttributeTable | None) -> pa
 def attribute_home(
     name: str, sides: Mapping[str, Sequence[str]], extra: Sequence[str] = ()
 ) -> tuple[str, str]:
-    """Find an attribute by name; one that both sides have goes by ``truth.name``.
-
-    Parameters
-    ----------
-    name : str
-        The attribute.
-    sides : dict of str to sequence of str
-        The attributes of each side.
-    extra : sequence of str
-        Those of a table of their own.
-
-    Returns
-    -------
-    (str, str)
-        The side, which is empty for that table, and the name there.
-    """
+    """Find an attribute by name; one that both sides have goes by ``truth.name``."""
     if name in extra:
         return "", name
     for side in sides:
@@ -206,13 +167,7 @@ def size_names(sizes: NDArray[np.integer]) -> pa.Array:
 
 
 def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -> NDArray[np.bool_]:
-    """Return the rows of a subset that are scored, from a mask or a list of items.
-
-    Raises
-    ------
-    SliceError
-        If the mask has another length, an item is not there, or nothing is left.
-    """
+    """Return the rows of a subset that are scored, from a mask or a list of items."""
     rows = contingency.rows
     assert rows is not None
     scored = rows.cell >= 0
@@ -257,13 +212,7 @@ def _rows_of_mask(
 
 
 def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
-    """Return a mask, or None and a list of items.
-
-    Raises
-    ------
-    SliceError
-        If it is neither, or empty.
-    """
+    """Return a mask, or None and a list of items."""
     if isinstance(which, set | frozenset):
         which = list(which)
     if isinstance(which, str | Mapping) or not hasattr(which, "__len__"):

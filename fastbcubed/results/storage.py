@@ -30,8 +30,6 @@ from fastbcubed.runtime.staging import Staging
 from fastbcubed.runtime.table_files import TableWriter
 from fastbcubed.sources.arrays import table_of
 
-__all__ = ["KEEP", "as_path", "save"]
-
 #: What each level of `keep` writes, on top of the level before.
 KEEP = {
     "scores": ("slices",),

@@ -18,21 +18,9 @@ from fastbcubed.runtime.checksums import Stamp, copy_stamped
 from fastbcubed.runtime.staging import Staging
 from fastbcubed.sources.arrays import to_numpy
 
-__all__ = ["StoredItems", "StoredRows", "StoredTable"]
-
 
 class StoredTable:
-    """A Parquet file whose columns are read when they are asked for.
-
-    Parameters
-    ----------
-    file : path or binary file
-        The file; it stays open.
-    staging : Staging, optional
-        Where the file waits to be published.
-    stamp : Stamp, optional
-        Its size and checksum, if they are known.
-    """
+    """A Parquet file whose columns are read when they are asked for."""
 
     def __init__(self, file: Any, staging: Staging | None = None, stamp: Stamp | None = None) -> None:
         import pyarrow.parquet as pq

@@ -13,16 +13,6 @@ from fastbcubed.cells.confusion import confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
 from fastbcubed.runtime.pool import blocks
 
-__all__ = [
-    "Bounds",
-    "bound_sums",
-    "bounds_from",
-    "describe",
-    "plain",
-    "precision_bounds",
-    "summarize",
-]
-
 #: Bounds of precision this far apart are worth a warning.
 BOUNDS_APART = 0.01
 QUANTILES = (0.5, 0.9, 0.99)
@@ -32,19 +22,12 @@ Histogram = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What complete labels could make of the precision, where prediction-only items are dropped.
+    """What complete labels could make of the precision, where prediction-only items are dropped."""
 
-    Attributes
-    ----------
-    precision_lower, precision_upper : float
-        Precision if every unlabelled mate were wrong, and if every one were right.
-    unlabelled_mates : float
-        Share of the scored weight that has unlabelled mates in its predicted cluster.
-    """
-
+    #: precision if every unlabelled mate were wrong, and if every one were right
     precision_lower: float
     precision_upper: float
-    unlabelled_mates: float
+    unlabelled_mates: float  #: share of the scored weight that has unlabelled mates in its predicted cluster
 
     def warnings(self) -> list[dict[str, Any]]:
         """Say so if the bounds are far apart, or not known."""

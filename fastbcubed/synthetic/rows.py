@@ -21,8 +21,6 @@ from fastbcubed.errors import OptionError
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.synthetic.shapes import SHAPES, lay_out
 
-__all__ = ["COUNTRIES", "IDS", "MOST_ITEMS", "YEARS", "Synthetic", "check_among", "check_number", "schema_of"]
-
 IDS = ("int", "string")
 MOST_ITEMS = 1 << 40
 #: Rows whose codes are in a core's cache at a time.
@@ -59,21 +57,6 @@ class Synthetic:
     items. Weights are uniform between 0.5 and 1.5. Items take the country of their true cluster, but
     for 5 %; 2 % have none.
 
-    Parameters
-    ----------
-    n_items : int
-        How many items, from 1 to 2**40.
-    shape : {"er", "heavy", "singletons", "one_giant"}
-        The law of cluster sizes: geometric with mean 2.5; Zipf with exponent 1.9, up to 5 % of all items;
-        one item each; half of all items in one cluster and the rest as in "er".
-    seed : int
-        Other rows, names and changes, of the same sizes; 0 or more.
-
-    Raises
-    ------
-    OptionError
-        If an argument is none of these.
-
     Examples
     --------
     >>> rows = Synthetic(1000).rows({"truth": "true", "prediction": "pred"}, 0, 1000, ids="string")
@@ -95,22 +78,7 @@ class Synthetic:
         return np.frombuffer(hashlib.blake2b(text, digest_size=32).digest(), "<u8").astype(np.uint64)
 
     def codes(self, start: int, stop: int, order: str = "truth") -> dict[str, Words]:
-        """Return the numbers of the items in some rows, of their true and their predicted clusters.
-
-        Parameters
-        ----------
-        start, stop : int
-            The rows.
-        order : {"truth", "prediction"}
-            The table whose rows they are: each has the same items in an order of its own.
-
-        Returns
-        -------
-        dict
-            "item", "true" and "pred", each an array of uint64 of shape (stop - start,). Items are numbered
-            in the order of their true clusters, and these by size; parts that the prediction splits
-            off have the numbers after those of the true clusters.
-        """
+        """Return the numbers of the items in some rows, of their true and their predicted clusters."""
         codes = {kind: np.empty(stop - start, np.uint64) for kind in FIRST}
         keys = np.stack([self._words(f"order of {order}"), *self._changes])
         layout = self.layout
@@ -122,20 +90,7 @@ class Synthetic:
     def rows(
         self, columns: Mapping[str, str], start: int, stop: int, *, order: str = "truth", ids: str = "int"
     ) -> pa.RecordBatch:
-        """Return some rows.
-
-        Parameters
-        ----------
-        columns : mapping of str to {"item", "true", "pred", "weight", "country", "year"}
-            The names of the columns, and what each holds.
-        start, stop : int
-            The rows.
-        order : {"truth", "prediction"}
-            The table whose rows they are, as in `codes`.
-        ids : {"int", "string"}
-            The names of items and clusters: hashes to 64 bits, or these as a letter and 16 hexadecimal
-            digits. No two are equal, whether of items, true clusters or predicted ones.
-        """
+        """Return some rows."""
         filled = {kind: _Column(kind, stop - start, ids) for kind in columns.values()}
         for first in range(start, stop, CHUNK):
             last = min(first + CHUNK, stop)
