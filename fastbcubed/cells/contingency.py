@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.one_sided import OneSided, set_aside
 from fastbcubed.cells.records import SIDES, add_up, as_counts, as_masses, require_squares, tabulate
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks
@@ -32,38 +33,6 @@ CELL_BLOCK = 1 << 13
 BLOCKS_AT_ONCE = 32
 #: Pairs of cells that are compared without being told to.
 MAX_PAIRS = 1e10
-
-
-class ScoredRows:
-    """The items behind the cells: which cell each row is in, and its weight."""
-
-    @classmethod
-    def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> ScoredRows:
-        """Return rows whose cells are at hand."""
-        return cls(lambda: cell, weight, cell.size)
-
-    def __init__(
-        self,
-        locate: Callable[[], NDArray[np.int64]],
-        weight: NDArray[np.float64] | None,
-        n_rows: int,
-    ) -> None:
-        self._locate = locate
-        self._weight = weight
-        self.n_rows = n_rows
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ScoredRows.of, (self.cell, self._weight)
-
-    @cached_property
-    def cell(self) -> NDArray[np.int64]:
-        """The cell of each row, -1 where the row is not scored. Shape (n_rows,)."""
-        return self._locate()
-
-    @cached_property
-    def weight(self) -> NDArray[np.float64]:
-        """The weight of each row. Shape (n_rows,)."""
-        return np.ones(self.n_rows) if self._weight is None else self._weight
 
 
 class Contingency:

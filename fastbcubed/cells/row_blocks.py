@@ -10,9 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.row_aligner import AlignedBlock
-from fastbcubed.cells.contingency import Contingency, ScoredRows
+from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.records import CELL
 from fastbcubed.cells.returning import WayBack
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.arrays import from_numpy, to_numpy

@@ -21,7 +21,8 @@ from fastbcubed.errors import MetricError
 from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.cells.contingency import Contingency, ScoredRows
+    from fastbcubed.cells.contingency import Contingency
+    from fastbcubed.cells.scored_rows import ScoredRows
 
 #: From here on a float does not hold every count.
 INEXACT = 1 << 53

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.contingency import MAX_PAIRS, Contingency, ScoredRows
+from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.cells.records import CELL, add_up
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.overlap.sharing import Shares, Sides

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_values import take_or_null
-from fastbcubed.cells.contingency import ScoredRows
 from fastbcubed.cells.records import add_up
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.overlap.covers import Cover, Grouped, group

@@ -9,8 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.confusion import TrueNegatives
-from fastbcubed.cells.contingency import Contingency, ScoredRows
+from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.records import SIDES
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric

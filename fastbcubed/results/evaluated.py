@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.cells.contingency import Contingency, ScoredRows
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.cells.contingency import Contingency, ScoredRows
+from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.counting import NoCells
 from fastbcubed.cells.one_sided import OneSided
 from fastbcubed.cells.records import CELL, SIDES
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.cells.soundness import fault_of_cells, fault_of_margins, fault_of_rows
 from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.metrics.metric import Metric

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import ScoredRows
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.cells.soundness import fault_of_weights
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.overlap.covers import Cover

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import ScoredRows
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import FileFormatError
 from fastbcubed.results.items import TableItems
 from fastbcubed.runtime.cached import cached_property

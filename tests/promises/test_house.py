@@ -20,7 +20,9 @@ MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").rstrip("."): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
-LONGEST = 450
+LONGEST = 400
+#: Modules that may be longer, and why.
+LONGER = {"clusterings.clustering": "one class; most of it is the documentation of the ways to make one"}
 
 #: The rooms, from the ground up: a module imports from its own room and from those listed before it.
 ORDER = (
@@ -96,7 +98,14 @@ def test_no_two_files_have_one_name() -> None:
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_no_module_has_a_second_subject(name: str) -> None:
     lines = len(MODULES[name].read_text(encoding="utf-8").splitlines())
-    assert lines <= LONGEST, f"{MODULES[name].relative_to(PACKAGE.parent)} has {lines} lines"
+    assert lines <= LONGEST or name in LONGER, (
+        f"{MODULES[name].relative_to(PACKAGE.parent)} has {lines} lines"
+    )
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_longer_modules_are_longer(name: str) -> None:
+    assert len(MODULES[name].read_text(encoding="utf-8").splitlines()) > LONGEST
 
 
 def test_kernels_are_loaded_on_first_use() -> None:

@@ -1,0 +1,43 @@
+"""The items behind the cells: which cell each row is in, and its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.runtime.cached import cached_property
+
+
+class ScoredRows:
+    """The items behind the cells: which cell each row is in, and its weight."""
+
+    @classmethod
+    def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> ScoredRows:
+        """Return rows whose cells are at hand."""
+        return cls(lambda: cell, weight, cell.size)
+
+    def __init__(
+        self,
+        locate: Callable[[], NDArray[np.int64]],
+        weight: NDArray[np.float64] | None,
+        n_rows: int,
+    ) -> None:
+        self._locate = locate
+        self._weight = weight
+        self.n_rows = n_rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScoredRows.of, (self.cell, self._weight)
+
+    @cached_property
+    def cell(self) -> NDArray[np.int64]:
+        """The cell of each row, -1 where the row is not scored. Shape (n_rows,)."""
+        return self._locate()
+
+    @cached_property
+    def weight(self) -> NDArray[np.float64]:
+        """The weight of each row. Shape (n_rows,)."""
+        return np.ones(self.n_rows) if self._weight is None else self._weight
