@@ -62,7 +62,7 @@ def nulls_in_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
     dictionary = pa.types.is_dictionary(data.type)
     if not dictionary or not any(chunk.dictionary.null_count for chunk in data.chunks):
         return data
-    return pa.chunked_array(list(map(_without_null, data.chunks)), data.type)
+    return pa.chunked_array(list(map(_without_null, data.chunks)), without_views(data.slice(0, 0)).type)
 
 
 def values_of_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -78,7 +78,7 @@ def _without_null(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
     codes = chunk.indices if not nulls.any() else chunk.indices.fill_null(0)
     mask = nulls | mask_by_code(lacking, chunk)
     indices = pc.if_else(from_numpy(~mask), place.take(codes), pa.scalar(None, place.type))
-    known = values.take(from_numpy(np.flatnonzero(~lacking)))
+    known = _take_from(values, np.flatnonzero(~lacking))
     return pa.DictionaryArray.from_arrays(indices, known, ordered=chunk.type.ordered)
 
 

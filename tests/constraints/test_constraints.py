@@ -117,7 +117,7 @@ def test_verdict_of_the_library(name):
 def test_adapted_bcubed_with_the_recommended_weight():  # |x| = 3, alpha = 0.9: beta = 1/3
     def adapted(labels_true, labels_pred):
         function = fb.metrics.adapted_bcubed_precision_recall_fscore
-        return function(labels_true, labels_pred, beta=1 / 3).f1
+        return function(labels_true, labels_pred, beta=1 / 3).fbeta
 
     assert check_constraints(adapted, checks=[]).test_cases == "YYYY"
 
