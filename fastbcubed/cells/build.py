@@ -1,4 +1,4 @@
-"""The memory engine: all parts live in one buffer, and cells are built where their rows stood.
+"""Cells in memory: all parts live in one buffer, and cells are counted where their rows stood.
 
     rows --by true key--> parts --build_parts--> cells --by pred key--> parts --close_parts--> cells
 

@@ -1,4 +1,4 @@
-"""The disk engine: the same stages, shard by shard, where not all rows or cells fit in memory.
+"""Rows and cells in shards, for the disk engine: the same stages where not all of them fit in memory.
 
     blocks of rows --by true key--> shards --build_parts--> cells --by pred key--> shards --close_parts--> cells
 

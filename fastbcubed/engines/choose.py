@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.tables import is_path
 
@@ -25,11 +25,22 @@ def choose(engine: str | None, request: Request) -> Run:
             "the disk engine does not serve overlapping=True, for which all items are needed; leave "
             'them out, or pass engine="memory"'
         )
-    if engine == "memory" or request.given.overlapping or not (engine or _is_too_large(request)):
+    if engine == "memory" or request.given.overlapping:
+        return memory.run
+    if engine is None and not (_is_served_on_disk(request) and _is_too_large(request)):
         return memory.run
     from fastbcubed.engines import disk
 
     return disk.run
+
+
+def _is_served_on_disk(request: Request) -> bool:
+    """Return whether the disk engine computes all scores that were named."""
+    try:
+        request.resolve(weighted=request.given.weight is not None, cells_alone=True)
+    except MetricError:
+        return False
+    return True
 
 
 def _is_too_large(request: Request) -> bool:

@@ -11,7 +11,7 @@ from fastbcubed.alignment.align import starts_of_runs
 from fastbcubed.alignment.aligner import Aligner
 from fastbcubed.alignment.block_keys import Retry
 from fastbcubed.alignment.row_aligner import AlignedBlock, Choice
-from fastbcubed.cells.counting import CellParts, NoCells, Question, find_heavy_in_sample
+from fastbcubed.cells.cell_parts import CellParts, NoCells, Question, find_heavy_in_sample
 from fastbcubed.cells.row_blocks import RowBlocks
 from fastbcubed.cells.shards import Layout, RowShards
 from fastbcubed.cells.spread import Spread

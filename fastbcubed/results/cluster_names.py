@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.alignment.carried import number_type, numbers_of_keys
-from fastbcubed.cells.counting import ClusterKeys
+from fastbcubed.cells.cell_parts import ClusterKeys
 from fastbcubed.clusterings.stretches import Pair, Stretch
 from fastbcubed.errors import FileFormatError
 from fastbcubed.results.label_shards import LabelShards

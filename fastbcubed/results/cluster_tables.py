@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.cells.cell_parts import ClusterKeys
 from fastbcubed.cells.confusion import TrueNegatives
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.cells.counting import ClusterKeys
 from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, with_needs
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.drilldown import columns_by_code, with_items

@@ -1,4 +1,4 @@
-"""Items in a Parquet file: written block by block as they are scored, read column by column when asked for."""
+"""The file of items that the disk engine writes, block by block as they are scored, and where it goes."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.cells.counting import NoCells
 from fastbcubed.cells.one_sided import OneSided
 from fastbcubed.cells.records import CELL, SIDES
 from fastbcubed.cells.scored_rows import ScoredRows

@@ -94,7 +94,7 @@ class RowQuestions:
 
     @property
     def told(self) -> str | None:
-        """What rows need to be told: see `counting.Question`."""
+        """What rows need to be told: see `cell_parts.Question`."""
         return "matrix" if self.slices else "cell" if self.items else None
 
     def answer(

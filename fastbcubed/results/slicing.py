@@ -1,4 +1,4 @@
-"""Slices: from attributes, sizes, masks or lists of items to one code per row."""
+"""Slices: from attributes, sizes, masks or lists of items to one code per row; `metrics.aggregation` adds them up."""
 
 from __future__ import annotations
 

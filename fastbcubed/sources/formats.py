@@ -1,4 +1,4 @@
-"""One file of a table: its format, its columns, its groups of rows; a fault is a FileFormatError."""
+"""One file of a table: its format, its columns, its groups of rows (`files.open_files` chooses); faults are named."""
 
 from __future__ import annotations
 

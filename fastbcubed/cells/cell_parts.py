@@ -1,4 +1,4 @@
-"""Cells without holding the rows in memory: rows in shards → cells, part by part → all of them → back to rows."""
+"""Cells for the disk engine, which does not hold the rows: rows in shards → cells, part by part → back to rows."""
 
 from __future__ import annotations
 
