@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.alignment.combination import combine
+from fastbcubed.alignment.faults import enforce
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Rows, Side, require_known_type
 from fastbcubed.alignment.weights import WeightTable, row_weights
@@ -112,10 +113,12 @@ def align(
     )
     both = combine(true_side, pred_side, true_rows, pred_rows, weight, total_weight)
     require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
-    for unmatched in both.unmatched(policies):
-        unmatched.enforce()
+    for _, unmatched in both.unmatched(policies):
+        enforce(unmatched)
     if weight is not None and (pred_rows is not None or weight_table is not None):
-        both.require_weights(policies)
+        unweighted = both.unweighted(policies)
+        if unweighted is not None:
+            enforce(unweighted)
     start = 0
     if both.needs_special_keys(policies):
         start = _unused_run([both.true_keys, both.pred_keys])

@@ -148,7 +148,8 @@ class Aligner:
             stretches = self.pair.stretches[0]
             rows = [stretch.n_rows for stretch in stretches]
             readers.map(lambda s: self._pass_on(s, take), stretches, stage="read rows", rows=rows)
-        return self.rows.total(self._pool)
+            self.rows.require_sound_rows()
+        return self.rows.total(self._pool, self._join.named if self.by_item else lambda _, fault: fault)
 
     # Rows that correspond
 
@@ -161,7 +162,9 @@ class Aligner:
                 both = combine(*sides, None, None, weight, math.nan)
                 numbers = np.arange(block.first_row, block.first_row + len(sides[0]))
                 columns = self.rows.columns(block, 0)
-                take(self.rows.finished(block.first_row, both, numbers, columns))
+                aligned = self.rows.finished(block.first_row, both, numbers, columns)
+                if not self.rows.faults:  # which are counted to the end, but nothing else is done
+                    take(aligned)
 
     def _sides(self, block: Block, alone: Pool) -> tuple[Side, Side]:
         true_side, pred_side = (

@@ -9,41 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.alignment.faults import Unmatched, Unweighted
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Mask, Rows, Side, either, only
-from fastbcubed.alignment.weights import require_weights
-from fastbcubed.errors import AlignmentError, first_few
-
-
-@dataclass(frozen=True)
-class Unmatched:
-    """Items that one side lacks though the policy does not allow it.
-
-    Attributes
-    ----------
-    n_items, of_items : int
-        How many they are, and how many rows the side has that has them.
-    name, other : str
-        That side, and the one that lacks them.
-    options : str
-        Policies to choose from.
-    first : list
-        The first few of them.
-    """
-
-    n_items: int
-    of_items: int
-    name: str
-    other: str
-    options: str
-    first: list[Any]
-
-    def enforce(self) -> None:
-        """Raise the error that says so."""
-        raise AlignmentError(
-            f"{self.n_items} of {self.of_items} items of {self.name} are missing from {self.other} (first: "
-            f"{first_few(self.first)}). Pass unmatched={self.options} to continue."
-        )
+from fastbcubed.alignment.weights import lacks_weight
 
 
 @dataclass(frozen=True)
@@ -87,8 +56,8 @@ class Combination:
         """Rows that only the prediction has."""
         return only(self.lacks_true, self.lacks_pred)
 
-    def unmatched(self, policies: Policies) -> Iterator[Unmatched]:
-        """Yield what has to be raised: unmatched items where the policy does not allow them."""
+    def unmatched(self, policies: Policies) -> Iterator[tuple[int, Unmatched]]:
+        """Yield the unmatched items of each side, the truth first, where the policy does not allow them."""
         masks = (self.truth_only, self.prediction_only)
         choices = (
             (policies.truth, '"drop" or "singleton"'),
@@ -99,15 +68,22 @@ class Combination:
                 continue
             side, other, rows = self.sides[k], self.sides[1 - k], self.rows[k]
             where = np.flatnonzero(mask)
-            shown = where[:4] if rows is None else rows[where[:4]]
-            yield Unmatched(where.size, len(side), side.name, other.name, options, side.take_items(shown))
+            named = side.take_items(where if rows is None else rows[where])
+            yield k, Unmatched(side.name, where.size, len(side), named, other.name, options)
 
-    def require_weights(self, policies: Policies) -> None:
-        """Raise if an item that is scored or counted has no weight."""
+    def unweighted(self, policies: Policies) -> Unweighted | None:
+        """Return the items that are scored or counted and have no weight, if there are any."""
         assert self.weight is not None
-        require_weights(
-            self.weight, policies, self.lacks_true, self.lacks_pred, self.truth_only, self.prediction_only
-        )
+        where = lacks_weight(self.weight, policies, self.lacks_true, self.lacks_pred)
+        n_items = where.size
+        if not n_items:
+            return None
+        named: list[Any] = []
+        for side, rows in zip(self.sides, self.rows, strict=True):  # those of the truth come first
+            of_side = where if rows is None else rows[where]
+            named += side.take_items(of_side[of_side >= 0])
+            where = where[of_side < 0]
+        return Unweighted("both sides", n_items, self.weight.size, named)
 
     def _by_policy(self, policies: Policies) -> tuple[tuple[Mask | None, Mask | None], ...]:
         """Return, for each side, the rows that it lacks and those that are alone, policies applied."""

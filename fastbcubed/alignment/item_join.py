@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,13 +20,13 @@ from fastbcubed.alignment.align import match_rows
 from fastbcubed.alignment.block_keys import Items, Keys
 from fastbcubed.alignment.carried import numbers_of_keys
 from fastbcubed.alignment.combination import Combination, combine
-from fastbcubed.alignment.item_shards import ItemRows, ItemShards, ShardRows, sides_of
+from fastbcubed.alignment.faults import Fault, RepeatedTableRows, Report, Unweighted
+from fastbcubed.alignment.item_shards import ItemShards, ShardRows, sides_of
 from fastbcubed.alignment.row_aligner import AlignedBlock, RowAligner
 from fastbcubed.alignment.row_values import rows_of_attributes, rows_or_null
 from fastbcubed.alignment.side import Side
 from fastbcubed.alignment.weights import check_weights, join_weights, weights_by_key
 from fastbcubed.clusterings.stretches import Block, Stretch
-from fastbcubed.errors import first_few
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.joining import match_parts
 from fastbcubed.runtime.parts import MAX_BITS, part_bits
@@ -39,6 +40,8 @@ from fastbcubed.sources.columns import Column
 JOIN_BYTES = 40
 #: So many shards are joined at once at most; with more at once, memory would depend on the threads.
 JOINED_AT_ONCE = 3
+#: What stands for the side in faults of a table of weights or of attributes.
+WEIGHTS, ATTRIBUTES = 0, 1
 
 
 class _Shard(NamedTuple):
@@ -88,6 +91,7 @@ class ItemJoin:
     def run(self, take: Callable[[AlignedBlock], None], readers: Pool) -> None:
         """Bring the rows of each item together in shards, and join these one by one."""
         spools = self._spool_sides(readers)
+        self._aligner.require_sound_rows()
         weights = None if self._pair.weight_table is None else self._spool_weights()
         attributes = None if self._pair.attribute_table is None else self._spool_attributes()
         sizes = np.sum([spool.sizes() for spool in spools], axis=0)
@@ -111,12 +115,17 @@ class ItemJoin:
             def join(shard: int) -> None:
                 read_next()
                 with gate, Pool(1) as alone:
-                    take(self._join_shard(coming.pop(shard).result(), alone))
+                    aligned = self._join_shard(coming.pop(shard).result(), alone)
+                    if not self._aligner.faults:
+                        take(aligned)
 
             for _ in range(min(self._pool.threads, JOINED_AT_ONCE)):
                 read_next()
             for some in (shards[:1], shards[1:]):  # the large clusters are seen in the first
                 readers.map(join, some, stage="join by item", rows=sizes[some].tolist())
+        for k, table in ((WEIGHTS, weights), (ATTRIBUTES, attributes)):
+            if table is not None:
+                self._check_rest(k, table, np.flatnonzero((sizes == 0) & (table.sizes() > 0)))
 
     def _spool_sides(self, readers: Pool) -> list[ItemShards]:
         policies = self._policies
@@ -148,13 +157,15 @@ class ItemJoin:
                     self._aligner.side(k + each, clustering, block.first_row, alone)
                     for each, clustering in enumerate(block.sides)
                 )
+                if self._aligner.faults:
+                    continue  # which are counted to the end, but nothing else is done
                 keys = self._items.keys(items_of(block), alone)
                 columns, rows = self._aligner.columns(block, k), np.arange(len(sides[0]))
                 if self._policies.duplicates == "drop":
                     rows = _without_repeats(keys, sides, alone)
                     keys, sides = keys.take(rows), tuple(side.take(rows) for side in sides)
                     columns = None if columns is None else columns.take(from_numpy(rows))
-                self._aligner.count_special(sides)
+                self._aligner.count_special(k, sides)
                 numbers = first_of_side + block.first_row + rows
                 shards.put(block.first_row, keys, sides, sides[0].weight, numbers, columns)
 
@@ -208,15 +219,19 @@ class ItemJoin:
         self._items.check(shard.tables, alone)
         sides: list[Side] = []
         for k, own in enumerate(rows):
-            items = ItemRows(own.keys, partial(self._find_items, k))
             names = self._pair.names if len(rows) == 1 else self._pair.names[k : k + 1]
-            sides += sides_of(own.columns, names, self._policies, items)
+            reports = [self._report(k + each, shard.number) for each in range(len(names))]
+            sides += sides_of(own, names, self._policies, reports)
         keys = [own.keys for own in rows] * (2 // len(rows))
         matches = match_parts(rows[0].parts, rows[1].parts, alone) if len(rows) == 2 else None
         matched = match_rows(sides[0], sides[1], keys[0], keys[1], alone, matches)
         if given is not None:
-            again = partial(self._repeated_weights, self._pair.weight_table)
-            found = [weights_by_key(k, given.keys, given.columns["weight"], again, alone) for k in keys]
+            found = [
+                weights_by_key(own, given.keys, given.columns["weight"], given.items.first_of, alone, report)
+                for own, report in zip(
+                    keys, (self._report(WEIGHTS, shard.number), _told_already), strict=True
+                )
+            ]
             weight = join_weights(list(zip(found, matched, strict=True)))
         else:
             weight = join_weights(
@@ -228,8 +243,9 @@ class ItemJoin:
             placed = [own.places(taken) for own, taken in zip(rows * (2 // len(rows)), matched, strict=True)]
             columns = self._carried.aligned(shard.columns, (placed[0], placed[1]))
         if columns is not None and shard.attributes is not None and shard.attribute_columns is not None:
+            report = self._report(ATTRIBUTES, shard.number)
             columns = self._with_attributes(
-                columns, keys, matched, shard.attributes, shard.attribute_columns, alone
+                columns, keys, matched, shard.attributes, shard.attribute_columns, alone, report
             )
         if columns is not None and self._carried is not None:
             columns = self._with_numbers(columns, self._carried.from_keys, keys, matched, both)
@@ -244,9 +260,11 @@ class ItemJoin:
         given: ShardRows,
         table: pa.Table,
         alone: Pool,
+        report: Report,
     ) -> pa.Table:
         """Join the attributes of a shard to its aligned rows, by the keys of their items."""
-        found = rows_of_attributes(_aligned_keys(keys, matched), given.keys, alone)
+        own = _aligned_keys(keys, matched)
+        found = rows_of_attributes(own, given.keys, given.items.first_of, alone, report)
         found = rows_or_null(table, given.places(found))
         for name in found.column_names:
             columns = columns.append_column(name, found[name])
@@ -287,25 +305,53 @@ class ItemJoin:
         numbers[missing] = own[-1][pred_rows[missing]]
         return numbers
 
-    def _find_items(self, k: int, keys: NDArray[np.int64]) -> list[Any]:
-        """Look for the items with these keys in the input again, for a message."""
-        found: dict[int, Any] = {}
-        for stretch in self._pair.stretches[k]:
-            for block in stretch.blocks():
-                items = items_of(block)
-                own = self._items.keys(items, self._pool).first
-                at = np.flatnonzero(np.isin(own, keys))[:64]
-                found |= dict(zip(own[at].tolist(), items.take(at).to_pylist(), strict=True))
-                if all(key in found for key in keys.tolist()):
-                    return [found[key] for key in keys.tolist()]
-        return [found.get(key) for key in keys.tolist()]
+    # Faults
 
-    def _repeated_weights(self, table: Any, keys: NDArray[np.int64]) -> str:
-        values, counts = np.unique(kernels.partition.unmix_all(keys), return_counts=True)
-        column = table[0]
-        own = self._items.keys(column, self._pool).first
-        at = np.flatnonzero(np.isin(own, values[counts > 1]))[1:5]
-        return first_few(column.take(at).to_pylist())
+    def _report(self, side: int, shard: int) -> Report:
+        return self._aligner.faults.report(side, shard)
+
+    def _check_rest(self, k: int, table: ItemShards, shards: NDArray[np.int64]) -> None:
+        """Report items that a table repeats in shards where no side has rows."""
+        for shard in shards.tolist():
+            rows = table.read(shard, 0, ordered=False)
+            self._items.check([rows.columns], self._pool)
+            keys, first_of, report = rows.keys, rows.items.first_of, self._report(k, shard)
+            if k == WEIGHTS:
+                weights_by_key(keys[:0], keys, rows.columns["weight"], first_of, self._pool, report)
+            else:
+                rows_of_attributes(keys[:0], keys, first_of, self._pool, report)
+
+    def named(self, side: int, fault: Fault) -> Fault:
+        """Return a fault with the first few of its items, looked for in the input again, in place of their keys."""
+        if isinstance(fault, RepeatedTableRows):
+            table = (self._pair.weight_table, self._pair.attribute_table)[side]
+            assert table is not None
+            return replace(fault, total=len(table[0]), first=self._find([table[0]], fault.first))
+        sides = self._pair.stretches
+        if not isinstance(fault, Unweighted):
+            sides = (sides[min(side, len(sides) - 1)],)
+        blocks_of_items = (
+            items_of(block) for stretches in sides for stretch in stretches for block in stretch.blocks()
+        )
+        return replace(fault, first=self._find(blocks_of_items, fault.first))
+
+    def _find(self, columns: Iterable[Column], keys: list[int]) -> list[Any]:
+        """Return the first few items that have one of these keys, in their order."""
+        found: dict[int, Any] = {}
+        for column in columns:
+            own = self._items.keys(column, self._pool).first
+            rows = np.flatnonzero(np.isin(own, keys))
+            _, firsts = np.unique(own[rows], return_index=True)
+            rows = rows[np.sort(firsts)]
+            rows = rows[~np.isin(own[rows], list(found))][:4]
+            found |= dict(zip(own[rows].tolist(), column.first_of(rows), strict=True))
+            if len(found) >= 4:
+                break
+        return list(found.values())
+
+
+def _told_already(fault: Fault) -> None:
+    """Leave out the fault of a table that is looked up for the second side, too."""
 
 
 def _without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArray[np.int64]:
@@ -317,6 +363,7 @@ def _without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArra
     first = found.firsts[found.codes]
     again = first != np.arange(first.size)
     columns: list[NDArray[Any]] = [side.labels for side in sides]
+    columns += [side.weight for side in sides if side.weight is not None]
     columns += [] if keys.second is None else [keys.second]
     columns += [mask for side in sides for mask in (side.absent, side.alone) if mask is not None]
     for column in columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.alignment.block_keys import Keys
+from fastbcubed.alignment.faults import Report
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.side import Mask, Side
 from fastbcubed.runtime import buffers
@@ -27,20 +28,17 @@ ABSENT, ALONE = 1, 2  # flags of a row; those of the second label are shifted by
 
 
 class ItemRows:
-    """What a message needs to name items of a shard by their mixed keys: they are looked for in the input again."""
+    """What names the items of a shard: their keys, by which a message looks for them in the input again."""
 
-    def __init__(
-        self, keys: NDArray[np.int64], find: Callable[[NDArray[np.int64]], list[Any]], rows: Any = None
-    ) -> None:
-        self._keys, self._find, self._rows = keys, find, rows
+    def __init__(self, keys: NDArray[np.int64], bounds: NDArray[np.int64]) -> None:
+        self._keys, self._bounds = keys, bounds
 
-    def take(self, rows: NDArray[np.int64]) -> ItemRows:
-        """Choose rows."""
-        return ItemRows(self._keys, self._find, rows)
-
-    def to_pylist(self) -> list[Any]:
-        """Return the items of the rows."""
-        return self._find(kernels.partition.unmix_all(self._keys[self._rows]))
+    def first_of(self, rows: NDArray[np.int64]) -> list[Any]:
+        """Return the keys of the first few of these rows in each part, where they are in the order of the input."""
+        rows = np.sort(rows)
+        parts = np.searchsorted(self._bounds, rows, "right")
+        few = rows[np.arange(rows.size) - np.searchsorted(parts, parts) < 4]
+        return kernels.partition.unmix_all(self._keys[few]).tolist()
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,11 @@ class ShardRows:
     def keys(self) -> NDArray[np.int64]:
         """Mixed keys of the items."""
         return self.columns["key"]
+
+    @property
+    def items(self) -> ItemRows:
+        """What names the items, for a message."""
+        return ItemRows(self.keys, self.bounds)
 
     @property
     def parts(self) -> ItemParts:
@@ -188,11 +191,11 @@ def _flags(sides: tuple[Side, ...], n_rows: int) -> NDArray[np.int64]:
 
 
 def sides_of(
-    rows: dict[str, np.ndarray], names: tuple[str, ...], policies: Policies, items: ItemRows
+    shard: ShardRows, names: tuple[str, ...], policies: Policies, reports: Sequence[Report]
 ) -> list[Side]:
-    """Return the sides whose rows a shard holds: one, or two that correspond."""
-    found = []
-    for k, (name, column) in enumerate(zip(names, ("label", "other"), strict=False)):
+    """Return the sides whose rows a shard holds, one or two that correspond, and what takes the faults of each."""
+    found, rows = [], shard.columns
+    for k, (name, column, report) in enumerate(zip(names, ("label", "other"), reports, strict=False)):
         absent: Mask | None = None
         alone: Mask | None = None
         if "flags" in rows:
@@ -206,7 +209,8 @@ def sides_of(
                 absent=absent,
                 alone=alone,
                 weight=rows.get("weight"),
-                items=items,
+                items=shard.items,
+                report=report,
             )
         )
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,7 +13,15 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.align import Facts, is_used, require_common
 from fastbcubed.alignment.block_keys import Labels, Retry
 from fastbcubed.alignment.carried import Carried
-from fastbcubed.alignment.combination import Combination, Unmatched
+from fastbcubed.alignment.combination import Combination
+from fastbcubed.alignment.faults import (
+    Fault,
+    Faults,
+    Overlap,
+    RepeatedTableRows,
+    Unweighted,
+    WeightsOutOfRange,
+)
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Side
 from fastbcubed.alignment.weights import check_weights
@@ -66,24 +75,34 @@ class RowAligner:
         self.labels = labels
         self._firsts = firsts
         self._coverage: list[Coverage] = []
-        self._unmatched: list[tuple[Any, Unmatched]] = []
+        self.faults = Faults()
         self.has_special_keys = self._is_taken = False
-        self._n_absent = [0, 0]
+        self._n_absent: tuple[list[int], list[int]] = ([], [])
+        self._n_repeats: tuple[list[int], list[int]] = ([], [])
+        self._n_aligned: list[int] = []
 
     def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
-        """Take a block of side k, and raise for what its rows alone show to be wrong."""
+        """Take a block of side k, and note what its rows alone show to be wrong."""
+        report = self.faults.report(k, first_row)
         keys = self.labels[k].keys(clustering.labels, first_row, alone)
-        side = Side.of(clustering, self.policies, keys, self.null_is_absent)
+        side = Side.of(
+            clustering, self.policies, keys, self.null_is_absent, first_row=first_row, report=report
+        )
         if side.weight is not None:
-            check_weights(side.weight, f"{side.name} (from row {first_row:,} on)", self.outer, alone)
+            check_weights(side.weight, side.name, self.outer, alone, first_row=first_row, report=report)
         if side.absent is not None:
-            self._n_absent[k] += side.n_null
+            self._n_absent[k].append(side.n_null)
         return side
 
-    def count_special(self, sides: tuple[Side, ...]) -> None:
-        """Count the nulls, the noise and the repeated rows of a block that is joined later."""
+    def count_special(self, k: int, sides: tuple[Side, ...]) -> None:
+        """Count the nulls, the noise and the repeated rows of a block that is joined later, from side k on."""
+        self._count_repeats(k, sides)
         columns = ([getattr(side, name) for side in sides] for name in ("n_null", "n_noise", "n_duplicates"))
         self._coverage.append(Coverage(0, 0, 0, 0.0, 0.0, 0.0, *map(sum, columns)))
+
+    def _count_repeats(self, k: int, sides: tuple[Side, ...]) -> None:
+        for counts, side in zip(self._n_repeats[k:], sides, strict=False):
+            counts.append(side.n_duplicates)
 
     def columns(self, block: Block, k: int) -> pa.Table | None:
         """Return the columns that go with the rows of a block, whose first side is side k."""
@@ -94,9 +113,14 @@ class RowAligner:
     ) -> AlignedBlock:
         """Apply the policies to a block of aligned rows."""
         self._coverage.append(both.coverage)
-        self._unmatched += [(index, unmatched) for unmatched in both.unmatched(self.policies)]
+        self._count_repeats(0, both.sides)
+        self._n_aligned.append(both.true_keys.size)
+        for k, unmatched in both.unmatched(self.policies):
+            self.faults.report(k, index)(unmatched)
         if both.weight is not None and self._firsts[0].items is not None:
-            both.require_weights(self.policies)
+            unweighted = both.unweighted(self.policies)
+            if unweighted is not None:
+                self.faults.report(0, index)(unweighted)
         start, n_rows = self.choice.start, self.pair.n_rows
         self._is_taken = self._is_taken or any(
             is_used(start, keys, n_rows) for keys in (both.true_keys, both.pred_keys)
@@ -105,15 +129,27 @@ class RowAligner:
         true_keys, pred_keys, _, _ = both.finished(self.policies, start, numbers)
         return AlignedBlock(index, true_keys, pred_keys, both.weight, columns)
 
-    def total(self, pool: Pool) -> Coverage:
-        """Return the coverage of all blocks; raise for what only all of them show to be wrong, or Retry."""
+    def require_sound_rows(self) -> None:
+        """Raise for what rows alone show to be wrong, when all of them have been read."""
+        self.faults.enforce(self._whole, WeightsOutOfRange.step)
+
+    def total(self, pool: Pool, named: Callable[[int, Fault], Fault]) -> Coverage:
+        """Return the coverage of all blocks; raise for what all of them show to be wrong, or Retry.
+
+        `named` replaces keys by the first few items that have them, in what was found wrong after a join.
+        """
         for labels in self.labels:
             labels.check(pool)
         if self.has_special_keys and self._is_taken:
             raise Retry(seed=False)
         coverage = Coverage.total(self._coverage)
+
+        def whole(side: int, fault: Fault) -> Fault:
+            return named(side, self._whole(side, fault))
+
+        self.faults.enforce(whole, RepeatedTableRows.step)
         require_common(coverage, *self._facts())
-        self._enforce()
+        self.faults.enforce(whole, Unweighted.step)
         return coverage
 
     def _facts(self) -> tuple[Facts, Facts]:
@@ -125,18 +161,16 @@ class RowAligner:
             few = np.arange(min(3, len(first)))
             items = first.items
             example = few.tolist if items is None else items.take(few).to_pylist
-            found.append(Facts(self.pair.names[k], rows, self._n_absent[k], example))
+            found.append(Facts(self.pair.names[k], rows, sum(self._n_absent[k]), example))
         return found[0], found[1]
 
-    def _enforce(self) -> None:
-        """Raise for items that are unmatched where the policy does not allow them, over all blocks."""
-        found = [unmatched for _, unmatched in sorted(self._unmatched, key=lambda each: each[0])]
-        for name in self.pair.names:
-            mine = [unmatched for unmatched in found if unmatched.name == name]
-            if mine:
-                replace(
-                    mine[0],
-                    n_items=sum(each.n_items for each in mine),
-                    of_items=self._facts()[self.pair.names.index(name)].n_rows,
-                    first=[item for each in mine for item in each.first][:4],
-                ).enforce()
+    def _whole(self, side: int, fault: Fault) -> Fault:
+        """Return a fault with the number of all rows or items, also of blocks without it."""
+        if isinstance(fault, RepeatedTableRows):
+            return fault  # which knows its table
+        total = sum(self._n_aligned)
+        if not isinstance(fault, Unweighted):
+            total = self._facts()[side].n_rows
+        if isinstance(fault, Overlap):
+            total -= sum(self._n_repeats[side])
+        return replace(fault, total=total)

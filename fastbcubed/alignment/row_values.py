@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.errors import DuplicateItemError, IdTypeError
+from fastbcubed.alignment.faults import RepeatedTableRows, Report, enforce
+from fastbcubed.alignment.weights import repeated_rows
+from fastbcubed.errors import IdTypeError
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy, id_kind, storage_of
 from fastbcubed.sources.columns import Column
@@ -67,13 +71,17 @@ def in_common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
     raise IdTypeError(f"no type holds ids of both sides, which are {a.type} and {b.type}. Cast one of them")
 
 
-def rows_of_attributes(items: Rows, given: Rows, pool: Pool) -> Rows:
-    """Return the row of the attributes for each item, -1 where there is none; both by the keys of items."""
+def rows_of_attributes(
+    items: Rows, given: Rows, first_of: Callable[[Rows], list[Any]], pool: Pool, report: Report = enforce
+) -> Rows:
+    """Return the row of the attributes for each item, -1 where there is none; both by the keys of items.
+
+    `first_of` names rows of the attributes.
+    """
     from fastbcubed.runtime.joining import match
 
     matches = match(items, given, pool)
     if matches.pred_repeats:
-        raise DuplicateItemError(
-            f"{matches.pred_repeats} rows of the attributes repeat an item; give each item one row"
-        )
+        named = first_of(repeated_rows(given))
+        report(RepeatedTableRows("the attributes", matches.pred_repeats, given.size, named, "one row"))
     return matches.pred_of_true

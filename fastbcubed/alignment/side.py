@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.alignment.faults import NullLabels, Overlap, RepeatedRows, Report, Reweighted, enforce
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.clusterings.clustering import Clustering
-from fastbcubed.errors import DuplicateItemError, IdTypeError, NullError, OverlapError, first_few
+from fastbcubed.errors import IdTypeError
 from fastbcubed.sources.columns import Column
 
 Rows = NDArray[np.int64]
@@ -19,8 +20,8 @@ Mask = NDArray[np.bool_]
 class Ids(Protocol):
     """Ids of items, some of which a message names."""
 
-    def take(self, rows: Rows) -> Any:
-        """Return those of some rows, as what has a method `to_pylist`."""
+    def first_of(self, rows: Rows) -> list[Any]:
+        """Return what names the first few of these rows."""
 
 
 class Side:
@@ -37,10 +38,14 @@ class Side:
     absent, alone : ndarray of bool, shape (n_rows,), or None
         Rows that count as if the side lacked the item, and rows that are a cluster of their own.
     weight : ndarray of float64, shape (n_rows,), or None
-    items : Column, or another with its method `take`, or None
+    items : Column, or another with its method `first_of`, or None
         Ids; None where items go by position.
     n_null, n_noise, n_duplicates : int
         Rows with a null label, with the noise label, and left out as they repeat an earlier one.
+    first_row : int
+        The number of the first row, where it is a block.
+    report : callable
+        Takes faults of the rows; by default it raises them.
     """
 
     def __init__(
@@ -55,6 +60,8 @@ class Side:
         items: Ids | None = None,
         n_null: int = 0,
         n_noise: int = 0,
+        first_row: int = 0,
+        report: Report = enforce,
     ) -> None:
         self.name = name
         self.labels = labels
@@ -66,12 +73,21 @@ class Side:
         self.n_null = n_null
         self.n_noise = n_noise
         self.n_duplicates = 0
+        self.first_row = first_row
+        self.report = report
 
     @classmethod
     def of(
-        cls, clustering: Clustering, policies: Policies, labels: NDArray[np.int64], null_is_absent: bool
+        cls,
+        clustering: Clustering,
+        policies: Policies,
+        labels: NDArray[np.int64],
+        null_is_absent: bool,
+        *,
+        first_row: int = 0,
+        report: Report = enforce,
     ) -> Side:
-        """Take over a clustering whose labels have these keys; nulls raise where the policy says so."""
+        """Take over a clustering whose labels have these keys; nulls are a fault where the policy says so."""
         nulls = clustering.labels.null_rows
         n_null = 0 if nulls is None else int(nulls.sum())
         absent = alone = None
@@ -82,13 +98,11 @@ class Side:
                 alone = nulls
             else:
                 where = clustering.items
-                rows = np.flatnonzero(nulls)[:4]
-                named = rows.tolist() if where is None else where.take(rows).to_pylist()
-                raise NullError(
-                    f"{n_null} of {len(clustering)} items of {clustering.name} have a null in "
-                    f"{clustering.labels.name!r} ({'rows' if where is None else 'items'} "
-                    f'{first_few(named)}). Pass nulls="singleton" to take each as a cluster of its '
-                    'own, or nulls="drop" to leave them out.'
+                rows = np.flatnonzero(nulls)
+                named = (rows[:4] + first_row).tolist() if where is None else where.first_of(rows)
+                what = "rows" if where is None else "items"
+                report(
+                    NullLabels(clustering.name, n_null, len(clustering), named, clustering.labels.name, what)
                 )
         n_noise = 0
         if policies.noise is not None:
@@ -100,22 +114,21 @@ class Side:
                 alone = either(alone, noise)
         return cls(
             clustering.name, labels, policies, absent=absent, alone=alone, weight=clustering.weight,
-            items=clustering.items, n_null=n_null, n_noise=n_noise,
+            items=clustering.items, n_null=n_null, n_noise=n_noise, first_row=first_row, report=report,
         )  # fmt: skip
 
     def __len__(self) -> int:
         return int(self.labels.size)
 
     def take(self, rows: Rows) -> Side:
-        """Choose rows, and count the others as repeated."""
+        """Choose rows, and count the others as repeated; the ids of items stay behind."""
 
         def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if values is None else values[rows]
 
         found = Side(
             self.name, self.labels[rows], self.policies, absent=some(self.absent), alone=some(self.alone),
-            weight=some(self.weight), items=None if self.items is None else self.items.take(rows),
-            n_null=self.n_null, n_noise=self.n_noise,
+            weight=some(self.weight), n_null=self.n_null, n_noise=self.n_noise, report=self.report,
         )  # fmt: skip
         found.n_duplicates = self.n_duplicates + len(self) - rows.size
         return found
@@ -135,16 +148,11 @@ class Side:
         return keys, lacks, alone
 
     def take_items(self, rows: Rows) -> list[Any]:
-        """Return the ids of a few rows, for a message."""
-        return rows.tolist() if self.items is None else self.items.take(rows).to_pylist()
-
-    def _some(self, rows: Rows) -> str:
-        """Return the items of the first few of these rows, for a message."""
-        items = self.take_items(np.sort(rows)[:16])
-        return first_few({repr(item): item for item in items}.values())
+        """Return the ids of the first few of these rows, for a message."""
+        return (rows[:4] + self.first_row).tolist() if self.items is None else self.items.first_of(rows)
 
     def without_repeats(self, keys: NDArray[np.int64]) -> Rows:
-        """Return the rows that remain when those that repeat an earlier one are dropped, or raise."""
+        """Return the rows that remain when those that repeat an earlier one are dropped; report what may not be."""
         order = np.argsort(keys, kind="stable")
         again = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
         begins = np.ones(keys.size, np.bool_)
@@ -155,30 +163,27 @@ class Side:
         for mask in (self.absent, self.alone):
             if mask is not None:  # keys of nulls are arbitrary
                 differ = np.where(mask[rows] & mask[firsts], False, differ | (mask[rows] != mask[firsts]))
-        name = self.name
-        if differ.any():
-            items = np.unique(firsts[differ])
-            raise OverlapError(
-                f"{items.size} of {np.count_nonzero(begins)} items of {name} are in more than one cluster "
-                f"({self._some(items)}). A partition has every item in one cluster: if clusters "
-                "may overlap, pass overlapping=True; else choose one for each, or check that the item column is "
-                "the right one."
-            )
-        weight = self.weight
-        if weight is not None and (other := weight[rows] != weight[firsts]).any():
-            raise DuplicateItemError(
-                f"{np.count_nonzero(other)} of {keys.size} rows of {name} repeat an earlier row with another "
-                f"weight ({self._some(rows[other])}). Give each item one weight."
-            )
-        if self.policies.duplicates == "raise":
-            raise DuplicateItemError(
-                f"{rows.size} of {keys.size} rows of {name} repeat an earlier row ({self._some(rows)}). "
-                'Pass duplicates="drop" to count each item once.'
-            )
+        self._report_repeats(rows, firsts, differ)
         self.n_duplicates = int(rows.size)
         keep = np.ones(keys.size, np.bool_)
         keep[rows] = False
         return np.flatnonzero(keep)
+
+    def _report_repeats(self, rows: Rows, firsts: Rows, differ: Mask) -> None:
+        """Report what is wrong with rows that repeat an item of these first rows, or put it into another cluster."""
+        n_rows, weight = len(self), self.weight
+
+        def named(firsts: Rows) -> list[Any]:
+            return self.take_items(np.unique(firsts))
+
+        if differ.any():
+            items = np.unique(firsts[differ])
+            self.report(Overlap(self.name, items.size, n_rows - rows.size, self.take_items(items)))
+        elif weight is not None and (other := weight[rows] != weight[firsts]).any():
+            n_other = int(np.count_nonzero(other))
+            self.report(Reweighted(self.name, n_other, n_rows, named(firsts[other])))
+        elif self.policies.duplicates == "raise":
+            self.report(RepeatedRows(self.name, rows.size, n_rows, named(firsts)))
 
 
 def require_known_type(noise: Any, *columns: Column) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.alignment.faults import RepeatedTableRows, Report, WeightsOutOfRange, enforce
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.clusterings.clustering import Clustering
-from fastbcubed.errors import AlignmentError, DuplicateItemError, WeightError, first_few
+from fastbcubed.errors import AlignmentError
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import key_pair
@@ -78,25 +79,24 @@ def _look_up(
     if items is None:
         raise AlignmentError("a table of weights needs items with ids; pass an array of weights instead")
     own, given = key_pair(items, column, pool)
-    return weights_by_key(own, given, values, lambda keys: first_few(_repeated(column, keys)), pool)
+    return weights_by_key(own, given, values, column.first_of, pool)
 
 
 def weights_by_key(
     own: NDArray[np.int64],
     given: NDArray[np.int64],
     values: NDArray[np.float64],
-    repeated: Callable[[NDArray[np.int64]], str],
+    first_of: Callable[[Rows], list[Any]],
     pool: Pool,
+    report: Report = enforce,
 ) -> NDArray[np.float64]:
-    """Return the weight of each item by its key, NaN where there is none; `repeated` names items for a message."""
+    """Return the weight of each item by its key, NaN where there is none; `first_of` names rows of the table."""
     from fastbcubed.runtime.joining import match
 
     matches = match(own, given, pool)
     if matches.pred_repeats:
-        raise DuplicateItemError(
-            f"{matches.pred_repeats} of {given.size} rows of the weight table repeat an item of an earlier row "
-            f"({repeated(given)}); give each item one weight"
-        )
+        named = first_of(repeated_rows(given))
+        report(RepeatedTableRows("the weight table", matches.pred_repeats, given.size, named, "one weight"))
     found = matches.pred_of_true
     if matches.true_repeats:  # rows that repeat an item have its weight, too
         order = np.argsort(own, kind="stable")
@@ -105,59 +105,50 @@ def weights_by_key(
     return np.where(found >= 0, np.append(values, np.nan)[found], np.nan)
 
 
-def _repeated(column: Column, keys: NDArray[np.int64]) -> list[Any]:
-    """Return the first few items that a column has more than once, for a message."""
-    order = np.argsort(keys, kind="stable")
-    again = np.sort(order[1:][keys[order][1:] == keys[order][:-1]])
-    return column.take(again[:4]).to_pylist()
+def repeated_rows(keys: NDArray[np.int64]) -> Rows:
+    """Return the first row of each key that comes more than once, in order."""
+    _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
+    return np.sort(firsts[counts > 1])
 
 
-def check_weights(weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
-    """Raise for weights that are none, and return their sum."""
+def check_weights(
+    weight: NDArray[np.float64],
+    name: str,
+    outer: bool,
+    pool: Pool,
+    *,
+    first_row: int = 0,
+    report: Report = enforce,
+) -> float:
+    """Report weights that are none, whose first is that of row `first_row`, and return the sum of all."""
 
     def check(start: int, stop: int) -> tuple[int, float]:
         return kernels.sums.check_weights(weight, start, stop, outer)
 
     found = pool.map(check, *zip(*blocks(weight.size), strict=True), stage="check weights")
     bad = sum(count for count, _ in found)
-    if not bad:
-        return math.fsum(total for _, total in found)
-    least, most = kernels.sums.LEAST, kernels.sums.MOST
-    in_range = (weight >= least) & (weight <= most) | (weight == 0) & outer
-    rows = np.flatnonzero(~in_range)
-    if ((weight[rows] > 0) & (weight[rows] < np.inf)).all():
-        hint = f"They have to lie between {least} and {most}: multiply all by some number; no score changes."
-    elif (weight[rows] == 0).all():
-        hint = 'Leave these items out, or pass weighting="outer", which allows zeros.'
-    else:
-        hint = "They have to be positive and finite: give these items other weights, or leave them out."
-    raise WeightError(
-        f"{bad} of {weight.size} weights of {name} are out of range ({first_few(weight[rows[:4]].tolist())} in "
-        f"rows {first_few(rows[:4].tolist())}). {hint}"
-    )
+    if bad:
+        least, most = kernels.sums.LEAST, kernels.sums.MOST
+        in_range = (weight >= least) & (weight <= most) | (weight == 0) & outer
+        rows = np.flatnonzero(~in_range)
+        values, few = weight[rows], rows[:4]
+        first = list(zip(weight[few].tolist(), (few + first_row).tolist(), strict=True))
+        finite = bool(((values > 0) & (values < np.inf)).all())
+        report(WeightsOutOfRange(name, bad, weight.size, first, finite, bool((values == 0).all())))
+    return math.fsum(total for _, total in found)
 
 
-def require_weights(
-    weight: NDArray[np.float64],
-    policies: Policies,
-    lacks_true: Mask | None,
-    lacks_pred: Mask | None,
-    truth_only: Mask | None,
-    prediction_only: Mask | None,
-) -> None:
-    """Raise if an item that is scored or counted has no weight."""
+def lacks_weight(
+    weight: NDArray[np.float64], policies: Policies, lacks_true: Mask | None, lacks_pred: Mask | None
+) -> Rows:
+    """Return the aligned rows that are scored or counted and have no weight."""
     needed = np.isnan(weight)
     if not needed.any():
-        return
+        return np.empty(0, np.int64)
     if lacks_true is not None and policies.prediction == "drop":
         needed &= ~lacks_true
     if lacks_pred is not None and policies.truth == "drop":
         needed &= ~lacks_pred
     if lacks_true is not None and lacks_pred is not None:
         needed &= ~(lacks_true & lacks_pred)
-    if n := int(needed.sum()):
-        raise WeightError(
-            f"{n} of {weight.size} items that are scored or counted have no weight (first rows: "
-            f"{first_few(np.flatnonzero(needed)[:4].tolist())}). Give every item a weight, or leave "
-            'unmatched items out with unmatched="drop".'
-        )
+    return np.flatnonzero(needed)

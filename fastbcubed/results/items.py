@@ -274,7 +274,7 @@ class AttributeTable:
         assert self._column is not None
         ids = as_column(self._items.ids(), "item")
         with Pool() as pool:
-            return rows_of_attributes(*key_pair(ids, self._column, pool), pool)
+            return rows_of_attributes(*key_pair(ids, self._column, pool), self._column.first_of, pool)
 
 
 def attribute_sides(truth: Clustering, prediction: Clustering) -> dict[str, tuple[str, ...]]:

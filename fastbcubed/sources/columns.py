@@ -104,6 +104,10 @@ class Column:
         taken = [combined(part) for part in self.rows_of(rows)]
         return taken[0] if self.kind != "composite" else self._struct(taken)
 
+    def first_of(self, rows: np.ndarray) -> list[Any]:
+        """Return the values of the first few of these rows, for a message: one more than it shows."""
+        return self.take(rows[:4]).to_pylist()
+
     def rows_of(self, rows: np.ndarray) -> list[pa.ChunkedArray]:
         """Return the values of some rows, part by part."""
         rows = np.asarray(rows, dtype=np.int64)

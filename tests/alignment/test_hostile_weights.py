@@ -111,7 +111,7 @@ def test_weight_tables() -> None:
     ]
     for form in forms:
         assert scores(TRUTH, PREDICTION, weight=form) == pytest.approx(expected, abs=1e-15)
-    with refused(WeightError, "1 of 3 items", "no weight", "2", 'unmatched="drop"'):
+    with refused(WeightError, "1 of 3 items", "no weight", "'c'", 'unmatched="drop"'):
         evaluate(TRUTH, PREDICTION, weight={"a": 1.0, "b": 2.0})
     with refused(DuplicateItemError, "1 of 4", "the weight table", "'b'", "one weight"):
         evaluate(TRUTH, PREDICTION, weight={"item": ["a", "b", "b", "c"], "weight": [1, 2, 2, 3]})
@@ -126,7 +126,7 @@ def test_weight_tables() -> None:
         {"item": [], "weight": []},
         pd.Series([], dtype=float, index=pd.Index([], dtype=str)),
     ):
-        with refused(WeightError, "3 of 3 items", "no weight", "0, 1, 2"):
+        with refused(WeightError, "3 of 3 items", "no weight", "'a', 'b', 'c'"):
             evaluate(TRUTH, PREDICTION, weight=nothing)
     fewer = table(["a", "b"], [1, 2])
     assert evaluate(TRUTH, fewer, weight={"a": 1.0, "b": 2.0}).contingency.n_items == 2

@@ -1,0 +1,227 @@
+"""Faults of rows: what is wrong, with how many, which come first; added up over blocks, and raised as errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from fastbcubed import kernels
+from fastbcubed.errors import (
+    AlignmentError,
+    DuplicateItemError,
+    FastBCubedError,
+    NullError,
+    OverlapError,
+    WeightError,
+    first_few,
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Rows or items that cannot be scored.
+
+    Attributes
+    ----------
+    name : str
+        Whose they are: a side, or a table.
+    count, total : int
+        How many they are, and out of how many.
+    first : list
+        The first few of them; more than a message shows, so that it can say that there are more.
+    """
+
+    #: What is raised first if there are several: by step of the alignment, then by side, then by what weighs more.
+    step: ClassVar[int]
+    rank: ClassVar[int] = 0
+
+    name: str
+    count: int
+    total: int
+    first: list[Any]
+
+    @classmethod
+    def sum(cls, parts: Sequence[Self]) -> Self:
+        """Add up the same fault of blocks, in their order."""
+        first = [each for part in parts for each in part.first]
+        count, total = sum(part.count for part in parts), sum(part.total for part in parts)
+        return replace(parts[0], count=count, total=total, first=first)
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        raise NotImplementedError
+
+
+Report = Callable[[Fault], None]
+
+
+def enforce(fault: Fault) -> None:
+    """Raise the error of a fault: what is done about it where all rows are at hand."""
+    raise fault.error()
+
+
+class Faults:
+    """Collects the faults of blocks, from any thread, so that messages tell those of the whole input."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, Any, Fault]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def report(self, side: int, index: Any) -> Report:
+        """Return what takes a fault of a block of a side; blocks are added up in the order of their index."""
+        return lambda fault: self._found.append((side, index, fault))
+
+    def enforce(self, whole: Callable[[int, Fault], Fault], last_step: int) -> None:
+        """Raise for what comes first, up to some step; `whole` says of how many it is, and which come first."""
+        parts: dict[tuple[int, int, int], list[Fault]] = {}
+        for side, _, fault in sorted(self._found, key=lambda each: each[1]):
+            if fault.step <= last_step:
+                parts.setdefault((fault.step, side, fault.rank), []).append(fault)
+        if parts:
+            first = min(parts)
+            enforce(whole(first[1], type(parts[first][0]).sum(parts[first])))
+
+
+@dataclass(frozen=True)
+class NullLabels(Fault):
+    """Items whose label is null; `column` names the labels, `what` says what the first few are."""
+
+    step = 0
+    column: str
+    what: str
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        return NullError(
+            f"{self.count} of {self.total} items of {self.name} have a null in {self.column!r} ({self.what} "
+            f'{first_few(self.first)}). Pass nulls="singleton" to take each as a cluster of its '
+            'own, or nulls="drop" to leave them out.'
+        )
+
+
+@dataclass(frozen=True)
+class Overlap(Fault):
+    """Items that are in more than one cluster."""
+
+    step = 1
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        return OverlapError(
+            f"{self.count} of {self.total} items of {self.name} are in more than one cluster "
+            f"({first_few(self.first)}). A partition has every item in one cluster: if clusters "
+            "may overlap, pass overlapping=True; else choose one for each, or check that the item column is "
+            "the right one."
+        )
+
+
+@dataclass(frozen=True)
+class Reweighted(Fault):
+    """Rows that repeat an earlier one with another weight."""
+
+    step, rank = 1, 1
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        return DuplicateItemError(
+            f"{self.count} of {self.total} rows of {self.name} repeat an earlier row with another "
+            f"weight ({first_few(self.first)}). Give each item one weight."
+        )
+
+
+@dataclass(frozen=True)
+class RepeatedRows(Fault):
+    """Rows that repeat an earlier one."""
+
+    step, rank = 1, 2
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        return DuplicateItemError(
+            f"{self.count} of {self.total} rows of {self.name} repeat an earlier row ({first_few(self.first)}). "
+            'Pass duplicates="drop" to count each item once.'
+        )
+
+
+@dataclass(frozen=True)
+class WeightsOutOfRange(Fault):
+    """Weights that are none; `first` has pairs of weight and row.
+
+    `finite` and `zero` tell whether all of them are positive and finite, and whether all are zero.
+    """
+
+    step = 2
+    finite: bool
+    zero: bool
+
+    @classmethod
+    def sum(cls, parts: Sequence[Self]) -> Self:
+        """Add up the same fault of blocks, in their order."""
+        finite, zero = all(part.finite for part in parts), all(part.zero for part in parts)
+        return replace(super().sum(parts), finite=finite, zero=zero)
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        least, most = kernels.sums.LEAST, kernels.sums.MOST
+        if self.finite:
+            hint = (
+                f"They have to lie between {least} and {most}: multiply all by some number; no score changes."
+            )
+        elif self.zero:
+            hint = 'Leave these items out, or pass weighting="outer", which allows zeros.'
+        else:
+            hint = "They have to be positive and finite: give these items other weights, or leave them out."
+        weights, rows = zip(*self.first[:4], strict=True)
+        return WeightError(
+            f"{self.count} of {self.total} weights of {self.name} are out of range ({first_few(weights)} in "
+            f"rows {first_few(rows)}). {hint}"
+        )
+
+
+@dataclass(frozen=True)
+class RepeatedTableRows(Fault):
+    """Rows of a table of weights or attributes that repeat an item; `one` says what each item should have."""
+
+    step = 3
+    one: str
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        return DuplicateItemError(
+            f"{self.count} of {self.total} rows of {self.name} repeat an item of an earlier row "
+            f"({first_few(self.first)}); give each item {self.one}"
+        )
+
+
+@dataclass(frozen=True)
+class Unmatched(Fault):
+    """Items that the other side lacks though the policy, one of `options`, does not allow it."""
+
+    step = 4
+    other: str
+    options: str
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        return AlignmentError(
+            f"{self.count} of {self.total} items of {self.name} are missing from {self.other} (first: "
+            f"{first_few(self.first)}). Pass unmatched={self.options} to continue."
+        )
+
+
+@dataclass(frozen=True)
+class Unweighted(Fault):
+    """Items that are scored or counted and have no weight."""
+
+    step = 5
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        return WeightError(
+            f"{self.count} of {self.total} items that are scored or counted have no weight (first: "
+            f"{first_few(self.first)}). Give every item a weight, or leave "
+            'unmatched items out with unmatched="drop".'
+        )
