@@ -88,8 +88,7 @@ def _score(
     items = None
     if blocks is not None and parts.rows is not None:
         told = blocks.with_cells(parts.rows, pool)
-        out = request.out, spill.directory
-        sliced, stored = questions.answer(told, how, scored.metrics, request.beta, *out)
+        sliced, stored = questions.answer(told, how, scored.metrics, request.beta, request.out, spill)
         if stored is not None:
             cells.rows = StoredRows(stored, weighted=aligner.weighted)
             items = StoredItems(stored, questions.left_out)

@@ -343,10 +343,14 @@ def group_sums(
 def means_of_groups(
     sums: Mapping[str, NDArray[Any]], metrics: Iterable[Metric], beta: float
 ) -> dict[str, NDArray[Any]]:
-    """Return what `group_means` does, from what `group_sums` has added up."""
+    """Return what `group_means` does, from what `group_sums` has added up, which becomes the means."""
     whole = sums[WEIGHT]
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = {name: added / whole for name, added in sums.items() if name not in ("n_items", WEIGHT)}
+        means = {
+            name: np.divide(added, whole, out=added)
+            for name, added in sums.items()
+            if name not in ("n_items", WEIGHT)
+        }
         table: dict[str, NDArray[Any]] = {"n_items": sums["n_items"], "weight": whole}
         for metric in metrics:
             table[metric.name] = _combined(metric, means, beta)

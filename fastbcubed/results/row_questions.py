@@ -18,6 +18,7 @@ from fastbcubed.results.items import attribute_sides
 from fastbcubed.results.slice_sums import SliceSums, SubsetSums
 from fastbcubed.results.slicing import SIZES, SliceKey, as_subset, attribute_home, slice_name
 from fastbcubed.results.stored_items import StoredTable
+from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.table_files import TableWriter
 from fastbcubed.sources.attributes import refused
 
@@ -104,7 +105,7 @@ class RowQuestions:
         metrics: Sequence[Metric],
         beta: float,
         out: Path | None,
-        directory: Path,
+        spill: Spill,
     ) -> tuple[dict[str, pa.Table], StoredTable | None]:
         """Return the slices by name, and the items.
 
@@ -119,24 +120,26 @@ class RowQuestions:
         beta : float
             Weight of recall in F.
         out : Path or None
-            Where the items go; to a file without a name in `directory` if None.
+            Where the items go; to a file without a name beside `spill` if None.
+        spill : Spill
+            Where the sums of many slices go.
         """
-        sums = {slice_name(key): self._sums(key, metrics, beta) for key in self.slices}
+        sums = {slice_name(key): self._sums(key, metrics, beta, spill) for key in self.slices}
         if not self.items:
             _add(blocks, sums, kind, None)
             return {name: each.result() for name, each in sums.items()}, None
-        with destination(out, directory) as to:
+        with destination(out, spill.directory) as to:
             with TableWriter(to.file) as writer:
                 _add(blocks, sums, kind, writer)
             stored = StoredTable(to.file, to.staging, writer.stamp)
             sliced = {name: each.result() for name, each in sums.items()}
         return sliced, stored
 
-    def _sums(self, key: SliceKey, metrics: Sequence[Metric], beta: float) -> SliceSums:
+    def _sums(self, key: SliceKey, metrics: Sequence[Metric], beta: float, spill: Spill) -> SliceSums:
         if isinstance(key, Mapping):
-            return SubsetSums(key, self.n_rows, metrics, beta)
+            return SubsetSums(key, self.n_rows, metrics, beta, spill)
         names = (key,) if isinstance(key, str) else key
-        return SliceSums({name: self.columns.get(name, name) for name in names}, metrics, beta)
+        return SliceSums({name: self.columns.get(name, name) for name in names}, metrics, beta, spill)
 
 
 def _add(

@@ -145,19 +145,22 @@ def _texts(array: Any) -> pa.Array:
 
 def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     """Return a number for each row of a column, and the values they stand for: ascending, each once, null last."""
-    if not pa.types.is_dictionary(values.type):
-        values = values.dictionary_encode()
-    whole = combined(values)
-    again = whole.dictionary.dictionary_encode()  # a dictionary may repeat a value
-    known = again.dictionary
+    given = pa.types.is_dictionary(values.type)
+    whole = combined(values if given else values.dictionary_encode())
+    known = whole.dictionary
+    if given:  # a dictionary may repeat a value, and hold nulls
+        again = known.dictionary_encode()
+        known = again.dictionary
     order = to_numpy(pc.array_sort_indices(known))
     rank = np.empty(order.size + 1, np.int64)
     rank[order] = np.arange(order.size)
     rank[-1] = order.size
-    of_code = rank[np.where(is_null(again), -1, to_numpy(again.indices))]
-    nulls = is_null(whole.indices)
-    numbers = np.full(len(whole), order.size)
-    numbers[~nulls] = of_code[codes_of(whole)[~nulls]]
+    if given:
+        rank = np.append(rank[np.where(is_null(again), -1, to_numpy(again.indices))], order.size)
+    codes = codes_of(whole)
+    if whole.indices.null_count:
+        codes = np.where(is_null(whole.indices), np.int64(-1), codes)
+    numbers = rank[codes]
     known = known.take(from_numpy(order))
     if (numbers == order.size).any():
         known = pa.concat_arrays([known, pa.nulls(1, known.type)])

@@ -210,6 +210,7 @@ def test_many_slices_are_added_up_in_between(many_shards, monkeypatch):
     from fastbcubed.results import slice_sums
 
     monkeypatch.setattr(slice_sums, "MANY", 50)
+    monkeypatch.setattr(slice_sums, "FEW", 20)  # so that sums are spilled
     rng = np.random.default_rng(6)
     true, pred = rng.integers(0, 200, 900), rng.integers(0, 200, 900)
     weight = 10.0 ** rng.uniform(-15, 15, 900)

@@ -112,3 +112,18 @@ def test_one_row_again_and_again(text, tmp_path):
     paths = [write(tmp_path / side, truth if side == "t" else truth[:1]) for side in "tp"]
     small = "{'0': 0, '1': 0}" if text else "{0: 0, 1: 0}"
     assert grown(", ".join(paths), f"{small}, {small}", duplicates="'drop'") < MOST
+
+
+# -- Slices ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_million_slices(text, tmp_path):
+    """Sums of slices are spilled; what is held is the values, and one kind of sums after the other."""
+    rng, n = np.random.default_rng(0), 2_000_000
+    values = rng.permutation(np.arange(n) % 1_000_000)
+    own = pa.array(np.char.add("value ", values.astype(str)) if text else values)
+    labels = {name: rng.integers(0, n // 2, n) for name in "tp"}
+    path = write(tmp_path / "rows.parquet", pa.table({**labels, "a": own}))
+    small = "{'t': [0, 1], 'p': [0, 0], 'a': %s}" % (["x", "y"] if text else [0, 1])
+    assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={small}", slices="'a'") < MOST
