@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "AlignmentError",
@@ -32,6 +33,9 @@ __all__ = [
 
 class FastBCubedError(ValueError):
     """Base of all errors below: what was expected, what came, where, and what to do."""
+
+    #: What a reader of blocks needs to tell the same of all of them, where rows are null; see `sources.nulls`.
+    nulls: Any = None
 
 
 class OptionError(FastBCubedError):

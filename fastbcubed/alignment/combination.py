@@ -68,7 +68,7 @@ class Combination:
                 continue
             side, other, rows = self.sides[k], self.sides[1 - k], self.rows[k]
             where = np.flatnonzero(mask)
-            named = side.take_items(where if rows is None else rows[where])
+            named = side.take_items(where if rows is None else np.sort(rows[where]))
             yield k, Unmatched(side.name, where.size, len(side), named, other.name, options)
 
     def unweighted(self, policies: Policies) -> Unweighted | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,11 +20,12 @@ from fastbcubed.clusterings.inputs import (
     read_pair,
     require_weight,
 )
-from fastbcubed.errors import AlignmentError, OptionError
+from fastbcubed.errors import AlignmentError, FastBCubedError, OptionError
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.blocks import Source, sources_of
 from fastbcubed.sources.columns import Column
+from fastbcubed.sources.nulls import Nulls
 from fastbcubed.sources.open import as_rows
 from fastbcubed.sources.readers import Stream, columns_used, open_stream, spool
 from fastbcubed.sources.tables import Rows, is_path
@@ -126,7 +128,9 @@ class _Opening:
             spill = Spill(self._spill_dir, named=self._spill_dir is not None)
             source = spool(source, name, make, spill, self.size, every=self._every)
         names = None if self._every else columns_used(source, make)
-        return [_stretch(each, make) for each in sources_of(source, self.size, names)]
+        sources = sources_of(source, self.size, names)
+        nulls = _NullsOfAll(sources, make)
+        return [_stretch(each, make, nulls) for each in sources]
 
 
 def _of_table(given: Given, source: Rows | Stream, opened: _Opening) -> Pair:
@@ -206,10 +210,47 @@ def _cut(sides: tuple[Clustering, ...], size: int | None) -> list[Stretch]:
     return [stretch(start, stop) for start, stop in blocks(len(sides[0]), size)]
 
 
-def _stretch(source: Source, make: Make) -> Stretch:
-    def read() -> Iterator[Block]:
+class _NullsOfAll:
+    """Counts the nulls of all blocks, once, when one turns out to have some where there may be none."""
+
+    def __init__(self, sources: list[Source], make: Make) -> None:
+        self._sources, self._make = sources, make
+        self._lock = threading.Lock()
+        self._found: Nulls | None = None
+
+    def error(self) -> FastBCubedError:
+        """Return the error that tells them."""
+        with self._lock:
+            self._found = self._found or self._count()
+        return self._found.error()
+
+    def _count(self) -> Nulls:
+        found: list[Nulls] = []
+        for source in self._sources:
+            for block in source.blocks():
+                try:
+                    self._make(block)
+                except FastBCubedError as error:
+                    if error.nulls is None:
+                        raise
+                    found.append(error.nulls.moved(block.first_row))
+        return Nulls.sum(found, sum(source.n_rows for source in self._sources))
+
+
+def _stretch(source: Source, make: Make, nulls: _NullsOfAll) -> Stretch:
+    def sound() -> Iterator[Block]:
         for block in source.blocks():
             yield Block(block.first_row, make(block))
+
+    def read() -> Iterator[Block]:
+        try:
+            yield from sound()
+        except FastBCubedError as error:
+            if error.nulls is None:
+                raise
+        else:
+            return
+        raise nulls.error()  # when the source is closed, since all of them are read again
 
     return Stretch(source.first_row, source.n_rows, read)
 

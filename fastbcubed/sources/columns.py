@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, IdTypeError, NullError, first_few
+from fastbcubed.errors import ColumnError, IdTypeError, first_few
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import (
     id_kind,
@@ -18,6 +18,7 @@ from fastbcubed.sources.arrays import (
     to_arrow,
 )
 from fastbcubed.sources.keys import comparable_keys
+from fastbcubed.sources.nulls import Nulls
 from fastbcubed.sources.selection import (
     as_scalar,
     combined,
@@ -78,10 +79,8 @@ class Column:
         """Raise NullError if the column, which holds item ids, has a null."""
         nulls = self.null_rows
         if nulls is not None:
-            raise NullError(
-                f"{np.count_nonzero(nulls)} of {len(nulls)} item ids are null in {self.where} (first rows: "
-                f"{first_few(np.flatnonzero(nulls)[:4].tolist())}). Drop these rows, or give each item an id."
-            )
+            rows = np.flatnonzero(nulls)
+            raise Nulls(True, self.where, rows.size, len(nulls), rows[:4].tolist()).error()
 
     def keys(self, pool: Pool | None = None) -> np.ndarray:
         """Return an int64 per row; two are equal if and only if the values are equal.

@@ -18,6 +18,7 @@ from fastbcubed.sources.arrays import (
     to_numpy,
 )
 from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.nulls import Nulls
 from fastbcubed.sources.validity import require_valid
 
 #: A column, or the columns of a composite id.
@@ -246,11 +247,7 @@ def weight_array(values: Any, where: str) -> np.ndarray:
     if not (numeric or pa.types.is_decimal(data.type) or pa.types.is_null(data.type)):
         raise WeightError(f"{where} should be numbers, but the type is {data.type}.")
     if data.null_count:
-        rows = ", ".join(str(row) for row in _first_nulls(data))
-        raise WeightError(
-            f"{data.null_count} of {len(data)} values of {where} are null or NaN (first rows: "
-            f"{rows}). Give each item a positive weight, or drop these rows."
-        )
+        raise Nulls(False, where, data.null_count, len(data), _first_nulls(data)).error()
     if data.type != pa.float64():
         data = data.cast(pa.float64(), safe=False)
     return to_numpy(data)
@@ -272,7 +269,7 @@ def _numbers(text: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
         ) from error
 
 
-def _first_nulls(data: pa.ChunkedArray, limit: int = 3) -> list[int]:
+def _first_nulls(data: pa.ChunkedArray, limit: int = 4) -> list[int]:
     rows: list[int] = []
     start = 0
     for chunk in data.chunks:

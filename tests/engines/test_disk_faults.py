@@ -48,11 +48,34 @@ def weights(items, values):
     return pa.table({"item": items, "weight": values})
 
 
+def with_nulls(table, name, step):
+    """Return a table where every such row has a null in this column."""
+    values = [None if k % step == 0 else v for k, v in enumerate(table[name].to_pylist())]
+    return table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
+
+
 #: truth, prediction, options, the error, and what it says
 FAULTS = {
     "null labels": (
         side(label=every(5, None, third)), PREDICTION, {}, NullError,
         "24 of 120 items of the truth have a null in 'cluster' (items 'i000', 'i005', 'i010', …)",
+    ),
+    "null ids": (
+        with_nulls(side(), "item", 50), PREDICTION, {}, NullError,
+        "3 of 120 item ids are null in column 'item' of the truth (first rows: 0, 50, 100)",
+    ),
+    "null ids of the prediction": (
+        side(), with_nulls(PREDICTION, "item", 25), {}, NullError,
+        "5 of 120 item ids are null in column 'item' of the prediction (first rows: 0, 25, 50, …)",
+    ),
+    "null weights": (
+        with_nulls(side(weight=one), "weight", 30), PREDICTION, {"weight": "weight"}, WeightError,
+        "4 of 120 values of column 'weight' of the truth are null or NaN (first rows: 0, 30, 60, …)",
+    ),
+    "null weights behind null ids": (
+        with_nulls(side(weight=lambda k: None if k in (90, 91) else 1.0), "item", 50), PREDICTION,
+        {"weight": "weight"}, WeightError,
+        "2 of 120 values of column 'weight' of the truth are null or NaN (first rows: 90, 91)",
     ),
     "null labels of the prediction": (
         side(), side(BACKWARDS, every(5, None, third)), {}, NullError,
@@ -137,6 +160,10 @@ FAULTS = {
         side(range(30, N)), PREDICTION, {"unmatched": "raise"}, AlignmentError,
         "30 of 120 items of the prediction are missing from the truth (first: 'i029', 'i028', 'i027', …)",
     ),
+    "items that the truth has no label for": (
+        side(label=every(50, None, third)), PREDICTION, {"unmatched": "raise", "nulls": "drop"}, AlignmentError,
+        "3 of 120 items of the prediction are missing from the truth (first: 'i100', 'i050', 'i000')",
+    ),
     "attributes twice": (
         side(), PREDICTION,
         {"attributes": pa.table({"item": [*ITEMS, *ITEMS[9::10]], "k": [1] * 132}), "slices": "k"}, DuplicateItemError,
@@ -220,3 +247,23 @@ def test_null_labels_by_position(many_shards):
     assert "17 of 120 items of the truth have a null in" in on_disk  # 3, 10, … 115
     assert "(rows 3, 10, 17, …)" in on_disk
     assert on_disk == in_memory
+
+
+@pytest.mark.parametrize("many_shards", ["all in memory", "all spilled"], indirect=True)
+def test_integers_are_named_in_order(many_shards):
+    rows = {"item": np.arange(N) * 7, "cluster": np.arange(N) // 3}
+    truth = pa.concat_tables([pa.table(rows), pa.table(rows).slice(60, 5), pa.table(rows).slice(3, 2)])
+    on_disk, in_memory = messages(truth, pa.table(rows), kind=DuplicateItemError)
+    assert "7 of 127 rows of the truth repeat an earlier row (21, 28, 420, …)" in on_disk
+    assert on_disk == in_memory
+    on_disk, in_memory = messages(truth, pa.table(rows).slice(2), kind=AlignmentError, unmatched="raise",
+                                  duplicates="drop")  # fmt: skip
+    assert "2 of 127 items of the truth are missing from the prediction (first: 0, 7)" in on_disk
+    assert on_disk == in_memory
+
+
+@pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
+def test_nulls_of_a_stream(many_shards):
+    reader = with_nulls(side(), "item", 50).to_reader(max_chunksize=17)
+    with pytest.raises(NullError, match=r"3 of 120 item ids are null in .*first rows: 0, 50, 100"):
+        fb.evaluate(reader, PREDICTION, engine="disk", memory_limit=LIMIT)
