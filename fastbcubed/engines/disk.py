@@ -17,6 +17,7 @@ from fastbcubed.cells.shards import Layout, RowShards
 from fastbcubed.cells.spread import Spread
 from fastbcubed.clusterings.stretches import Cut, Pair, open_pair
 from fastbcubed.engines.request import Answer, Request
+from fastbcubed.engines.room import require_room
 from fastbcubed.engines.scoring import BoundedParts, Scorer
 from fastbcubed.results.cluster_names import NamesByKey
 from fastbcubed.results.cluster_tables import ClusterRanges
@@ -35,6 +36,7 @@ ATTEMPTS = 8
 
 def run(request: Request, pool: Pool) -> Answer:
     """Open both sides in blocks, and score them; begin again where keys turn out to collide."""
+    require_room(request)
     every_column = bool(request.slices) or request.keep == "items"
     pair = open_pair(request.given, Cut(_block_rows(request.limit), request.spill_dir, every_column))
     questions = RowQuestions.of(pair, request.slices, request.keep)

@@ -1,7 +1,10 @@
 """The memory limit: by how much a process grows, on shapes that are hard to bound."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from growth import growth
@@ -127,3 +130,36 @@ def test_a_million_slices(text, tmp_path):
     path = write(tmp_path / "rows.parquet", pa.table({**labels, "a": own}))
     small = "{'t': [0, 1], 'p': [0, 0], 'a': %s}" % (["x", "y"] if text else [0, 1])
     assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={small}", slices="'a'") < MOST
+
+
+# -- What is held as a whole -------------------------------------------------------------------------
+
+
+def test_csv_that_is_too_large_raises_before_it_is_read(tmp_path):
+    rng, n, path = np.random.default_rng(0), 1_500_000, tmp_path / "rows.csv"
+    pyarrow.csv.write_csv(pa.table({name: rng.integers(0, n // 2, n) for name in "tp"}), path)
+    least = (
+        r"rows\.csv, given as table= would take .* memory_limit to at least (\d+) MiB, or write it as Parquet"
+    )
+    with pytest.raises(OptionError, match=least) as raised:
+        fb.evaluate("t", "p", table=path, engine="disk", memory_limit="64MiB")
+    enough = int(re.search(least, str(raised.value))[1])
+    small = "{'t': [0, 1], 'p': [0, 0]}"
+    assert grown(f"'t', 'p', table={str(path)!r}", f"'t', 'p', table={small}", f"{enough}MiB") < enough + 256
+
+
+def test_csv_that_fits(tmp_path):
+    rng, n, path = np.random.default_rng(0), 1_000_000, tmp_path / "rows.csv"
+    pyarrow.csv.write_csv(pa.table({name: rng.integers(0, n // 2, n) for name in "tp"}), path)
+    assert grown(f"'t', 'p', table={str(path)!r}", "'t', 'p', table={'t': [0, 1], 'p': [0, 0]}") < MOST
+
+
+@pytest.mark.parametrize(("argument", "column"), [("weight", "weight"), ("attributes", "a")])
+def test_a_large_table_that_is_joined_by_item(argument, column, tmp_path):
+    n, path = 6_000_000, tmp_path / "joined.parquet"
+    pq.write_table(pa.table({"item": np.arange(n), column: np.ones(n)}), path)
+    own = {0: 0, 1: 1}
+    options = {argument: path, "slices": [column] if argument == "attributes" else []}
+    least = rf"joined.parquet, given as {argument}= would take .* at least \d+ MiB$"
+    with pytest.raises(OptionError, match=least):
+        fb.evaluate(own, own, engine="disk", memory_limit="64MiB", **options)

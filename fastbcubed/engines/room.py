@@ -1,0 +1,96 @@
+"""What the disk engine holds as a whole beside its blocks, and whether the memory limit has room for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from fastbcubed.engines.request import Request
+from fastbcubed.errors import OptionError
+from fastbcubed.runtime.spill import readable
+from fastbcubed.sources.files import FileRows, find_files, open_files
+from fastbcubed.sources.formats import SUFFIXES
+from fastbcubed.sources.locations import Place, locate
+from fastbcubed.sources.tables import is_path
+
+#: What may be held: so many bytes, and this part of the limit.
+ROOM, SHARE = 128 << 20, 3
+#: Bytes of a field of CSV, and further ones of a field that is used, beside twice its text; how many are used.
+FIELD, USED, COLUMNS_USED = 8, 48, 4
+#: How much larger text is than its compressed form, about.
+UNPACKED = 5
+#: Bytes of a row of a table that is joined by item, beside its values.
+JOINED = 16
+
+
+def require_room(request: Request) -> None:
+    """Raise, before anything is read, if files that are held as a whole take more than the limit allows."""
+    given = request.given
+    names = ("table",) if given.table is not None else ("truth", "prediction")
+    what = dict(zip(names, given.sources, strict=True))
+    held = {name: _of_csv(source) for name, source in what.items()}
+    what |= {"weight": given.weight, "attributes": given.attributes}
+    held["weight"] = 0 if isinstance(given.weight, str) else _of_joined(given.weight, None)
+    held["attributes"] = _of_joined(given.attributes, None if request.keep == "items" else _used(request))
+    total = sum(held.values())
+    if total <= request.limit // SHARE + ROOM:
+        return
+    name = max(held, key=lambda name: held[name])
+    path = f"{os.fspath(what[name])}, given as " if is_path(what[name]) else "the table given as "
+    least = (SHARE * (total - ROOM) >> 20) + 1
+    way_out = "" if name in ("weight", "attributes") else ", or write it as Parquet, which is read in blocks"
+    raise OptionError(
+        f"{path}{name}= would take about {readable(held[name])} of memory, as it is held as a whole. Raise "
+        f"memory_limit to at least {least} MiB{way_out}"
+    )
+
+
+def _of_csv(source: Any) -> int:
+    """Return what is held of a source that is in CSV files, about; nothing of any other."""
+    if not is_path(source):
+        return 0
+    place, name = locate(os.fspath(source))
+    paths, _ = find_files(place, name)
+    return sum(_of_csv_file(place, path) for path in paths if path.lower().endswith(SUFFIXES["CSV"]))
+
+
+def _of_csv_file(place: Place, path: str) -> int:
+    size = place.state(path)[1]
+    if path.lower().endswith(".gz"):
+        size *= UNPACKED
+    if size < ROOM >> 6:  # it cannot take much
+        return 0
+    with place.open_text(path) as text:
+        head = text.read(1 << 16)
+    lines = head.splitlines() or [b""]
+    columns = 1 + lines[0].count(b"\t" if ".tsv" in path.lower() else b",")
+    rows = size * len(lines) // max(1, len(head))
+    return int(2 * size + rows * (FIELD * columns + USED * min(columns, COLUMNS_USED)))
+
+
+def _used(request: Request) -> set[str]:
+    """Return the columns of a table of attributes that are used, unless items are kept."""
+    keys = [
+        key if isinstance(key, tuple) else (key,) for key in request.slices if not isinstance(key, Mapping)
+    ]
+    item = request.given.item
+    items = (
+        [item]
+        if isinstance(item, str)
+        else [n for own in item for n in ([own] if isinstance(own, str) else own)]
+    )
+    return {*chain.from_iterable(keys), *items}
+
+
+def _of_joined(source: Any, used: set[str] | None) -> int:
+    """Return what is held of a table that is joined by item, of the columns that are used or of all, about."""
+    if not is_path(source):
+        shape = getattr(source, "shape", (0,))
+        return int(shape[0] * 2 * JOINED) if len(shape) == 2 else 0
+    table = open_files(source)
+    if not isinstance(table, FileRows) or not table.can_be_cut or not len(table):
+        return _of_csv(source)
+    names = [name for name in table.names if used is None or name in used]
+    return int(len(table) * (JOINED + max(8 * len(names), table.row_bytes(names))))
