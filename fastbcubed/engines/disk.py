@@ -65,7 +65,7 @@ def _score(
         outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried,
     )  # fmt: skip
     pa.default_memory_pool().release_unused()  # what the first look at the files took
-    scorer = Scorer(request, weighted=aligner.weighted, in_parts=True)
+    scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)
     question = Question(
         request.weighting, request.outside,
         keep=request.keep != "scores" or scorer.needs_all, named=request.keep != "scores",

@@ -25,7 +25,7 @@ def run(request: Request, pool: Pool) -> Answer:
     pair = open_pair(request.given)
     _announce(pair, pool)
     built = build(pair, request, pool)
-    scored = Scorer(request, weighted=built.cells.weighted, in_parts=False).score(OnePart(built.cells), pool)
+    scored = Scorer(request, weighted=built.cells.weighted).score(OnePart(built.cells), pool)
     table = pair.attribute_table
     attributes = None if table is None else AttributeTable(*table, built.items)
     return Answer(

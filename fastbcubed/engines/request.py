@@ -48,6 +48,11 @@ class Request:
         self.resolve()  # a wrong name is said before the work
 
     @property
+    def named_metrics(self) -> set[str]:
+        """The names that were asked for, of scores or families."""
+        return {m if isinstance(m, str) else m.name for m in self.metrics or ()}
+
+    @property
     def outer(self) -> bool:
         """Whether weights serve the mean alone."""
         return self.weighting == "outer"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
 from fastbcubed.engines.request import Request
 from fastbcubed.errors import OptionError
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.runtime.spill import readable
 from fastbcubed.sources.files import FileRows, find_files, open_files
 from fastbcubed.sources.formats import SUFFIXES
@@ -23,6 +24,28 @@ FIELD, USED, COLUMNS_USED = 8, 48, 4
 UNPACKED = 5
 #: Bytes of a row of a table that is joined by item, beside its values.
 JOINED = 16
+#: Bytes an item that scores of all cells at once hold, measured by family; those of other families hold next to none.
+OF_ALL_CELLS = {"overlap": 145, "matching": 52, "coreference": 52, "bcubed": 26, "pointwise": 10, "edit": 8}
+#: What is held while the cells are counted: so many bytes an item, at most the limit, and others beside; and what
+#: may be held beside the limit.
+COUNTED, BESIDE, ALLOWED = 40, 80 << 20, 256 << 20
+
+
+def scores_without_room(metrics: Iterable[Metric], n_rows: int, limit: int) -> dict[str, str]:
+    """Return the scores that would pass the limit, as they take all cells at once, and why."""
+    base = min(limit, COUNTED * n_rows) + BESIDE
+    return {
+        metric.name: f"it takes all cells at once, for which the memory limit has no room; raise memory_limit to at "
+        f"least {((COUNTED + each) * n_rows + BESIDE - ALLOWED >> 20) + 1} MiB"
+        for metric in metrics
+        if (each := _held_by(metric)) * n_rows + base > limit + ALLOWED
+    }
+
+
+def _held_by(metric: Metric) -> int:
+    """Return the bytes an item that a score holds beside those that are added up part by part."""
+    whole = (m for m in (metric, *metric.needs) if m.score is not None or m.uses_tn)
+    return max((OF_ALL_CELLS.get(m.family, 0) for m in whole), default=0)
 
 
 def require_room(request: Request) -> None:

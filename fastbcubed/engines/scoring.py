@@ -9,7 +9,8 @@ import numpy as np
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.engines.request import Request, Scored
-from fastbcubed.errors import PairingError
+from fastbcubed.engines.room import scores_without_room
+from fastbcubed.errors import OptionError, PairingError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.summary import Bounds, bound_sums, bounds_from
@@ -62,15 +63,26 @@ class BoundedParts:
 class Scorer:
     """Scores the cells of a request: those of items by part, others from all cells once the last part has come."""
 
-    def __init__(self, request: Request, *, weighted: bool, in_parts: bool) -> None:
+    def __init__(self, request: Request, *, weighted: bool, n_rows: int | None = None) -> None:
+        """Choose the scores; `n_rows` is given where the cells come in parts, as there is a limit then."""
+        self._request, self._in_parts = request, n_rows is not None
+        in_parts = self._in_parts
         self.metrics, self.not_computed = request.resolve(weighted=weighted, cells_alone=in_parts)
-        self._request, self._in_parts = request, in_parts
+        if n_rows is not None:
+            self._leave_out(scores_without_room(self.metrics, n_rows, request.limit))
         needed = aggregation.with_needs(self.metrics, request.beta)
         lifted = [m for m in needed if m.formula is not None]
         self._by_part = [m for m in lifted if not (in_parts and m.uses_tn)]
         self._of_all = [m for m in lifted if in_parts and m.uses_tn]
         self.needs_all = any(m.score is not None or m.uses_tn for m in needed)
         self.rows_need_negatives = any(m.uses_tn for m in aggregation.grouped(needed))
+
+    def _leave_out(self, reasons: dict[str, str]) -> None:
+        """List scores as not computed, or raise if one of them was named."""
+        for name in self._request.named_metrics & reasons.keys():
+            raise OptionError(f"cannot compute {name}: {reasons[name]}")
+        self.metrics = [m for m in self.metrics if m.name not in reasons]
+        self.not_computed |= reasons
 
     def score(self, parts: Parts, pool: Pool) -> Scored:
         """Score the parts, and then all cells; where a search for a pairing gives up, a family does without it."""
@@ -82,7 +94,7 @@ class Scorer:
             return self._finished(self.metrics, {}, means, parts.whole, pool)
         except PairingError as error:
             hopeless = {m.name: str(error) for m in self.metrics if m.pairs_clusters}
-            if hopeless.keys() & set(self._request.metrics or ()):
+            if hopeless.keys() & self._request.named_metrics:
                 raise
             rest = [m for m in self.metrics if not m.pairs_clusters]
             return self._finished(rest, hopeless, means, parts.whole, pool)

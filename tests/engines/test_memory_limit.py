@@ -163,3 +163,65 @@ def test_a_large_table_that_is_joined_by_item(argument, column, tmp_path):
     least = rf"joined.parquet, given as {argument}= would take .* at least \d+ MiB$"
     with pytest.raises(OptionError, match=least):
         fb.evaluate(own, own, engine="disk", memory_limit="64MiB", **options)
+
+
+# -- Scores that take all cells at once ---------------------------------------------------------------
+
+
+def rows_of_er(path, n: int) -> str:
+    """Write one table whose prediction moves a fifth of the items, and return its path for a program."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, n // 3, n)
+    moved = np.where(rng.random(n) < 0.2, rng.integers(0, n // 3, n), true)
+    return write(path, pa.table({"t": true, "p": moved}))
+
+
+def test_scores_without_room_raise_if_named_and_say_the_least_limit(tmp_path):
+    """2e6 items: (40 + 145) bytes each, 80 MiB beside, of which 256 MiB may pass the limit: 177 MiB."""
+    path = eval(rows_of_er(tmp_path / "rows.parquet", 2_000_000))
+    with pytest.raises(OptionError, match=r"cannot compute omega: .* at least 177 MiB"):
+        fb.evaluate("t", "p", table=path, metrics=["omega"], engine="disk", memory_limit="64MiB")
+
+
+@pytest.mark.slow
+def test_all_scores(tmp_path):
+    path = rows_of_er(tmp_path / "rows.parquet", 2_000_000)
+    assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={FEW}", metrics="'all'") < MOST
+    ev = fb.evaluate("t", "p", table=eval(path), metrics="all", engine="disk", memory_limit="64MiB")
+    assert "at least 177 MiB" in ev.not_computed["omega"]
+    assert {"purity", "v_measure", "adjusted_rand"} <= set(ev.overall)
+
+
+# -- Further shapes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_many_small_files(tmp_path):
+    n, folder = 2_000_000, tmp_path / "rows"
+    folder.mkdir()
+    for k in range(1000):
+        at = np.arange(k, n, 1000)
+        write(folder / f"{k}.parquet", pa.table({"t": at // 3, "p": at // 4}))
+    assert grown(f"'t', 'p', table={str(folder)!r}", f"'t', 'p', table={FEW}") < MOST
+
+
+@pytest.mark.slow
+def test_one_huge_row_group_of_text(tmp_path):
+    n = 2_000_000
+    text = pa.array(np.arange(n) // 3).cast(pa.string())
+    path = write(tmp_path / "rows.parquet", pa.table({"t": text, "p": text}), rows=n)
+    small = "'t', 'p', table={'t': ['a', 'b'], 'p': ['a', 'a']}"
+    assert grown(f"'t', 'p', table={path}", small) < MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["drop", "outside"])
+def test_most_items_on_one_side(policy, tmp_path):
+    n = 1_000_000
+    ids = pa.array(np.arange(n)).cast(pa.string())
+    cluster = pa.array(np.arange(n) // 3).cast(pa.string())
+    prediction = write(tmp_path / "p.parquet", pa.table({"item": ids, "cluster": cluster}))
+    truth = write(tmp_path / "t.parquet", pa.table({"item": ids[::10], "cluster": cluster[::10]}))
+    small = "{'a': 'x', 'b': 'x'}, {'a': 'x', 'b': 'y', 'c': 'y'}"
+    unmatched = f"{{'prediction': {policy!r}}}"
+    assert grown(f"{truth}, {prediction}", small, unmatched=unmatched) < MOST
