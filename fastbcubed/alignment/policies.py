@@ -1,7 +1,7 @@
 """Policies: what happens to items that are missing somewhere; and coverage, how many there are.
 
 `combination` makes "drop" and "singleton" of the rows; "outside" takes effect where cells are closed, in
-`kernels.closing`: its items count in their predicted cluster and are scored nowhere.
+`kernels.closing` (of covers in `overlap.covers`): its items count in their predicted cluster and are scored nowhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The heart of the library: rows of a part → its cells, in one cache-sized place.
+"""The heart of the library: cells are counted from the rows of a part, in one cache-sized place.
 
 A part is a range of rows that holds every row of its true clusters. Its cells are written over the
 rows they come from, which is safe because a cell never stands behind the row that made it. The first

@@ -1,4 +1,4 @@
-"""From the cells of a part to those of a predicted cluster: sent there with their false negatives, and closed.
+"""Closing cells: each gets its false positives by predicted cluster, where the policy "outside" adds its items.
 
 A cell that arrives knows its weight, its false negatives and its pred key; closing it gives its predicted
 cluster a number, and the cell its false positives.

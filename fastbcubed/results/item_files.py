@@ -1,4 +1,4 @@
-"""The file of items that the disk engine writes, block by block as they are scored, and where it goes."""
+"""A block of items.parquet as the disk engine writes it, and where the file goes."""
 
 from __future__ import annotations
 

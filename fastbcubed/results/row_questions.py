@@ -1,4 +1,4 @@
-"""What is asked for row by row, with the disk engine: slices, and the items themselves."""
+"""Slices and items.parquet of the disk engine: what is asked for row by row, answered and written as rows pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of values that are not plain integers: fingerprints, and the proof that they differ.
+"""Keys of texts, bytes and composite ids: fingerprints, and the proof that they differ.
 
 The keys of a column are the first words of 128-bit fingerprints. A check over all pairs of words
 shows that equal first words have equal second words; if not, all is hashed again with another seed.
