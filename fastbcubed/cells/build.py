@@ -59,7 +59,7 @@ def build(
     rows, bounds = stages.partition_rows(plan, piece, plan.row_type(weighted), pool)
     parts = stages.build_parts(plan, rows, bounds, pool, weighted=weighted, skip=0, bits=plan.bits)
     del rows
-    base = np.zeros(plan.n_parts, np.int64)  # codes of clusters set apart come first
+    base = np.zeros(plan.n_parts, np.int64)  # codes of heavy clusters come first
     regular = 1 << plan.bits
     base[:regular] = plan.heavy.size + np.cumsum(parts.n_clusters[:regular]) - parts.n_clusters[:regular]
     n_true = plan.heavy.size + int(parts.n_clusters[:regular].sum())

@@ -64,7 +64,7 @@ def _faults(
             yield f"the weight of the items of {side} alone is not theirs"
     pairs = codes["true"] * sizes["pred"] + codes["pred"]  # far from 2**63: both sides are tables at hand
     if number(pairs, pool).firsts.size < pairs.size:
-        yield "a pair of clusters comes again"
+        yield "a pair of clusters is repeated"
     own = cells["n"].astype(np.float64) if outer else np.ascontiguousarray(cells["weight"])
     for side, mistaken in zip(SIDES, ("fn", "fp"), strict=True):
         mass: Any = np.bincount(codes[side], own, sizes[side])

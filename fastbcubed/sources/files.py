@@ -122,7 +122,7 @@ class FileRows(BaseRows):
     def row_bytes(self, names: Sequence[str]) -> float:
         """Return the bytes of these columns of a row, as the files say, or as the first rows of some groups show.
 
-        Text that comes again is in a file once, but in memory each time.
+        Repeated text is in a file once, but in memory each time.
         """
         said = sum(file.bytes_of(names) for file in self._files if not isinstance(file, CsvFile)) / len(self)
         varying = [name for name in names if not _has_width(self.type_of(name))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -200,3 +201,10 @@ def _lines_of(node: ast.FunctionDef) -> int:
     spared = docstring.end_lineno - docstring.lineno + 1 if docstring and docstring.end_lineno else 0
     assert node.end_lineno
     return node.end_lineno - node.lineno + 1 - spared
+
+
+def test_one_word_for_one_thing() -> None:
+    """Say heavy, duplicate or repeated, most similar, and what is clustered with an item."""
+    told = re.compile(r"set apart|comes? again|likest|wrong company|Where to what")
+    texts = {name: path.read_text(encoding="utf-8") for name, path in MODULES.items()}
+    assert {name: told.findall(text) for name, text in texts.items() if told.search(text)} == {}
