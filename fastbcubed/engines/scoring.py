@@ -79,7 +79,7 @@ class Scorer:
 
     def _leave_out(self, reasons: dict[str, str]) -> None:
         """List scores as not computed, or raise if one of them was named."""
-        for name in self._request.named_metrics & reasons.keys():
+        for name in sorted(self._request.named_metrics & reasons.keys()):
             raise OptionError(f"cannot compute {name}: {reasons[name]}")
         self.metrics = [m for m in self.metrics if m.name not in reasons]
         self.not_computed |= reasons

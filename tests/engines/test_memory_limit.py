@@ -178,7 +178,8 @@ def rows_of_er(path, n: int) -> str:
 
 def test_scores_without_room_raise_if_named_and_say_the_least_limit(tmp_path):
     """2e6 items: (40 + 145) bytes each, 80 MiB beside, of which 256 MiB may pass the limit: 177 MiB."""
-    path = eval(rows_of_er(tmp_path / "rows.parquet", 2_000_000))
+    path = tmp_path / "rows.parquet"
+    rows_of_er(path, 2_000_000)
     with pytest.raises(OptionError, match=r"cannot compute omega: .* at least 177 MiB"):
         fb.evaluate("t", "p", table=path, metrics=["omega"], engine="disk", memory_limit="64MiB")
 
@@ -187,7 +188,9 @@ def test_scores_without_room_raise_if_named_and_say_the_least_limit(tmp_path):
 def test_all_scores(tmp_path):
     path = rows_of_er(tmp_path / "rows.parquet", 2_000_000)
     assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={FEW}", metrics="'all'") < MOST
-    ev = fb.evaluate("t", "p", table=eval(path), metrics="all", engine="disk", memory_limit="64MiB")
+    ev = fb.evaluate(
+        "t", "p", table=tmp_path / "rows.parquet", metrics="all", engine="disk", memory_limit="64MiB"
+    )
     assert "at least 177 MiB" in ev.not_computed["omega"]
     assert {"purity", "v_measure", "adjusted_rand"} <= set(ev.overall)
 
