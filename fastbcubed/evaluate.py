@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from fastbcubed.alignment.policies import Policies
+from fastbcubed.alignment.policies import Duplicates, Nulls, Policies, Unmatched, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.clusterings.inputs import Given, PerSide
 from fastbcubed.clusterings.stretches import open_pair
@@ -25,6 +25,7 @@ from fastbcubed.runtime.written import require_writable
 
 __all__ = ["contingency", "evaluate"]
 
+Keep = Literal["scores", "cells", "items"]
 Progress = bool | Callable[[Any], None] | None
 
 
@@ -39,17 +40,17 @@ def evaluate(
     attributes: Any = None,
     metrics: str | Iterable[str | Callable[..., Any]] | Callable[..., Any] | None = None,
     beta: float = 1.0,
-    weighting: str = "pointwise",
-    unmatched: str | Mapping[str, str] = "drop",
-    nulls: str = "raise",
-    duplicates: str = "raise",
+    weighting: Weighting = "pointwise",
+    unmatched: Unmatched | Mapping[str, Unmatched] = "drop",
+    nulls: Nulls = "raise",
+    duplicates: Duplicates = "raise",
     noise: Any = None,
     overlapping: bool = False,
     max_pairs: float = MAX_PAIRS,
     table: Any = None,
     out: Any = None,
-    keep: str = "cells",
-    engine: str | None = None,
+    keep: Keep = "cells",
+    engine: Literal["memory", "disk"] | None = None,
     memory_limit: int | str | None = None,
     spill_dir: Any = None,
     threads: int | None = None,
@@ -218,10 +219,10 @@ def contingency(
     item: PerSide = "item",
     cluster: PerSide = "cluster",
     weight: Any = None,
-    weighting: str = "pointwise",
-    unmatched: str | Mapping[str, str] = "drop",
-    nulls: str = "raise",
-    duplicates: str = "raise",
+    weighting: Weighting = "pointwise",
+    unmatched: Unmatched | Mapping[str, Unmatched] = "drop",
+    nulls: Nulls = "raise",
+    duplicates: Duplicates = "raise",
     noise: Any = None,
     overlapping: bool = False,
     max_pairs: float = MAX_PAIRS,

@@ -9,9 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from fastbcubed.errors import OptionError, first_few
+
+#: What may happen to items that one side lacks, to null clusters, and to rows that repeat an earlier one.
+Unmatched = Literal["drop", "raise", "singleton", "outside"]
+Nulls = Literal["raise", "singleton", "drop"]
+Duplicates = Literal["raise", "drop"]
+#: Whether weights count inside the confusion matrices and in means, or in means alone.
+Weighting = Literal["pointwise", "outer"]
 
 
 @dataclass(frozen=True)

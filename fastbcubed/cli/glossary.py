@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.metrics.metric import REFERENCES, Metric
-from fastbcubed.metrics.registry import FAMILIES, METRICS, resolve
+from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as, resolve
 from fastbcubed.results.wording import Grid
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ WIDE = 160
 def choose(names: Sequence[str]) -> list[Metric]:
     """Return the scores of these names and families; every score when there are none."""
     chosen: dict[str, Metric] = {}
-    for name in names or ("all",):
+    for name in map(str, map(known_as, names or ("all",))):
         if name in METRICS:
             chosen[name] = METRICS[name]
         elif name == "all" or name in FAMILIES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fastbcubed import kernels
 from fastbcubed.errors import EvaluationWarning, FileFormatError
@@ -80,7 +80,8 @@ def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
     """Evaluate with either engine; weighted scores that need all items are for that in memory."""
     import fastbcubed as fb
 
-    for engine, metrics in (("memory", "all"), ("disk", None)):
+    engines: list[tuple[Literal["memory", "disk"], str | None]] = [("memory", "all"), ("disk", None)]
+    for engine, metrics in engines:
         ev = fb.evaluate(
             truth, prediction, slices=["country", "true_size"], metrics=metrics, engine=engine, keep="items",
             progress=False, **options,

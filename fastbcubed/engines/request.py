@@ -14,7 +14,7 @@ from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.clusterings.inputs import Given
 from fastbcubed.errors import MetricError, OptionError, SliceError
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.registry import METRICS, lifted, resolve
+from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
 from fastbcubed.results.cluster_tables import ClusterRanges
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers
 from fastbcubed.results.slicing import SliceKey, check_key
@@ -50,7 +50,7 @@ class Request:
     @property
     def named_metrics(self) -> set[str]:
         """The names that were asked for, of scores or families."""
-        return {m if isinstance(m, str) else m.name for m in self.metrics or ()}
+        return {str(known_as(m)) if isinstance(m, str) else m.name for m in self.metrics or ()}
 
     @property
     def outer(self) -> bool:

@@ -7,7 +7,7 @@ defined for the input at hand.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import inf
 
 from fastbcubed.errors import MetricError
@@ -105,7 +105,7 @@ def resolve(
     extra = OF_BETA if beta != 1 else ()
     chosen: dict[str, Metric] = {}
     left: dict[str, str] = {}
-    for name in (*names, *extra):
+    for name in map(known_as, (*names, *extra)):
         for metric in _expand(name):
             reason = metric.undefined(
                 weighted=weighted, weighting=weighting, outside=outside, overlapping=overlapping,
@@ -138,18 +138,62 @@ def _expand(name: object) -> list[Metric]:
     raise MetricError(f"Unknown score {name!r}. {_suggestion(name)}")
 
 
-#: What scores are called elsewhere, for suggestions.
-ALSO_CALLED = {
-    "ari": "adjusted_rand", "ri": "rand", "rand_index": "rand", "rand_score": "rand",
-    "fmi": "pair_fowlkes_mallows", "fowlkes_mallows": "pair_fowlkes_mallows", "mi": "mutual_info",
-    "vi": "variation_of_information", "vm": "v_measure", "b3": "bcubed", "b_cubed": "bcubed", "gmd": "merge_distance",
-    "pairwise": "pairs", "pairwise_f1": "pair_f1", "pairwise_precision": "pair_precision",
-    "pairwise_recall": "pair_recall", "jaccard": "jaccard_index", "f": "f1", "f_measure": "f1", "fscore": "f1",
+#: What scores are called elsewhere and in haste, where only one score can be meant.
+SYNONYMS = {
+    "ari": "adjusted_rand", "adjusted_rand_score": "adjusted_rand", "adjusted_rand_index": "adjusted_rand",
+    "ri": "rand", "rand_score": "rand", "rand_index": "rand",
+    "fmi": "pair_fowlkes_mallows", "fowlkes_mallows_score": "pair_fowlkes_mallows",
+    "ami_score": "ami", "adjusted_mutual_info_score": "ami", "adjusted_mutual_info": "ami",
+    "nmi_score": "nmi", "normalized_mutual_info_score": "nmi", "normalized_mutual_info": "nmi",
+    "homogeneity_score": "homogeneity", "completeness_score": "completeness",
+    "v_measure_score": "v_measure", "vm": "v_measure", "vi": "variation_of_information",
+    "b3": "bcubed", "b_cubed": "bcubed", "b3_precision": "bcubed_precision", "b3_recall": "bcubed_recall",
+    "b3_f1": "bcubed_f1", "b3_mean_f1": "bcubed_mean_f1", "bcubed_fscore": "bcubed_f1",
+    "pairwise": "pairs", "pairwise_precision": "pair_precision", "pairwise_recall": "pair_recall",
+    "pairwise_f1": "pair_f1", "pairwise_fscore": "pair_f1", "gmd": "merge_distance",
+    "generalized_merge_distance": "merge_distance", "van_dongen": "split_join", "purity_score": "purity",
+    "jaccard": "jaccard_index", "f": "f1", "f_measure": "f1", "f1_score": "f1", "fscore": "f1",
 }  # fmt: skip
+#: Names that may mean several things; they are suggestions alone. scikit-learn's mutual information is in nats.
+ALSO_CALLED = {
+    "mi": "mutual_info",
+    "mutual_info_score": "mutual_info",
+    "fowlkes_mallows": "pair_fowlkes_mallows",
+}
+
+
+def known_as(name: object) -> object:
+    """Return what a score or family that has another name elsewhere is called here; all else as it is.
+
+    >>> known_as("ARI"), known_as("adjusted_rand"), known_as("b3-f1")
+    ('adjusted_rand', 'adjusted_rand', 'bcubed_f1')
+    """
+    if not isinstance(name, str) or name in METRICS or name in FAMILIES:
+        return name
+    return SYNONYMS.get(_spelled(name), name)
+
+
+def computed_as(name: str, computed: Collection[str]) -> str | None:
+    """Return the name under which a score is among those computed: its own, a synonym or an alias; else None."""
+    meant = known_as(name)
+    if meant in computed:
+        return str(meant)
+    root = _root(str(meant))
+    return next((each for each in computed if root is not None and _root(each) == root), None)
+
+
+def _root(name: str) -> str | None:
+    """Return the score that a name of the registry stands for."""
+    metric = METRICS.get(name)
+    return None if metric is None else metric.alias_of or name
+
+
+def _spelled(name: str) -> str:
+    return name.lower().replace("-", "_").replace(" ", "_")
 
 
 def _suggestion(name: str) -> str:
-    if (called := ALSO_CALLED.get(name.lower().replace("-", "_").replace(" ", "_"))) is not None:
+    if (called := ALSO_CALLED.get(_spelled(name))) is not None:
         return f"Did you mean {called!r}?"
     known = {metric.item_name: metric.name for metric in METRICS.values() if metric.item_name}
     known |= {each: each for each in (*METRICS, *FAMILIES)}

@@ -51,9 +51,9 @@ class Evaluated:
     _bounds: Bounds | None = None
 
     def __getattr__(self, name: str) -> float:
-        overall = self.__dict__.get("overall", {})
-        if name in overall:
-            return float(overall[name])
+        overall: Scores | None = self.__dict__.get("overall")
+        if overall is not None and not name.startswith("_") and (known := overall.named(name)) is not None:
+            return float(overall[known])
         raise AttributeError(
             f"an evaluation has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
         )

@@ -96,7 +96,7 @@ class Evaluation(Evaluated):
         >>> ev.metric(lambda tp, fp, fn, tn: tp / (tp + fp + fn))
         0.4444444444444444
         """
-        if isinstance(which, str) and which in self.overall:
+        if isinstance(which, str) and self.overall.named(which) is not None:
             return self.overall[which]
         found = self._resolve([which])
         if len(found) != 1:

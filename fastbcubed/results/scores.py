@@ -5,27 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fastbcubed.errors import MetricError
+from fastbcubed.metrics.registry import computed_as
 
 
 class Scores(Mapping[str, float]):
-    """Scores by name, also as attributes."""
+    """Scores by name, also as attributes; one that goes by several names has them all."""
 
     def __init__(self, values: Mapping[str, float]) -> None:
         self._values = dict(values)
 
     def __getitem__(self, name: str) -> float:
-        try:
-            return self._values[name]
-        except KeyError:
+        found = self.named(name)
+        if found is None:
             raise MetricError(
                 f"{name!r} was not computed; there are {', '.join(self._values)}. Name it in "
                 "metrics=, or ask for it with .metric(name)"
-            ) from None
+            )
+        return self._values[found]
 
     def __getattr__(self, name: str) -> float:
-        if name.startswith("_") or name not in self._values:
+        found = None if name.startswith("_") else self.named(name)
+        if found is None:
             raise AttributeError(name)
-        return self._values[name]
+        return self._values[found]
+
+    def named(self, name: str) -> str | None:
+        """Return under which name a score was computed that also goes by this one; None if it was not."""
+        return name if name in self._values else computed_as(name, self._values)
 
     def __contains__(self, name: object) -> bool:
         return name in self._values

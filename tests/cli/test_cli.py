@@ -19,7 +19,7 @@ from fastbcubed.cli import demo
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.flags import in_flags
 from fastbcubed.cli.notes import NOTES
-from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS
+from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS, SYNONYMS
 
 TRUTH = {
     "item": ["a", "b", "c", "d", "e"],
@@ -463,15 +463,24 @@ def test_a_pipe_is_no_file(paths, tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("name", "score"),
     [("ari", "adjusted_rand"), ("RI", "rand"), ("rand-index", "rand"), ("vi", "variation_of_information"),
-     ("mi", "mutual_info"), ("b3", "bcubed"), ("pairwise", "pairs"), ("fmi", "pair_fowlkes_mallows")],
+     ("fmi", "pair_fowlkes_mallows"), ("b3_f1", "bcubed_f1"), ("pairwise_f1", "pair_f1"),
+     ("normalized_mutual_info_score", "nmi"), ("v_measure_score", "v_measure")],
 )  # fmt: skip
-def test_names_that_scores_have_elsewhere(name, score, capsys) -> None:
+def test_names_that_scores_have_elsewhere(name, score, paths, capsys) -> None:
+    assert cli.main(["metrics", name, "--json"]) == 0
+    assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == [score]
+    assert list(_json(capsys, *paths, "--metric", name)["overall"]) == [score]
+
+
+@pytest.mark.parametrize(("name", "score"), ALSO_CALLED.items())
+def test_names_that_may_mean_several_scores_are_suggestions(name, score, capsys) -> None:
     assert cli.main(["metrics", name]) == 2
     assert f"Did you mean {score!r}?" in capsys.readouterr().err
 
 
 def test_what_scores_are_called_elsewhere_is_there() -> None:
-    assert set(ALSO_CALLED.values()) <= {*METRICS, *FAMILIES} and not set(ALSO_CALLED) & {*METRICS, *FAMILIES}
+    for names in (ALSO_CALLED, SYNONYMS):
+        assert set(names.values()) <= {*METRICS, *FAMILIES} and not set(names) & {*METRICS, *FAMILIES}
 
 
 def test_slices_without_a_score_are_warned_of(paths, capsys) -> None:
