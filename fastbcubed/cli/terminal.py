@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results.display import overview
 from fastbcubed.results.wording import Grid, amount, count, label, percent, score
 
@@ -146,22 +147,19 @@ def print_slices(
 
 
 def print_worst(evaluation: Evaluation, terminal: Terminal, side: str, *, worst: int) -> None:
-    """Write the worst clusters of a side, or that none is bad."""
+    """Write the costliest clusters of a side, or that none costs anything."""
     table = evaluation.clusters(side, limit=worst)
     kind = "predicted" if side == "pred" else "true"
-    by = "precision" if side == "pred" else "recall"
-    if by not in table.column_names:
-        by = next((m.name for m in evaluation.metrics if m.name in table.column_names), "weight")
-    for metric in evaluation.metrics:
-        if metric.name == by and metric.best != "neither":
-            best = metric.high if metric.best == "higher" else metric.low
-            table = table.filter(table[by].to_numpy() != best)
-    what = "most weight" if by == "weight" else f"worst {by}"
+    lost = LOSS_OF_SIDE[side]
+    table = table.filter(table[lost].to_numpy() > 0)
+    what = lost.removesuffix("_loss")
     if not table.num_rows:
-        terminal.title(f"Every {kind} cluster has the best {by}.")
+        terminal.title(f"Every {kind} cluster has the best {what}.")
         return
     n = evaluation.summary[side]["clusters"]
-    terminal.title(f"{kind.capitalize()} clusters of {what}: {count(table.num_rows)} of {count(n)}")
+    terminal.title(
+        f"{kind.capitalize()} clusters that cost most {what}: {count(table.num_rows)} of {count(n)}"
+    )
     terminal.grid(cluster_grid(evaluation, table))
 
 

@@ -17,6 +17,7 @@ from fastbcubed import kernels
 from fastbcubed.cells.confusion import Confusion, TrueNegatives, confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
 from fastbcubed.errors import MetricError, WeightError
+from fastbcubed.metrics.losses import LOSSES, losses_of
 from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.runtime.pool import Pool, blocks
 
@@ -264,11 +265,16 @@ def cluster_means(contingency: Contingency, side: str, metric: Metric) -> Floats
 
 
 def means_by_cluster(
-    contingency: Contingency, side: str, metrics: Iterable[Metric], *, beta: float
+    contingency: Contingency,
+    side: str,
+    metrics: Iterable[Metric],
+    *,
+    beta: float,
+    total: float | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Return items, weight and mean scores of the clusters of a side, by code; see `group_means`."""
     codes, n_clusters, cells = contingency.memberships(side)
-    return group_means(contingency, codes, n_clusters, metrics, beta=beta, cells=cells)
+    return group_means(contingency, codes, n_clusters, metrics, beta=beta, cells=cells, total=total)
 
 
 def group_means(
@@ -280,22 +286,30 @@ def group_means(
     beta: float,
     by_row: bool = False,
     cells: NDArray[np.int64] | None = None,
+    total: float | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Return items, weight and mean scores of groups of cells, or of rows.
 
     `codes` has the group of each cell (or of each row with `by_row`, or of each of `cells`, where cells are in
     several groups), negative for none. Scores that only a whole clustering has are left out. What comes back
-    are "n_items", "weight", then the scores, of shape (n_groups,); NaN for a group without items.
+    are "n_items", "weight", the losses if the `total` weight is given that they are shares of, then the scores,
+    of shape (n_groups,); NaN for a group without items.
     """
     wanted = grouped(metrics)
-    needed = [m for m in with_needs(wanted, beta) if m.formula is not None]
+    needed = summed(wanted, beta, losses=total is not None)
     sums = group_sums(contingency, codes, n_groups, needed, by_row=by_row, cells=cells)
-    return means_of_groups({name: total + error for name, (total, error) in sums.items()}, wanted, beta)
+    return means_of_groups({name: each + error for name, (each, error) in sums.items()}, wanted, beta, total)
 
 
 def grouped(metrics: Iterable[Metric]) -> list[Metric]:
     """Return the scores that groups of items have, too."""
     return [m for m in metrics if m.score is None and not m.overall_only]
+
+
+def summed(metrics: Iterable[Metric], beta: float, *, losses: bool) -> list[Metric]:
+    """Return the scores of items that those of groups are made of, and their losses."""
+    found = {m.name: m for m in with_needs(metrics, beta) if m.formula is not None}
+    return list((found | {m.name: m for m in LOSSES.values() if losses}).values())
 
 
 def group_sums(
@@ -341,17 +355,18 @@ def group_sums(
 
 
 def means_of_groups(
-    sums: Mapping[str, NDArray[Any]], metrics: Iterable[Metric], beta: float
+    sums: Mapping[str, NDArray[Any]], metrics: Iterable[Metric], beta: float, total: float | None
 ) -> dict[str, NDArray[Any]]:
     """Return what `group_means` does, from what `group_sums` has added up, which becomes the means."""
     whole = sums[WEIGHT]
+    losses = {} if total is None else losses_of(sums, total)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = {
             name: np.divide(added, whole, out=added)
             for name, added in sums.items()
             if name not in ("n_items", WEIGHT)
         }
-        table: dict[str, NDArray[Any]] = {"n_items": sums["n_items"], "weight": whole}
+        table: dict[str, NDArray[Any]] = {"n_items": sums["n_items"], "weight": whole, **losses}
         for metric in metrics:
             table[metric.name] = _combined(metric, means, beta)
     return table

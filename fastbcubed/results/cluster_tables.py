@@ -14,7 +14,8 @@ from fastbcubed import kernels
 from fastbcubed.cells.cell_parts import ClusterKeys
 from fastbcubed.cells.confusion import TrueNegatives
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, with_needs
+from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, summed
+from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.drilldown import columns_by_code, with_items
 from fastbcubed.results.listing import contenders, listed, require_known, require_limit
@@ -92,9 +93,9 @@ class ClusterRanges:
             yield first, _joined(held)
 
     def by_code(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
-        """Yield the first code of each range, and n_items, weight, n_parts, exact and scores of its clusters."""
-        asked = _Asked([m for m in metrics if not m.overall_only], beta)
-        n_cells = max(1, self._limit // 4 // (CELL_BYTES + SCORE_BYTES * len(metrics)))
+        """Yield the first code of each range, and n_items, weight, n_parts, exact, losses, scores of its clusters."""
+        asked = _Asked([m for m in metrics if not m.overall_only], beta, self._table.total_weight)
+        n_cells = max(1, self._limit // 4 // (CELL_BYTES + SCORE_BYTES * (len(metrics) + len(LOSSES))))
         negatives = None
         if any(m.uses_tn for m in asked.of_items):
             negatives = TrueNegatives(self._table)
@@ -208,16 +209,17 @@ class ClusterRanges:
 
 
 class _Asked:
-    """The scores that clusters have, and the means over items that they are made from."""
+    """The scores that clusters have, the means over items that they are made from, the weight of all items."""
 
-    def __init__(self, metrics: list[Metric], beta: float) -> None:
+    def __init__(self, metrics: list[Metric], beta: float, total: float) -> None:
         self.metrics = metrics
         self.beta = beta
-        self.of_items = [m for m in with_needs(metrics, beta) if m.formula is not None]
+        self.total = total
+        self.of_items = summed(metrics, beta, losses=True)
 
     def columns(self, table: Contingency) -> Columns:
         """Return the columns of the predicted clusters of a table, which has all of their cells."""
-        return columns_by_code(table, "pred", self.metrics, self.beta)
+        return columns_by_code(table, "pred", self.metrics, self.beta, self.total)
 
 
 def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
@@ -247,8 +249,9 @@ def _blank(metrics: list[Metric], n: int) -> Columns:
     """Return the columns of clusters without scored items."""
     counts = {name: np.zeros(n, np.int64) for name in ("n_items", "n_parts")}
     columns = {"weight": np.zeros(n), "exact": np.ones(n, bool), **counts}
+    losses = {name: np.zeros(n) for name in LOSSES}
     scores = {m.name: np.full(n, np.nan) for m in metrics}
-    return {name: columns[name] for name in ("n_items", "weight", "n_parts", "exact")} | scores
+    return {name: columns[name] for name in ("n_items", "weight", "n_parts", "exact")} | losses | scores
 
 
 class _Sums:
@@ -274,4 +277,4 @@ class _Sums:
         """Return the columns."""
         sums = {"n_items": self._found["n_items"], WEIGHT: self._weight.sum(axis=0)}
         sums |= {name: both.sum(axis=0) for name, both in self._sums.items()}
-        return self._found | means_of_groups(sums, self._asked.metrics, self._asked.beta)
+        return self._found | means_of_groups(sums, self._asked.metrics, self._asked.beta, self._asked.total)

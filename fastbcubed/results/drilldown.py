@@ -14,6 +14,7 @@ from fastbcubed.cells.records import SIDES
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import Items
 from fastbcubed.sources.arrays import table_of
@@ -40,8 +41,8 @@ def known_by_cluster(table: Contingency, metrics: list[Metric], beta: float) -> 
 def cluster_columns(
     table: Contingency, side: str, metrics: list[Metric], beta: float
 ) -> dict[str, NDArray[Any]]:
-    """Return code, n_items, weight, n_parts, exact and the scores of every cluster with a scored item."""
-    return with_items(0, columns_by_code(table, side, metrics, beta))
+    """Return code, n_items, weight, n_parts, exact, losses and scores of every cluster with a scored item."""
+    return with_items(0, columns_by_code(table, side, metrics, beta, table.total_weight))
 
 
 def with_items(first: int, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -51,21 +52,19 @@ def with_items(first: int, columns: dict[str, NDArray[Any]]) -> dict[str, NDArra
 
 
 def columns_by_code(
-    table: Contingency, side: str, metrics: list[Metric], beta: float
+    table: Contingency, side: str, metrics: list[Metric], beta: float, total: float
 ) -> dict[str, NDArray[Any]]:
-    """Return n_items, weight, n_parts, exact and the scores of every cluster by code."""
-    groups = aggregation.means_by_cluster(table, side, metrics, beta=beta)
-    scores = {m.name: groups[m.name] for m in metrics if m.name in groups}
-    return {
-        "n_items": groups["n_items"],
-        "weight": groups["weight"],
-        "n_parts": table.n_met(side),
-        "exact": table.exact(side),
-    } | scores
+    """Return n_items, weight, n_parts, exact, losses and scores of every cluster by code.
+
+    `total` is the weight of all items, of which `table` may have a part.
+    """
+    groups = aggregation.means_by_cluster(table, side, metrics, beta=beta, total=total)
+    columns = {"n_items": groups.pop("n_items"), "weight": groups.pop("weight")}
+    return columns | {"n_parts": table.n_met(side), "exact": table.exact(side)} | groups
 
 
 def item_columns(table: Contingency, rows: ScoredRows, metrics: list[Metric]) -> pa.Table:
-    """Return row, weight, tp, fp, fn, tn (null under "outside") and the scores of every scored item.
+    """Return row, weight, tp, fp, fn, tn (null under "outside"), losses and scores of every scored item.
 
     Of overlapping clusterings true_mates and pred_mates in place of the matrix.
     """
@@ -77,6 +76,8 @@ def item_columns(table: Contingency, rows: ScoredRows, metrics: list[Metric]) ->
     else:
         columns |= {"tp": table.tp[cell], "fp": table.fp[cell], "fn": table.fn[cell]}
         columns["tn"] = pa.nulls(here.size, pa.float64()) if table.outside else TrueNegatives(table)()[cell]
+    for name, metric in LOSSES.items():
+        columns[name] = aggregation.item_scores(table, metric)[here] * columns["weight"] / table.total_weight
     for metric in metrics:
         if metric.item_name and metric.item_name not in columns:
             columns[metric.item_name] = aggregation.item_scores(table, metric)[here]
@@ -124,6 +125,8 @@ def one_item(
     else:
         result |= {"tp": float(table.tp[cell]), "fp": float(table.fp[cell]), "fn": float(table.fn[cell])}
         result["tn"] = None if table.outside else float(TrueNegatives(table)(cell, cell + 1)[0])
+    for name, metric in LOSSES.items():
+        result[name] = aggregation.item_score(table, metric, row) * result["weight"] / table.total_weight
     for metric in metrics:
         if metric.item_name:
             result[metric.item_name] = aggregation.item_score(table, metric, row)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import MetricError, OptionError, SliceError, first_few
 from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.results import drilldown, storage
@@ -123,7 +124,7 @@ class Evaluation(Evaluated):
             If an item is not in the evaluation, or none of them is scored.
         """
         mask = subset_mask(which, self.kept_items(), self.contingency, "the subset")
-        table = self._group(np.where(mask, 0, -1), 1, by_row=True)
+        table = self._slice(np.where(mask, 0, -1), 1)
         if not table["weight"][0]:
             raise SliceError("all items of the subset have weight 0, so it has no score")
         return Scores({m.name: float(table[m.name][0]) for m in self.metrics if m.name in table})
@@ -153,7 +154,8 @@ class Evaluation(Evaluated):
         Returns
         -------
         Table
-            The slice, n_items, weight, and the scores; slices without a scored item are left out.
+            The slice, n_items, weight, precision_loss, recall_loss (what it costs of the precision and the
+            recall of all items), and the scores; slices without a scored item are left out.
 
         Raises
         ------
@@ -168,7 +170,7 @@ class Evaluation(Evaluated):
         items = self.kept_items()
         if isinstance(by, Mapping):
             rows = [
-                self._group(np.where(subset_mask(w, items, self.contingency, repr(n)), 0, -1), 1, by_row=True)
+                self._slice(np.where(subset_mask(w, items, self.contingency, repr(n)), 0, -1), 1)
                 for n, w in by.items()
             ]
             columns: dict[str, Any] = {"slice": from_texts(list(map(str, by)))}
@@ -176,18 +178,18 @@ class Evaluation(Evaluated):
         else:
             extra = self.attributes if attributes is None else AttributeTable.of(attributes, items)
             cut = slice_codes(by, self.contingency, items, extra)
-            columns = {**cut.values, **self._group(cut.codes, cut.n_slices, by_row=True)}
+            columns = {**cut.values, **self._slice(cut.codes, cut.n_slices)}
         return listed(table_of(columns), self.metrics, order_by, limit)
 
     def clusters(self, side: str, *, order_by: str | None = None, limit: int | None = None) -> Table:
-        """Return scores by cluster, worst first.
+        """Return losses and scores by cluster, the costliest first.
 
         Parameters
         ----------
         side : {"true", "pred"}
             Which clusters.
         order_by : str, optional
-            A score or column; recall for true clusters and precision for predicted ones when absent.
+            A score or column; recall_loss for true clusters and precision_loss for predicted ones when absent.
             Ties are broken by weight, largest first, then by label.
         limit : int, optional
             The number of clusters to return; all when absent.
@@ -196,16 +198,19 @@ class Evaluation(Evaluated):
         -------
         Table
             cluster, n_items, weight, n_parts (clusters of the other side that it meets), exact (the
-            same cluster is on the other side), and the scores over its items.
+            same cluster is on the other side), precision_loss, recall_loss, and the scores over its items.
+
+        Notes
+        -----
+        The losses of a cluster are what it costs of the precision and of the recall of all items: the sum over its
+        items of weight * (1 - precision), or recall, divided by the weight of all items. So over all clusters of
+        a side they add up to over_merge_rate and under_merge_rate.
         """
         if side not in SIDES:
             raise SliceError(f'side is "true" or "pred", not {side!r}')
         drilldown.require_items(self.contingency, [m for m in self.metrics if m.name == order_by], self.beta)
         metrics = drilldown.known_by_cluster(self.contingency, self.metrics, self.beta)
-        scores = [m.name for m in metrics if not m.overall_only]
-        if order_by is None:
-            default = "recall" if side == "true" else "precision"
-            order_by = default if default in scores else next(iter(scores), "weight")
+        order_by = LOSS_OF_SIDE[side] if order_by is None else order_by
         named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
         if self.ranges is None or limit is None:
             table = table_of(drilldown.cluster_columns(self.contingency, side, metrics, self.beta))
@@ -228,8 +233,9 @@ class Evaluation(Evaluated):
         Returns
         -------
         Table
-            item, true_cluster, pred_cluster, weight, tp, fp, fn, tn (null under "outside"), then the
-            scores; an item's own F is item_f1. With outer weights the matrix holds counts.
+            item, true_cluster, pred_cluster, weight, tp, fp, fn, tn (null under "outside"), precision_loss,
+            recall_loss (what it costs of the precision and the recall of all items), then the scores; an item's
+            own F is item_f1. With outer weights the matrix holds counts.
         """
         columns = drilldown.item_columns(self.contingency, self._rows(), self.metrics)
         items = self.kept_items()
@@ -300,7 +306,8 @@ class Evaluation(Evaluated):
         )
         return [metric.at(self.beta) for metric in found]
 
-    def _group(self, codes: NDArray[np.integer], n: int, *, by_row: bool) -> dict[str, NDArray[Any]]:
+    def _slice(self, codes: NDArray[np.integer], n: int) -> dict[str, NDArray[Any]]:
+        table = self.contingency
         return aggregation.group_means(
-            self.contingency, codes, n, self.metrics, beta=self.beta, by_row=by_row
+            table, codes, n, self.metrics, beta=self.beta, by_row=True, total=table.total_weight
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.wording import Grid, amount, count, escaped, html_table, label, score
 
 #: What the items of a set have to do with the item.
@@ -14,7 +15,9 @@ SETS = {
     "tn": "in neither",
 }
 #: Keys that are not scores.
-PLACES = ("item", "true_cluster", "pred_cluster", "weight", *SETS, "true_mates", "pred_mates", "members")
+PLACES = (
+    "item", "true_cluster", "pred_cluster", "weight", *SETS, "true_mates", "pred_mates", *LOSSES, "members"
+)  # fmt: skip
 
 
 class Item(dict[str, Any]):

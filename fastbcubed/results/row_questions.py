@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from fastbcubed.alignment.carried import Carried
@@ -126,13 +128,13 @@ class RowQuestions:
         """
         sums = {slice_name(key): self._sums(key, metrics, beta, spill) for key in self.slices}
         if not self.items:
-            _add(blocks, sums, kind, None)
-            return {name: each.result() for name, each in sums.items()}, None
+            total = _add(blocks, sums, kind, None)
+            return {name: each.result(total) for name, each in sums.items()}, None
         with destination(out, spill.directory) as to:
             with TableWriter(to.file) as writer:
-                _add(blocks, sums, kind, writer)
+                total = _add(blocks, sums, kind, writer)
             stored = StoredTable(to.file, to.staging, writer.stamp)
-            sliced = {name: each.result() for name, each in sums.items()}
+            sliced = {name: each.result(total) for name, each in sums.items()}
         return sliced, stored
 
     def _sums(self, key: SliceKey, metrics: Sequence[Metric], beta: float, spill: Spill) -> SliceSums:
@@ -147,12 +149,16 @@ def _add(
     sums: Mapping[str, SliceSums],
     kind: Mapping[str, Any],
     writer: TableWriter | None,
-) -> None:
+) -> float:
+    """Add the blocks to the sums, and write the items; return the weight that is scored, if there are sums."""
+    weights = [0.0]
     for block in blocks:
         if writer is not None:
             writer.add(items_of_block(block))
         if sums:
-            scored = (block.found["cell"] >= 0).any()
-            cells = RowCells(block.found, block.weight, **kind) if scored else None
+            scored = block.found["cell"] >= 0
+            cells = RowCells(block.found, block.weight, **kind) if scored.any() else None
+            weights.append(float(np.sum(scored if block.weight is None else block.weight[scored])))
             for each in sums.values():
                 each.add_block(block, cells)
+    return math.fsum(weights)

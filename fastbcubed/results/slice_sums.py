@@ -86,7 +86,7 @@ class SliceSums:
         self._names, self._spill = names, spill
         self._metrics = aggregation.grouped(metrics)
         self._beta = beta
-        self._needed = [m for m in aggregation.with_needs(self._metrics, beta) if m.formula is not None]
+        self._needed = aggregation.summed(self._metrics, beta, losses=True)
         self._parts: list[Part] = []
         self._waiting = 0
 
@@ -135,8 +135,8 @@ class SliceSums:
         keys = [encoded(name, whole[name]) for name in self._names]
         return keys[0] if len(keys) == 1 else crossed(keys, np.ones(whole.num_rows, np.bool_))
 
-    def result(self) -> pa.Table:
-        """Return the slices with their scores, as `Evaluation.slices` does."""
+    def result(self, total: float) -> pa.Table:
+        """Return the slices with their losses and scores, as `Evaluation.slices` does; `total` is all items' weight."""
         keys, added_up = self._added_up()
         columns: dict[str, Any] = {}
         for name, own in self._names.items():
@@ -144,7 +144,7 @@ class SliceSums:
             columns[name] = size_names(to_numpy(values.combine_chunks())) if own in SIZES else values
         sums = {name: total + error for name, (total, error) in added_up}
         _release()
-        columns |= aggregation.means_of_groups(sums, self._metrics, self._beta)
+        columns |= aggregation.means_of_groups(sums, self._metrics, self._beta, total)
         return listed(table_of(columns), self._metrics, None, None)
 
 
@@ -195,13 +195,13 @@ class SubsetSums(SliceSums):
         for part in parts:
             self._add(part)
 
-    def result(self) -> pa.Table:
-        """Return the subsets in the order given, with their scores."""
+    def result(self, total: float) -> pa.Table:
+        """Return the subsets in the order given, with their losses and scores."""
         for name, seen in self._seen.items():
             if (missing := np.flatnonzero(~seen)).size:
                 which = list(self._subsets[name][1])
                 raise missing_items(repr(name), [which[k] for k in missing[:4]], missing.size, seen.size)
-        table = super().result()
+        table = super().result(total)
         for name, n_items in zip(self._subsets, table["n_items"].to_pylist(), strict=True):
             if not n_items:
                 raise nothing_scored(repr(name))

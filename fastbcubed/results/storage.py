@@ -157,7 +157,7 @@ def _clusters(ev: Evaluated, side: str) -> Iterator[pa.Table]:
     metrics = known_by_cluster(table, ev.metrics, ev.beta)
     ranges: Iterable[tuple[int, dict[str, NDArray[Any]]]]
     if ev.ranges is None:
-        ranges = [(0, columns_by_code(table, side, metrics, ev.beta))]
+        ranges = [(0, columns_by_code(table, side, metrics, ev.beta, table.total_weight))]
     else:
         ranges = ev.ranges.to_be_named(side, metrics, ev.beta)
     only = table.only(side)

@@ -40,9 +40,9 @@ class Table:
     >>> import fastbcubed as fb
     >>> ev = fb.evaluate([0, 0, 1, 1], [5, 5, 5, 6], metrics=["precision", "recall"])
     >>> ev.clusters("pred")
-    cluster  n_items  weight  n_parts  exact  precision   recall
-    5              3       3        2     no    0.55556  0.83333
-    6              1       1        1     no          1  0.50000
+    cluster  n_items  weight  n_parts  exact  precision_loss  recall_loss  precision   recall
+    5              3       3        2     no         0.33333      0.12500    0.55556  0.83333
+    6              1       1        1     no               0      0.12500          1  0.50000
     <BLANKLINE>
     2 rows
     >>> ev.clusters("pred")["n_items"].to_pylist()

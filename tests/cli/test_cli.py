@@ -182,9 +182,9 @@ def test_text_has_scores_slices_and_worst_clusters(paths, capsys) -> None:
     country = lines.index("By country")
     assert lines[country + 1].split()[:2] == ["country", "items"]
     assert [line.split()[0] for line in lines[country + 2 : country + 5]] == ["DE", "FR", "(null)"]
-    pred = lines.index("Predicted clusters of worst precision: 1 of 2")
+    pred = lines.index("Predicted clusters that cost most precision: 1 of 2")
     assert lines[pred + 2].split()[:3] == ["1", "3", "2"]  # cluster, items, parts; the pure one is not bad
-    true = lines.index("True clusters of worst recall: 1 of 2")
+    true = lines.index("True clusters that cost most recall: 1 of 2")
     assert lines[true + 2].startswith("日本 ")
     assert "\x1b" not in out and not any(line != line.rstrip() for line in lines)
     assert not [line for line in err.splitlines() if "compil" not in line]
@@ -208,10 +208,10 @@ def test_worst_says_how_many(tmp_path, capsys) -> None:
     out = capsys.readouterr().out
     assert "By name: the 7 of 30 slices that lose most" in out
     assert out.count("a rather long name of slice") == 7  # whole names: this is no terminal
-    assert "Predicted clusters of worst precision: 7 of 30" in out
+    assert "Predicted clusters that cost most precision: 7 of 30" in out
     assert cli.main(["evaluate", truth, prediction, "--slice", "name", "--worst", "0"]) == 0
     out = capsys.readouterr().out
-    assert "By name: 30 slices; --worst N" in out and "worst precision" not in out
+    assert "By name: 30 slices; --worst N" in out and "cost most" not in out
 
 
 def test_slices_are_ordered_by_their_share_of_the_loss(tmp_path, capsys) -> None:
@@ -234,7 +234,7 @@ def test_slices_are_ordered_by_their_share_of_the_loss(tmp_path, capsys) -> None
 def test_scores_that_were_named_are_listed(paths, capsys) -> None:
     assert cli.main(["evaluate", *paths, "--metric", "mcc,elm_f1", "--slice", "country"]) == 0
     out = capsys.readouterr().out
-    assert "Predicted clusters of worst mcc" in out
+    assert "Predicted clusters that cost most precision" in out
     assert "of the sum over items of (1 - mcc)" in out
     header = next(line for line in out.splitlines() if line.startswith("country"))
     assert header.split() == ["country", "items", "of", "items", "mcc", "elm_f1", "of", "loss"]

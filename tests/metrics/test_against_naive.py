@@ -26,6 +26,7 @@ from fastbcubed.metrics.registry import METRICS
 
 WITH_TWINS = ("pointwise", "bcubed", "elm", "overlap")
 MATRIX = ("tp", "fp", "fn", "tn")
+LOSSES = {"precision_loss": "over_merge_rate", "recall_loss": "under_merge_rate"}
 #: A true negative is a difference that may lose 12 bits before it is added up anew.
 RELATIVE = {"tp": 1e-15, "fp": 1e-15, "fn": 1e-15, "tn": 2**-52 * 2**14}
 OVERLAP = {"omega": naive_overlap.omega} | {
@@ -170,7 +171,10 @@ def test_items(case, beta):
         assert row["pred_cluster"] == twin.prediction.get(e)
         assert row["weight"] == twin.weight[e]
         check_matrix(row, twin, e)
-        scores = {k: v for k, v in row.items() if k not in MATRIX and k not in ("item", "weight")}
+        for name in LOSSES:
+            check(row[name], twin.loss(name, [e]), f"{name} of {e!r}")
+        own = {"item", "weight", *MATRIX, *LOSSES}
+        scores = {k: v for k, v in row.items() if k not in own}
         for name in scores.keys() - {"true_cluster", "pred_cluster"}:
             check(row[name], twin.score(name, e), f"{name} of {e!r}")
         expected = {m.item_name for m in ev.metrics if m.item_name}
@@ -210,6 +214,8 @@ def check_group(row, twin, group, metrics):
     whole = sum(twin.weight[e] for e in group)
     assert row["n_items"] == len(group)
     check(row["weight"] / float(whole) if whole else 1 - row["weight"], 1, "weight")
+    for name in LOSSES:
+        check(row[name], twin.loss(name, group), name)
     for metric in metrics:
         if metric.overall_only:
             assert metric.name not in row

@@ -154,6 +154,25 @@ def test_figure_2_clusters():
     assert share == exactly(Fr(3, 4))
 
 
+def test_figure_2_losses():
+    """Of weight 6 in all: i1 and i3 share an actual cluster, i1 and i2 an ideal one; see SLICES."""
+    losses = {
+        "pred": {
+            "i1 i3": (4 * (1 - Fr(5, 8)) / 6, 4 * (1 - Fr(5, 6)) / 6),
+            "i2": (0, 2 * (1 - Fr(2, 3)) / 6),
+        },
+        "true": {
+            "i1 i2": (3 * (1 - Fr(3, 4)) / 6, 3 * (1 - Fr(5, 9)) / 6),
+            "i3": (3 * (1 - Fr(3, 4)) / 6, 0),
+        },
+    }
+    for side, expected in losses.items():
+        rows = w3().clusters(side).to_pylist()
+        for row, (name, (of_precision, of_recall)) in zip(rows, expected.items(), strict=True):
+            assert row["cluster"] == name  # the costliest first
+            check(row, {"precision_loss": of_precision, "recall_loss": of_recall})
+
+
 def test_printed_percentages():  # 16.1, two decimals, rounded
     i12, i13, i23 = (w3().subset(items) for items in (["i1", "i2"], ["i1", "i3"], ["i2", "i3"]))
     item = {row["item"]: row for row in w3().items().to_pylist()}

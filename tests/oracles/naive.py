@@ -195,6 +195,12 @@ class Naive:
         mean = sum(self.weight[e] * Fraction(scores[e]) for e in subset) / whole
         return float(mean) if any(isinstance(s, float) for s in scores.values()) else mean
 
+    def loss(self, which, group):
+        """Return the share of a group in what all items lose of precision or recall, the rates of METRICS 1."""
+        rate = {"precision_loss": "over_merge_rate", "recall_loss": "under_merge_rate"}[which]
+        lost = sum((self.weight[e] * self.score(rate, e) for e in group), Fraction(0))
+        return lost / sum(self.weight[e] for e in self.true)
+
     def _against_chance(self, kind, which):
         """Expected BCubed when the items are shuffled, and the score less that (2.5)."""
         if len({self.weight[e] for e in self.true}) > 1 or self.policy["prediction"] == "outside":
