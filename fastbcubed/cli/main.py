@@ -23,9 +23,9 @@ from fastbcubed.cli.flags import (
     constraints_arguments,
     evaluate_arguments,
     generate_arguments,
-    in_flags,
 )
 from fastbcubed.cli.notes import EXIT_CODES, NOTES, SHAPES, WARM_UP
+from fastbcubed.cli.rewording import in_flags
 from fastbcubed.errors import EvaluationWarning, FastBCubedError, IdTypeError, OptionError
 
 OK, FAILED_GATE, WRONG, FAULT, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 70, 130, 141, 143

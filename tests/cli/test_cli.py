@@ -17,8 +17,8 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.cli import demo
 from fastbcubed.cli import main as cli
-from fastbcubed.cli.flags import in_flags
 from fastbcubed.cli.notes import NOTES
+from fastbcubed.cli.rewording import in_flags
 from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS, SYNONYMS
 
 TRUTH = {

@@ -1,0 +1,47 @@
+"""Messages of the library → messages of the command line: arguments become flags."""
+
+from __future__ import annotations
+
+import re
+
+_FLAGS = {
+    "slices": "slice",
+    "metrics": "metric",
+    "memory_limit": "memory-limit",
+    "spill_dir": "spill-dir",
+}
+#: The argument that a message begins with.
+_SUBJECT = re.compile(
+    r"^(slices|metrics|beta|weighting|nulls|duplicates|keep|engine|memory_limit|spill_dir|threads|max_pairs)"
+    r"(?= (?:is|are|must)\b)"
+)
+_KEYWORD = re.compile(
+    r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
+    r"out|keep|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|max_pairs)="
+    r'(?:"([^"]*)"|\{([^}]*)\}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|(?=[\s.,;)]|$))'
+)
+
+
+def in_flags(message: str) -> str:
+    """Return a message of the library with keyword arguments written as flags.
+
+    Examples
+    --------
+    >>> in_flags('Pass unmatched="drop" or unmatched={"prediction": "outside"}.')
+    'Pass --unmatched drop or --unmatched prediction=outside.'
+    >>> in_flags("memory_limit is 1,000 bytes")
+    '--memory-limit is 1,000 bytes'
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        name, value, several, number = found.groups()
+        value = value or number
+        if several is not None:
+            value = re.sub(r'"(\w+)": "(\w+)"', r"\1=\2", several).replace(", ", ",")
+        return f"--{_FLAGS.get(name, name).replace('_', '-')}{f' {value}' if value else ''}"
+
+    def subject(found: re.Match[str]) -> str:
+        return f"--{_FLAGS.get(found[1], found[1]).replace('_', '-')}"
+
+    message = _SUBJECT.sub(subject, _KEYWORD.sub(flag, message))
+    return re.sub(r'(?<=--)(\w+ \w+) or "(\w+)"', r"\1 or \2", message)
