@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastbcubed.metrics.losses import LOSS_OF_SIDE
+from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
 from fastbcubed.results.display import overview
 from fastbcubed.results.wording import Grid, amount, count, label, percent, score
 
@@ -25,8 +25,8 @@ FEW_SLICES = 12
 GAP = 2
 #: Scores that a listing shows where they were computed; else the first few that were.
 LISTED = ("precision", "recall", "f1")
-#: A mean over items whose loss adds up over slices, the first of these that was computed.
-ADDITIVE = ("mean_f1", "jaccard_distance", "precision", "recall")
+#: What the last columns of slices are.
+SHARES = "of P loss, of R loss: share of what all items lose of precision, and of recall"
 
 
 class Terminal:
@@ -113,13 +113,13 @@ def _fitted(needed: list[int], names: int, width: int) -> list[int]:
 
 
 def print_evaluation(evaluation: Evaluation, terminal: Terminal, *, worst: int) -> None:
-    """Write an evaluation, its slices, and its worst clusters of either side."""
+    """Write an evaluation, its slices, and its costliest clusters of either side."""
     terminal.line(overview(evaluation))
     terminal.flush()
     for name in evaluation.sliced:
         print_slices(evaluation, terminal, name, worst=worst)
-    if evaluation.sliced and (note := loss_note(evaluation)):
-        terminal.line(note)
+    if evaluation.sliced:
+        terminal.line(SHARES)
     if worst and evaluation.has_clusters:
         for side in ("pred", "true"):
             print_worst(evaluation, terminal, side, worst=worst)
@@ -128,22 +128,19 @@ def print_evaluation(evaluation: Evaluation, terminal: Terminal, *, worst: int) 
 def print_slices(
     evaluation: Evaluation, terminal: Terminal, name: str, *, worst: int, whole: int = FEW_SLICES
 ) -> None:
-    """Write the slices by `name`: all, if they are few; else those where most of the score is lost."""
+    """Write the slices by `name`: all, if they are few; else those that cost most."""
     table = evaluation.sliced[name]
     n = table.num_rows
-    share = _shares_of_loss(evaluation, table)
     title = f"By {label(name)}"
-    rows = np.arange(n)
     if n > max(worst, whole):
         if not worst:
-            terminal.title(f"{title}: {count(n)} slices; --worst N lists the N that lose most")
+            terminal.title(f"{title}: {count(n)} slices; --worst N lists the N that cost most")
             return
-        most = table["weight"].to_numpy() if share is None else share
-        rows = np.argsort(-most, kind="stable")[:worst]
-        kind = "of most weight" if share is None else "that lose most"
-        title += f": the {count(worst)} of {count(n)} slices {kind}"
+        cost = sum(table[loss].to_numpy() for loss in LOSSES)
+        table = table.take(np.argsort(-cost, kind="stable")[:worst])
+        title += f": the {count(worst)} of {count(n)} slices that cost most"
     terminal.title(title)
-    terminal.grid(_slice_grid(evaluation, table.take(rows), None if share is None else share[rows]))
+    terminal.grid(_slice_grid(evaluation, table))
 
 
 def print_worst(evaluation: Evaluation, terminal: Terminal, side: str, *, worst: int) -> None:
@@ -157,28 +154,34 @@ def print_worst(evaluation: Evaluation, terminal: Terminal, side: str, *, worst:
         terminal.title(f"Every {kind} cluster has the best {what}.")
         return
     n = evaluation.summary[side]["clusters"]
+    share = percent(table[lost].to_numpy().sum() / _lost(evaluation)[lost])
     terminal.title(
-        f"{kind.capitalize()} clusters that cost most {what}: {count(table.num_rows)} of {count(n)}"
+        f"{kind.capitalize()} clusters that cost most {what}: {count(table.num_rows)} of {count(n)}, with "
+        f"{share} of what is lost"
     )
-    terminal.grid(cluster_grid(evaluation, table))
+    terminal.grid(cluster_grid(evaluation, table, lost))
 
 
-def cluster_grid(evaluation: Evaluation, table: pa.Table) -> Grid:
-    """Return a listing of clusters: label, items, parts, scores."""
+def cluster_grid(evaluation: Evaluation, table: pa.Table, lost: str) -> Grid:
+    """Return a listing of clusters: label, items, parts, outcome, scores, and their share of a loss."""
     weighted = evaluation.contingency.weighted
     scores = score_columns(evaluation.metrics, table.column_names)
-    header = ["cluster", "items", *(["weight"] if weighted else []), "parts", *scores]
+    outcome = ["outcome"] if "outcome" in table.column_names else []
+    whole = _lost(evaluation)[lost]
+    header = ["cluster", *outcome, "items", *(["weight"] if weighted else []), "parts", *scores]
     rows = [
         [
             "(alone by policy)" if row["cluster"] is None else label(row["cluster"]),
+            *(row[name] for name in outcome),
             count(row["n_items"]),
             *([amount(row["weight"])] if weighted else []),
             count(row["n_parts"]),
             *(score(row[name]) for name in scores),
+            percent(row[lost] / whole if whole else 0.0),
         ]
         for row in table.to_pylist()
     ]
-    return Grid(header, rows)
+    return Grid([*header, "of loss"], rows, 1 + len(outcome))
 
 
 def score_columns(metrics: Sequence[Metric], there: Sequence[str]) -> list[str]:
@@ -187,47 +190,25 @@ def score_columns(metrics: Sequence[Metric], there: Sequence[str]) -> list[str]:
     return listed if len(listed) == len(LISTED) else [m.name for m in metrics if m.name in there][:4]
 
 
-def _slice_grid(evaluation: Evaluation, table: pa.Table, shares: Any) -> Grid:
+def _slice_grid(evaluation: Evaluation, table: pa.Table) -> Grid:
     names = table.column_names[: table.column_names.index("n_items")]
     weighted = evaluation.contingency.weighted
     scores = score_columns(evaluation.metrics, table.column_names)
-    total = evaluation.contingency.total_weight
+    total, lost = evaluation.contingency.total_weight, _lost(evaluation)
     header = [*map(label, names), "items", f"of {'weight' if weighted else 'items'}", *scores]
-    rows = []
-    for at, row in enumerate(table.to_pylist()):
-        cells = [*(label(row[name]) for name in names), count(row["n_items"])]
-        cells += [percent(row["weight"] / total), *(score(row[name]) for name in scores)]
-        rows.append(cells if shares is None else [*cells, percent(shares[at])])
-    return Grid(header if shares is None else [*header, "of loss"], rows, len(names))
+    rows = [
+        [
+            *(label(row[name]) for name in names),
+            count(row["n_items"]),
+            percent(row["weight"] / total),
+            *(score(row[name]) for name in scores),
+            *(percent(row[name] / whole if whole else 0.0) for name, whole in lost.items()),
+        ]
+        for row in table.to_pylist()
+    ]
+    return Grid([*header, "of P loss", "of R loss"], rows, len(names))
 
 
-def loss_note(evaluation: Evaluation) -> str:
-    """Return what the share of loss is a share of; nothing if there is no such score."""
-    metric = _additive(evaluation)
-    if metric is None:
-        return ""
-    loss = f"({metric.high:g} - {metric.name})" if metric.best == "higher" else metric.name
-    weight = "weight × " if evaluation.contingency.weighted else ""
-    return f"of loss: share of the sum over items of {weight}{loss}"
-
-
-def _shares_of_loss(evaluation: Evaluation, table: pa.Table) -> Any:
-    """Return each slice's share of what is lost, or None if there is no such score, or no loss."""
-    metric = _additive(evaluation)
-    if metric is None or metric.name not in table.column_names:
-        return None
-    value = table[metric.name].to_numpy()
-    loss = metric.high - value if metric.best == "higher" else value - metric.low
-    loss = loss * table["weight"].to_numpy()
-    total = loss.sum()
-    return loss / total if total > 0 else None
-
-
-def _additive(evaluation: Evaluation) -> Metric | None:
-    """Return the mean over items whose loss the slices share."""
-    lifted = {m.name: m for m in evaluation.metrics if m.formula and m.best != "neither"}
-    for name in (*ADDITIVE, *lifted):
-        metric = lifted.get(name)
-        if metric is not None and np.isfinite(metric.high if metric.best == "higher" else metric.low):
-            return metric
-    return None
+def _lost(evaluation: Evaluation) -> dict[str, float]:
+    """Return what all items lose of precision and of recall."""
+    return {name: evaluation.metric(metric) for name, metric in LOSSES.items()}
