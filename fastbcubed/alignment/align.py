@@ -7,26 +7,23 @@ absent key, and an item that is alone by policy has a key of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.alignment.combination import combine
-from fastbcubed.alignment.faults import enforce
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Rows, Side, require_known_type
 from fastbcubed.alignment.weights import WeightTable, row_weights
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
-from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.keys import key_pair
-
-if TYPE_CHECKING:
-    from fastbcubed.runtime.joining import Matches
 
 
 @dataclass(frozen=True)
@@ -103,100 +100,34 @@ def align(
     for side in (true_side, pred_side):
         if not len(side):
             raise EmptyInputError(f"{side.name} has no rows")
-    if truth.items is None:
-        _require_equal_length(truth, prediction)
-        true_rows = pred_rows = None
-    else:
-        true_rows, pred_rows = _join(truth, prediction, true_side, pred_side, pool)
-    weight, total_weight = row_weights(
-        ((truth, true_rows), (prediction, pred_rows)), weight_table, outer=outer, pool=pool
-    )
-    both = combine(true_side, pred_side, true_rows, pred_rows, weight, total_weight)
+    weigh = partial(row_weights, (truth, prediction), weight_table, outer=outer, pool=pool)
+    both = combine((true_side, pred_side), _items(truth, prediction, pool), weigh, pool)
     require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
-    for _, unmatched in both.unmatched(policies):
-        enforce(unmatched)
-    if weight is not None and (pred_rows is not None or weight_table is not None):
-        unweighted = both.unweighted(policies)
-        if unweighted is not None:
-            enforce(unweighted)
-    start = 0
-    if both.needs_special_keys(policies):
-        start = _unused_run([both.true_keys, both.pred_keys])
-    true_keys, pred_keys, absent_true, absent_pred = both.finished(policies, start)
+    both.report_faults()
+    start = _unused_run(both.true_keys, both.pred_keys) if both.needs_special_keys else 0
     return Alignment(
-        truth, prediction, true_keys, pred_keys, absent_true, absent_pred, true_rows, pred_rows,
-        weight, both.coverage, policies,
-    )  # fmt: skip
+        truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage, policies
+    )
 
 
-def _require_equal_length(truth: Clustering, prediction: Clustering) -> None:
-    if len(truth) != len(prediction):
-        raise AlignmentError(
-            f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}. Labels "
-            "without item ids are put side by side by position and have to be equally many; pass "
-            "tables with an item column to join them by item."
-        )
-
-
-def _join(
-    truth: Clustering, prediction: Clustering, true_side: Side, pred_side: Side, pool: Pool
-) -> tuple[Rows | None, Rows | None]:
-    """Match the rows of the two sides by item; None, None where they correspond one to one."""
+def _items(
+    truth: Clustering, prediction: Clustering, pool: Pool
+) -> Callable[[], tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
+    """Return what makes the keys of both sides' items; None where these go by position."""
     true_items, pred_items = truth.items, prediction.items
-    if true_items is None or pred_items is None:
+    if true_items is None:
+        if len(truth) != len(prediction):
+            raise AlignmentError(
+                f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}. Labels "
+                "without item ids are put side by side by position and have to be equally many; pass "
+                "tables with an item column to join them by item."
+            )
+        return None
+    if pred_items is None:
         raise AlignmentError("one side has item ids and the other has none; give both sides the same form")
     if true_items is pred_items:
-        keys = true_items.keys(pool)
-        return match_rows(true_side, pred_side, keys, keys, pool)
-    return match_rows(true_side, pred_side, *key_pair(true_items, pred_items, pool), pool)
-
-
-def match_rows(
-    true_side: Side,
-    pred_side: Side,
-    true_keys: NDArray[np.int64],
-    pred_keys: NDArray[np.int64],
-    pool: Pool,
-    matches: Matches | None = None,
-) -> tuple[Rows | None, Rows | None]:
-    """Match the rows of the two sides by the keys of their items, and leave out rows that repeat one.
-
-    `matches` are given where they are known. Returns for each aligned row the row of the truth and of the
-    prediction, -1 where it has none: first those of the truth. None stands for all rows as they are; it is on both
-    sides where rows correspond one to one.
-    """
-    from fastbcubed.runtime.joining import match
-
-    in_order = matches is None and true_keys.size == pred_keys.size and _equal(true_keys, pred_keys)
-    if matches is None:
-        matches = match(true_keys, true_keys[:0] if in_order else pred_keys, pool)
-    if in_order and not matches.true_repeats:
-        return None, None
-    true_rows = pred_rows = None
-    if matches.true_repeats:
-        true_rows = true_side.without_repeats(true_keys)
-    if matches.pred_repeats or (in_order and matches.true_repeats):
-        pred_rows = pred_side.without_repeats(pred_keys)
-    if matches.true_repeats or matches.pred_repeats:
-        matches = match(_some(true_keys, true_rows), _some(pred_keys, pred_rows), pool)
-    of_true = matches.pred_of_true
-    rest = np.flatnonzero(matches.true_of_pred < 0)
-    if pred_rows is not None:
-        of_true = np.where(of_true >= 0, np.append(pred_rows, 0)[of_true], -1)
-        rest = pred_rows[rest]
-    if not rest.size:
-        return true_rows, of_true
-    true_rows = np.arange(true_keys.size) if true_rows is None else true_rows
-    return np.concatenate([true_rows, np.full(rest.size, -1)]), np.concatenate([of_true, rest])
-
-
-def _some(keys: NDArray[np.int64], rows: Rows | None) -> NDArray[np.int64]:
-    return keys if rows is None else keys[rows]
-
-
-def _equal(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
-    """Compare block by block, so that the first difference ends it."""
-    return a is b or all(np.array_equal(a[i:j], b[i:j]) for i, j in blocks(a.size))
+        return lambda: (true_items.keys(pool),) * 2
+    return lambda: key_pair(true_items, pred_items, pool)
 
 
 class Facts(NamedTuple):
@@ -232,7 +163,7 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
         )
 
 
-def _unused_run(keys: Sequence[NDArray[np.int64]]) -> int:
+def _unused_run(*keys: NDArray[np.int64]) -> int:
     """Return where a run of unused keys begins, one for each row; the key before it is unused, too."""
     return next(start for start in starts_of_runs() if not any(is_used(start, k, k.size) for k in keys))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from fastbcubed.alignment.item_join import ItemJoin, join_bits, kept_of
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_aligner import AlignedBlock, Choice, RowAligner
 from fastbcubed.alignment.side import Side, require_known_type
-from fastbcubed.alignment.weights import join_weights
+from fastbcubed.alignment.weights import own_weights
 from fastbcubed.clusterings.stretches import Block, Pair, Stretch
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
@@ -157,9 +157,7 @@ class Aligner:
         with Pool(1) as alone:
             for block in stretch.blocks():
                 sides = self._sides(block, alone)
-                found = [(side.weight, None) for side in sides if side.weight is not None][:1]
-                weight = join_weights(found)
-                both = combine(*sides, None, None, weight, math.nan)
+                both = combine(sides, None, partial(own_weights, sides), alone)
                 numbers = np.arange(block.first_row, block.first_row + len(sides[0]))
                 columns = self.rows.columns(block, 0)
                 aligned = self.rows.finished(block.first_row, both, numbers, columns)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,11 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.faults import Unmatched, Unweighted
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Mask, Rows, Side, either, only
-from fastbcubed.alignment.weights import lacks_weight
+from fastbcubed.alignment.weights import Matched, Weights, lacks_weight
+from fastbcubed.runtime.pool import Pool, blocks
+
+if TYPE_CHECKING:
+    from fastbcubed.runtime.joining import Matches
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Combination:
         Truth and prediction.
     rows : (ndarray or None, ndarray or None)
         The row of each side, -1 where it lacks the item; None where rows correspond.
+    may_lack_weight : bool
+        Whether weights have yet to be looked through for those that are not known.
     """
 
     true_keys: NDArray[np.int64]
@@ -44,7 +51,13 @@ class Combination:
     weight: NDArray[np.float64] | None
     coverage: Coverage
     sides: tuple[Side, Side]
-    rows: tuple[Rows | None, Rows | None]
+    rows: Matched
+    may_lack_weight: bool
+
+    @property
+    def policies(self) -> Policies:
+        """What both sides are aligned by."""
+        return self.sides[0].policies
 
     @property
     def truth_only(self) -> Mask | None:
@@ -56,12 +69,12 @@ class Combination:
         """Rows that only the prediction has."""
         return only(self.lacks_true, self.lacks_pred)
 
-    def unmatched(self, policies: Policies) -> Iterator[tuple[int, Unmatched]]:
-        """Yield the unmatched items of each side, the truth first, where the policy does not allow them."""
+    def report_faults(self) -> None:
+        """Report unmatched items that the policies do not allow, those of the truth first, and missing weights."""
         masks = (self.truth_only, self.prediction_only)
         choices = (
-            (policies.truth, '"drop" or "singleton"'),
-            (policies.prediction, '"drop", "singleton" or "outside"'),
+            (self.policies.truth, '"drop" or "singleton"'),
+            (self.policies.prediction, '"drop", "singleton" or "outside"'),
         )
         for k, (mask, (policy, options)) in enumerate(zip(masks, choices, strict=True)):
             if policy != "raise" or mask is None or not mask.any():
@@ -69,24 +82,27 @@ class Combination:
             side, other, rows = self.sides[k], self.sides[1 - k], self.rows[k]
             where = np.flatnonzero(mask)
             named = side.take_items(where if rows is None else np.sort(rows[where]))
-            yield k, Unmatched(side.name, where.size, len(side), named, other.name, options)
+            side.report(Unmatched(side.name, where.size, len(side), named, other.name, options))
+        if self.may_lack_weight:
+            self._report_unweighted()
 
-    def unweighted(self, policies: Policies) -> Unweighted | None:
-        """Return the items that are scored or counted and have no weight, if there are any."""
+    def _report_unweighted(self) -> None:
+        """Report the items that are scored or counted and have no weight."""
         assert self.weight is not None
-        where = lacks_weight(self.weight, policies, self.lacks_true, self.lacks_pred)
+        where = lacks_weight(self.weight, self.policies, self.lacks_true, self.lacks_pred)
         n_items = where.size
         if not n_items:
-            return None
+            return
         named: list[Any] = []
         for side, rows in zip(self.sides, self.rows, strict=True):  # those of the truth come first
             of_side = where if rows is None else rows[where]
             named += side.take_items(of_side[of_side >= 0])
             where = where[of_side < 0]
-        return Unweighted("both sides", n_items, self.weight.size, named)
+        self.sides[0].report(Unweighted("both sides", n_items, self.weight.size, named))
 
-    def _by_policy(self, policies: Policies) -> tuple[tuple[Mask | None, Mask | None], ...]:
+    def _by_policy(self) -> tuple[tuple[Mask | None, Mask | None], ...]:
         """Return, for each side, the rows that it lacks and those that are alone, policies applied."""
+        policies = self.policies
         lacks_true, lacks_pred, alone_true, alone_pred = (
             self.lacks_true, self.lacks_pred, self.alone_true, self.alone_pred,
         )  # fmt: skip
@@ -97,12 +113,13 @@ class Combination:
             alone_true, lacks_true = either(alone_true, prediction_only), only(lacks_true, prediction_only)
         return (lacks_true, alone_true), (lacks_pred, alone_pred)
 
-    def needs_special_keys(self, policies: Policies) -> bool:
-        """Tell whether a row is lacking or alone on a side."""
-        return any(mask is not None and mask.any() for masks in self._by_policy(policies) for mask in masks)
+    @property
+    def needs_special_keys(self) -> bool:
+        """Whether a row is lacking or alone on a side."""
+        return any(mask is not None and mask.any() for masks in self._by_policy() for mask in masks)
 
     def finished(
-        self, policies: Policies, start: int, numbers: NDArray[np.int64] | None = None
+        self, start: int, numbers: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int | None, int | None]:
         """Return the keys of both sides, and what stands for "absent" on each if a row is.
 
@@ -110,9 +127,7 @@ class Combination:
         there on, by their number, which is their place among these rows if no numbers are given.
         """
         found: list[tuple[NDArray[np.int64], int | None]] = []
-        for keys, (lacks, alone) in zip(
-            (self.true_keys, self.pred_keys), self._by_policy(policies), strict=True
-        ):
+        for keys, (lacks, alone) in zip((self.true_keys, self.pred_keys), self._by_policy(), strict=True):
             lacks = lacks if lacks is not None and lacks.any() else None
             if lacks is None and (alone is None or not alone.any()):
                 found.append((keys, None))
@@ -133,28 +148,21 @@ class Combination:
 
 
 def combine(
-    true_side: Side,
-    pred_side: Side,
-    true_rows: Rows | None,
-    pred_rows: Rows | None,
-    weight: NDArray[np.float64] | None,
-    total_weight: float,
+    sides: tuple[Side, Side],
+    items: Callable[[], tuple[NDArray[np.int64], NDArray[np.int64]]] | None,
+    weigh: Callable[[Matched], Weights],
+    pool: Pool,
+    matches: Matches | None = None,
 ) -> Combination:
-    """Put two sides together whose rows have been matched.
+    """Match the rows of two sides by item, weigh them and put them together: all rows, a block or a shard of them.
 
-    Parameters
-    ----------
-    true_side, pred_side : Side
-        The sides.
-    true_rows, pred_rows : ndarray of int64, shape (n_rows,), or None
-        The row of each side, -1 where it lacks the item; None where rows correspond.
-    weight : ndarray of float64, shape (n_rows,), or None
-        Weights; NaN where none is known.
-    total_weight : float
-        Their sum, NaN if it is not known.
+    `items` makes the keys of both sides' items, which are let go once rows are matched; None where rows correspond.
+    `weigh` makes the weights of matched rows. `matches` are given where they are known.
     """
-    true_keys, lacks_true, alone_true = true_side.aligned(true_rows)
-    pred_keys, lacks_pred, alone_pred = pred_side.aligned(pred_rows)
+    rows: Matched = (None, None) if items is None else _match(*sides, *items(), pool, matches)
+    weight, total_weight = weigh(rows)
+    true_keys, lacks_true, alone_true = sides[0].aligned(rows[0])
+    pred_keys, lacks_pred, alone_pred = sides[1].aligned(rows[1])
     truth_only, prediction_only = only(lacks_pred, lacks_true), only(lacks_true, lacks_pred)
     lacking = either(lacks_true, lacks_pred)
 
@@ -165,18 +173,64 @@ def combine(
         return n, float(n) if weight is None else float(weight[mask].sum())
 
     truth, prediction = figure(truth_only), figure(prediction_only)
-    if lacking is None:
-        known = total_weight if weight is not None else float(true_keys.size)
-        common = (true_keys.size, known if known == known or weight is None else float(weight.sum()))
-    else:
+    if lacking is not None:
         common = figure(~lacking)
+    elif weight is None:
+        common = true_keys.size, float(true_keys.size)
+    else:
+        common = true_keys.size, float(weight.sum()) if math.isnan(total_weight) else total_weight
     coverage = Coverage(
         common[0], truth[0], prediction[0], common[1], truth[1], prediction[1],
-        true_side.n_null + pred_side.n_null,
-        true_side.n_noise + pred_side.n_noise,
-        true_side.n_duplicates + pred_side.n_duplicates,
+        *(sum(getattr(side, name) for side in sides) for name in ("n_null", "n_noise", "n_duplicates")),
     )  # fmt: skip
     return Combination(
         true_keys, pred_keys, lacks_true, lacks_pred, alone_true, alone_pred, weight, coverage,
-        (true_side, pred_side), (true_rows, pred_rows),
+        sides, rows, may_lack_weight=weight is not None and math.isnan(total_weight),
     )  # fmt: skip
+
+
+def _match(
+    true_side: Side,
+    pred_side: Side,
+    true_keys: NDArray[np.int64],
+    pred_keys: NDArray[np.int64],
+    pool: Pool,
+    matches: Matches | None,
+) -> Matched:
+    """Match the rows of the two sides by the keys of their items, and leave out rows that repeat one.
+
+    Returns for each aligned row the row of the truth and of the prediction, -1 where it has none: first those of the
+    truth. None stands for all rows as they are; it is on both sides where rows correspond one to one.
+    """
+    from fastbcubed.runtime.joining import match
+
+    in_order = matches is None and true_keys.size == pred_keys.size and _equal(true_keys, pred_keys)
+    if matches is None:
+        matches = match(true_keys, true_keys[:0] if in_order else pred_keys, pool)
+    if in_order and not matches.true_repeats:
+        return None, None
+    true_rows = pred_rows = None
+    if matches.true_repeats:
+        true_rows = true_side.without_repeats(true_keys)
+    if matches.pred_repeats or (in_order and matches.true_repeats):
+        pred_rows = pred_side.without_repeats(pred_keys)
+    if matches.true_repeats or matches.pred_repeats:
+        matches = match(_some(true_keys, true_rows), _some(pred_keys, pred_rows), pool)
+    of_true = matches.pred_of_true
+    rest = np.flatnonzero(matches.true_of_pred < 0)
+    if pred_rows is not None:
+        of_true = np.where(of_true >= 0, np.append(pred_rows, 0)[of_true], -1)
+        rest = pred_rows[rest]
+    if not rest.size:
+        return true_rows, of_true
+    true_rows = np.arange(true_keys.size) if true_rows is None else true_rows
+    return np.concatenate([true_rows, np.full(rest.size, -1)]), np.concatenate([of_true, rest])
+
+
+def _some(keys: NDArray[np.int64], rows: Rows | None) -> NDArray[np.int64]:
+    return keys if rows is None else keys[rows]
+
+
+def _equal(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
+    """Compare block by block, so that the first difference ends it."""
+    return a is b or all(np.array_equal(a[i:j], b[i:j]) for i, j in blocks(a.size))

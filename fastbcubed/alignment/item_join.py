@@ -16,7 +16,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.alignment.align import match_rows
 from fastbcubed.alignment.block_keys import Items, Keys
 from fastbcubed.alignment.carried import numbers_of_keys
 from fastbcubed.alignment.combination import Combination, combine
@@ -25,7 +24,14 @@ from fastbcubed.alignment.item_shards import ItemShards, ShardRows, sides_of
 from fastbcubed.alignment.row_aligner import AlignedBlock, RowAligner
 from fastbcubed.alignment.row_values import rows_of_attributes, rows_or_null
 from fastbcubed.alignment.side import Side
-from fastbcubed.alignment.weights import check_weights, join_weights, weights_by_key
+from fastbcubed.alignment.weights import (
+    Matched,
+    Weights,
+    check_weights,
+    join_weights,
+    own_weights,
+    weights_by_key,
+)
 from fastbcubed.clusterings.stretches import Block, Stretch
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.joining import match_parts
@@ -224,21 +230,20 @@ class ItemJoin:
             sides += sides_of(own, names, self._policies, reports)
         keys = [own.keys for own in rows] * (2 // len(rows))
         matches = match_parts(rows[0].parts, rows[1].parts, alone) if len(rows) == 2 else None
-        matched = match_rows(sides[0], sides[1], keys[0], keys[1], alone, matches)
-        if given is not None:
+
+        def given_weights(matched: Matched) -> Weights:
+            assert given is not None
+            reports = self._report(WEIGHTS, shard.number), _told_already
             found = [
                 weights_by_key(own, given.keys, given.columns["weight"], given.items.first_of, alone, report)
-                for own, report in zip(
-                    keys, (self._report(WEIGHTS, shard.number), _told_already), strict=True
-                )
+                for own, report in zip(keys, reports, strict=True)
             ]
-            weight = join_weights(list(zip(found, matched, strict=True)))
-        else:
-            weight = join_weights(
-                [(s.weight, r) for s, r in zip(sides, matched, strict=True) if s.weight is not None]
-            )
-        both = combine(sides[0], sides[1], *matched, weight, math.nan)
-        columns = None
+            return join_weights(found, matched), math.nan
+
+        pair = sides[0], sides[1]
+        weigh = partial(own_weights, pair) if given is None else given_weights
+        both = combine(pair, lambda: (keys[0], keys[1]), weigh, alone, matches)
+        matched, columns = both.rows, None
         if self._carried:
             placed = [own.places(taken) for own, taken in zip(rows * (2 // len(rows)), matched, strict=True)]
             columns = self._carried.aligned(shard.columns, (placed[0], placed[1]))

@@ -115,18 +115,13 @@ class RowAligner:
         self._coverage.append(both.coverage)
         self._count_repeats(0, both.sides)
         self._n_aligned.append(both.true_keys.size)
-        for k, unmatched in both.unmatched(self.policies):
-            self.faults.report(k, index)(unmatched)
-        if both.weight is not None and self._firsts[0].items is not None:
-            unweighted = both.unweighted(self.policies)
-            if unweighted is not None:
-                self.faults.report(0, index)(unweighted)
+        both.report_faults()
         start, n_rows = self.choice.start, self.pair.n_rows
         self._is_taken = self._is_taken or any(
             is_used(start, keys, n_rows) for keys in (both.true_keys, both.pred_keys)
         )
-        self.has_special_keys = self.has_special_keys or both.needs_special_keys(self.policies)
-        true_keys, pred_keys, _, _ = both.finished(self.policies, start, numbers)
+        self.has_special_keys = self.has_special_keys or both.needs_special_keys
+        true_keys, pred_keys, _, _ = both.finished(start, numbers)
         return AlignedBlock(index, true_keys, pred_keys, both.weight, columns)
 
     def require_sound_rows(self) -> None:

@@ -12,62 +12,55 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.alignment.faults import RepeatedTableRows, Report, WeightsOutOfRange, enforce
 from fastbcubed.alignment.policies import Policies
+from fastbcubed.alignment.side import Mask, Rows, Side
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import AlignmentError
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import key_pair
 
-Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 WeightTable = tuple[Column, NDArray[np.float64]]
+#: For each aligned row the row of the truth and of the prediction, -1 where it has none; None for all as they are.
+Matched = tuple[Rows | None, Rows | None]
+#: The weight of each aligned row, NaN where none is known, and the sum of all; NaN unless every row has one for sure.
+Weights = tuple[NDArray[np.float64] | None, float]
 
 
 def row_weights(
-    sides: tuple[tuple[Clustering, Rows | None], tuple[Clustering, Rows | None]],
+    sides: tuple[Clustering, Clustering],
     table: WeightTable | None,
+    matched: Matched,
     *,
     outer: bool,
     pool: Pool,
-) -> tuple[NDArray[np.float64] | None, float]:
-    """Return the weight of each aligned row, NaN where none is known, and the sum of all.
-
-    Parameters
-    ----------
-    sides : ((Clustering, rows), (Clustering, rows))
-        Truth and prediction, each with its row for every aligned row; the truth's weight comes first.
-    table : (Column, ndarray), optional
-        Items and weights, in place of the clusterings' own.
-    outer : bool
-        Whether zeros are allowed.
-    pool : Pool
-        The threads.
-    """
+) -> Weights:
+    """Check weights, those of a table in place of the clusterings' own, and join them; zeros pass if `outer`."""
     if table is not None:
         check_weights(table[1], "the weight table", outer, pool)
-        found = [(_look_up(clustering, *table, pool), rows) for clustering, rows in sides]
-        return join_weights(found), math.nan
-    total, found = math.nan, []
-    by_position = all(rows is None for _, rows in sides)
-    for clustering, rows in sides:
-        if clustering.weight is None:
-            continue
-        added = check_weights(clustering.weight, clustering.name, outer, pool)
-        if by_position:
-            return clustering.weight, added  # the truth's weights are all there is
-        found.append((clustering.weight, rows))
-    return join_weights(found), total
+        return join_weights([_look_up(side, *table, pool) for side in sides], matched), math.nan
+    as_they_are = all(rows is None for rows in matched)
+    given = [(side.weight, side.name) for side in sides if side.weight is not None]
+    totals = [check_weights(*each, outer, pool) for each in given[: 1 if as_they_are else 2]]
+    weight = join_weights([side.weight for side in sides], matched)
+    return weight, totals[0] if totals and as_they_are else math.nan
+
+
+def own_weights(sides: Sequence[Side], matched: Matched) -> Weights:
+    """Join the weights of the sides, which have been checked."""
+    return join_weights([side.weight for side in sides], matched), math.nan
 
 
 def join_weights(
-    found: Sequence[tuple[NDArray[np.float64], Rows | None]],
+    weights: Sequence[NDArray[np.float64] | None], matched: Matched
 ) -> NDArray[np.float64] | None:
     """Return the weight of each aligned row from those of the sides' rows; the first that is known counts."""
     result: NDArray[np.float64] | None = None
-    for weight, rows in found:
-        values = weight
-        if rows is not None:
-            values = np.where(rows < 0, np.nan, weight[rows]) if weight.size else np.full(rows.size, np.nan)
+    for weight, rows in zip(weights, matched, strict=True):
+        if weight is None:
+            continue
+        if rows is None:
+            return weight  # this side has all rows
+        values = np.where(rows < 0, np.nan, weight[rows]) if weight.size else np.full(rows.size, np.nan)
         result = values if result is None else np.where(np.isnan(result), values, result)
     return result
 
