@@ -40,7 +40,9 @@ def row_weights(
         return join_weights([_look_up(side, *table, pool) for side in sides], matched), math.nan
     as_they_are = all(rows is None for rows in matched)
     given = [(side.weight, side.name) for side in sides if side.weight is not None]
-    totals = [check_weights(*each, outer, pool) for each in given[: 1 if as_they_are else 2]]
+    if len(given) == 2 and given[0][0] is given[1][0]:  # one column of a table of both
+        del given[1]
+    totals = [check_weights(*each, outer, pool) for each in given]
     weight = join_weights([side.weight for side in sides], matched)
     return weight, totals[0] if totals and as_they_are else math.nan
 

@@ -115,6 +115,10 @@ FAULTS = {
         pa.concat_tables([again(40, lambda k: 999), side([5] * 60)]), PREDICTION, {"duplicates": "drop"}, OverlapError,
         "3 of 120 items of the truth are in more than one cluster ('i000', 'i040', 'i080')",
     ),
+    "weights of the prediction, which those of the truth stand before": (
+        side(weight=one), side(weight=every(50, -1.0, one)), {"weight": "weight"}, WeightError,
+        "3 of 120 weights of the prediction are out of range (-1.0, -1.0, -1.0 in rows 0, 50, 100). They have to be pos",
+    ),
     "weights of infinity": (
         side(weight=every(4, np.inf, one)), PREDICTION, {"weight": "weight"}, WeightError,
         "30 of 120 weights of the truth are out of range (inf, inf, inf, … in rows 0, 4, 8, …). They have to be pos",
