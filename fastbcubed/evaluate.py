@@ -68,7 +68,8 @@ def evaluate(
         its columns.
     item, cluster : str, list of str, or tuple of two of these
         Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a
-        composite id. A default name that a table lacks stands for the only column left.
+        composite id. A default name that a table lacks stands for the only column left, or for the one that
+        Splink, Zingg, dedupe or Senzing writes, which a note in `Evaluation.warnings` says.
     weight : str, array-like of shape (n_items,), or table, optional
         A column of the truth (else of the prediction), weights by position, or a table or dict from
         item to weight. From 1e-120 to 1e120; multiplying all by some number changes no score.
@@ -180,7 +181,8 @@ def evaluate(
         answer = run(request, pool)
     ev = _evaluation(request, answer)
     for warning in ev.warnings:
-        warnings.warn(warning["message"], EvaluationWarning, stacklevel=2)
+        if warning.get("level") != "note":
+            warnings.warn(warning["message"], EvaluationWarning, stacklevel=2)
     if out is not None:
         ev.save(out, keep=keep)
     return ev
@@ -205,6 +207,7 @@ def _evaluation(request: Request, answer: Answer) -> Evaluation:
         ranges=answer.ranges,
         _summary=answer.summary,
         _bounds=answer.bounds,
+        notes=answer.notes,
     )
     for key in request.slices:
         if slice_name(key) not in ev.sliced:

@@ -208,7 +208,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     _check_gates(options)
     ev = _call_evaluate(arguments, options.noise)
     for warning in ev.warnings:
-        _say(f"warning: {in_flags(warning['message'])}")
+        _say(f"{warning.get('level', 'warning')}: {in_flags(warning['message'])}")
     if options.json:
         _print_json(ev.to_json())
     else:

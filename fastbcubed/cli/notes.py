@@ -8,7 +8,8 @@ Names of columns
   a+b             several columns that are one id           --item source+number
   both            each side may have several                --item source+number,src+no
   A comma or plus in a name is written \\, or \\+.
-  If a table has no column of the default name, and one column only is left, that one is taken.
+  If a table has no column of the default name, and one column only is left, that one is taken. The columns that
+  Splink, Zingg, dedupe and Senzing write are known, and a note says that they were recognised.
 
 Tables elsewhere
   s3://bucket/run7/*.parquet, and likewise gs://, abfs://, hdfs:// and file:///, are read by pyarrow, with options
@@ -30,7 +31,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
                   bounds {precision_lower, precision_upper, unlabelled_mates}
   summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact
   slices          slicing -> list of {its attributes, n_items, weight, scores}
-  warnings        list of {code, message, figures}
+  warnings        list of {code, message, figures}, some with level: note is not a warning
   not_computed    score of a family -> reason
 """
 

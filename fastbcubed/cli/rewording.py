@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 
 _FLAGS = {
     "slices": "slice",
@@ -15,11 +17,31 @@ _SUBJECT = re.compile(
     r"^(slices|metrics|beta|weighting|nulls|duplicates|keep|engine|memory_limit|spill_dir|threads|max_pairs)"
     r"(?= (?:is|are|must)\b)"
 )
+#: Columns as they are written in Python: a list, and a pair of names or lists.
+_LIST = r'\["[^"]*"(?:, "[^"]*")*\]'
+_PAIR = rf'\((?:"[^"]*"|{_LIST}), (?:"[^"]*"|{_LIST})\)'
 _KEYWORD = re.compile(
     r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
     r"out|keep|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|max_pairs)="
-    r'(?:"([^"]*)"|\{([^}]*)\}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|(?=[\s.,;)]|$))'
+    rf'(?:"([^"]*)"|\{{([^}}]*)\}}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|({_LIST}|{_PAIR})|(?=[\s.,;)?]|$))'
 )
+
+
+def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
+    r"""Return columns as a flag takes them.
+
+    Examples
+    --------
+    >>> _columns(("item", ["source", "no, or id"]))
+    "'item,source+no\\\\, or id'"
+    """
+    sides = names if isinstance(names, tuple) else (names,)
+    joined = ("+".join(map(_escaped, [side] if isinstance(side, str) else side)) for side in sides)
+    return shlex.quote(",".join(joined))
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"([,+\\])", r"\\\1", name)
 
 
 def in_flags(message: str) -> str:
@@ -29,12 +51,16 @@ def in_flags(message: str) -> str:
     --------
     >>> in_flags('Pass unmatched="drop" or unmatched={"prediction": "outside"}.')
     'Pass --unmatched drop or --unmatched prediction=outside.'
+    >>> in_flags('Did you mean item=("item", ["DATA_SOURCE", "RECORD_ID"])?')
+    'Did you mean --item item,DATA_SOURCE+RECORD_ID?'
     >>> in_flags("memory_limit is 1,000 bytes")
     '--memory-limit is 1,000 bytes'
     """
 
     def flag(found: re.Match[str]) -> str:
-        name, value, several, number = found.groups()
+        name, value, several, number, columns = found.groups()
+        if name in ("item", "cluster") and (columns or value):
+            return f"--{name} {_columns(ast.literal_eval(columns) if columns else value)}"
         value = value or number
         if several is not None:
             value = re.sub(r'"(\w+)": "(\w+)"', r"\1=\2", several).replace(", ", ",")

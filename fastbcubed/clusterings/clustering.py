@@ -12,13 +12,15 @@ import numpy as np
 from fastbcubed.errors import ColumnError, EvaluationWarning, OptionError, OverlapError, first_few
 from fastbcubed.sources.arrays import is_pandas, join_pieces
 from fastbcubed.sources.blocks import rows_between
+from fastbcubed.sources.choosing import choose_columns, refuse_links
 from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.layouts import Reading
 from fastbcubed.sources.lists import unlisted
 from fastbcubed.sources.open import as_rows
+from fastbcubed.sources.suggestions import Typed
 from fastbcubed.sources.tables import (
     ColumnName,
     Rows,
-    choose_columns,
     is_path,
     read_columns,
     weight_array,
@@ -44,6 +46,8 @@ class Clustering:
         All columns of the table the clustering came from, read when asked for.
     name : str
         What the clustering is, for messages: "the truth", "the prediction", or a path.
+    reading : Reading or None
+        How the columns were recognised, where they were neither named nor have the default names.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class Clustering:
     weight: np.ndarray | None = None
     attributes: Rows | None = None
     name: str = "the clustering"
+    reading: Reading | None = None
 
     def __post_init__(self) -> None:
         lengths = {"labels": len(self.labels)}
@@ -102,7 +107,7 @@ class Clustering:
         items = None if self.items is None else self.items.stretch(start, stop)
         weight = None if self.weight is None else self.weight[start:stop]
         others = None if self.attributes is None else rows_between(self.attributes, start, stop)
-        return Clustering(self.labels.stretch(start, stop), items, weight, others, self.name)
+        return Clustering(self.labels.stretch(start, stop), items, weight, others, self.name, self.reading)
 
     @property
     def attribute_names(self) -> tuple[str, ...]:
@@ -131,7 +136,7 @@ class Clustering:
             several clusters has several rows, or a list of clusters.
         item, cluster : str or list of str
             Their columns; a list makes a composite id. A default name that the table lacks stands
-            for the only column left.
+            for the only column left, or for the one that Splink, Zingg, dedupe or Senzing writes.
         weight : str, optional
             The column of weights.
         name : str, optional
@@ -144,6 +149,13 @@ class Clustering:
           items   'item' (string)
           labels  'cluster' (int64)
         """
+        return cls._of_table(table, {"item": item, "cluster": cluster}, weight, name, Typed())
+
+    @classmethod
+    def _of_table(
+        cls, table: Any, asked: Mapping[str, ColumnName], weight: str | None, name: str, typed: Typed
+    ) -> Clustering:
+        """Do what `from_table` does; `typed` writes arguments for messages."""
         rows = as_rows(table, name)
         if rows is None:
             raise ColumnError(
@@ -155,11 +167,13 @@ class Clustering:
                 f"weight is the name of a column of {name}, not {type(weight).__name__}. "
                 "Arrays of labels and weights go to Clustering.from_labels."
             )
-        items, clusters = choose_columns(rows, {"item": item, "cluster": cluster}, weight)
+        (items, clusters), reading = choose_columns(rows, asked, weight, typed)
+        if reading is not None:
+            refuse_links(rows, reading)
         if len(clusters) == 1:
             rows = unlisted(rows, clusters[0])
         columns, weights = read_columns(rows, [items, clusters], weight)
-        return cls(columns[1], columns[0], weights, rows, rows.where)
+        return cls(columns[1], columns[0], weights, rows, rows.where, reading)
 
     @classmethod
     def from_parquet(

@@ -12,13 +12,14 @@ from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.set_lists import by_position
 from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightError
 from fastbcubed.sources.arrays import is_pandas
+from fastbcubed.sources.choosing import choose_columns
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.lists import unlisted
 from fastbcubed.sources.open import as_rows
+from fastbcubed.sources.suggestions import Typed, did_you_mean
 from fastbcubed.sources.tables import (
     ColumnName,
     Rows,
-    choose_columns,
     column_names,
     is_array,
     read_columns,
@@ -182,14 +183,11 @@ def _from_two(
         )
     if overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
         _refuse_items_of_clusters(truth, prediction)
-    names = zip(
-        (truth, prediction),
-        ("the truth", "the prediction"),
-        per_side(item, "item"),
-        per_side(cluster, "cluster"),
-        strict=True,
-    )
-    sides = [one_side(*given, weight, overlapping) for given in names]
+    asked = asked_of_sides(item, cluster)
+    sides = [
+        one_side(given, own, weight, overlapping)
+        for given, own in zip((truth, prediction), asked, strict=True)
+    ]
     positional = [side.items is None for side in sides]
     if positional == [True, True] and len(sides[0]) != len(sides[1]):
         raise AlignmentError(
@@ -223,9 +221,25 @@ def _refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any,
     )
 
 
-def one_side(
-    given: Any, name: str, item: ColumnName, cluster: ColumnName, weight: Any, overlapping: bool
-) -> Clustering:
+class Asked(NamedTuple):
+    """What is asked of the table of a side: what it is called, its columns, and how these are typed."""
+
+    name: str
+    columns: dict[str, ColumnName]
+    typed: Typed
+
+
+def asked_of_sides(item: PerSide, cluster: PerSide) -> tuple[Asked, Asked]:
+    """Return what is asked of the truth and of the prediction."""
+    given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
+    truth, prediction = ({part: names[side] for part, names in given.items()} for side in (0, 1))
+    return (
+        Asked("the truth", truth, Typed(0, prediction)),
+        Asked("the prediction", prediction, Typed(1, truth)),
+    )
+
+
+def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Clustering:
     """Read one side.
 
     `weight` is the name of a column of weights, which the table may lack, or anything else, which is passed
@@ -234,12 +248,12 @@ def one_side(
     if isinstance(given, Clustering):
         return given if weight is None else replace(given, weight=_own_weight(given, weight))
     if isinstance(given, Mapping):
-        return Clustering.from_dict(given, overlapping=overlapping, name=name)
-    rows = as_rows(given, name)
+        return Clustering.from_dict(given, overlapping=overlapping, name=asked.name)
+    rows = as_rows(given, asked.name)
     if rows is None:
-        return Clustering.from_labels(given, name=name)
+        return Clustering.from_labels(given, name=asked.name)
     named = weight if isinstance(weight, str) and weight in rows.names else None
-    return Clustering.from_table(rows, item=item, cluster=cluster, weight=named, name=name)
+    return Clustering._of_table(rows, asked.columns, named, asked.name, asked.typed)
 
 
 def _own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
@@ -256,7 +270,10 @@ def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
             f"{side.name} has {', '.join(side.attributes.names) if side.attributes else 'none'}"
             for side in sides
         ]
-        raise ColumnError(f"There is no weight column {weight!r}. Columns: {'; '.join(known)}.")
+        names = [name for side in sides if side.attributes for name in side.attributes.names]
+        raise ColumnError(
+            f"There is no weight column {weight!r}. Columns: {'; '.join(known)}.{did_you_mean(weight, names)}"
+        )
 
 
 def _given_weight(
@@ -282,7 +299,7 @@ def _given_weight(
     if rows is not None:
         assert ids is not None
         asked = {"item": _item_names(rows, item, ids), "weight": "weight"}
-        names, weights = choose_columns(rows, asked)
+        names, weights = choose_columns(rows, asked).columns
         columns, values = read_columns(rows, [names], weights[0])
         assert values is not None
         return sides, (columns[0], values)

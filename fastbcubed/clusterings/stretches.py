@@ -14,9 +14,9 @@ from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.inputs import (
     Given,
     Inputs,
+    asked_of_sides,
     one_side,
     pair_of_table,
-    per_side,
     read_pair,
     require_weight,
 )
@@ -147,11 +147,10 @@ def _of_sources(
     """Open two tables, at least one of them in files or passing by."""
     item, cluster, weight = given.item, given.cluster, given.weight
     name_of_weight = weight if isinstance(weight, str) else None
-    names = ("the truth", "the prediction")
-    columns = list(zip(names, per_side(item, "item"), per_side(cluster, "cluster"), strict=True))
+    asked = asked_of_sides(item, cluster)
 
     def make(k: int, rows: Any) -> tuple[Clustering, ...]:
-        return (one_side(rows, *columns[k], name_of_weight, False),)
+        return (one_side(rows, asked[k], name_of_weight, False),)
 
     whole = [make(k, given.sources[k]) if source is None else () for k, source in enumerate(sources)]
     if any(side.items is None for sides in whole for side in sides):  # labels alone, which raises
@@ -165,7 +164,7 @@ def _of_sources(
         source = sources[k]
         if source is None:
             return _cut(whole[k], opened.size)
-        return opened.stretches(source, names[k], partial(make, k))
+        return opened.stretches(source, asked[k].name, partial(make, k))
 
     truth, prediction = cut(0), cut(1)
     firsts = _first(truth)[0], _first(prediction)[0]

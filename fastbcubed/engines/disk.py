@@ -15,6 +15,7 @@ from fastbcubed.cells.cell_parts import CellParts, NoCells, Question, find_heavy
 from fastbcubed.cells.row_blocks import RowBlocks
 from fastbcubed.cells.shards import Layout, RowShards
 from fastbcubed.cells.spread import Spread
+from fastbcubed.clusterings.input_notes import notes_of
 from fastbcubed.clusterings.stretches import Cut, Pair, open_pair
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.room import require_room
@@ -100,6 +101,7 @@ def _score(
         ranges=_ranges(parts, request, pool),
         summary=describe(parts.sizes, parts.n_items, dict.fromkeys(parts.sizes, parts.n_exact)),
         bounds=None if bounded is None else bounded.bounds(),
+        notes=notes_of(aligner.firsts),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from fastbcubed.alignment.align import align
 from fastbcubed.alignment.policies import Coverage
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.clusterings.input_notes import notes_of
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.engines.request import Answer, Labels, Request
 from fastbcubed.engines.scoring import OnePart, Scorer
@@ -29,8 +30,9 @@ def run(request: Request, pool: Pool) -> Answer:
     table = pair.attribute_table
     attributes = None if table is None else AttributeTable(*table, built.items)
     return Answer(
-        "memory", built.cells, scored, built.coverage, pair.names, built.items, built.labels, attributes
-    )
+        "memory", built.cells, scored, built.coverage, pair.names, built.items, built.labels, attributes,
+        notes=notes_of(pair.first),
+    )  # fmt: skip
 
 
 class Built(NamedTuple):

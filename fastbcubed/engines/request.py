@@ -112,6 +112,8 @@ class Answer:
         As of an `Evaluation`; None for what it works out itself, or what was not kept.
     sliced : dict of str to pyarrow.Table
         Slices that had to be made along the way.
+    notes : list of dict
+        What a reader should know of how the input was read.
     """
 
     engine: str
@@ -126,6 +128,7 @@ class Answer:
     ranges: ClusterRanges | None = None
     summary: dict[str, dict[str, Any]] | None = None
     bounds: Bounds | None = None
+    notes: list[dict[str, Any]] = field(default_factory=list)
 
 
 def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.wording import (
@@ -35,11 +37,15 @@ FATES_OF_NULLS = {
 def as_text(evaluation: Evaluated) -> str:
     """Return an evaluation as text for a terminal of 80 columns or more."""
     parts = [overview(evaluation)]
-    if warned := [paragraph(w["message"], "Warning: ") for w in evaluation.warnings]:
+    if warned := [paragraph(w["message"], f"{_level(w)}: ") for w in evaluation.warnings]:
         parts.append("\n".join(warned))
     if steps := _next_steps(evaluation):
         parts.append(steps)
     return "\n\n".join(parts)
+
+
+def _level(warning: Mapping[str, Any]) -> str:
+    return str(warning.get("level", "warning")).capitalize()
 
 
 def overview(evaluation: Evaluated) -> str:
@@ -62,7 +68,7 @@ def as_html(evaluation: Evaluated) -> str:
     parts.append(html_table(_scores(evaluation), text_last=True))
     notes = [definition(evaluation), *_not_computed(evaluation)]
     parts.append(f"<p>{'<br>'.join(map(escaped, notes))}</p>")
-    parts += [f"<p><b>Warning:</b> {escaped(w['message'])}</p>" for w in evaluation.warnings]
+    parts += [f"<p><b>{_level(w)}:</b> {escaped(w['message'])}</p>" for w in evaluation.warnings]
     if steps := _next_steps(evaluation):
         parts.append(f"<pre>{html.escape(steps)}</pre>")
     return f"<div>{''.join(parts)}</div>"

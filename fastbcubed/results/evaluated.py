@@ -49,6 +49,7 @@ class Evaluated:
     ranges: ClusterRanges | None = None
     _summary: dict[str, dict[str, Any]] | None = None
     _bounds: Bounds | None = None
+    notes: list[dict[str, Any]] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> float:
         overall: Scores | None = self.__dict__.get("overall")
@@ -96,7 +97,7 @@ class Evaluated:
     def warnings(self) -> list[dict[str, Any]]:
         """What a reader of the scores should know: each has a "code", a "message" and figures."""
         found = [] if self.bounds is None else self.bounds.warnings()
-        return [*found, *self._without_scores()]
+        return [*found, *self._without_scores(), *self.notes]
 
     def _without_scores(self) -> list[dict[str, Any]]:
         """Return a warning if there are slices, and no score that they could have."""

@@ -20,6 +20,7 @@ from fastbcubed.cells.one_sided import OneSided
 from fastbcubed.cells.records import CELL, SIDES
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.cells.soundness import fault_of_cells, fault_of_margins, fault_of_rows
+from fastbcubed.clusterings.input_notes import CODES
 from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
@@ -144,6 +145,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
         not_computed=head["not_computed"],
         names={side: head[side] for side in ("truth", "prediction")},
+        notes=[w for w in head.get("warnings", []) if w.get("code") in CODES],
         sliced={name: Table(pa.Table.from_pylist(rows)) for name, rows in head["slices"].items()},
     )
     for metric in ev.metrics:

@@ -167,15 +167,10 @@ def id_kind(kind: pa.DataType, where: str) -> str:
         return "binary"
     if is_type.is_large_binary(plain) or is_type.is_binary_view(plain):
         return "binary"
-    if is_type.is_floating(plain):
-        hint = (
-            "Whole numbers become float through nulls (pandas) or decimal points (CSV): "
-            "cast them to int64 (or to pandas' Int64, if there are nulls) or to string."
-        )
+    if is_type.is_floating(plain) or is_type.is_decimal(plain):
+        hint = "Floats that are whole numbers are taken as integers; cast others to string."
     elif is_type.is_boolean(plain):
         hint = "Cast to int64 or string if true and false are really the names."
-    elif is_type.is_decimal(plain):
-        hint = "Cast to int64 if the values fit, else to string."
     elif is_type.is_nested(plain):
         hint = 'An id of several parts is given as several columns: ["source", "id"].'
     else:

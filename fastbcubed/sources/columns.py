@@ -29,6 +29,7 @@ from fastbcubed.sources.selection import (
     values_of_codes,
     without_views,
 )
+from fastbcubed.sources.whole_numbers import is_fractional, whole_numbers
 
 
 class Column:
@@ -52,7 +53,9 @@ class Column:
         self.names = (names,) if isinstance(names, str) else tuple(names)
         self.name = ", ".join(self.names)
         self.where = where = where or f"column {self.name!r}"
-        self.parts = tuple(map(_decoded, parts))
+        #: whether values came as floats or decimals, which are all whole numbers
+        self.was_fractional = any(len(part) and is_fractional(part.type) for part in parts)
+        self.parts = tuple(_decoded(part, where) for part in parts)
         self.kinds = tuple(id_kind(part.type, where) for part in self.parts)
         self.kind = self.kinds[0] if len(self.kinds) == 1 else "composite"
         if not self.parts:
@@ -121,7 +124,9 @@ class Column:
 
     def stretch(self, start: int, stop: int) -> Column:
         """Return the column of consecutive rows; nothing is copied."""
-        return Column(self.names, [part.slice(start, stop - start) for part in self.parts], self.where)
+        found = Column(self.names, [part.slice(start, stop - start) for part in self.parts], self.where)
+        found.was_fractional = self.was_fractional
+        return found
 
     def find(self, value: Any) -> np.ndarray:
         """Return the rows that hold this value, in order; of a composite id the value is a tuple.
@@ -177,13 +182,15 @@ def _is_id(kind: pa.DataType) -> bool:
         return False
 
 
-def _decoded(part: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decoded(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    if len(part) and is_fractional(part.type):
+        return whole_numbers(part, where)
     if not len(part) and not _is_id(part.type):  # what NumPy and pandas take for the type of nothing
         return pa.chunked_array([], pa.int64())
     if pa.types.is_run_end_encoded(part.type):
         return storage_of(part)
     if pa.types.is_dictionary(part.type) and _is_wrapped(part.type.value_type):
-        return _decoded(values_of_codes(part))
+        return _decoded(values_of_codes(part), where)
     return nulls_in_codes(part)
 
 

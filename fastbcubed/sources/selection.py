@@ -194,6 +194,8 @@ def as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
     """Return a value as the column's type; null, which equals nothing, if it cannot hold it."""
     plain = plain_type(part.type)
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and value.is_integer() and pa.types.is_integer(plain):
+        value = int(value)
     expected: type = {"integer": int, "string": str, "binary": bytes}[id_kind(plain, where)]
     value = getattr(value, "bytes", value) if expected is bytes else value  # uuid.UUID
     if not isinstance(value, expected) or isinstance(value, bool):

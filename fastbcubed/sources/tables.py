@@ -19,6 +19,7 @@ from fastbcubed.sources.arrays import (
 )
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.nulls import Nulls
+from fastbcubed.sources.suggestions import did_you_mean
 from fastbcubed.sources.validity import require_valid
 
 #: A column, or the columns of a composite id.
@@ -37,6 +38,10 @@ class Rows(Protocol):
 
     where: str
     untyped: frozenset[str]
+
+    @property
+    def hint(self) -> str:
+        """What may be wrong if a column is not there, to end a message with; or nothing."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,6 +63,7 @@ class BaseRows:
     """What all rows share: looking up names, and refusing unknown or repeated ones."""
 
     untyped: frozenset[str] = frozenset()
+    hint = ""
 
     def __init__(self, names: Iterable[Any], where: str) -> None:
         self._names = tuple(map(str, names))
@@ -80,7 +86,10 @@ class BaseRows:
             count = self._names.count(name)
             if count != 1:
                 fault = "is no column" if count == 0 else f"are {count} columns named"
-                raise ColumnError(f"There {fault} {name!r} in {self.where} ({_listed(self._names)}).")
+                asked = did_you_mean(name, self._names) if count == 0 else ""
+                raise ColumnError(
+                    f"There {fault} {name!r} in {self.where} ({listed(self._names)}).{asked}{self.hint}"
+                )
         return self._read(names)
 
     def type_of(self, name: str) -> pa.DataType:
@@ -148,7 +157,8 @@ class PandasRows(BaseRows):
         return read
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return the columns of a table, for a message."""
     return f"columns: {', '.join(names)}" if names else "which has none"
 
 
@@ -177,36 +187,6 @@ def column_names(names: Any, argument: str) -> list[str]:
     if len(set(listed)) < len(listed):
         raise OptionError(f"{argument} names the same column twice: {first_few(listed)}.")
     return listed
-
-
-def choose_columns(rows: Rows, asked: Mapping[str, ColumnName], taken: str | None = None) -> list[list[str]]:
-    """Return the columns for an item and a cluster, or for an item and a weight.
-
-    `asked` is what is looked for, under its default name: a column, or the columns of a composite id; `taken`
-    a further column that has another use.
-
-    A default name ("item" for the item, and so on) that the table lacks stands for the only column
-    that is left when the others are taken away.
-    """
-    chosen = {part: column_names(names, part) for part, names in asked.items()}
-    missing = [part for part, names in chosen.items() if names == [part] and part not in rows.names]
-    if len(missing) == 1:
-        used = {taken, *(name for names in chosen.values() for name in names)}
-        left = [name for name in rows.names if name not in used]
-        if len(left) == 1:
-            chosen[missing.pop()] = left
-    if missing:
-        wanted = " and no ".join(f"column {part!r}" for part in missing)
-        hint = " and ".join(f"{part}=" for part in missing)
-        raise ColumnError(
-            f"There is no {wanted} in {rows.where} ({_listed(rows.names)}). Name the right one with {hint}."
-        )
-    first, second = chosen.values()
-    if common := [name for name in first if name in second]:
-        raise ColumnError(
-            f"{' and '.join(chosen)} are the same column of {rows.where}: {', '.join(common)}. Name two."
-        )
-    return [first, second]
 
 
 def read_columns(

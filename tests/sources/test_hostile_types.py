@@ -35,19 +35,20 @@ NAN = math.nan
 # --- ids and labels of every type ---
 
 BAD_TYPES = {
-    "float": ([1.0, 2.0, 2.0], "int64"),
-    "NaN": (np.array([1.0, NAN, 2.0]), "int64"),
-    "float16": (np.array([1, 2, 2], np.float16), "int64"),
+    "float": ([1.0, 2.5, 2.0], "1 of 3 values are not whole numbers (first: 2.5)"),
+    "infinity": (np.array([1.0, math.inf, 2.0]), "1 of 3 values are 9,007,199,254,740,992 or more"),
+    "float16": (np.array([1, 2048, 2], np.float16), "1 of 3 values are 2,048 or more"),
     "integers made float by a null": (pd.Series([2**53, 2**53 + 1, None]), "Int64"),
-    "pandas Float64": (pd.array([1.0, 2.0, None], dtype="Float64"), "Int64"),
-    "category of floats": (pd.Categorical([1.0, 1.0, 2.0]), "int64"),
+    "pandas Float64": (pd.array([1.0, 2.5, None], dtype="Float64"), "Int64"),
+    "category of floats": (pd.Categorical([1.5, 1.5, 2.0]), "int64"),
     "bool": ([True, False, True], "Cast to int64 or string"),
     "pandas boolean": (pd.array([True, None, False], dtype="boolean"), "Cast to int64 or string"),
     "dictionary of bools": (pa.array([True, True, False]).dictionary_encode(), "Cast to int64 or string"),
     "date": ([datetime.date(2020, 1, 1)] * 3, "Cast to string"),
     "timestamp": (pd.Series(pd.to_datetime(["2020-01-01"] * 3)), "Cast to string"),
     "duration": (np.array([1, 2, 2], "m8[s]"), "Cast to string"),
-    "decimal": ([decimal.Decimal("1.5")] * 3, "Cast to int64"),
+    "decimal": ([decimal.Decimal("1.5")] * 3, "3 of 3 values are not whole numbers"),
+    "decimal beyond 64 bits": ([decimal.Decimal(2**70)] * 3, "not all within 64 bits"),
     "complex": (np.array([1j, 1, 2]), "one type"),
     "list": ([[1], [1], [2]], "several columns"),
     "map": (pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int64())), "several columns"),
@@ -86,7 +87,7 @@ def test_types_that_cannot_name_things(values: Any, hint: str) -> None:
 
 def test_the_message_says_which_column() -> None:
     for key in ("item", "cluster"):
-        bad = pd.DataFrame({"item": [1, 2, 3], "cluster": LABELS, key: [1.0, NAN, 2.0]})
+        bad = pd.DataFrame({"item": [1, 2, 3], "cluster": LABELS, key: [1.5, NAN, 2.0]})
         with refused(IdTypeError, f"'{key}'", "the truth", "double"):
             evaluate(bad, TRUTH)
         with refused(IdTypeError, f"'{key}'", "the prediction", "double"):
@@ -257,8 +258,8 @@ def test_missing_and_ambiguous_columns() -> None:
         with refused(ColumnError, side, "'item'", "'cluster'", "id, label", "item=", "cluster="):
             evaluate(*sides)
     assert scores(TRUTH.rename_columns(["id", "cluster"]), PREDICTION) == SCORES  # only one is left
-    with refused(ColumnError, "the truth", "no column 'item'", "id, cluster, x", "item="):
-        evaluate(TRUTH.rename_columns(["id", "cluster"]).append_column("x", pa.array([1, 2, 3])), PREDICTION)
+    with refused(ColumnError, "the truth", "no column 'item'", "key, cluster, x", "item="):
+        evaluate(TRUTH.rename_columns(["key", "cluster"]).append_column("x", pa.array([1, 2, 3])), PREDICTION)
     with refused(ColumnError, "the prediction", "'nope'", "item, cluster"):
         evaluate(TRUTH, PREDICTION, item=("item", "nope"))
     with refused(ColumnError, "the truth", "'nope'", "item, cluster"):

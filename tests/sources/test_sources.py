@@ -321,10 +321,11 @@ def test_null_ids_are_refused_where_ids_are_matched() -> None:
 @pytest.mark.parametrize(
     ("values", "hint"),
     [
-        ([1.0, 2.0], "cast them to int64"),
-        (np.array([1.0, np.nan]), "cast them to int64"),
-        (pd.Series([1, None]), "Int64"),
-        (pd.Series([1.0, 2.0], dtype="category"), "cast them to int64"),
+        ([1.5, 2.0], "cast them to int64"),
+        (np.array([1.5, np.nan]), "1 of 2 values are not whole"),
+        (pd.Series([1.5, None]), "Int64"),
+        (pd.Series([1.5, 2.0], dtype="category"), "cast them to int64"),
+        ([2.0**53, 1.0], "1 of 2 values are 9,007,199,254,740,992 or more"),
         ([True, False], "Cast to int64 or string"),
         (pl.Series([True]), "Cast to int64 or string"),
         (pd.to_datetime(pd.Series(["2020-01-01"])), "Cast to string"),

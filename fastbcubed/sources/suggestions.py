@@ -1,0 +1,63 @@
+"""What to type instead: names like one that is not there, and arguments as they are written in Python."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+#: One column, or the columns of a composite id.
+Names = str | Sequence[str]
+
+
+def similar(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like one, whatever the case; None if none is.
+
+    Examples
+    --------
+    >>> similar("contry", ["year", "country"]), similar("ID", ["id", "idx"]), similar("a", ["xyz"])
+    ('country', 'id', None)
+    """
+    lower = {each.lower(): each for each in reversed(list(names))}
+    found = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
+    return lower[found[0]] if found else None
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a question to end a message with, after a space; nothing if no name is like this one."""
+    found = similar(name, names)
+    return "" if found is None else f" Did you mean {found!r}?"
+
+
+class Typed:
+    """How to write the columns of one side as arguments; those of the other side stay as they were given.
+
+    `others` has what was given for the other side, by argument, and `side` is 0 for the truth and 1 for the
+    prediction. Without them the arguments are of one table alone.
+
+    Examples
+    --------
+    >>> Typed()({"item": ["source", "id"], "cluster": ["c"]})
+    'item=["source", "id"] and cluster="c"'
+    >>> Typed(1, {"item": "item"})({"item": ["id"]})
+    'item=("item", "id")'
+    """
+
+    def __init__(self, side: int = 0, others: Mapping[str, Names] | None = None) -> None:
+        self._side, self._others = side, others or {}
+
+    def __call__(self, columns: Mapping[str, Sequence[str]]) -> str:
+        """Return arguments with these columns as values."""
+        return " and ".join(f"{name}={self._value(name, own)}" for name, own in columns.items())
+
+    def _value(self, argument: str, names: Sequence[str]) -> str:
+        own = _written(names)
+        other = _written(self._others.get(argument, names))
+        if own == other:
+            return own
+        return f"({own}, {other})" if self._side == 0 else f"({other}, {own})"
+
+
+def _written(names: Names) -> str:
+    listed = [names] if isinstance(names, str) else list(names)
+    return json.dumps(listed[0] if len(listed) == 1 else listed, ensure_ascii=False)
