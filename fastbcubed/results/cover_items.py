@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.overlap.overlapping import Covered
 from fastbcubed.results.items import AlignedItems, RowNumbers
+from fastbcubed.sources.columns import as_column
 
 
 class CoverItems(AlignedItems):
@@ -36,6 +38,13 @@ class CoverItems(AlignedItems):
         cells = np.zeros(len(members) + 1, np.bool_)
         cells[members.rows()[shared]] = True  # the last is for items in no cell
         return cells[cell]
+
+    def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
+        members, cell = self._members[side], self._grouped.cell
+        labels = as_column(self.cluster_labels(side, np.arange(members.n_clusters)), f"{side}_cluster")
+        cells = np.zeros(len(members) + 1, np.bool_)
+        cells[members.rows()[np.isin(members.codes, labels.find(label))]] = True
+        return np.flatnonzero(cells[cell])
 
 
 def list_labels(

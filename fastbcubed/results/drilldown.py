@@ -63,12 +63,13 @@ def columns_by_code(
     return columns | {"n_parts": table.n_met(side), "exact": table.exact(side)} | groups
 
 
-def item_columns(table: Contingency, rows: ScoredRows, metrics: list[Metric]) -> pa.Table:
-    """Return row, weight, tp, fp, fn, tn (null under "outside"), losses and scores of every scored item.
+def item_columns(
+    table: Contingency, rows: ScoredRows, metrics: list[Metric], here: NDArray[np.int64]
+) -> pa.Table:
+    """Return row, weight, tp, fp, fn, tn (null under "outside"), losses and scores of some scored rows.
 
     Of overlapping clusterings true_mates and pred_mates in place of the matrix.
     """
-    here = np.flatnonzero(rows.cell >= 0)
     cell = rows.cell[here]
     columns: dict[str, Any] = {"row": here, "weight": rows.weight[here]}
     if table.overlapping:

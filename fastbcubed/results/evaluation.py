@@ -16,10 +16,11 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.results import drilldown, storage
 from fastbcubed.results.display import as_html, as_text
-from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.item_view import Item
 from fastbcubed.results.items import AttributeTable
 from fastbcubed.results.listing import listed
+from fastbcubed.results.opening import chosen_columns, rows_of_cluster, with_attributes
+from fastbcubed.results.openings import Openings
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import SliceKey, check_key, slice_codes, slice_name, subset_mask
 from fastbcubed.results.table import Table
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "Scores"]
 
 
-class Evaluation(Evaluated):
+class Evaluation(Openings):
     """How good a clustering is: overall, by cluster, by slice, by item.
 
     Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name
@@ -220,11 +221,23 @@ class Evaluation(Evaluated):
             table = self.ranges.best(side, metrics, self.beta, order_by, limit, named_by)
         return listed(table, metrics, order_by, limit, named_by=named_by).drop_columns(["code"])
 
-    def items(self, *, order_by: str | None = None, limit: int | None = None) -> Table:
-        """Return every scored item: its clusters, weight, confusion matrix and scores.
+    def items(
+        self,
+        columns: str | Iterable[str] = (),
+        *,
+        true_cluster: Any = None,
+        pred_cluster: Any = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """Return every scored item, or those of a cluster: its clusters, weight, confusion matrix and scores.
 
         Parameters
         ----------
+        columns : str or iterable of str
+            Attributes to add, named as in `slices`.
+        true_cluster, pred_cluster : object, optional
+            The label of a cluster, whose items alone are listed; a tuple if composite.
         order_by : str, optional
             A score or column to list worst first, or largest first; in the order of the input when
             absent, or in one of its own where the disk engine has joined rows by item, of two tables or of one
@@ -235,17 +248,31 @@ class Evaluation(Evaluated):
         Returns
         -------
         Table
-            item, true_cluster, pred_cluster, weight, tp, fp, fn, tn (null under "outside"), precision_loss,
-            recall_loss (what it costs of the precision and the recall of all items), then the scores; an item's
-            own F is item_f1. With outer weights the matrix holds counts.
+            item, true_cluster, pred_cluster, the attributes, weight, tp, fp, fn, tn (null under "outside"),
+            precision_loss, recall_loss (what it costs of the precision and the recall of all items), then the
+            scores; an item's own F is item_f1. With outer weights the matrix holds counts.
+
+        Raises
+        ------
+        SliceError
+            If there is no such cluster.
+        ColumnError
+            If there is no such attribute.
         """
-        columns = drilldown.item_columns(self.contingency, self._rows(), self.metrics)
-        items = self.kept_items()
-        found = listed(columns, self.metrics, order_by, limit, named_by=("row", "item", items.ids))
+        items, rows = self.kept_items(), self._rows()
+        names = chosen_columns(self, columns)
+        here = rows.cell >= 0
+        for side, label in (("true", true_cluster), ("pred", pred_cluster)):
+            if label is not None:
+                of_cluster = np.zeros_like(here)
+                of_cluster[rows_of_cluster(self, side, label)] = True
+                here &= of_cluster
+        table = drilldown.item_columns(self.contingency, rows, self.metrics, np.flatnonzero(here))
+        found = listed(table, self.metrics, order_by, limit, named_by=("row", "item", items.ids)).to_arrow()
         at = to_numpy(found["row"])
         for k, side in enumerate(SIDES, 1):
             found = found.add_column(k, f"{side}_cluster", items.labels(side, at))
-        return found.drop_columns(["row"])
+        return Table(with_attributes(found.drop_columns(["row"]), self, names, at, 3))
 
     def item(self, which: Any, *, members: int = 5) -> Item:
         """Return one item: its confusion matrix, scores, and the first few members of its four sets.

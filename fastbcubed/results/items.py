@@ -53,6 +53,9 @@ class Items(Protocol):
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
         """Return which rows are in the same cluster of this side as this row."""
 
+    def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
+        """Return the rows in a cluster of this side, ascending; none if no row has its label."""
+
     @property
     def n_given(self) -> int:
         """How many rows the truth has, or the file that these items are in."""
@@ -63,8 +66,8 @@ class Items(Protocol):
     def attribute_sides(self) -> dict[str, tuple[str, ...]]:
         """Return, for "truth" and "prediction", the names of their attributes."""
 
-    def attribute(self, side: str, name: str) -> pa.ChunkedArray:
-        """Return an attribute of all rows, null where the side lacks the item."""
+    def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        """Return an attribute of some rows, or of all, null where the side lacks the item."""
 
     def left_out(self) -> dict[str, str]:
         """Return the attributes that cannot be kept, such as "truth.shape", and why."""
@@ -140,6 +143,15 @@ class AlignedItems:
         keys = self._alignment.true_keys if side == "true" else self._alignment.pred_keys
         return np.asarray(keys == keys[row])
 
+    def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
+        labels, rows = self._sides[side].labels, self._rows[side]
+        found = labels.find(label)
+        if rows is None:
+            return found
+        wanted = np.zeros(len(labels) + 1, np.bool_)  # the last is for items that the side lacks
+        wanted[found] = True
+        return np.flatnonzero(wanted[rows])
+
     @property
     def n_given(self) -> int:
         return len(self._alignment.truth)
@@ -151,14 +163,14 @@ class AlignedItems:
     def attribute_sides(self) -> dict[str, tuple[str, ...]]:
         return attribute_sides(self._alignment.truth, self._alignment.prediction)
 
-    def attribute(self, side: str, name: str) -> pa.ChunkedArray:
+    def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
         clustering = self._sides["true" if side == "truth" else "pred"]
-        rows = self._rows["true" if side == "truth" else "pred"]
+        own = self._rows["true" if side == "truth" else "pred"]
         assert clustering.attributes is not None
         values = attribute(clustering.attributes, name)
-        if rows is None:
-            return values
-        return selection.take_or_null(values, rows)
+        if rows is not None:
+            return selection.take_or_null(values, _at(own, rows))
+        return values if own is None else selection.take_or_null(values, own)
 
     def left_out(self) -> dict[str, str]:
         tables = {"truth": self._sides["true"].attributes, "prediction": self._sides["pred"].attributes}
@@ -209,6 +221,13 @@ class TableItems:
             same[row] = True
         return same
 
+    def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
+        column = self._table[f"{side}_cluster"]
+        if not pa.types.is_large_list(column.type):
+            return as_column(column, f"{side}_cluster").find(label)
+        found = as_column(pc.list_flatten(column), f"{side}_cluster").find(label)
+        return to_numpy(pc.list_parent_indices(column))[found]
+
     @property
     def n_given(self) -> int:
         return len(self)
@@ -224,8 +243,9 @@ class TableItems:
                 sides[side] += (rest,)
         return sides
 
-    def attribute(self, side: str, name: str) -> pa.ChunkedArray:
-        return as_kept(self._table[f"{side}.{name}"], f"column {name!r}")
+    def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        values = as_kept(self._table[f"{side}.{name}"], f"column {name!r}")
+        return values if rows is None else selection.take_or_null(values, rows)
 
     def left_out(self) -> dict[str, str]:
         return self._left_out
@@ -258,12 +278,12 @@ class AttributeTable:
                 return cls(read_columns(table, [list(names)])[0][0], table, items)
         return cls(None, table, items)
 
-    def attribute(self, name: str) -> pa.ChunkedArray:
-        """Return an attribute of all rows, null where the table lacks the item."""
+    def attribute(self, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        """Return an attribute of some rows, or of all, null where the table lacks the item."""
         values = attribute(self._table, name)
-        if self._column is None:
-            return values
-        return selection.take_or_null(values, self._rows)
+        if rows is not None:
+            return selection.take_or_null(values, _at(None if self._column is None else self._rows, rows))
+        return values if self._column is None else selection.take_or_null(values, self._rows)
 
     def left_out(self) -> dict[str, str]:
         """Return the attributes that cannot be kept, and why."""

@@ -47,7 +47,7 @@ def _in_order(
     found = _with_names(table.take(from_numpy(rows)), named_by)
     keys = {"rank": from_numpy(rank[rows]), "weight": from_numpy(lightest_last[rows])}
     if named_by is not None:
-        keys |= _sortable(found[named_by[1]])
+        keys |= sortable(found[named_by[1]])
     order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return found.take(order[:n])
 
@@ -112,10 +112,10 @@ def _with_names(
     return table.add_column(at, name, values(to_numpy(table[numbers])))
 
 
-def _sortable(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
+def sortable(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
     """Return plain columns that sort as this one: parts of a struct, values of a dictionary."""
     if pa.types.is_struct(column.type):
-        parts = [_sortable(part) for part in column.flatten()]
+        parts = [sortable(part) for part in column.flatten()]
         return {f"{k} {name}": part for k, each in enumerate(parts) for name, part in each.items()}
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

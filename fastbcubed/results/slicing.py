@@ -71,7 +71,7 @@ def slice_codes(
         [
             _size_codes(name, contingency)
             if name in SIZES
-            else encoded(name, _attribute(name, items, attributes))
+            else encoded(name, attribute_values(name, items, attributes))
             for name in names
         ],
         rows.cell >= 0,
@@ -115,7 +115,10 @@ def encoded(name: str, values: pa.ChunkedArray) -> Sliced:
     raise SliceError(f"cannot slice by {name!r}, which is of type {kind}; use a plain column")
 
 
-def _attribute(name: str, items: Items, attributes: AttributeTable | None) -> pa.ChunkedArray:
+def attribute_values(
+    name: str, items: Items, attributes: AttributeTable | None, rows: NDArray[np.int64] | None = None
+) -> pa.ChunkedArray:
+    """Return an attribute of some rows, or of all, by the name that users give it."""
     try:
         side, own = attribute_home(
             name, items.attribute_sides(), () if attributes is None else attributes.names
@@ -125,7 +128,9 @@ def _attribute(name: str, items: Items, attributes: AttributeTable | None) -> pa
             if name in (known, known.partition(".")[2]):
                 raise ColumnError(reason) from None
         raise
-    return items.attribute(side, own) if side or attributes is None else attributes.attribute(own)
+    if side or attributes is None:
+        return items.attribute(side, own, rows)
+    return attributes.attribute(own, rows)
 
 
 def attribute_home(
@@ -145,7 +150,7 @@ def attribute_home(
     if found:
         return found[0], name
     raise ColumnError(
-        f"there is no attribute {name!r} to slice by. There are: "
+        f"there is no attribute {name!r}. There are: "
         + named_sides({**sides, "attributes": extra, "always": SIZES})
     )
 
