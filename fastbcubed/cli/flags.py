@@ -10,21 +10,71 @@ from typing import Any
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.errors import OptionError
 
+FILES = "file, glob or directory (Parquet, Arrow IPC, CSV), by path or URI; with --table, a column"
+
 
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags, one for each argument of `fastbcubed.evaluate` and some of the command line's own."""
     add = parser.add_argument
-    files = "file, glob or directory (Parquet, Arrow IPC, CSV), by path or URI; with --table, a column"
-    add("truth", metavar="TRUTH", help=f"the true clustering: {files}")
+    add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
     add("prediction", metavar="PREDICTION", help="the clustering to score, given in the same way")
+    add_input_flags(parser)
+    add = parser.add_argument_group("scores").add_argument
+    add(
+        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
+        help="scores, families, or all (see: fastbcubed metrics); repeatable",
+    )  # fmt: skip
+    add("--beta", type=float, default=1.0, help="weight of recall in F; any but 1 adds fbeta and mean_fbeta")
+    add_weighting_flag(add)
+    add(
+        "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
+        help="score by an attribute, or by several crossed, such as country,year; repeatable. There are always "
+        "true_size and pred_size, the size of the cluster in powers of two",
+    )  # fmt: skip
 
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add(
+        "--show", type=number, default=0, metavar="N",
+        help="open the N clusters that cost most, of either side: who is in them (see: fastbcubed show)",
+    )  # fmt: skip
+    add(
+        "--worst", type=number, default=5, metavar="N",
+        help="how many of the worst clusters of each side, and of the worst slices, to list (default: 5)",
+    )  # fmt: skip
+    add("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files")
+    add(
+        "--keep", default="cells", choices=("scores", "cells", "items"),
+        help="how much of the result to write to --out (default: cells); with items it can be sliced later",
+    )  # fmt: skip
+    add(
+        "--fail-under", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
+        help="exit with code 1 if a score is below a value; repeatable",
+    )  # fmt: skip
+    add(
+        "--fail-over", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
+        help="exit with code 1 if a score is above a value; for scores of which less is better, such as "
+        "jaccard_distance; repeatable",
+    )  # fmt: skip
+
+    add_engine_flags(parser)
+
+
+def add_input_flags(parser: argparse.ArgumentParser, item: str = "--item") -> None:
+    """Add the flags that say what is in TRUTH and PREDICTION, and what is made of it; `item` is the column's."""
     add = parser.add_argument_group("input").add_argument
     add(
         "--table",
         metavar="PATH",
         help="one table with both labels of each item; TRUTH and PREDICTION are two of its columns",
     )
-    add("--item", default="item", metavar="NAME", help="column of item ids (default: item); see below")
+    add(
+        item,
+        dest="item",
+        default="item",
+        metavar="NAME",
+        help="column of item ids (default: item); see below",
+    )
     add("--cluster", default="cluster", metavar="NAME", help="column of clusters (default: cluster)")
     add(
         "--weight",
@@ -61,44 +111,18 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         help=f"with --overlapping, the most pairs of cells to compare (default: 1e{len(f'{MAX_PAIRS:.0f}') - 1})",
     )  # fmt: skip
 
-    add = parser.add_argument_group("scores").add_argument
-    add(
-        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
-        help="scores, families, or all (see: fastbcubed metrics); repeatable",
-    )  # fmt: skip
-    add("--beta", type=float, default=1.0, help="weight of recall in F; any but 1 adds fbeta and mean_fbeta")
+
+def add_weighting_flag(add: Any) -> None:
+    """Add the flag that says where weights count."""
     add(
         "--weighting", default="pointwise", choices=("pointwise", "outer"),
         help="whether weights count in each confusion matrix and in the mean (pointwise, the default), or in the "
         "mean only (outer)",
     )  # fmt: skip
-    add(
-        "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
-        help="score by an attribute, or by several crossed, such as country,year; repeatable. There are always "
-        "true_size and pred_size, the size of the cluster in powers of two",
-    )  # fmt: skip
 
-    add = parser.add_argument_group("output").add_argument
-    add("--json", action="store_true", help="one JSON object on stdout, as described below")
-    add(
-        "--worst", type=_number, default=5, metavar="N",
-        help="how many of the worst clusters of each side, and of the worst slices, to list (default: 5)",
-    )  # fmt: skip
-    add("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files")
-    add(
-        "--keep", default="cells", choices=("scores", "cells", "items"),
-        help="how much of the result to write to --out (default: cells); with items it can be sliced later",
-    )  # fmt: skip
-    add(
-        "--fail-under", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
-        help="exit with code 1 if a score is below a value; repeatable",
-    )  # fmt: skip
-    add(
-        "--fail-over", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
-        help="exit with code 1 if a score is above a value; for scores of which less is better, such as "
-        "jaccard_distance; repeatable",
-    )  # fmt: skip
 
+def add_engine_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say where the work is done."""
     add = parser.add_argument_group("work").add_argument
     add(
         "--engine", choices=("memory", "disk"),
@@ -143,7 +167,7 @@ def add_generate_flags(parser: argparse.ArgumentParser) -> None:
         choices=("er", "heavy", "singletons", "one_giant"),
         help="shape of the true clusters, see below (default: er)",
     )
-    add("--seed", type=_number, default=0, metavar="N", help="seed of the random numbers (default: 0)")
+    add("--seed", type=number, default=0, metavar="N", help="seed of the random numbers (default: 0)")
     add("--ids", default="int", choices=("int", "string"), help="type of items and labels (default: int)")
     add("--weights", action="store_true", help="add a column weight, uniform between 0.5 and 1.5")
     add("--attributes", action="store_true", help="add the columns country and year")
@@ -185,10 +209,10 @@ def add_constraints_flags(parser: argparse.ArgumentParser) -> None:
         help="scores or families (default: every score that has a direction); repeatable",
     )  # fmt: skip
     add(
-        "--random", dest="n_random", type=_number, default=20, metavar="N",
+        "--random", dest="n_random", type=number, default=20, metavar="N",
         help="random instances of each check, after the small ones (default: 20)",
     )  # fmt: skip
-    add("--seed", type=_number, default=0, metavar="N", help="seed of the random instances (default: 0)")
+    add("--seed", type=number, default=0, metavar="N", help="seed of the random instances (default: 0)")
     add("--examples", action="store_true", help="show the smallest counterexample of each verdict")
     add("--json", action="store_true", help="one JSON object, counterexamples included")
 
@@ -204,8 +228,10 @@ def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.evaluate` that the flags stand for."""
     given = dict(vars(options))
-    for name in ("run", "json", "worst", "fail_under", "fail_over"):
-        del given[name]
+    for name in ("run", "json", "worst", "show", "fail_under", "fail_over"):
+        given.pop(name, None)
+    if options.show and options.out is None:
+        given["keep"] = "items"
     given["item"] = _columns(options.item, "item")
     given["cluster"] = _columns(options.cluster, "cluster")
     if options.table is not None:
@@ -219,28 +245,29 @@ def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def _split(text: str, mark: str) -> list[str]:
+def split(text: str, mark: str) -> list[str]:
     r"""Split at a mark, unless a backslash is before it.
 
     Examples
     --------
-    >>> _split(r"a,b\,c,d", ",")
+    >>> split(r"a,b\,c,d", ",")
     ['a', 'b\\,c', 'd']
     """
     return [part.strip() for part in re.split(rf"(?<!\\){re.escape(mark)}", text)]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a name without the backslashes before its marks."""
     return re.sub(r"\\([,+\\])", r"\1", text)
 
 
 def _names(text: str) -> str | list[str]:
-    names = [_plain(name) for name in _split(text, "+")]
+    names = [plain(name) for name in split(text, "+")]
     return names[0] if len(names) == 1 else names
 
 
 def _columns(text: str, flag: str) -> Any:
-    sides = [_names(side) for side in _split(text, ",")]
+    sides = [_names(side) for side in split(text, ",")]
     if len(sides) > 2 or "" in sides or any("" in side for side in sides if isinstance(side, list)):
         raise OptionError(
             f"--{flag} is a column, a pair of columns (truth's,prediction's), or columns joined by + that "
@@ -250,7 +277,7 @@ def _columns(text: str, flag: str) -> Any:
 
 
 def _scores(texts: list[str]) -> list[str]:
-    names = [name for text in texts for name in _split(text, ",")]
+    names = [name for text in texts for name in split(text, ",")]
     if "" in names:
         raise OptionError(
             "--metric is one score or family, or several with a comma between them; one has no name"
@@ -259,7 +286,7 @@ def _scores(texts: list[str]) -> list[str]:
 
 
 def _slice(text: str) -> str | tuple[str, ...]:
-    names = [_plain(name) for name in _split(text, ",")]
+    names = [plain(name) for name in split(text, ",")]
     if "" in names or len(set(names)) < len(names):
         raise OptionError(
             f"--slice is an attribute, or different ones to be crossed, such as country,year, not {text!r}"
@@ -288,7 +315,7 @@ def _weight(text: str | None) -> Any:
 def _policy(text: str) -> str | dict[str, str]:
     if "=" not in text:
         return text
-    pairs = [part.partition("=") for part in _split(text, ",")]
+    pairs = [part.partition("=") for part in split(text, ",")]
     return {side.strip(): policy.strip() for side, _, policy in pairs}
 
 
@@ -299,7 +326,8 @@ def _label(text: str | None) -> int | str | None:
     return int(text)
 
 
-def _number(text: str) -> int:
+def number(text: str) -> int:
+    """Return a flag's number, 0 or more."""
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number, 0 or more")
     return int(text)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TextIO
 
 from fastbcubed._version import __version__
+from fastbcubed.cli.calling import call_evaluate
 from fastbcubed.cli.flags import (
     add_constraints_flags,
     add_evaluate_flags,
@@ -24,9 +25,10 @@ from fastbcubed.cli.flags import (
     evaluate_arguments,
     generate_arguments,
 )
-from fastbcubed.cli.notes import EXIT_CODES, NOTES, SHAPES, WARM_UP
+from fastbcubed.cli.notes import EXIT_CODES, NOTES, SHAPES, SHOWN, WARM_UP
 from fastbcubed.cli.rewording import in_flags
-from fastbcubed.errors import EvaluationWarning, FastBCubedError, IdTypeError, OptionError
+from fastbcubed.cli.show import add_show_flags, costliest, open_all, print_opened, with_opened
+from fastbcubed.errors import FastBCubedError, OptionError
 
 OK, FAILED_GATE, WRONG, FAULT, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 70, 130, 141, 143
 
@@ -152,6 +154,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_evaluate_flags(evaluate)
     evaluate.set_defaults(run=_evaluate)
+    show = commands.add_parser(
+        "show",
+        help="open a cluster or an item: who is in it, and what is wrong with it",
+        description="Open clusters and items of a saved result, or of a truth and a prediction.",
+        epilog=f"{SHOWN}\n{EXIT_CODES}",
+        **form,
+    )
+    add_show_flags(show)
+    show.set_defaults(run=_show)
     demo = commands.add_parser(
         "demo",
         help="evaluate data that come with the package, and explain each step",
@@ -206,16 +217,18 @@ def _parser() -> argparse.ArgumentParser:
 def _evaluate(options: argparse.Namespace) -> int:
     arguments = evaluate_arguments(options)
     _check_gates(options)
-    ev = _call_evaluate(arguments, options.noise)
+    ev = call_evaluate(arguments, options.noise)
     for warning in ev.warnings:
         _say(f"{warning.get('level', 'warning')}: {in_flags(warning['message'])}")
+    opened = costliest(ev, options.show) if options.show else []
     if options.json:
-        _print_json(ev.to_json())
+        _print_json(with_opened(ev.to_json(), opened))
     else:
         from fastbcubed.cli.terminal import Terminal, print_evaluation
 
         terminal = Terminal()
         print_evaluation(ev, terminal, worst=options.worst)
+        print_opened(opened, terminal, first=False)
         if terminal.to_people:
             terminal.line(f"\n{_more(ev, options)}")
     if options.out is not None:
@@ -236,21 +249,6 @@ def _more(ev: Any, options: argparse.Namespace) -> str:
     if options.out is None or not ev.has_clusters:
         hints.append(f"--out DIR --keep {'items' if ev.has_items else 'cells'}")
     return f"More: {'; '.join(hints)}; see --help"
-
-
-def _call_evaluate(arguments: dict[str, Any], noise: str | None) -> Any:
-    import warnings
-
-    import fastbcubed
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EvaluationWarning)  # they are in the result
-        try:
-            return fastbcubed.evaluate(**arguments)
-        except IdTypeError:
-            if not isinstance(arguments["noise"], int):
-                raise
-        return fastbcubed.evaluate(**{**arguments, "noise": noise})  # labels are strings
 
 
 def _check_gates(options: argparse.Namespace) -> None:
@@ -287,6 +285,17 @@ def _judge(ev: Any, options: argparse.Namespace) -> int:
             _say(f"failed: {name} is {float(value)!r}, {word} {bound!r}")
             code = FAILED_GATE
     return code
+
+
+def _show(options: argparse.Namespace) -> int:
+    opened = open_all(options)
+    if options.json:
+        _print_json(with_opened("{}", opened))
+    else:
+        from fastbcubed.cli.terminal import Terminal
+
+        print_opened(opened, Terminal())
+    return OK
 
 
 def _demo(options: argparse.Namespace) -> int:

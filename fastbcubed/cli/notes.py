@@ -1,6 +1,6 @@
 """What the help of a command says below its flags."""
 
-__all__ = ["EXIT_CODES", "NOTES", "SHAPES", "WARM_UP"]
+__all__ = ["EXIT_CODES", "NOTES", "SHAPES", "SHOWN", "WARM_UP"]
 
 NOTES = """\
 Names of columns
@@ -33,6 +33,26 @@ JSON (--json): one object. Later versions may add keys; these stay.
   slices          slicing -> list of {its attributes, n_items, weight, scores}
   warnings        list of {code, message, figures}, some with level: note is not a warning
   not_computed    score of a family -> reason
+"""
+
+SHOWN = """\
+What to open
+  A label or id is written as it is, in the type of the column; the parts of a composite one with commas between
+  them (a comma in a part is written \\,), bytes in hexadecimal digits. Flags are repeatable.
+  A result has items if it was written with --out DIR --keep items.
+
+Examples
+  fastbcubed show results --pred 4711 --columns name,year
+  fastbcubed show truth.parquet pred.parquet --true 'Ada Lovelace' --item crm,17 --members 50
+  fastbcubed evaluate truth.parquet pred.parquet --show 3
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  opened          list of clusters and items
+    cluster       side, cluster, n_items, weight, n_parts, outcome, precision_loss, recall_loss, weighted, overlapping,
+                  columns, parts, one_sided {n_items, policy, members}
+    its parts     true_cluster or pred_cluster, n_items, weight, n_items_of_cluster, both losses, members
+    a member      item, weight, attributes
+    item          item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, scores, attributes, members
 """
 
 WARM_UP = """\

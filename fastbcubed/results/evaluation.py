@@ -22,7 +22,14 @@ from fastbcubed.results.listing import listed
 from fastbcubed.results.opening import chosen_columns, rows_of_cluster, with_attributes
 from fastbcubed.results.openings import Openings
 from fastbcubed.results.scores import Scores
-from fastbcubed.results.slicing import SliceKey, check_key, slice_codes, slice_name, subset_mask
+from fastbcubed.results.slicing import (
+    SliceKey,
+    attribute_values,
+    check_key,
+    slice_codes,
+    slice_name,
+    subset_mask,
+)
 from fastbcubed.results.table import Table
 from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 
@@ -274,30 +281,37 @@ class Evaluation(Openings):
             found = found.add_column(k, f"{side}_cluster", items.labels(side, at))
         return Table(with_attributes(found.drop_columns(["row"]), self, names, at, 3))
 
-    def item(self, which: Any, *, members: int = 5) -> Item:
+    def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> Item:
         """Return one item: its confusion matrix, scores, and the first few members of its four sets.
 
         Parameters
         ----------
         which : object
             Its id; a tuple if composite; its position if items have no ids.
+        columns : str or iterable of str
+            Attributes to show, named as in `slices`.
         members : int
             Members to list of each set.
 
         Returns
         -------
         Item
-            A dict that reads well: item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores, and
-            "members": for each of "tp", "fp", "fn", "tn" the number of items and the first few of them.
+            A dict that reads well: item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores,
+            "attributes" if there are columns, and "members": for each of "tp", "fp", "fn", "tn" the number of
+            items and the first few of them.
         """
         if isinstance(members, bool) or not isinstance(members, int) or members < 0:
             raise OptionError(f"members is a number, 0 or more, not {members!r}")
-        items, rows = self.kept_items(), self._rows()
+        items, rows, names = self.kept_items(), self._rows(), chosen_columns(self, columns)
         row = int(items.rows_of([which])[0])
         if row < 0 or rows.cell[row] < 0:
             fault = "not in the evaluation" if row < 0 else "not scored"
             raise SliceError(f"item {first_few([which])} is {fault}")
-        return Item(drilldown.one_item(self.contingency, rows, items, self.metrics, row, members))
+        found = drilldown.one_item(self.contingency, rows, items, self.metrics, row, members)
+        if names:
+            own = {n: attribute_values(n, items, self.attributes, np.array([row]))[0].as_py() for n in names}
+            found = {**found, "attributes": own, "members": found["members"]}
+        return Item(found)
 
     # Output
 

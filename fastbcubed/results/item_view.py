@@ -16,7 +16,8 @@ SETS = {
 }
 #: Keys that are not scores.
 PLACES = (
-    "item", "true_cluster", "pred_cluster", "weight", *SETS, "true_mates", "pred_mates", *LOSSES, "members"
+    "item", "true_cluster", "pred_cluster", "weight", *SETS, "true_mates", "pred_mates", *LOSSES, "attributes",
+    "members",
 )  # fmt: skip
 
 
@@ -41,12 +42,13 @@ class Item(dict[str, Any]):
         sets = self._sets()
         width = max((len(figure) for _, figure, _ in sets), default=0)
         lines = [f"  {name}  {figure:>{width}}  {text}" for name, figure, text in sets]
-        return "\n".join([self._title(), f"  {self._scores()}", "", *lines])
+        own = self._attributes()
+        return "\n".join([self._title(), f"  {self._scores()}", *([f"  {own}"] if own else []), "", *lines])
 
     def _repr_html_(self) -> str:
         table = html_table(Grid(["set", "items", ""], self._sets()), text_last=True)
-        title, scores = escaped(self._title()), escaped(self._scores())
-        return f"<div><p><b>{title}</b><br>{scores}</p>{table}</div>"
+        lines = [escaped(line) for line in (self._scores(), self._attributes()) if line]
+        return f"<div><p><b>{escaped(self._title())}</b><br>{'<br>'.join(lines)}</p>{table}</div>"
 
     def __reduce__(self) -> tuple[type[Item], tuple[dict[str, Any]]]:
         return Item, (dict(self),)
@@ -61,6 +63,11 @@ class Item(dict[str, Any]):
     def _scores(self) -> str:
         shown = [f"{name} {score(value)}" for name, value in self.items() if name not in PLACES]
         return ", ".join(shown)
+
+    def _attributes(self) -> str:
+        return ", ".join(
+            f"{label(name)}: {label(value)}" for name, value in self.get("attributes", {}).items()
+        )
 
     def _sets(self) -> list[tuple[str, str, str]]:
         """Return each set: its name, its number of items, what they are and the first of them."""

@@ -104,7 +104,7 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
     if hint is None and (close := difflib.get_close_matches(str(label), labels, 3)):
         hint = f"Did you mean {first_few(labels[name] for name in close)}?"
     if hint is None:
-        hint = f"There are {first_few(list(labels.values())[:4])}"
+        hint = f"The first ones are {first_few(list(labels.values())[:4])}"
     raise SliceError(f"there is no {KINDS[side]} cluster {first_few([label])}. {hint}")
 
 

@@ -177,7 +177,7 @@ def test_overlapping_clusters_open_by_sets_of_the_other_side(tmp_path: Path) -> 
     [
         (lambda ev: ev.cluster("pred", "z"), SliceError, "no predicted cluster 'z'"),
         (lambda ev: ev.cluster("pred", "xx"), SliceError, "Did you mean 'x'"),
-        (lambda ev: ev.cluster("true", 7), SliceError, "There are 1, 2, 3"),
+        (lambda ev: ev.cluster("true", 7), SliceError, "The first ones are 1, 2, 3"),
         (lambda ev: ev.cluster("true", "x"), IdTypeError, "'x' cannot be in"),
         (lambda ev: ev.cluster("left", "x"), SliceError, "'left'"),
         (lambda ev: ev.cluster("pred", "x", members=-1), OptionError, "members"),
