@@ -208,6 +208,7 @@ def _evaluation(request: Request, answer: Answer) -> Evaluation:
         _summary=answer.summary,
         _bounds=answer.bounds,
         notes=answer.notes,
+        memory_limit=request.limit if answer.engine == "disk" else None,
     )
     for key in request.slices:
         if slice_name(key) not in ev.sliced:

@@ -33,6 +33,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
   slices          slicing -> list of {its attributes, n_items, weight, scores}
   warnings        list of {code, message, figures}, some with level: note is not a warning
   not_computed    score of a family -> reason
+  errors, units   score -> standard error by component of truth and prediction; {n, effective, largest_share}
 """
 
 SHOWN = """\

@@ -94,4 +94,5 @@ def _look_at(ev: Any, work: Path) -> None:
     for side in ("true", "pred"):
         ev.clusters(side, limit=3)
     ev.items(limit=3)
+    ev.slices("true_size", errors=True)
     ev.save(work / "result", keep="items")

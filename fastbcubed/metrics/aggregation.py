@@ -132,7 +132,7 @@ def _scores_of(
     """Return scores of a range of cells, worked out block by block."""
     found = [np.empty(stop - start) for _ in metrics]
     for a, b in blocks(stop - start, CELL_BLOCK) if metrics else ():
-        block = _block_scores(contingency, metrics, start + a, start + b, tn)
+        block = block_scores(contingency, metrics, start + a, start + b, tn)
         for scores, values in zip(found, block, strict=True):
             scores[a:b] = values
     return found
@@ -152,7 +152,7 @@ def _negatives(contingency: Contingency, metrics: Iterable[Metric]) -> TrueNegat
     return TrueNegatives(contingency) if any(m.uses_tn for m in metrics) else None
 
 
-def _block_scores(
+def block_scores(
     contingency: Contingency, metrics: list[Metric], start: int, stop: int, tn: TrueNegatives | None
 ) -> list[Floats]:
     """Return the scores of one block of cells, for scores that the items of a cell share."""

@@ -13,7 +13,8 @@ import numpy as np
 from fastbcubed.metrics.aggregation import cluster_means, overall
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.metric import Floats, Metric, Page
-from fastbcubed.metrics.pointwise import f_measure, pointwise
+from fastbcubed.metrics.pointwise import pointwise
+from fastbcubed.metrics.rates import f_measure, slopes_of_f1
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
@@ -208,6 +209,7 @@ def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Flo
     "2 P R / (P + R), with P = adapted_bcubed_precision and R = adapted_bcubed_recall",
     bcubed["adapted_bcubed_precision"],
     bcubed["adapted_bcubed_recall"],
+    slopes=slopes_of_f1,
     source="Moreno and Dias 2015",
     unweighted_only=True,
     experimental=True,

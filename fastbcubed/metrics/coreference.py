@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fastbcubed.metrics.entities import align_entities, align_mentions, entities, links
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.metric import Page
-from fastbcubed.metrics.pointwise import f_measure
+from fastbcubed.metrics.rates import f_measure
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency

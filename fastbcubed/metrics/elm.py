@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.metric import Floats, Page
-from fastbcubed.metrics.pointwise import f_measure, rate
+from fastbcubed.metrics.rates import f_measure, rate, slopes_of_f1
 
 elm = Family("elm", low=0.0, high=1.0, best="higher", source="van Heusden et al. 2022", on_covers=True)
 WITHOUT = "each without the item itself"
@@ -44,6 +44,7 @@ def elm_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "2 P R / (P + R), with P = elm_precision and R = elm_recall",
     elm["elm_precision"],
     elm["elm_recall"],
+    slopes=slopes_of_f1,
     example="""
     >>> elm_f1(list("aabb"), [1, 1, 1, 2])  # 2 * 1/2 * 1/2 / (1/2 + 1/2)
     0.5

@@ -18,6 +18,7 @@ from fastbcubed.metrics.elm import elm
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.metric import Floats, Page
 from fastbcubed.metrics.pointwise import f1, mean_f1, pointwise, precision, recall
+from fastbcubed.metrics.rates import slopes_of_f1
 
 if TYPE_CHECKING:
     from fastbcubed.overlap.covers import Cover
@@ -230,6 +231,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         "2 P R / (P + R), with P = cice_bcubed_precision and R = cice_bcubed_recall",
         scores["cice_bcubed_precision"],
         scores["cice_bcubed_recall"],
+        slopes=slopes_of_f1,
         name="cice_bcubed_f1",
         summary="F1 of CICE-BCubed precision and recall.",
         example=on_covers("""

@@ -50,12 +50,19 @@ class Family:
 
         return declare
 
-    def of_means(self, definition: str, *needs: Metric, **about: Any) -> Callable[[Function], Function]:
-        """Declare a function of the means of other scores, in this order, and of beta."""
+    def of_means(
+        self, definition: str, *needs: Metric, slopes: Callable[..., Any] | None = None, **about: Any
+    ) -> Callable[[Function], Function]:
+        """Declare a function of the means of other scores, in this order, and of beta.
+
+        `slopes` takes the same, and returns the derivatives by each of them.
+        """
+        names = tuple(metric.name for metric in needs)
 
         def declare(function: Function) -> Function:
-            combine = partial(_combine, function, tuple(metric.name for metric in needs))
-            self._add(function, about, definition=definition, combine=combine, needs=needs)
+            how: dict[str, Any] = {"combine": partial(_combine, function, names), "needs": needs}
+            how["slopes"] = None if slopes is None else partial(_combine, slopes, names)
+            self._add(function, about, definition=definition, **how)
             return function
 
         return declare

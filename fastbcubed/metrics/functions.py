@@ -24,7 +24,7 @@ from fastbcubed.metrics.labelings import (
     public,
 )
 from fastbcubed.metrics.metric import Formula, Metric
-from fastbcubed.metrics.pointwise import f_measure, weight_of_precision
+from fastbcubed.metrics.rates import f_measure, weight_of_precision
 from fastbcubed.metrics.registry import METRICS, lifted
 from fastbcubed.metrics.signatures import (
     CoreferenceScore,

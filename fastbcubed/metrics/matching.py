@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from fastbcubed.metrics.counterparts import Fit, fits
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.labelings import as_cover, compute, public
 from fastbcubed.metrics.metric import Floats, Page
-from fastbcubed.metrics.pointwise import f_measure, pointwise
+from fastbcubed.metrics.pointwise import pointwise
+from fastbcubed.metrics.rates import f_measure
 from fastbcubed.metrics.signatures import Labels
 
 if TYPE_CHECKING:
@@ -245,10 +246,16 @@ def talburt_wang(contingency: Contingency, pool: Pool) -> float:
     return math.sqrt(true.clusters * pred.clusters) / contingency.n_cells
 
 
+def slopes_of_k(p: Floats | float, r: Floats | float, beta: float) -> tuple[Any, Any]:
+    """Return the derivatives of the K measure by precision and by recall, which are positive."""
+    return np.sqrt(r / p) / 2, np.sqrt(p / r) / 2
+
+
 @matching.of_means(
     "sqrt(P R), with P = precision and R = recall",
     pointwise["precision"],
     pointwise["recall"],
+    slopes=slopes_of_k,
     source="Barnes 2015",
     note="",
     example="""

@@ -42,6 +42,7 @@ class Metric:
     source: str  # short reference: a key of REFERENCES, or "fastbcubed"
     formula: Formula | None = None  # of an item's matrix; lifted by the weighted mean over items
     combine: Combine | None = None  # from the means of `needs`, and beta
+    slopes: Combine | None = None  # the derivatives of `combine` by each of these means
     score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
     mean: Callable[[Contingency, Pool], float] | None = None  # of `formula`, where that is faster
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from functools import partial
 from math import inf
-from numbers import Real
 
 import numpy as np
 
-from fastbcubed.errors import OptionError
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.metric import Floats, Formula, Page
+from fastbcubed.metrics.rates import (
+    f_measure,
+    rate,
+    slopes_of_f1,
+    slopes_of_fbeta,
+    weight_of_precision,
+)
 
 pointwise = Family("pointwise", low=0.0, high=1.0, best="higher", source="van Staden 2024")
-
-
-def rate(part: Floats | float, whole: Floats | float, empty: float = 1.0) -> Floats:
-    """Return part / whole, and `empty` where whole is 0: nothing there could have gone wrong."""
-    shares: Floats = np.full(np.shape(whole), empty)
-    np.divide(part, whole, out=shares, where=np.not_equal(whole, 0))
-    return shares[()]  # a scalar for scalars
 
 
 @pointwise.mean_over_items(
@@ -58,39 +56,11 @@ def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 # F
 
 
-def weight_of_precision(beta: float) -> float:
-    """Return alpha = 1 / (1 + beta**2), the weight of precision in F.
-
-    >>> weight_of_precision(2.0), weight_of_precision(0.0), weight_of_precision(float("inf"))
-    (0.2, 1.0, 0.0)
-    """
-    if not (isinstance(beta, Real) and beta >= 0):  # nor NaN
-        raise OptionError(f"beta must be a number from 0 (precision alone) up, not {beta!r}.")
-    try:
-        return 1.0 / (1.0 + float(beta) * float(beta))
-    except OverflowError:  # an integer that no float holds
-        return 0.0
-
-
-def f_measure(precision: Floats | float, recall: Floats | float, alpha: float = 0.5) -> Floats | float:
-    """Return 1 / (alpha / precision + (1 - alpha) / recall), element by element.
-
-    It is 0 where precision or recall is 0, except that alpha = 1 gives precision and alpha = 0
-    gives recall, whatever the other is. A missing value (NaN) stays missing.
-
-    >>> float(f_measure(0.5, 0.25, weight_of_precision(2.0)))  # 5/18
-    0.2777777777777778
-    """
-    if alpha in (0.0, 1.0):
-        return precision if alpha else recall
-    below = alpha * recall + (1.0 - alpha) * precision
-    return rate(precision * recall, below, empty=0.0)
-
-
 @pointwise.of_means(
     "2 P R / (P + R), with P = precision and R = recall",
     pointwise["precision"],
     pointwise["recall"],
+    slopes=slopes_of_f1,
     source="Amigó et al. 2009",
     on_covers=True,
     example="""
@@ -129,6 +99,7 @@ def mean_f1(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
     pointwise["precision"],
     pointwise["recall"],
+    slopes=slopes_of_fbeta,
     source="Amigó et al. 2009",
     on_covers=True,
     example="""

@@ -21,7 +21,8 @@ from fastbcubed.metrics.matching import matching
 from fastbcubed.metrics.metric import Formula, Metric
 from fastbcubed.metrics.overlap import overlap
 from fastbcubed.metrics.pairs import pairs
-from fastbcubed.metrics.pointwise import pointwise, weight_of_precision
+from fastbcubed.metrics.pointwise import pointwise
+from fastbcubed.metrics.rates import weight_of_precision
 
 _FAMILIES = (
     pointwise,

@@ -50,6 +50,10 @@ class Evaluated:
     _summary: dict[str, dict[str, Any]] | None = None
     _bounds: Bounds | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
+    #: bytes that may be held for what is worked out later; None where there is no limit
+    memory_limit: int | None = None
+    #: standard errors and units that were saved
+    saved_errors: Any = None
 
     def __getattr__(self, name: str) -> float:
         overall: Scores | None = self.__dict__.get("overall")

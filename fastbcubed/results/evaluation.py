@@ -13,9 +13,9 @@ from fastbcubed.errors import MetricError, OptionError, SliceError, first_few
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.results import drilldown, storage
 from fastbcubed.results.display import as_html, as_text
+from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.item_view import Item
 from fastbcubed.results.items import AttributeTable
 from fastbcubed.results.listing import listed
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "Scores"]
 
 
-class Evaluation(Openings):
+class Evaluation(Openings, Estimated):
     """How good a clustering is: overall, by cluster, by slice, by item.
 
     Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name
@@ -144,6 +144,7 @@ class Evaluation(Openings):
         by: SliceKey,
         *,
         attributes: Any = None,
+        errors: bool = False,
         order_by: str | None = None,
         limit: int | None = None,
     ) -> Table:
@@ -156,6 +157,9 @@ class Evaluation(Openings):
             "true_size" and "pred_size" are always there. A null is a slice of its own.
         attributes : table, optional
             Attributes by item, or row by row, to slice by; those given to `evaluate` by default.
+        errors : bool
+            Whether to work out standard errors, too, which takes about as long again: <score>_se behind each
+            score, by the components that have items in the slice, and n_units, the number of these.
         order_by : str, optional
             A score or column to list worst first, or largest first; by slice when absent.
         limit : int, optional
@@ -175,20 +179,18 @@ class Evaluation(Openings):
             If a subset has no scored item, or an attribute cannot be sliced by.
         """
         by = check_key(by)
-        if not self.has_items and slice_name(by) in self.sliced:
+        if not self.has_items and not errors and slice_name(by) in self.sliced:
             return listed(self.sliced[slice_name(by)], self.metrics, order_by, limit)
         items = self.kept_items()
         if isinstance(by, Mapping):
-            rows = [
-                self._slice(np.where(subset_mask(w, items, self.contingency, repr(n)), 0, -1), 1)
-                for n, w in by.items()
-            ]
+            masks = [subset_mask(w, items, self.contingency, repr(n)) for n, w in by.items()]
+            rows = [self._slice(np.where(mask, 0, -1), 1, errors) for mask in masks]
             columns: dict[str, Any] = {"slice": from_texts(list(map(str, by)))}
             columns |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
         else:
             extra = self.attributes if attributes is None else AttributeTable.of(attributes, items)
             cut = slice_codes(by, self.contingency, items, extra)
-            columns = {**cut.values, **self._slice(cut.codes, cut.n_slices)}
+            columns = {**cut.values, **self._slice(cut.codes, cut.n_slices, errors)}
         return listed(table_of(columns), self.metrics, order_by, limit)
 
     def clusters(self, side: str, *, order_by: str | None = None, limit: int | None = None) -> Table:
@@ -337,20 +339,9 @@ class Evaluation(Openings):
 
     # Parts of the above
 
-    def _resolve(self, names: Iterable[Any]) -> list[Metric]:
+    def _slice(self, codes: NDArray[np.integer], n: int, errors: bool = False) -> dict[str, NDArray[Any]]:
         table = self.contingency
-        own = [lifted(n, outside=table.outside) if callable(n) else n for n in names]
-        found, _ = resolve(
-            own,
-            weighted=table.weighted,
-            weighting=table.weighting,
-            outside=table.outside,
-            overlapping=table.overlapping,
-        )
-        return [metric.at(self.beta) for metric in found]
-
-    def _slice(self, codes: NDArray[np.integer], n: int) -> dict[str, NDArray[Any]]:
-        table = self.contingency
-        return aggregation.group_means(
+        columns = aggregation.group_means(
             table, codes, n, self.metrics, beta=self.beta, by_row=True, total=table.total_weight
         )
+        return self._with_errors(columns, codes, n) if errors else columns

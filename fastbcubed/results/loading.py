@@ -23,6 +23,7 @@ from fastbcubed.cells.soundness import fault_of_cells, fault_of_margins, fault_o
 from fastbcubed.clusterings.input_notes import CODES
 from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.estimates import Errors
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.manifest import ITEMS, MANIFEST, read_manifest
@@ -36,6 +37,7 @@ from fastbcubed.results.table import Table
 from fastbcubed.runtime.checksums import Stamp, open_regular, stamp_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.columns import as_column
+from fastbcubed.uncertainty.units import Units
 
 #: How often another process may replace the files while they are opened.
 ATTEMPTS = 8
@@ -147,6 +149,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         names={side: head[side] for side in ("truth", "prediction")},
         notes=[w for w in head.get("warnings", []) if w.get("code") in CODES],
         sliced={name: Table(pa.Table.from_pylist(rows)) for name, rows in head["slices"].items()},
+        saved_errors=_errors(head),
     )
     for metric in ev.metrics:
         _require_in_range(metric, ev.overall[metric.name])
@@ -155,6 +158,13 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         ev.summary = head["summary"]
         ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
     return ev
+
+
+def _errors(head: Mapping[str, Any]) -> Errors | None:
+    """Return the standard errors, if they were saved."""
+    if "errors" not in head:
+        return None
+    return Errors(_with_nan(head["errors"]), Units(**{name: head["units"][name] for name in Units._fields}))
 
 
 def _require_in_range(metric: Metric, value: float) -> None:

@@ -63,7 +63,8 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         changed = True
     if changed:
         raise FileFormatError(f"{path} is not as it was saved: its checksum differs. Evaluate and save anew")
-    for fault in _faults(head, SCHEMA, "it"):
+    wanted = SCHEMA | (ERRORS if "errors" in head else {})
+    for fault in _faults(head, wanted, "it"):
         raise FileFormatError(f"{path} is no saved evaluation: {fault}")
     if not _is_score(head.get("pair_weight")) or not _each(_is_text)(head.get("left_out", {})):
         raise FileFormatError(f"{path} is no saved evaluation: pair_weight or left_out is none")
@@ -164,6 +165,15 @@ SIDE = {name: _is_count for name in ("items", "clusters", "singletons", "largest
     "size_quantiles": _each(_is_count)
 }
 BOUNDS = {field.name: _is_score for field in fields(Bounds)}
+#: What has to be there with standard errors, which may be there or not.
+ERRORS = {
+    "errors": _each(lambda value: value is None or (_is_number(value) and value >= 0)),
+    "units": {
+        "n": lambda value: _is_count(value) and value > 0,
+        "effective": lambda value: _is_number(value) and value >= 0,
+        "largest_share": lambda value: _is_number(value) and value >= 0,
+    },
+}
 #: What has to be there; there may be more.
 SCHEMA = {
     "keep": _one_of(*FILES),

@@ -68,7 +68,8 @@ def metrics_by_name(names: Iterable[str], beta: float, options: Mapping[str, Any
 def state_of(ev: Any) -> dict[str, Any]:
     """Return what an evaluation is made of; scores of the registry go by name."""
     state: dict[str, Any] = {**ev.__dict__, "ranges": None, "attributes": None}
-    state.pop("_first_rows", None)
+    for worked_out in ("_first_rows", "_components"):
+        state.pop(worked_out, None)
     own = [m for m in ev.metrics if m.family == "own"]
     state["metrics"] = ([m.name for m in ev.metrics], own, ev.definition)
     if ev.has_clusters:

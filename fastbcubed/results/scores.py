@@ -11,12 +11,15 @@ from fastbcubed.metrics.registry import computed_as
 class Scores(Mapping[str, float]):
     """Scores by name, also as attributes; one that goes by several names has them all."""
 
-    def __init__(self, values: Mapping[str, float]) -> None:
+    def __init__(self, values: Mapping[str, float], missing: Mapping[str, str] | None = None) -> None:
         self._values = dict(values)
+        self._missing = dict(missing or {})  #: why there is no value, by name
 
     def __getitem__(self, name: str) -> float:
         found = self.named(name)
         if found is None:
+            if name in self._missing or computed_as(name, self._missing):
+                raise MetricError(self._missing[computed_as(name, self._missing) or name])
             raise MetricError(
                 f"{name!r} was not computed; there are {', '.join(self._values)}. Name it in "
                 "metrics=, or ask for it with .metric(name)"

@@ -20,7 +20,7 @@ import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
-from fastbcubed.metrics import bcubed, pointwise
+from fastbcubed.metrics import bcubed, pointwise, rates
 from fastbcubed.metrics.aggregation import overall
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.metric import REFERENCES
@@ -228,8 +228,8 @@ def test_perfect_is_exact(name, tp, tn):
 
 @pytest.mark.parametrize("beta", [0.0, 0.1, 1 / 3, 1.0, 2.0, 1e200, math.inf])
 def test_perfect_f_is_exact(beta):
-    alpha = pointwise.weight_of_precision(beta)
-    assert pointwise.f_measure(1.0, 1.0, alpha) == 1.0
+    alpha = rates.weight_of_precision(beta)
+    assert rates.f_measure(1.0, 1.0, alpha) == 1.0
     assert pointwise.item_fbeta(beta)(0.1, 0.0, 0.0, 7.0) == 1.0
 
 
@@ -348,28 +348,28 @@ def test_elm_gives_nothing_for_an_item_itself(n):
 
 
 def test_f_measure():
-    alpha = pointwise.weight_of_precision(2)
+    alpha = rates.weight_of_precision(2)
     assert alpha == 1 / 5
     # METRICS 0.2: 5 * 1/2 * 1/4 / (4 * 1/2 + 1/4) = 5/18
-    assert pointwise.f_measure(0.5, 0.25, alpha) == pytest.approx(5 / 18)
+    assert rates.f_measure(0.5, 0.25, alpha) == pytest.approx(5 / 18)
     assert pointwise.item_fbeta(2)(1.0, 1.0, 3.0, 0.0) == pytest.approx(5 / 18)  # P 1/2, R 1/4
-    assert pointwise.f_measure(0.5, 0.25, 0.5) == pytest.approx(1 / 3)
+    assert rates.f_measure(0.5, 0.25, 0.5) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0, 2.0, math.inf])
 @given(p=st.fractions(0, 1, max_denominator=50), r=st.fractions(0, 1, max_denominator=50))
 def test_f_measure_matches_exact_fractions(beta, p, r):
     exact = f_measure(p, r, Fr(0) if beta == math.inf else 1 / (1 + Fr(beta) ** 2))
-    found = pointwise.f_measure(float(p), float(r), pointwise.weight_of_precision(beta))
+    found = rates.f_measure(float(p), float(r), rates.weight_of_precision(beta))
     assert found == pytest.approx(float(exact), abs=1e-15)
 
 
 def test_f_measure_of_arrays():
     p, r = np.array([0.0, 0.0, 1.0, 1.0, np.nan]), np.array([0.0, 1.0, 0.0, 1.0, 1.0])
     for alpha, expected in (0.5, [0, 0, 0, 1, np.nan]), (0.2, [0, 0, 0, 1, np.nan]):
-        np.testing.assert_array_equal(pointwise.f_measure(p, r, alpha), expected)
-    assert pointwise.f_measure(p, r, 1.0) is p
-    assert pointwise.f_measure(p, r, 0.0) is r
+        np.testing.assert_array_equal(rates.f_measure(p, r, alpha), expected)
+    assert rates.f_measure(p, r, 1.0) is p
+    assert rates.f_measure(p, r, 0.0) is r
 
 
 @pytest.mark.parametrize("beta", [0.0, 1 / 3, 2.0, 3.0, math.inf])
@@ -385,7 +385,7 @@ def test_an_items_own_f_is_that_of_its_precision_and_recall(beta, matrix):
 @pytest.mark.parametrize("beta", [-1.0, math.nan, "2", None])
 def test_beta_that_is_none(beta):
     with pytest.raises(OptionError, match="beta"):
-        pointwise.weight_of_precision(beta)
+        rates.weight_of_precision(beta)
     with pytest.raises(OptionError, match="beta"):
         fbm.bcubed_precision_recall_fscore([1], [1], beta=beta)
 

@@ -38,6 +38,7 @@ ORDER = (
     "cells",
     "overlap",
     "metrics",
+    "uncertainty",
     "results",
     "engines",
     "evaluate",
