@@ -117,7 +117,7 @@ FAULTS = {
     ),
     "weights of the prediction, which those of the truth stand before": (
         side(weight=one), side(weight=every(50, -1.0, one)), {"weight": "weight"}, WeightError,
-        "3 of 120 weights of the prediction are out of range (-1.0, -1.0, -1.0 in rows 0, 50, 100). They have to be pos",
+        "3 of 120 weights of the prediction are out of range (-1.0, -1.0, -1.0 in rows 0, 50, 100). They have to be",
     ),
     "weights of infinity": (
         side(weight=every(4, np.inf, one)), PREDICTION, {"weight": "weight"}, WeightError,
