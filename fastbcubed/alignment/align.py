@@ -28,34 +28,20 @@ from fastbcubed.sources.keys import key_pair
 
 @dataclass(frozen=True)
 class Alignment:
-    """The two sides, row by row.
-
-    Attributes
-    ----------
-    truth, prediction : Clustering
-        What was aligned.
-    true_keys, pred_keys : ndarray of int64, shape (n_rows,)
-        Equal keys on a side, equal cluster.
-    absent_true, absent_pred : int or None
-        The key of items that the side lacks; None where no item is missing.
-    true_rows, pred_rows : ndarray of int64, shape (n_rows,), or None
-        Row of the clustering, -1 where it lacks the item; None where rows correspond one to one.
-    weight : ndarray of float64, shape (n_rows,), or None
-    coverage : Coverage
-    policies : Policies
-    """
+    """The two sides, row by row."""
 
     truth: Clustering
     prediction: Clustering
-    true_keys: NDArray[np.int64]
+    true_keys: NDArray[
+        np.int64
+    ]  #: equal keys on a side, equal cluster; shape (n_rows,), as of all arrays here
     pred_keys: NDArray[np.int64]
-    absent_true: int | None
+    absent_true: int | None  #: the key of items that the side lacks; None where no item is missing
     absent_pred: int | None
-    true_rows: Rows | None
+    true_rows: Rows | None  #: row of the clustering, -1 where it lacks the item; None for all as they are
     pred_rows: Rows | None
     weight: NDArray[np.float64] | None
     coverage: Coverage
-    policies: Policies
 
     def __len__(self) -> int:
         return int(self.true_keys.size)
@@ -71,27 +57,10 @@ def align(
     outer: bool = False,
     null_is_absent: bool = False,
 ) -> Alignment:
-    """Put two clusterings side by side, by item id or by position.
+    """Put two clusterings side by side, by item id or by position; raise for what the policies do not allow.
 
-    Parameters
-    ----------
-    truth, prediction : Clustering
-        Both with item ids, or neither.
-    policies : Policies
-        What to do about unmatched items, nulls, duplicates and noise.
-    pool : Pool
-        The threads.
-    weight_table : (Column, ndarray), optional
-        Items and their weights, where weights are in a table of their own.
-    outer : bool
-        Whether weights serve the mean alone, so that zeros are allowed.
-    null_is_absent : bool
-        Whether a null cluster says "not on that side" (the one-table form).
-
-    Raises
-    ------
-    AlignmentError, DuplicateItemError, OverlapError, NullError, WeightError, EmptyInputError
-        As the policies say.
+    Items may have their weights in a table of their own. If `outer`, these serve the mean alone, so that zeros are
+    allowed. If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
     """
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
@@ -105,9 +74,7 @@ def align(
     require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
     both.report_faults()
     start = _unused_run(both.true_keys, both.pred_keys) if both.needs_special_keys else 0
-    return Alignment(
-        truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage, policies
-    )
+    return Alignment(truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage)
 
 
 def _items(

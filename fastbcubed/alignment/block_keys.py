@@ -42,18 +42,8 @@ class Retry(Exception):
 class Labels:
     """Keys of the labels of one side, block by block, and the proof that different labels have different keys.
 
-    Parameters
-    ----------
-    first : Column
-        The labels of the first block.
-    seed : int
-        Which hash function to use, if labels are not integers.
-    spill : Spill
-        Where the pairs of words go that do not fit.
-    memory : int
-        Bytes of them that may be kept.
-    bits : int
-        Shards of pairs, as a power of two; at least 1.
+    `first` are those of the first block; the seed tells the hash function, if they are not integers. Pairs of words
+    that prove the keys are in 2**bits shards, at least two; `memory` bytes of them may be kept.
     """
 
     def __init__(self, first: Column, seed: int, spill: Spill, memory: int, bits: int) -> None:

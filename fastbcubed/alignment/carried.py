@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.row_values import either_id, in_common, rows_or_null
-from fastbcubed.alignment.side import Rows
+from fastbcubed.alignment.weights import Matched
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.attributes import attributes
@@ -24,22 +24,13 @@ SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
 
 @dataclass(frozen=True)
 class Carried:
-    """Which columns go with the rows; they are called as those of a saved evaluation's items.
-
-    Attributes
-    ----------
-    ids, labels, numbers : bool
-        Ids of the items, labels of both sides, and the number of the truth's row.
-    attributes : frozenset of (str, str)
-        Attributes: "truth", "prediction" or "attributes", and the name there.
-    from_keys : dict of str to pyarrow.DataType
-        Ids and labels that are integers, and so their own keys: columns that need not be carried.
-    """
+    """Which columns go with the rows; they are called as those of a saved evaluation's items."""
 
     ids: bool
-    labels: bool
-    numbers: bool
-    attributes: frozenset[tuple[str, str]]
+    labels: bool  #: of both sides
+    numbers: bool  #: of the truth's rows
+    attributes: frozenset[tuple[str, str]]  #: "truth", "prediction" or "attributes", and the name there
+    #: ids and labels that are integers, and so their own keys: columns that need not be carried
     from_keys: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -73,16 +64,8 @@ class Carried:
         found = attributes(table, names)
         return {f"{side}.{name}": values for name, values in zip(names, found, strict=True)}
 
-    def aligned(self, tables: Sequence[pa.Table], rows: tuple[Rows | None, Rows | None]) -> pa.Table:
-        """Return the columns of aligned rows.
-
-        Parameters
-        ----------
-        tables : sequence of pyarrow.Table
-            Those of both sides, or one that both are in.
-        rows : (ndarray or None, ndarray or None)
-            The row of each side, -1 where it lacks the item; None where rows correspond.
-        """
+    def aligned(self, tables: Sequence[pa.Table], rows: Matched) -> pa.Table:
+        """Return the columns of aligned rows from those of both sides, or of one table that both are in."""
         taken = [rows_or_null(table, own) for table, own in zip(tables, rows, strict=False)]
         whole = taken[0]
         for other in taken[1:]:
@@ -92,9 +75,7 @@ class Carried:
         if "item" in whole.column_names and len(tables) == 2 and rows[0] is not None and rows[1] is not None:
             items = [as_column(table["item"], "item") for table in tables]
             found = either_id(items[0], rows[0], items[1], rows[1])
-            none = np.empty(
-                0, np.int64
-            )  # all blocks have one type, also those in which both sides have all items
+            none = np.empty(0, np.int64)  # one type for all blocks, also where both sides have all items
             found, _ = in_common(found, in_common(items[0].take(none), items[1].take(none))[0])
             whole = whole.set_column(whole.column_names.index("item"), "item", found)
         return whole

@@ -22,37 +22,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Combination:
-    """The two sides, row by row, before policies make anything of the rows that one side lacks.
+    """The two sides, row by row, before policies make anything of the rows that one side lacks."""
 
-    Attributes
-    ----------
-    true_keys, pred_keys : ndarray of int64, shape (n_rows,)
-        Label keys; of no meaning in rows that the side lacks, or that are alone.
-    lacks_true, lacks_pred : ndarray of bool, shape (n_rows,), or None
-        Rows that the side lacks.
-    alone_true, alone_pred : ndarray of bool, shape (n_rows,), or None
-        Rows that are a cluster of their own on the side.
-    weight : ndarray of float64, shape (n_rows,), or None
-    coverage : Coverage
-    sides : (Side, Side)
-        Truth and prediction.
-    rows : (ndarray or None, ndarray or None)
-        The row of each side, -1 where it lacks the item; None where rows correspond.
-    may_lack_weight : bool
-        Whether weights have yet to be looked through for those that are not known.
-    """
-
+    #: keys of labels, of no meaning in rows that the side lacks, or that are alone; shape (n_rows,), as of all here
     true_keys: NDArray[np.int64]
     pred_keys: NDArray[np.int64]
-    lacks_true: Mask | None
+    lacks_true: Mask | None  #: rows that the side lacks
     lacks_pred: Mask | None
-    alone_true: Mask | None
+    alone_true: Mask | None  #: rows that are a cluster of their own on the side
     alone_pred: Mask | None
     weight: NDArray[np.float64] | None
     coverage: Coverage
     sides: tuple[Side, Side]
     rows: Matched
-    may_lack_weight: bool
+    may_lack_weight: bool  #: whether weights have yet to be looked through for those that are not known
 
     @property
     def policies(self) -> Policies:

@@ -20,17 +20,7 @@ from fastbcubed.errors import (
 
 @dataclass(frozen=True)
 class Fault:
-    """Rows or items that cannot be scored.
-
-    Attributes
-    ----------
-    name : str
-        Whose they are: a side, or a table.
-    count, total : int
-        How many they are, and out of how many.
-    first : list
-        The first few of them; more than a message shows, so that it can say that there are more.
-    """
+    """Rows or items that cannot be scored: so many of all rows or items of a side, or of a table."""
 
     #: What is raised first if there are several: by step of the alignment, then by side, then by what weighs more.
     step: ClassVar[int]
@@ -39,7 +29,9 @@ class Fault:
     name: str
     count: int
     total: int
-    first: list[Any]
+    first: list[
+        Any
+    ]  #: the first few of them; more than a message shows, so that it can say that there are more
 
     @classmethod
     def sum(cls, parts: Sequence[Self]) -> Self:

@@ -68,23 +68,7 @@ class _Shard(NamedTuple):
 
 
 class ItemJoin:
-    """Joins the two sides of an aligner by item.
-
-    Parameters
-    ----------
-    aligner : RowAligner
-        Takes blocks of either side, and finishes blocks of joined rows.
-    items : Items
-        Makes keys of items.
-    spill : Spill
-        Where what does not fit is written.
-    bits : int
-        There are 2**bits shards.
-    memory : int
-        Bytes of rows that may be kept in memory.
-    pool : Pool
-        The threads.
-    """
+    """Joins the two sides of an aligner by item, in 2**bits shards; `memory` bytes of rows may be kept."""
 
     def __init__(
         self, aligner: RowAligner, items: Items, spill: Spill, bits: int, memory: int, pool: Pool

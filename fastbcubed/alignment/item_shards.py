@@ -43,20 +43,11 @@ class ItemRows:
 
 @dataclass(frozen=True)
 class ShardRows:
-    """The rows of a shard, part by part of their item key: what is looked up of a row is then in the cache.
+    """The rows of a shard, part by part of their item key: what is looked up of a row is then in the cache."""
 
-    Attributes
-    ----------
-    columns : dict of str to ndarray, shape (n_rows,)
-        Keys of items, mixed, and what else rows have.
-    bounds : ndarray of int64, shape (n_parts + 1,)
-        Where each part begins.
-    order : ndarray of int64, shape (n_rows,), or None
-        The place of each row in the order of its block, in which columns are that go with the rows.
-    """
-
-    columns: dict[str, np.ndarray]
-    bounds: NDArray[np.int64]
+    columns: dict[str, np.ndarray]  #: keys of items, mixed, and what else rows have; shape (n_rows,)
+    bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
+    #: the place of each row in the order of its block, in which columns are that go with the rows; shape (n_rows,)
     order: NDArray[np.int64] | None
 
     @property
@@ -82,20 +73,10 @@ class ShardRows:
 
 
 class ItemShards:
-    """The rows of a side, or of two sides whose rows correspond, sharded by item.
+    """The rows of a side, or of two sides whose rows correspond, in 2**bits shards by item.
 
-    Parameters
-    ----------
-    n_labels : int
-        Labels of a row: 1, 2, or 0 where items come with weights alone.
-    bits : int
-        There are 2**bits shards.
-    spill : Spill
-        Where what does not fit is written.
-    memory : int
-        Bytes that may be kept.
-    proved, numbered, flagged, weighted : bool
-        Whether rows have a word that proves their key, a number, flags, a weight.
+    A row has `n_labels` labels: 1, 2, or 0 where items come with weights alone. `memory` bytes may be kept; what does
+    not fit is spilled. Rows may have a word that proves their key, a number, flags, a weight.
     """
 
     def __init__(
@@ -201,16 +182,8 @@ def sides_of(
         if "flags" in rows:
             absent = (rows["flags"] & (ABSENT << 2 * k)) != 0
             alone = (rows["flags"] & (ALONE << 2 * k)) != 0
-        found.append(
-            Side(
-                name,
-                rows[column],
-                policies,
-                absent=absent,
-                alone=alone,
-                weight=rows.get("weight"),
-                items=shard.items,
-                report=report,
-            )
+        side = Side(
+            name, rows[column], policies, absent, alone, rows.get("weight"), shard.items, report=report
         )
+        found.append(side)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,57 +25,22 @@ class Ids(Protocol):
         """Return what names the first few of these rows."""
 
 
+@dataclass(eq=False)
 class Side:
-    """One clustering while it is aligned, or a block of one: keys of its labels, and which rows are special.
+    """One clustering while it is aligned, or a block of one: keys of its labels, and which rows are special."""
 
-    Attributes
-    ----------
-    name : str
-        What the clustering is, for messages.
-    labels : ndarray of int64, shape (n_rows,)
-        Keys: equal keys, equal cluster.
-    policies : Policies
-        What to do about nulls, duplicates and noise.
-    absent, alone : ndarray of bool, shape (n_rows,), or None
-        Rows that count as if the side lacked the item, and rows that are a cluster of their own.
-    weight : ndarray of float64, shape (n_rows,), or None
-    items : Column, or another with its method `first_of`, or None
-        Ids; None where items go by position.
-    n_null, n_noise, n_duplicates : int
-        Rows with a null label, with the noise label, and left out as they repeat an earlier one.
-    first_row : int
-        The number of the first row, where it is a block.
-    report : callable
-        Takes faults of the rows; by default it raises them.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        labels: NDArray[np.int64],
-        policies: Policies,
-        *,
-        absent: Mask | None = None,
-        alone: Mask | None = None,
-        weight: NDArray[np.float64] | None = None,
-        items: Ids | None = None,
-        n_null: int = 0,
-        n_noise: int = 0,
-        first_row: int = 0,
-        report: Report = enforce,
-    ) -> None:
-        self.name = name
-        self.labels = labels
-        self.policies = policies
-        self.absent = absent
-        self.alone = alone
-        self.weight = weight
-        self.items = items
-        self.n_null = n_null
-        self.n_noise = n_noise
-        self.n_duplicates = 0
-        self.first_row = first_row
-        self.report = report
+    name: str  #: what the clustering is, for messages
+    labels: NDArray[np.int64]  #: equal keys, equal cluster; shape (n_rows,), as of all arrays here
+    policies: Policies
+    absent: Mask | None = None  #: rows that count as if the side lacked the item
+    alone: Mask | None = None  #: rows that are a cluster of their own
+    weight: NDArray[np.float64] | None = None
+    items: Ids | None = None  #: None where items go by position
+    n_null: int = 0
+    n_noise: int = 0
+    first_row: int = 0  #: the number of the first row, where it is a block
+    report: Report = enforce  #: takes faults of the rows
+    n_duplicates: int = 0  #: rows left out as they repeat an earlier one
 
     @classmethod
     def of(
@@ -126,12 +92,10 @@ class Side:
         def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if values is None else values[rows]
 
-        found = Side(
-            self.name, self.labels[rows], self.policies, absent=some(self.absent), alone=some(self.alone),
-            weight=some(self.weight), n_null=self.n_null, n_noise=self.n_noise, report=self.report,
+        return replace(
+            self, labels=self.labels[rows], absent=some(self.absent), alone=some(self.alone),
+            weight=some(self.weight), items=None, n_duplicates=self.n_duplicates + len(self) - rows.size,
         )  # fmt: skip
-        found.n_duplicates = self.n_duplicates + len(self) - rows.size
-        return found
 
     def aligned(self, rows: Rows | None) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
         """Return keys, lacking and alone by aligned row."""
