@@ -148,19 +148,9 @@ def build_parts(
             lambda space: space[3].size >= most_rows,
         ) as space:
             kernels.cells.build_cells(
-                rows,
-                own,
-                bounds,
-                first,
-                last,
-                targets,
-                heavy,
-                space,
-                n_cells,
-                n_clusters,
-                cells_by_part,
-                keys,
-            )
+                rows, own, bounds, first, last, targets, heavy, space, n_cells, n_clusters,
+                cells_by_part, keys,
+            )  # fmt: skip
 
     pool.map(build_task, starts, stops, histogram, stage="build cells")
     if keys is not None:
@@ -204,19 +194,9 @@ def send_cells(
         ) as space:
             mass, rest = sums if heavy and sums is not None else space
             kernels.closing.scatter_cells(
-                parts.cells,
-                by_part,
-                first,
-                last,
-                targets,
-                flag,
-                outer,
-                heavy,
-                absent,
-                (mass, rest),
-                to,
-                arrived,
-            )
+                parts.cells, by_part, first, last, targets, flag, outer, heavy, absent, (mass, rest),
+                to, arrived,
+            )  # fmt: skip
 
     pool.map(scatter_task, *zip(*plan.tasks(), strict=True), next_cell, stage="partition cells")
     return arrived, bounds
@@ -268,9 +248,7 @@ def close_parts(
 
     def close_task(first: int, last: int) -> None:
         with pool.workspace(
-            "close",
-            lambda: (_make_slots(most), np.empty(most, CLUSTER)),
-            lambda space: space[1].size >= most,
+            "close", lambda: (_make_slots(most), np.empty(most, CLUSTER)), lambda space: space[1].size >= most
         ) as space:
             kernels.closing.close_cells(
                 arrived, cells, pred_in_part, bounds, first, last, outer, outside,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastbcubed import kernels
+from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import join_pieces
 from fastbcubed.sources.columns import Column
@@ -19,17 +20,13 @@ def connect(columns: Sequence[Column]) -> tuple[Column, np.ndarray]:
     The left and the right item of each pair are the last two columns; before them stand further items.
     """
     with Pool() as pool:
-        keys = np.concatenate(comparable_keys(columns, pool))
-    table = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, dtype=np.int64)
-    codes, rows = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
-    count = kernels.components.number_keys(keys, table, codes, rows)
-    del table, keys
+        codes, rows = number(np.concatenate(comparable_keys(columns, pool)), pool)
     ends = np.cumsum([len(column) for column in columns])
-    parents = np.arange(count, dtype=np.int64)
+    parents = np.arange(rows.size, dtype=np.int64)
     kernels.components.find_components(
         codes[ends[-3] if len(ends) > 2 else 0 : ends[-2]], codes[ends[-2] :], parents
     )
-    taken = np.split(rows[:count], np.searchsorted(rows[:count], ends[:-1]))
+    taken = np.split(rows, np.searchsorted(rows, ends[:-1]))
     pieces = [
         column.rows_of(which - (end - len(column)))
         for column, which, end in zip(columns, taken, ends, strict=True)

@@ -36,35 +36,13 @@ if TYPE_CHECKING:
         rows,
         runs,
         sums,
-    )
+    )  # fmt: skip
 
 __all__ = [
-    "assignment",
-    "cache",
-    "cells",
-    "closing",
-    "components",
-    "coreference",
-    "covers",
-    "edit",
-    "entropies",
-    "entropy",
-    "generation",
-    "hashing",
-    "item_pairs",
-    "jit",
-    "join",
-    "matches",
-    "matching",
-    "mates",
-    "memberships",
-    "overlap",
-    "pairs",
-    "partition",
-    "rows",
-    "runs",
-    "sums",
-]
+    "assignment", "cache", "cells", "closing", "components", "coreference", "covers", "edit",
+    "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches", "matching",
+    "mates", "memberships", "overlap", "pairs", "partition", "rows", "runs", "sums",
+]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so
 

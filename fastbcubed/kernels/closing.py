@@ -100,19 +100,9 @@ def scatter_arrived(cells, start, stop, targets, next_cell, out, places):
 
 @kernel
 def close_cells(
-    arrived,
-    cells,
-    pred_codes,
-    bounds,
-    part_from,
-    part_to,
-    outer,
-    outside,
-    absent_pred,
-    space,
-    n_clusters,
-    keys,
-):
+    arrived, cells, pred_codes, bounds, part_from, part_to, outer, outside, absent_pred,
+    space, n_clusters, keys,
+):  # fmt: skip
     """Give the predicted clusters of several parts numbers, and their cells the false positives.
 
     `arrived` and `cells` are the same memory: the first reads the pred key where the second has fp.

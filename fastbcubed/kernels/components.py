@@ -1,34 +1,8 @@
-"""Dense codes by a hash table, and connected components by union-find."""
+"""Connected components by union-find."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from fastbcubed.kernels.hashing import fold
 from fastbcubed.kernels.jit import kernel
-
-SECRET, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-
-
-@kernel
-def number_keys(keys, table, codes, rows):
-    """Give distinct keys numbers in order of first appearance.
-
-    Shapes: (n,), (power of two >= 2 n, all -1), (n,), (n,) -> number of distinct keys; `codes` gets
-    the number of each key, `rows` the row where each number appears first.
-    """
-    mask = np.uint64(table.size - 1)
-    count = 0
-    for i in range(keys.size):
-        slot = fold(np.uint64(keys[i]) ^ SECRET, FACTOR) & mask
-        while table[slot] >= 0 and keys[rows[table[slot]]] != keys[i]:
-            slot = (slot + np.uint64(1)) & mask
-        if table[slot] < 0:
-            table[slot] = count
-            rows[count] = i
-            count += 1
-        codes[i] = table[slot]
-    return count
 
 
 @kernel

@@ -6,21 +6,6 @@ from fastbcubed.kernels.jit import kernel
 
 
 @kernel
-def order_codes(codes, numbers, order):
-    """Give codes new numbers by their first appearance; `numbers` (n_codes,) is -1 for those without.
-
-    Shapes: (n,), (n_codes,), (n_codes,) -> how many appear. `order` gets the codes in the new order.
-    """
-    n = 0
-    for i in range(codes.size):
-        if numbers[codes[i]] < 0:
-            numbers[codes[i]] = n
-            order[n] = codes[i]
-            n += 1
-    return n
-
-
-@kernel
 def group_cells(bounds, items, others, first, last, seen, place, cell_of, firsts):
     """Give numbers to the cells of a range of true sets: items of one predicted set are one cell.
 

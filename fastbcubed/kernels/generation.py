@@ -8,18 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.partition import mix
 
 WORD = np.uint64
 ZERO, ONE, FOUR, FIFTEEN, HALF = (np.uint64(v) for v in (0, 1, 4, 15, 32))
 ROUNDS = 4  # of the shuffle; one word of its key each
-
-
-@kernel
-def mix(x):
-    """Hash a word to a word, one to one (the finalizer of SplitMix64)."""
-    x = (x ^ (x >> WORD(30))) * WORD(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> WORD(27))) * WORD(0x94D049BB133111EB)
-    return x ^ (x >> WORD(31))
 
 
 @kernel
@@ -112,7 +105,7 @@ def place_items(start, figures, guide, runs, keys, item, true, pred):
 def hash_codes(codes, first, key, out):
     """Hash `first + code` to 64 bits, one to one for a key. Shapes: (n,), (), (), (n,)."""
     for i in range(codes.size):
-        out[i] = mix((codes[i] + first) ^ key)
+        out[i] = WORD(mix((codes[i] + first) ^ key))
 
 
 @kernel

@@ -65,18 +65,9 @@ def enter_items(keys, rows, first, n, table, other_row):
 
 @kernel
 def look_up_items(
-    true_keys,
-    true_rows,
-    first,
-    n_true,
-    pred_keys,
-    pred_rows,
-    begin,
-    n_pred,
-    table,
-    pred_of_true,
-    true_of_pred,
-):
+    true_keys, true_rows, first, n_true, pred_keys, pred_rows, begin, n_pred, table,
+    pred_of_true, true_of_pred,
+):  # fmt: skip
     """Look the predicted items of a part up in the table, where they follow the true ones; return how many repeat."""
     mask = table.size - 1
     repeats = 0
@@ -108,9 +99,7 @@ def look_up_items(
 
 @kernel
 def scatter_records(keys, labels, others, second, numbers, flags, weights, skip, bits, next_row, rows):
-    """Write the rows of a block to the shards of their item keys, in row order; what is None is left out.
-
-    Keys are mixed on the way.
+    """Write the rows of a block to the shards of their item keys, which are mixed, in row order; None is left out.
 
     Keys are those of the item, of its label, and of its other label where one row has both; `second` proves
     the item key. The shard is what `bits` bits of the mixed key after the first `skip` say. Shapes: `keys`,

@@ -111,6 +111,13 @@ def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, starts
         rows[starts[cell] + 1] = place - starts[cell] - 2
 
 
+@inlined
+def is_one_of_several(codes, n_true, begin, k, end):
+    """Tell whether the cluster at k, in a row from `begin` to `end`, is not the only one of its side there."""
+    before = k > begin and (codes[k - 1] < n_true) == (codes[k] < n_true)
+    return before or (k + 1 < end and (codes[k] < n_true) == (codes[k + 1] < n_true))
+
+
 @kernel
 def count_several(starts, codes, n_true, counts):
     """Count, by cluster, the cells that are in others of its side, too, given the rows of the cells."""
@@ -118,9 +125,7 @@ def count_several(starts, codes, n_true, counts):
         begin = starts[cell] + 2
         end = begin + codes[begin - 1]
         for k in range(begin, end):
-            alone_below = k == begin or (codes[k - 1] < n_true and codes[k] >= n_true)
-            alone_above = k + 1 == end or (codes[k] < n_true and codes[k + 1] >= n_true)
-            if not (alone_below and alone_above):
+            if is_one_of_several(codes, n_true, begin, k, end):
                 counts[codes[k]] += 1
 
 
@@ -131,9 +136,7 @@ def fill_several(starts, codes, n_true, next_place, out):
         begin = starts[cell] + 2
         end = begin + codes[begin - 1]
         for k in range(begin, end):
-            alone_below = k == begin or (codes[k - 1] < n_true and codes[k] >= n_true)
-            alone_above = k + 1 == end or (codes[k] < n_true and codes[k + 1] >= n_true)
-            if not (alone_below and alone_above):
+            if is_one_of_several(codes, n_true, begin, k, end):
                 place = next_place[codes[k]]
                 next_place[codes[k]] = place + 1
                 out[place] = starts[cell]

@@ -116,12 +116,10 @@ def _joined(a: Memberships, b: Memberships) -> Memberships:
 
 def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
     """Give clusters new numbers by their first appearance; those without items are gone."""
-    numbers, order = np.full(side.n_clusters, -1), np.empty(side.n_clusters, np.int64)
-    n = kernels.covers.order_codes(side.codes, numbers, order)
-    codes = side.codes.copy()
-    codes[:] = numbers[side.codes]
+    codes, firsts = np.empty_like(side.codes), np.empty(side.n_clusters, np.int64)
+    n = kernels.memberships.number_small(side.codes, 0, np.full(side.n_clusters, -1), codes, firsts)
     kernels.memberships.sort_rows(side.offsets, codes)
-    return Memberships(side.offsets, codes, n), order[:n].copy()
+    return Memberships(side.offsets, codes, n), side.codes[firsts[:n]].astype(np.int64)
 
 
 class Cover(Contingency):
