@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,8 @@ from fastbcubed.alignment.faults import Unmatched, Unweighted
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Mask, Rows, Side, either, only
 from fastbcubed.alignment.weights import Matched, Weights, lacks_weight
+from fastbcubed.runtime.joining import Matches, match
 from fastbcubed.runtime.pool import Pool, blocks
-
-if TYPE_CHECKING:
-    from fastbcubed.runtime.joining import Matches
 
 
 @dataclass(frozen=True)
@@ -185,8 +183,6 @@ def _match(
     Returns for each aligned row the row of the truth and of the prediction, -1 where it has none: first those of the
     truth. None stands for all rows as they are; it is on both sides where rows correspond one to one.
     """
-    from fastbcubed.runtime.joining import match
-
     in_order = matches is None and true_keys.size == pred_keys.size and _equal(true_keys, pred_keys)
     if matches is None:
         matches = match(true_keys, true_keys[:0] if in_order else pred_keys, pool)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.faults import RepeatedTableRows, Report, enforce
 from fastbcubed.alignment.weights import repeated_rows
 from fastbcubed.errors import IdTypeError
+from fastbcubed.runtime.joining import match
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy, id_kind, storage_of
 from fastbcubed.sources.columns import Column
@@ -78,8 +79,6 @@ def rows_of_attributes(
 
     `first_of` names rows of the attributes.
     """
-    from fastbcubed.runtime.joining import match
-
     matches = match(items, given, pool)
     if matches.pred_repeats:
         named = first_of(repeated_rows(given))

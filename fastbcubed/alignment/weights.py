@@ -15,6 +15,7 @@ from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.side import Mask, Rows, Side
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import AlignmentError
+from fastbcubed.runtime.joining import match
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import key_pair
@@ -86,8 +87,6 @@ def weights_by_key(
     report: Report = enforce,
 ) -> NDArray[np.float64]:
     """Return the weight of each item by its key, NaN where there is none; `first_of` names rows of the table."""
-    from fastbcubed.runtime.joining import match
-
     matches = match(own, given, pool)
     if matches.pred_repeats:
         named = first_of(repeated_rows(given))

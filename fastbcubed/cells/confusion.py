@@ -22,11 +22,7 @@ class Confusion(NamedTuple):
 
 
 def confusion(
-    contingency: Contingency,
-    start: int = 0,
-    stop: int | None = None,
-    *,
-    tn: TrueNegatives | None = None,
+    contingency: Contingency, start: int = 0, stop: int | None = None, *, tn: TrueNegatives | None = None
 ) -> Confusion:
     """Return the confusion matrix that the items of each cell share.
 

@@ -310,9 +310,7 @@ class Contingency:
         codes, size = self.codes(side)
         return np.bincount(codes[(self.fp != 0) | (self.fn != 0)], minlength=size) == 0
 
-    def unlabelled_mates(
-        self,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
+    def unlabelled_mates(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
         """Return number and mass of mates that only the prediction has, and for each cell where its stand; or None."""
         only = self.only("pred")
         return None if only is None else (*only, self.pred)

@@ -20,10 +20,7 @@ class ScoredRows:
         return cls(lambda: cell, weight, cell.size)
 
     def __init__(
-        self,
-        locate: Callable[[], NDArray[np.int64]],
-        weight: NDArray[np.float64] | None,
-        n_rows: int,
+        self, locate: Callable[[], NDArray[np.int64]], weight: NDArray[np.float64] | None, n_rows: int
     ) -> None:
         self._locate = locate
         self._weight = weight

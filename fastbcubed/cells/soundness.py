@@ -16,8 +16,6 @@ from fastbcubed.cells.records import MOST_ITEMS, SIDES
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 
-__all__ = ["fault_of_cells", "fault_of_margins", "fault_of_rows", "fault_of_weights"]
-
 #: How far apart two sums of the same weights may be, relative to the sum.
 TOLERANCE = 1e-8
 

@@ -6,13 +6,7 @@ of which the constraint calls the second better. `all_singletons`, `all_in_one`,
 make predictions that know nothing of the items.
 """
 
-from fastbcubed.constraints.baselines import (
-    PERFECT_WITHOUT_MATCH,
-    all_in_one,
-    all_singletons,
-    blocks,
-    cheat,
-)
+from fastbcubed.constraints.baselines import PERFECT_WITHOUT_MATCH, all_in_one, all_singletons, blocks, cheat
 from fastbcubed.constraints.checker import CHECKS, ConstraintReport, Finding, check_constraints
 from fastbcubed.constraints.instances import (
     AMIGO_TEST_CASES,

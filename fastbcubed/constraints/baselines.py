@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import OptionError
 
-__all__ = ["PERFECT_WITHOUT_MATCH", "all_in_one", "all_singletons", "blocks", "cheat"]
-
 Labels = NDArray[np.int64]
 
 

@@ -16,8 +16,6 @@ from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.labelings import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, resolve
 
-__all__ = ["CHECKS", "ConstraintReport", "Finding", "Verdict", "check_constraints"]
-
 Labels = NDArray[np.int64]
 Score = Callable[[Labels, Labels], float]
 Verdict = Literal["strict", "tie", "violated", "holds"]

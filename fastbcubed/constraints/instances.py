@@ -17,20 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from fastbcubed.constraints.notation import as_text, labels_of, partitions, same_clustering
 from fastbcubed.errors import OptionError
 
-__all__ = [
-    "AMIGO_TEST_CASES",
-    "CONSTRAINTS",
-    "Constraint",
-    "Context",
-    "Instance",
-    "completeness",
-    "homogeneity",
-    "perfect_match",
-    "rag_bag",
-    "size_versus_quantity",
-    "unbalanced",
-]
-
 Labels = NDArray[np.int64]
 Context = Literal["bare", "amigo", "random"]
 

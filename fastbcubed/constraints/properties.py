@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from fastbcubed.constraints.notation import as_text, partitions
 
-__all__ = ["PROPERTIES", "Case", "Property"]
-
 Labels = NDArray[np.int64]
 Score = Callable[[Labels, Labels], float]
 

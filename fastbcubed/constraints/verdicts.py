@@ -23,8 +23,6 @@ from fastbcubed.constraints.properties import PROPERTIES
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
 from fastbcubed.results.wording import Grid, aligned
 
-__all__ = ["ConstraintTable", "table"]
-
 #: The heading of each check's column.
 HEADINGS = {
     "homogeneity": "homog",

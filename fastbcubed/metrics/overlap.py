@@ -45,13 +45,7 @@ def of_sides(score: Callable[[Sides], float], contingency: Contingency, pool: Po
 
 
 overlap = Family(
-    "overlap",
-    low=0.0,
-    high=1.0,
-    best="higher",
-    unweighted_only=True,
-    labelled_only=True,
-    on_covers=True,
+    "overlap", low=0.0, high=1.0, best="higher", unweighted_only=True, labelled_only=True, on_covers=True
 )
 
 

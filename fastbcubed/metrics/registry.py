@@ -24,33 +24,13 @@ from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.pointwise import pointwise
 from fastbcubed.metrics.rates import weight_of_precision
 
-_FAMILIES = (
-    pointwise,
-    bcubed,
-    elm,
-    pairs,
-    matching,
-    entropy,
-    edit,
-    coreference,
-    extended,
-    cice(),
-    overlap,
-)
+_FAMILIES = (pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended, cice(), overlap)
 
 METRICS: dict[str, Metric] = {metric.name: metric for family in _FAMILIES for metric in family}
 
 FAMILIES = tuple(dict.fromkeys(metric.family for metric in METRICS.values()))
 
-DEFAULT = (
-    "precision",
-    "recall",
-    "f1",
-    "mean_f1",
-    "jaccard_distance",
-    "over_merge_rate",
-    "under_merge_rate",
-)
+DEFAULT = ("precision", "recall", "f1", "mean_f1", "jaccard_distance", "over_merge_rate", "under_merge_rate")
 
 OF_BETA = ("fbeta", "mean_fbeta")  # a beta other than 1 adds them; no family brings them
 

@@ -16,6 +16,7 @@ from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.clusterings.memberships import Memberships, Signatures
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.overlap.sharing import Sides, Totals
+from fastbcubed.runtime.grouping import number
 
 Counts = NDArray[np.int64]
 
@@ -88,8 +89,6 @@ def _ranked(side: Memberships, sizes: Totals) -> Memberships:
 
 def _cells(true: Signatures, pred: Signatures, sides: Sides) -> Sides:
     """Group what is in clusters on both sides into cells anew: less tells them apart."""
-    from fastbcubed.runtime.grouping import number
-
     in_both = np.flatnonzero((true.codes >= 0) & (pred.codes >= 0))
     t, p = true.codes[in_both], pred.codes[in_both]
     cells = number(t * len(pred.sets) + p, sides.pool)

@@ -17,6 +17,7 @@ from fastbcubed.alignment.side import Side, either
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import DuplicateItemError, first_few
+from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.attributes import attributes
@@ -46,8 +47,6 @@ def gather(clustering: Clustering, policies: Policies, pool: Pool, *, null_is_ab
 
     If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
     """
-    from fastbcubed.runtime.grouping import number
-
     side = Side.of(clustering, policies, clustering.labels.keys(pool), null_is_absent)
     n_rows = len(clustering)
     if clustering.items is None:
@@ -73,8 +72,6 @@ def _clusters(
     side: Side, items: NDArray[np.int64], pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the cluster of each row, and a row of each cluster; an item that is alone has one of its own."""
-    from fastbcubed.runtime.grouping import number
-
     special = either(side.absent, side.alone)
     if special is None:
         return number(side.labels, pool)
@@ -120,10 +117,7 @@ def _take_items(
 
 
 def _require_equal_weights(
-    clustering: Clustering,
-    weight: NDArray[np.float64],
-    items: NDArray[np.int64],
-    firsts: NDArray[np.int64],
+    clustering: Clustering, weight: NDArray[np.float64], items: NDArray[np.int64], firsts: NDArray[np.int64]
 ) -> None:
     first = weight[firsts][items]
     differ = np.flatnonzero((weight != first) & ~(np.isnan(weight) & np.isnan(first)))

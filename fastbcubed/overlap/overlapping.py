@@ -48,13 +48,7 @@ class ClusterNames:
 
 
 def build_cover(
-    pair: Pair,
-    policies: Policies,
-    pool: Pool,
-    *,
-    weighting: str,
-    null_is_absent: bool,
-    max_pairs: float,
+    pair: Pair, policies: Policies, pool: Pool, *, weighting: str, null_is_absent: bool, max_pairs: float
 ) -> Covered:
     """Gather, align and group the items of two overlapping clusterings, and score their cells.
 

@@ -10,8 +10,6 @@ from typing import Any, BinaryIO, NamedTuple
 
 from fastbcubed.errors import FileFormatError
 
-__all__ = ["NO_BYTES", "Stamp", "copy_stamped", "open_regular", "stamp_of"]
-
 #: Bytes read at once.
 CHUNK = 1 << 22
 

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Gate"]
-
 
 class Gate:
     """Lets work in as long as all that is inside holds no more than so many bytes; one is always let in.

@@ -27,8 +27,6 @@ from fastbcubed.runtime.written import make_directory
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Staging", "is_staging_name", "settle"]
-
 PREFIX = ".fastbcubed-new-"
 
 

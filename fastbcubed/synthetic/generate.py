@@ -22,8 +22,6 @@ from fastbcubed.synthetic.rows import IDS, NAME, Synthetic, check_among, check_n
 if TYPE_CHECKING:
     from fastbcubed.runtime.reporting import Report
 
-__all__ = ["COMPRESSIONS", "MOST_ROWS", "ROW_GROUP", "generate"]
-
 COMPRESSIONS = ("none", "snappy", "lz4", "zstd")
 #: Rows of a row group by default, and at most: the text of so many names has 32-bit offsets.
 ROW_GROUP, MOST_ROWS = 1 << 20, 1 << 26
