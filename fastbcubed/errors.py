@@ -131,4 +131,11 @@ class MissingPackageError(FastBCubedError, ImportError):
 
 
 class EvaluationWarning(UserWarning):
-    """Something that a reader of the scores should know; also in `Evaluation.warnings`."""
+    """Something that a reader of the scores should know; also in `Evaluation.warnings`.
+
+    Its text ends with its code in brackets, and `code` holds it, None where there is none.
+    """
+
+    def __init__(self, message: str = "", code: str | None = None) -> None:
+        super().__init__(message if code is None else f"{message} [{code}]")
+        self.code = code

@@ -16,6 +16,8 @@ from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, a
 from fastbcubed.errors import EvaluationWarning, OptionError
 from fastbcubed.results import storage
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.notices import WARNING
+from fastbcubed.results.origin import Origin
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import SliceKey, slice_name
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
@@ -180,9 +182,9 @@ def evaluate(
     with reporting(progress) as report, Pool(threads, report) as pool:
         answer = run(request, pool)
     ev = _evaluation(request, answer)
-    for warning in ev.warnings:
-        if warning.get("level") != "note":
-            warnings.warn(warning["message"], EvaluationWarning, stacklevel=2)
+    for found in ev.warnings:
+        if found["level"] == WARNING:
+            warnings.warn(EvaluationWarning(found["message"], found["code"]), stacklevel=2)
     if out is not None:
         ev.save(out, keep=keep)
     return ev
@@ -209,6 +211,8 @@ def _evaluation(request: Request, answer: Answer) -> Evaluation:
         _bounds=answer.bounds,
         notes=answer.notes,
         memory_limit=request.limit if answer.engine == "disk" else None,
+        _origin=Origin.of(request.given),
+        _change_if_alone=answer.change_if_alone,
     )
     for key in request.slices:
         if slice_name(key) not in ev.sliced:

@@ -7,12 +7,15 @@ The parts and their order depend on the input alone, so the number of threads ne
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.align import Alignment
 from fastbcubed.cells import stages
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.if_alone import IfAlone
 from fastbcubed.cells.planning import Plan, plan_parts
 from fastbcubed.runtime.pool import Pool
 
@@ -28,7 +31,7 @@ def build_cells(rows: Alignment, pool: Pool, *, weighting: str, outside: bool) -
         with Pool(pool.threads) as threads:
             return locate(plan, true_keys, pred_keys, threads)
 
-    return Contingency.from_built(
+    found = Contingency.from_built(
         built,
         weighted=weight is not None,
         weighting=weighting,
@@ -37,6 +40,8 @@ def build_cells(rows: Alignment, pool: Pool, *, weighting: str, outside: bool) -
         weight=weight,
         n_rows=true_keys.size,
     )
+    found.recall_if_alone = built.recall_if_alone
+    return found
 
 
 def build(
@@ -70,7 +75,10 @@ def build(
     )
     arrived, cell_bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer)
     del parts
-    return stages.close_parts(plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside)
+    alone = IfAlone(plan.absent_pred, outer=outer)
+    alone.add(arrived, 0, n_true)
+    built = stages.close_parts(plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside)
+    return replace(built, recall_if_alone=alone.change())
 
 
 def locate(

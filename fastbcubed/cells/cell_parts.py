@@ -84,6 +84,7 @@ class CellParts:
         self.whole: Contingency | None = None
         self.keys: ClusterKeys | None = None
         self.rows: WayBack | None = None
+        self.recall_if_alone = 0.0
 
     def __iter__(self) -> Iterator[Contingency]:
         """Yield the scored cells of each shard that has any; they know their mates in all shards."""
@@ -109,6 +110,7 @@ class CellParts:
             raise EmptyInputError("there is no item to score: no item is on both sides")
         self.sizes = {"true": cells.true_sizes.histogram(), "pred": cells.pred_sizes.histogram()}
         self.n_exact = cells.n_exact
+        self.recall_if_alone = cells.alone.change()
         if kept is not None:
             self.whole, self.keys = kept.finish(cells.n_true), kept.finished_keys()
         if back is not None:

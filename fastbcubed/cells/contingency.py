@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-
 #: Cells handled at once: the arrays of one block stay in a core's cache; fixed, so sums never change.
 CELL_BLOCK = 1 << 13
 #: Blocks of cells handled by one task of a pool.
@@ -79,6 +78,7 @@ class Contingency:
     overlapping = False
     #: Pairs of cells that a score may compare.
     max_pairs = MAX_PAIRS
+    recall_if_alone: float | None = None  #: see `IfAlone`; None where it is not known
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells import stages
+from fastbcubed.cells.if_alone import IfAlone
 from fastbcubed.cells.planning import NARROW_RECORDS, WIDE, WIDE_RECORDS, Plan, mixed_keys
 from fastbcubed.cells.spread import HeavySums, Spread
 from fastbcubed.errors import OptionError
@@ -165,7 +166,7 @@ class RowShards:
         The rows are forgotten, unless they are needed `again`. Where `keys` is given it gets the mixed keys of
         the true clusters by code.
         """
-        found = CellShards(self.plan, self.layout, self.spill, self.spread)
+        found = CellShards(self.plan, self.layout, self.spill, self.spread, outer=outer)
         if keys is not None:
             keys.append(self.plan.heavy)
         apart = list(range(1 << self.layout.bits, self.n_shards))
@@ -176,7 +177,7 @@ class RowShards:
                 keys.append(parts.keys)
             base = found.n_true + np.cumsum(parts.n_clusters) - parts.n_clusters
             found.count_items(plan, parts, pool)
-            found.put(shard, plan, parts, base, None, pool, outer=outer)
+            found.put(shard, plan, parts, base, None, pool)
             found.n_true += int(parts.n_clusters[: 1 << plan.bits].sum())
         found.settle()
         if not again:
@@ -236,14 +237,15 @@ class RowShards:
         read_again = cells.read_ahead(shards, pool, "send large clusters")
         for (shard, plan, parts), (_, again) in zip(waiting, read_again, strict=True):
             base = np.zeros(plan.n_parts, np.int64)
-            found.put(shard, plan, parts._replace(cells=again), base, total, pool, outer=outer)
+            found.put(shard, plan, parts._replace(cells=again), base, total, pool)
 
 
 class CellShards:
     """Cells that know their false negatives, sharded by pred key."""
 
-    def __init__(self, plan: Plan, layout: Layout, spill: Spill, spread: Spread) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, layout: Layout, spill: Spill, spread: Spread, *, outer: bool) -> None:
+        self.plan, self._outer = plan, outer
+        self.alone = IfAlone(plan.absent_pred, outer=outer)
         self.heavy_preds = HeavySums(spread)
         self._spread = bool(spread)
         self.n_true = 0
@@ -261,13 +263,15 @@ class CellShards:
         base: NDArray[np.int64],
         sums: NDArray[np.float64] | None,
         pool: Pool,
-        *,
-        outer: bool,
     ) -> None:
         """Take the cells of a shard of rows."""
-        pages = self._leaving.pages()
+        pages, outer = self._leaving.pages(), self._outer
         arrived, bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer, empty=pages.empty)
         self.heavy_preds.add(arrived, outer=outer)
+        if sums is None:
+            self.alone.add(arrived, self.n_true, int(parts.n_clusters.sum()))
+        else:
+            self.alone.add_heavy(arrived, self.plan.heavy.size)
         self._leaving.hand_over((sums is None, shard), pages, bounds)
 
     def settle(self) -> None:

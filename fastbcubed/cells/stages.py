@@ -99,6 +99,8 @@ class Built:
     #: which of the clusters that are spread over all shards each of these is a part of, -1 for none; shape
     #: (n_pred,)
     heavy: NDArray[np.int64] | None = None
+    #: what the sum of recall would gain by items that only the truth has, if they were alone; see `IfAlone`
+    recall_if_alone: float = 0.0
 
 
 class Parts(NamedTuple):

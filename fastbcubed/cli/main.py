@@ -219,7 +219,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     _check_gates(options)
     ev = call_evaluate(arguments, options.noise)
     for warning in ev.warnings:
-        _say(f"{warning.get('level', 'warning')}: {in_flags(warning['message'])}")
+        _say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     opened = costliest(ev, options.show) if options.show else []
     if options.json:
         _print_json(with_opened(ev.to_json(), opened))

@@ -108,7 +108,7 @@ class Answer:
         How far the two sides have the same items.
     names : (str, str)
         What the sides are called.
-    items, labels, attributes, ranges, summary, bounds
+    items, labels, attributes, ranges, summary, bounds, change_if_alone
         As of an `Evaluation`; None for what it works out itself, or what was not kept.
     sliced : dict of str to pyarrow.Table
         Slices that had to be made along the way.
@@ -129,6 +129,7 @@ class Answer:
     summary: dict[str, dict[str, Any]] | None = None
     bounds: Bounds | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
+    change_if_alone: float | None = None
 
 
 def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:

@@ -201,3 +201,35 @@ def count_closed(cells, pred_codes, start, stop, counts):
             scored += 1
             exact += (cells[at(j)].fp == 0.0) & (cells[at(j)].fn == 0.0)
     return scored, exact
+
+
+@kernel
+def find_left_out(cells, absent_pred, found):
+    """List the cells of items that only the truth has, as far as there is room; return how many there are.
+
+    Shapes: records (pred, weight, fn, true, n), (), (room,).
+    """
+    n = 0
+    for i in range(cells.size):
+        if cells[at(i)].pred == absent_pred and cells[at(i)].true >= 0:
+            if n < found.size:
+                found[n] = i
+            n += 1
+    return n
+
+
+@kernel
+def add_squares(cells, absent_pred, outer, first, place, squares, mass):
+    """Add up weight * mass, and the mass, of the scored cells of the true clusters that have a place.
+
+    Shapes: records (pred, weight, fn, true, n), (), (), (), (n_clusters,), (n_places,), (n_places,).
+    """
+    for i in range(cells.size):
+        code = cells[at(i)].true
+        if code < 0 or cells[at(i)].pred == absent_pred:
+            continue
+        k = place[code - first]
+        if k >= 0:
+            own = np.float64(cells[at(i)].n) if outer else cells[at(i)].weight
+            squares[k] += cells[at(i)].weight * own
+            mass[k] += own

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from fastbcubed.results.evaluated import Evaluated
+from fastbcubed.results.notices import sentence
 from fastbcubed.results.wording import (
     Grid,
     aligned,
@@ -37,15 +36,11 @@ FATES_OF_NULLS = {
 def as_text(evaluation: Evaluated) -> str:
     """Return an evaluation as text for a terminal of 80 columns or more."""
     parts = [overview(evaluation)]
-    if warned := [paragraph(w["message"], f"{_level(w)}: ") for w in evaluation.warnings]:
+    if warned := [paragraph(sentence(w)) for w in evaluation.warnings]:
         parts.append("\n".join(warned))
     if steps := _next_steps(evaluation):
         parts.append(steps)
     return "\n\n".join(parts)
-
-
-def _level(warning: Mapping[str, Any]) -> str:
-    return str(warning.get("level", "warning")).capitalize()
 
 
 def overview(evaluation: Evaluated) -> str:
@@ -68,7 +63,7 @@ def as_html(evaluation: Evaluated) -> str:
     parts.append(html_table(_scores(evaluation), text_last=True))
     notes = [definition(evaluation), *_not_computed(evaluation)]
     parts.append(f"<p>{'<br>'.join(map(escaped, notes))}</p>")
-    parts += [f"<p><b>{_level(w)}:</b> {escaped(w['message'])}</p>" for w in evaluation.warnings]
+    parts += [f"<p>{escaped(sentence(w))}</p>" for w in evaluation.warnings]
     if steps := _next_steps(evaluation):
         parts.append(f"<pre>{html.escape(steps)}</pre>")
     return f"<div>{''.join(parts)}</div>"

@@ -19,10 +19,12 @@ from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
+from fastbcubed.results.origin import Origin
 from fastbcubed.results.portable import set_state, state_of
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize
 from fastbcubed.results.table import Table
+from fastbcubed.results.warned import found_in
 from fastbcubed.runtime.cached import cached_property
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Evaluated:
     memory_limit: int | None = None
     #: standard errors and units that were saved
     saved_errors: Any = None
+    _origin: Origin = Origin()  # noqa: RUF009 - it cannot be changed
+    _change_if_alone: float | None = None
 
     def __getattr__(self, name: str) -> float:
         overall: Scores | None = self.__dict__.get("overall")
@@ -99,21 +103,8 @@ class Evaluated:
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """What a reader of the scores should know: each has a "code", a "message" and figures."""
-        found = [] if self.bounds is None else self.bounds.warnings()
-        return [*found, *self._without_scores(), *self.notes]
-
-    def _without_scores(self) -> list[dict[str, Any]]:
-        """Return a warning if there are slices, and no score that they could have."""
-        if not self.sliced or any(not metric.overall_only for metric in self.metrics):
-            return []
-        names = ", ".join(metric.name for metric in self.metrics)
-        message = f"The slices have no score: {names} is of all items at once. Name a mean over items, too, such as f1."
-        if len(self.metrics) > 1:
-            message = message.replace(f"{names} is", f"{names} are")
-        return [
-            {"code": "slices-without-scores", "message": message, "scores": [m.name for m in self.metrics]}
-        ]
+        """What a reader of the scores should know: code, level (warning or note), message, figures of each."""
+        return [*found_in(self), *self.notes]
 
     @cached_property
     def left_out(self) -> dict[str, str]:

@@ -153,6 +153,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
     )
     for metric in ev.metrics:
         _require_in_range(metric, ev.overall[metric.name])
+    ev.warnings = head["warnings"]
     if not clusters:
         bounds = head["coverage"]["bounds"]
         ev.summary = head["summary"]

@@ -200,6 +200,9 @@ SCHEMA = {
         "bounds": lambda value: value is None or _conforms(BOUNDS)(value),
     },
     "summary": {"true": SIDE, "pred": SIDE},
+    "warnings": _list_of(
+        _conforms({"code": _is_text, "level": _one_of("warning", "note"), "message": _is_text})
+    ),
     "slices": _each(_is_slicing),
     "not_computed": _each(_is_text),
     "warnings": _list_of(_conforms({"code": _is_text, "message": _is_text})),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,19 +29,18 @@ class Bounds:
     precision_upper: float
     unlabelled_mates: float  #: share of the scored weight that has unlabelled mates in its predicted cluster
 
-    def warnings(self) -> list[dict[str, Any]]:
-        """Say so if the bounds are far apart, or not known."""
+    def warning(self) -> str:
+        """Say so if the bounds are far apart, or not known; nothing if they are not."""
         if self.precision_upper - self.precision_lower <= BOUNDS_APART:
-            return []
+            return ""
         between = f"anywhere from {self.precision_lower:.3f} to {self.precision_upper:.3f}"
         if np.isnan(self.precision_upper):
             between = "very different (the weights of unlabelled items are not known)"
-        message = (
+        return (
             f"{100 * self.unlabelled_mates:.1f} % of the scored weight is clustered with items that the truth does "
             f"not label. Those were dropped; if they had labels, precision could be {between}. If the true clusters "
             'are complete, pass unmatched={"prediction": "outside"}.'
         )
-        return [{"code": "dropping-flatters", "message": message, **asdict(self)}]
 
 
 def precision_bounds(table: Contingency) -> Bounds | None:

@@ -372,8 +372,9 @@ def test_bounds(case):
     if (evaluated := both(case, metrics="precision")) is None:
         return
     ev, twin = evaluated
+    codes = {warning["code"] for warning in ev.warnings}
     if twin.policy["prediction"] != "drop" or not ev.coverage.n_prediction_only:
-        assert ev.bounds is None and not ev.warnings
+        assert ev.bounds is None and "dropping-flatters" not in codes
         return
     expected = twin.coverage
     check(ev.bounds.precision_lower, expected["precision_lower"], "lower")
@@ -382,7 +383,7 @@ def test_bounds(case):
     assert ev.bounds.precision_lower <= ev.precision + 1e-15 <= ev.bounds.precision_upper + 2e-15
     apart = expected["precision_upper"] - expected["precision_lower"]
     if abs(apart - Fraction(1, 100)) > 1e-9:
-        assert [w["code"] for w in ev.warnings] == ["dropping-flatters"] * (apart > Fraction(1, 100))
+        assert ("dropping-flatters" in codes) == (apart > Fraction(1, 100))
 
 
 def test_the_warning_is_also_a_python_warning():
@@ -485,7 +486,7 @@ def test_items_without_a_weight(pair, data):
         assert ev.bounds.unlabelled_mates == pytest.approx(float(expected["mates_unlabelled"]), abs=1e-15)
         if expected["precision_lower"] is None:
             assert math.isnan(ev.bounds.precision_lower) and math.isnan(ev.bounds.precision_upper)
-            assert [warning["code"] for warning in ev.warnings] == ["dropping-flatters"]
+            assert "dropping-flatters" in {warning["code"] for warning in ev.warnings}
         else:
             check(ev.bounds.precision_lower, expected["precision_lower"])
             check(ev.bounds.precision_upper, expected["precision_upper"])

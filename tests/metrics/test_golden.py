@@ -441,7 +441,8 @@ def test_patents(release):
     assert ev.coverage.n_truth_only == 19_602 - n
     assert ev.coverage.n_prediction_only == 0
     assert ev.coverage.truth_coverage == n / 19_602
-    assert ev.bounds is None and not ev.warnings
+    assert ev.bounds is None
+    assert [(w["code"], w["level"]) for w in ev.warnings] == [("dropping-truth-flatters", "note")]
 
 
 def test_patents_from_china_are_merged_most():
@@ -540,7 +541,7 @@ def test_patents_by_the_twin(labelled, unmatched):
     for name in FAMILIAR:
         assert ev.overall[name] == pytest.approx(float(expected[name]), rel=0, abs=1e-12), name
     if (labelled, unmatched) == ("a fifth", "drop"):
-        assert ev.warnings[0]["code"] == "dropping-flatters"
+        assert "dropping-flatters" in {warning["code"] for warning in ev.warnings}
         assert ev.bounds.precision_lower == pytest.approx(float(expected["precision_lower"]), abs=1e-12)
         assert ev.bounds.precision_upper == pytest.approx(float(expected["precision_upper"]), abs=1e-12)
         assert ev.bounds.unlabelled_mates == pytest.approx(float(expected["mates_unlabelled"]), abs=1e-12)

@@ -1,0 +1,321 @@
+"""Warnings and notes of an evaluation: for each code an input that has it, and one that must not."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from both_engines import LIMIT, SETTINGS
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import pairs
+
+import fastbcubed as fb
+from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.results.warned import CODES, require_code
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+
+#: 120 items in 60 true clusters of two; the prediction cuts every third.
+TRUTH = {f"i{k}": f"t{k // 2}" for k in range(120)}
+PREDICTION = {f"i{k}": f"p{k // 2}{'ab'[k % 2] if k % 6 < 2 else ''}" for k in range(120)}
+
+
+def found(truth: Any = TRUTH, prediction: Any = PREDICTION, **options: Any) -> dict[str, dict[str, Any]]:
+    """Return the warnings by code."""
+    return {warning["code"]: warning for warning in fb.evaluate(truth, prediction, **options).warnings}
+
+
+def only(sides: dict[str, str], n: int) -> dict[str, str]:
+    return dict(list(sides.items())[:n])
+
+
+def write(path: Path, clusters: dict[str, Any], **columns: Any) -> Path:
+    pq.write_table(pa.table({"item": list(clusters), "cluster": list(clusters.values()), **columns}), path)
+    return path
+
+
+def test_a_sound_evaluation_has_none() -> None:
+    assert found() == {}
+
+
+def test_every_entry_has_code_level_message_and_figures() -> None:
+    ev = fb.evaluate(TRUTH, {**only(PREDICTION, 60), **{f"x{k}": "p1" for k in range(9)}}, slices="true_size")
+    assert {warning["code"] for warning in ev.warnings} >= {"dropping-flatters", "dropping-truth-flatters"}
+    for warning in ev.warnings:
+        assert list(warning)[:3] == ["code", "level", "message"] and len(warning) > 3
+        assert warning["code"] in CODES and warning["level"] in ("warning", "note")
+
+
+def test_warnings_alone_are_python_warnings_and_carry_their_code() -> None:
+    truth = {f"i{k}": k // 2 for k in range(180)}
+    linked = {item: cluster for item, cluster in truth.items() if cluster % 3}
+    with pytest.warns(EvaluationWarning) as told:
+        ev = fb.evaluate(truth, linked, slices={"few": ["i2", "i3"]})
+    assert [warning["level"] for warning in ev.warnings] == ["warning", "note"]
+    (one,) = told
+    assert one.message.code == "dropping-truth-flatters"  # type: ignore[union-attr]
+    assert str(one.message).endswith(" [dropping-truth-flatters]")
+    again = pickle.loads(pickle.dumps(one.message))
+    assert (str(again), again.code) == (str(one.message), "dropping-truth-flatters")
+
+
+# -- Items that one side lacks ---------------------------------------------------------------------
+
+
+def test_linked_records_alone_flatter() -> None:
+    """40 of 120 items are linked to nothing: alone, they find 1 of 2, so that recall is (80 + 40 / 2) / 120."""
+    linked = {item: cluster for item, cluster in PREDICTION.items() if cluster[-1] not in "ab"}
+    warning = found(TRUTH, linked)["dropping-truth-flatters"]
+    assert warning["level"] == "warning"
+    assert (warning["f1"], warning["precision_if_alone"]) == (1.0, 1.0)
+    assert warning["recall_if_alone"] == pytest.approx(100 / 120, abs=1e-15)
+    assert warning["f1_if_alone"] == pytest.approx(2 * (5 / 6) / (1 + 5 / 6), abs=1e-15)
+    assert (
+        "f1 would be 0.909 instead of 1.000" in warning["message"]
+        and "linked records only" in warning["message"]
+    )
+
+
+def test_dropping_the_truth_s_items_is_a_note_if_little_changes_and_nothing_if_nothing_does() -> None:
+    most = {item: cluster for item, cluster in PREDICTION.items() if item != "i2"}
+    assert "dropping-truth-flatters" not in found(TRUTH, most)
+    most = only(PREDICTION, 111)
+    assert found(TRUTH, most)["dropping-truth-flatters"]["level"] == "note"
+    assert "dropping-truth-flatters" not in found(TRUTH, most, unmatched={"truth": "singleton"})
+    assert "dropping-truth-flatters" not in found(TRUTH, PREDICTION)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@SETTINGS
+@given(
+    pair=pairs(),
+    policy=st.sampled_from(["drop", "singleton", "outside"]),
+    outer=st.booleans(),
+    data=st.data(),
+)
+def test_figures_if_alone_are_those_of_singletons(engine, many_shards, pair, policy, outer, data) -> None:
+    weights = st.floats(0.5, 2)
+    options: dict[str, Any] = {"engine": engine, "memory_limit": LIMIT}
+    if outer:
+        options |= {"weighting": "outer", "weight": {item: data.draw(weights) for item in pair.items}}
+    dropped = fb.evaluate(*pair[:2], unmatched={"truth": "drop", "prediction": policy}, **options)
+    alone = fb.evaluate(*pair[:2], unmatched={"truth": "singleton", "prediction": policy}, **options)
+    warning = {w["code"]: w for w in dropped.warnings}.get("dropping-truth-flatters")
+    if warning is None:
+        assert dropped.f1 - alone.f1 <= 0.01 + 1e-12
+        return
+    assert warning["exact"]
+    for name in ("precision", "recall", "f1"):
+        assert warning[f"{name}_if_alone"] == pytest.approx(alone.overall[name], abs=1e-12), name
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_figures_if_alone_take_weights_of_a_cluster_as_equal(engine) -> None:
+    """Of a cluster of weights 1 to 4, 3 and 4 are left out: 3.5 each would find 3.5 of 10; the others 3 of 10."""
+    truth, prediction = dict.fromkeys("abcd", 0), dict.fromkeys("ab", 0)
+    weight = dict(zip("abcd", [1.0, 2.0, 3.0, 4.0], strict=True))
+    warning = found(truth, prediction, weight=weight, engine=engine)["dropping-truth-flatters"]
+    assert not warning["exact"] and "about" in warning["message"]
+    assert warning["recall_if_alone"] == pytest.approx((3 * 0.3 + 7 * 0.35) / 10, abs=1e-15)
+
+
+def test_figures_if_alone_need_no_score_by_name() -> None:
+    some = only(PREDICTION, 90)
+    expected = found(TRUTH, some)["dropping-truth-flatters"]
+    assert found(TRUTH, some, metrics="pair_f1")["dropping-truth-flatters"] == expected
+    on_disk = found(TRUTH, some, metrics="jaccard_distance", engine="disk", keep="scores")[
+        "dropping-truth-flatters"
+    ]
+    assert np.isnan(on_disk["f1_if_alone"]) and "f1 would be" not in on_disk["message"]
+
+
+def test_overlapping_clusterings_say_that_items_were_dropped() -> None:
+    truth = {item: {cluster} for item, cluster in TRUTH.items()}
+    warning = found(truth, only(PREDICTION, 117), overlapping=True)["dropping-truth-flatters"]
+    assert warning["level"] == "note" and np.isnan(warning["f1_if_alone"])
+    assert (
+        found(truth, only(PREDICTION, 50), overlapping=True)["dropping-truth-flatters"]["level"] == "warning"
+    )
+
+
+def test_few_items_labelled() -> None:
+    few = only(TRUTH, 24)
+    warning = found(few, PREDICTION)["few-items-labelled"]
+    assert (warning["level"], warning["share"], warning["n_items"]) == ("note", 0.2, 120)
+    assert found(few, PREDICTION, unmatched="singleton")["few-items-labelled"]["level"] == "warning"
+    assert "few-items-labelled" not in found(only(TRUTH, 60), PREDICTION)
+    assert "few-items-labelled" not in found(only(TRUTH, 2), only(PREDICTION, 10))
+
+
+@pytest.mark.parametrize(
+    ("spelled", "way"),
+    [
+        (lambda item: f"{item} ", "white space"),
+        (lambda item: item.upper(), "upper and lower case"),
+        (lambda item: f"00{item}", "leading zeros"),
+        (lambda item: f"source:{item}", "before the last"),
+    ],
+)
+def test_few_ids_match(spelled, way) -> None:
+    other = {item if k < 30 else spelled(item): c for k, (item, c) in enumerate(PREDICTION.items())}
+    warning = found(TRUTH, other)["few-ids-match"]
+    assert (warning["level"], warning["share"], warning["n_common"]) == ("warning", 0.25, 30)
+    assert "'i30'" in warning["message"] and repr(spelled("i30")) in warning["message"]
+    assert way in warning["message"] and warning["truth_only"][0] == "i30"
+
+
+def test_few_ids_match_only_if_both_sides_lack_most() -> None:
+    assert "few-ids-match" not in found(only(TRUTH, 24), PREDICTION)  # a sample is labelled
+    assert "few-ids-match" not in found(TRUTH, only(PREDICTION, 24))
+    others = {**only(PREDICTION, 61), **{f"x{k}": "x" for k in range(59)}}
+    assert "few-ids-match" not in found(TRUTH, others)
+
+
+# -- Shapes ----------------------------------------------------------------------------------------
+
+
+def test_all_singleton_truth() -> None:
+    alone = {item: item for item in TRUTH}
+    assert found(alone, PREDICTION)["all-singleton-truth"]["level"] == "warning"
+    assert "all-singleton-truth" not in found({**alone, "i1": "i0"}, PREDICTION)
+    assert "all-singleton-truth" not in found(only(alone, 19), only(PREDICTION, 19))
+
+
+def test_pure_by_construction() -> None:
+    alone, one = {item: item for item in TRUTH}, dict.fromkeys(TRUTH, "all")
+    assert found(TRUTH, alone)["pure-by-construction"]["score"] == "precision"
+    assert found(TRUTH, one)["pure-by-construction"]["score"] == "recall"
+    assert found(one, PREDICTION)["pure-by-construction"]["score"] == "precision"
+    assert "pure-by-construction" not in found(TRUTH, {**alone, "i1": "i0"})
+    more = {**alone, "x": "i0"}  # not pure: the truth lacks an item of a cluster
+    assert "pure-by-construction" not in found(TRUTH, more, unmatched="outside")
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("keep", ["scores", "cells"])
+def test_giant_cluster(engine, keep) -> None:
+    giant = {item: "all" if k < 40 else cluster for k, (item, cluster) in enumerate(PREDICTION.items())}
+    warning = found(TRUTH, giant, engine=engine, keep=keep)["giant-cluster"]
+    assert (warning["level"], warning["n_items"], warning["n_true_clusters"]) == ("warning", 40, 20)
+    pure = {item: "all" if k < 40 else cluster for k, (item, cluster) in enumerate(TRUTH.items())}
+    assert "giant-cluster" not in found(pure, giant, engine=engine, keep=keep)
+
+
+def test_few_units() -> None:
+    few = {item: str(k // 6) for k, item in enumerate(TRUTH)}
+    warning = found(few, PREDICTION)["few-units"]
+    assert (warning["level"], warning["n_units_at_most"]) == ("note", 20)
+    heavy = {item: "one" if k < 13 else cluster for k, (item, cluster) in enumerate(TRUTH.items())}
+    assert found(heavy, PREDICTION)["few-units"]["largest_share"] == pytest.approx(13 / 120)
+    assert "few-units" not in found(only(few, 99), only(PREDICTION, 99))  # too few items for it to matter
+
+
+def test_small_slices(tmp_path) -> None:
+    table = pa.table(
+        {"item": list(TRUTH), "cluster": list(TRUTH.values()), "year": [k // 29 for k in range(120)]}
+    )
+    warning = found(table, PREDICTION, slices=["year", "true_size"])["small-slice"]
+    assert (warning["level"], warning["by"], warning["n_slices"]) == ("note", "year", 5)
+    assert warning["slices"] == ["0", "1", "2"]
+    table = table.set_column(2, "year", [[k // 30 for k in range(120)]])
+    assert "small-slice" not in found(table, PREDICTION, slices="year")
+
+
+def test_slices_without_scores() -> None:
+    assert found(slices="true_size", metrics="pair_f1")["slices-without-scores"]["scores"] == ["pair_f1"]
+    assert "slices-without-scores" not in found(slices="true_size")
+
+
+# -- What was given --------------------------------------------------------------------------------
+
+
+def test_same_input(tmp_path) -> None:
+    path = write(tmp_path / "a.parquet", TRUTH)
+    link = tmp_path / "b.parquet"
+    link.symlink_to(path)
+    for sides in (
+        (TRUTH, TRUTH),
+        (path, path),
+        (str(path), link),
+        (path, write(tmp_path / "c.parquet", TRUTH)),
+    ):
+        assert found(*sides)["same-input"]["level"] == "warning"
+    rows = pa.table({"a": [0, 0, 1] * 10, "b": [0, 1, 1] * 10})
+    assert found("a", "a", table=rows)["same-input"]["message"].startswith(
+        "Truth and prediction are the same column"
+    )
+    assert "same-input" not in found("a", "b", table=rows)
+    renamed = {item: f"other {cluster}" for item, cluster in TRUTH.items()}
+    assert "same-input" not in found(TRUTH, renamed)  # as good as it says
+
+
+def test_one_file_with_two_columns_is_not_the_same_input(tmp_path) -> None:
+    path = write(tmp_path / "both.parquet", TRUTH, other=list(PREDICTION.values()))
+    assert "same-input" not in found(path, path, cluster=("cluster", "other"))
+
+
+def test_maybe_swapped(tmp_path) -> None:
+    truth, prediction = (
+        write(tmp_path / "gold.parquet", TRUTH),
+        write(tmp_path / "pred_2.parquet", PREDICTION),
+    )
+    assert found(prediction, truth)["maybe-swapped"] == {
+        "code": "maybe-swapped", "level": "note", "by": "name",
+        "message": "The truth is called 'pred_2.parquet', which sounds like a prediction. The truth comes first: if "
+        "they are swapped, so are precision and recall.",
+    }  # fmt: skip
+    other = write(tmp_path / "pred_1.parquet", PREDICTION)
+    assert "maybe-swapped" not in found(truth, prediction)
+    assert "maybe-swapped" not in found(other, prediction)  # of two releases one is taken as the truth
+    rows = pa.table({"predicted": list(PREDICTION.values()), "truth": list(TRUTH.values())})
+    assert "maybe-swapped" in found("predicted", "truth", table=rows)
+    assert "maybe-swapped" not in found("truth", "predicted", table=rows)
+    many = {f"i{k}": str(k // 2) for k in range(1000)}
+    assert found(many, only(PREDICTION, 50))["maybe-swapped"]["by"] == "size"
+    assert "maybe-swapped" not in found(many, {**PREDICTION, "x": "x"})
+
+
+# -- Results ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("keep", ["scores", "cells", "items"])
+def test_results_keep_what_was_found(tmp_path, engine, keep) -> None:
+    path = write(tmp_path / "truth.parquet", TRUTH)
+    ev = fb.evaluate(
+        path, only(PREDICTION, 90), slices="true_size", engine=engine, out=tmp_path / "out", keep=keep
+    )
+    expected = [dict(warning) for warning in ev.warnings]
+    assert {"dropping-truth-flatters"} <= {warning["code"] for warning in expected}
+    assert fb.load(tmp_path / "out").warnings == expected
+    assert pickle.loads(pickle.dumps(ev)).warnings == expected
+
+
+def test_text_tells_warnings_from_notes() -> None:
+    text = repr(fb.evaluate(TRUTH, {item: item for item in TRUTH}))
+    assert "Note: Precision is 1 by construction" in text and "Warning:" not in text
+
+
+def test_codes_are_known() -> None:
+    assert require_code("giant-cluster") == "giant-cluster"
+    with pytest.raises(OptionError, match=r"no warning has the code 'giant'.*giant-cluster"):
+        require_code("giant")
+    for code in CODES.values():
+        assert code.meaning.endswith(".")
+
+
+def test_real_data_are_healthy() -> None:
+    """Two dated releases lack later records, which is worth a note; nothing else is said of them."""
+    patents = Path(fb.__file__).parent / "data" / "patentsview"
+    for release in ("pred_20200929", "pred_20211230"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ev = fb.evaluate(patents / "truth.parquet", patents / f"{release}.parquet")
+        assert [w["code"] for w in ev.warnings] == ["dropping-truth-flatters"]
