@@ -99,7 +99,7 @@ class Contingency:
             raise EmptyInputError("there is no item to score: no item is on both sides")
         self.cells = cells
         self._make_pred = pred
-        self._sizes = dict(zip(SIDES, sizes, strict=True))
+        self.n_codes = dict(zip(SIDES, sizes, strict=True))
         self.weighted = weighted
         self.weighting = weighting
         self.outside = outside
@@ -276,7 +276,7 @@ class Contingency:
 
     def codes(self, side: str) -> tuple[NDArray[np.integer], int]:
         """Return the code of each cell on this side, and how many codes there are."""
-        return np.ascontiguousarray(self.true if side == "true" else self.pred), self._sizes[side]
+        return np.ascontiguousarray(self.true if side == "true" else self.pred), self.n_codes[side]
 
     def _count(self, side: str) -> NDArray[np.int64]:
         codes, size = self.codes(side)
@@ -320,7 +320,7 @@ class Contingency:
         if side not in self._one_sided:
             return None
         alone = self._one_sided[side]
-        size = self._sizes[side]
+        size = self.n_codes[side]
         counts = np.bincount(alone.codes, alone.n, size).astype(np.int64)
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
 
@@ -374,12 +374,12 @@ class Contingency:
     @cached_property
     def n_true(self) -> int:
         """True clusters that have a scored item."""
-        return self._sizes["true"] if self._complete else int(np.count_nonzero(self.true_n))
+        return self.n_codes["true"] if self._complete else int(np.count_nonzero(self.true_n))
 
     @cached_property
     def n_pred(self) -> int:
         """Predicted clusters that have a scored item."""
-        return self._sizes["pred"] if self._complete else int(np.count_nonzero(self.pred_n))
+        return self.n_codes["pred"] if self._complete else int(np.count_nonzero(self.pred_n))
 
     @cached_property
     def n_exact(self) -> int:

@@ -20,6 +20,7 @@ from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
 from fastbcubed.results.origin import Origin
+from fastbcubed.results.plain_shape import is_plain
 from fastbcubed.results.portable import set_state, state_of
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize
@@ -100,6 +101,11 @@ class Evaluated:
         if self.policies.prediction != "drop" or not self.coverage.n_prediction_only:
             return None
         return precision_bounds(self.contingency) if self._bounds is None else self._bounds
+
+    @cached_property
+    def _has_plain_shape(self) -> bool:
+        """Whether clusters need not be counted to know that their sizes are worth no warning."""
+        return "summary" not in self.__dict__ and self._summary is None and is_plain(self)
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:

@@ -139,6 +139,10 @@ class AlignedItems:
             raise SliceError("an item is asked for twice; name each once")
         return np.array([int(i) if 0 <= int(i) < len(self) else -1 for i in wanted], np.int64)
 
+    def label_keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the keys of the labels of all rows, of the truth and of the prediction."""
+        return self._alignment.true_keys, self._alignment.pred_keys
+
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
         keys = self._alignment.true_keys if side == "true" else self._alignment.pred_keys
         return np.asarray(keys == keys[row])

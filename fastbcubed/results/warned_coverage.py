@@ -41,7 +41,6 @@ def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
     n = ev.coverage.n_truth_only
     if not n or ev.policies.truth != "drop":
         return
-    linked = ev.summary["pred"]["singletons"] == 0 and ev.summary["pred"]["items"] > 1
     share = n / (n + ev.coverage.n_common)
     figures = {"n_items": n, **if_alone(ev)}
     f1, alone = figures["f1"], figures["f1_if_alone"]
@@ -49,6 +48,7 @@ def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
     loss = f1 - alone if known else share
     if loss <= FLATTERED:
         return
+    linked = ev.summary["pred"]["singletons"] == 0 and ev.summary["pred"]["items"] > 1
     much = linked or (loss > FLATTERED_MUCH if known else share > MOSTLY_COMMON)
     level = WARNING if much and n + ev.coverage.n_common >= FEW_ITEMS else NOTE
     dropped = (

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.results.notices import FEW_ITEMS, NOTE, WARNING, Notice
+from fastbcubed.results.plain_shape import n_scored
 from fastbcubed.results.wording import count
 from fastbcubed.sources.tables import is_path
 
@@ -24,7 +26,7 @@ SAMPLE = 0.1
 
 def same_input(ev: Any) -> Iterator[Notice]:
     """Warn if truth and prediction are the same file, column or object; or have the same clusters of the same names."""
-    n_items = ev.summary["true"]["items"]
+    n_items = n_scored(ev)
     source = ev._origin.same_source
     if source is not None and (ev._origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
@@ -37,7 +39,11 @@ def same_input(ev: Any) -> Iterator[Notice]:
 
 
 def _is_perfect(ev: Any) -> bool:
-    return ev.coverage.complete and all(s["exact"] == s["clusters"] for s in ev.summary.values())
+    """Tell whether each cluster is one of the other side; told from the number of cells where there are any."""
+    table = ev.contingency
+    if table.overlapping or isinstance(table, NoCells):
+        return ev.coverage.complete and all(s["exact"] == s["clusters"] for s in ev.summary.values())
+    return ev.coverage.complete and set(table.n_codes.values()) == {table.n_cells}
 
 
 def _same_names(ev: Any) -> bool:

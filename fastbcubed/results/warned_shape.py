@@ -9,6 +9,7 @@ import numpy as np
 
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.results.notices import FEW_ITEMS, NOTE, WARNING, Notice
+from fastbcubed.results.plain_shape import n_scored
 from fastbcubed.results.wording import count, label, percent
 
 #: A cluster with a tenth of all items decides the score, since its items are scored by what it mixes.
@@ -29,6 +30,8 @@ SHOWN = 3
 
 def all_singleton_truth(ev: Any) -> Iterator[Notice]:
     """Warn if every item is alone in the truth, which a wrong column often brings about."""
+    if ev._has_plain_shape:
+        return
     side = ev.summary["true"]
     if side["items"] >= FEW_ITEMS and side["largest"] == 1:
         yield Notice(
@@ -41,7 +44,7 @@ def all_singleton_truth(ev: Any) -> Iterator[Notice]:
 
 def pure_by_construction(ev: Any) -> Iterator[Notice]:
     """Note that precision or recall is 1 since a side has one cluster, or one for each item."""
-    if ev.contingency.overlapping or ev.summary["true"]["items"] < FEW_ITEMS:
+    if ev.contingency.overlapping or n_scored(ev) < FEW_ITEMS or ev._has_plain_shape:
         return
     true, pred = ev.summary["true"], ev.summary["pred"]
     found = (
@@ -58,6 +61,8 @@ def pure_by_construction(ev: Any) -> Iterator[Notice]:
 
 def giant_cluster(ev: Any) -> Iterator[Notice]:
     """Warn if one predicted cluster holds a large share of all items, and mixes many true clusters."""
+    if ev._has_plain_shape:
+        return
     side = ev.summary["pred"]
     share = side["largest"] / side["items"]
     if side["items"] < FEW_ITEMS or share < GIANT or side["clusters"] == 1:
@@ -87,10 +92,10 @@ def few_units(ev: Any) -> Iterator[Notice]:
     Items that clusters of either side join are one unit, so there are no more units than clusters of a side, and none
     is smaller than its largest cluster.
     """
-    sides = ev.summary.values()
-    n_items = ev.summary["true"]["items"]
-    if n_items < UNITS_MATTER:
+    n_items = n_scored(ev)
+    if n_items < UNITS_MATTER or ev._has_plain_shape:
         return
+    sides = ev.summary.values()
     most, largest = min(s["clusters"] for s in sides), max(s["largest"] for s in sides)
     share = largest / n_items
     if most >= FEW_UNITS and share <= HEAVY_UNIT:
@@ -120,7 +125,7 @@ def slices_without_scores(ev: Any) -> Iterator[Notice]:
 
 def small_slices(ev: Any) -> Iterator[Notice]:
     """Note which slices have very few items, slicing by slicing."""
-    if ev.summary["true"]["items"] < UNITS_MATTER:
+    if n_scored(ev) < UNITS_MATTER:
         return
     for by, table in ev.sliced.items():
         n_items = table["n_items"].to_numpy()

@@ -18,6 +18,7 @@ from strategies import pairs
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.results import plain_shape
 from fastbcubed.results.warned import CODES, require_code
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
@@ -226,6 +227,18 @@ def test_small_slices(tmp_path) -> None:
     assert warning["slices"] == ["0", "1", "2"]
     table = table.set_column(2, "year", [[k // 30 for k in range(120)]])
     assert "small-slice" not in found(table, PREDICTION, slices="year")
+
+
+def test_large_clusters_are_told_from_a_sample_before_any_is_counted() -> None:
+    rng = np.random.default_rng(0)
+    n = plain_shape.LARGE
+    labels, prediction = rng.integers(0, n // 3, n), rng.integers(0, n // 3, n)
+    ev = fb.evaluate(labels, prediction)
+    assert ev.warnings == [] and "summary" not in ev.__dict__
+    giant = np.where(rng.random(n) < 0.12, -1, prediction)
+    assert set(found(labels, giant)) == {"giant-cluster", "few-units"}
+    assert set(found(np.arange(n), prediction)) == {"all-singleton-truth"}
+    assert set(found(labels, np.zeros(n, int))) == {"pure-by-construction", "few-units"}
 
 
 def test_slices_without_scores() -> None:
