@@ -73,10 +73,10 @@ def build(
         if plan.heavy.size
         else None
     )
+    alone = IfAlone(outer=outer)
+    alone.add(plan, parts, pool)
     arrived, cell_bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer)
     del parts
-    alone = IfAlone(plan.absent_pred, outer=outer)
-    alone.add(arrived, 0, n_true)
     built = stages.close_parts(plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside)
     return replace(built, recall_if_alone=alone.change())
 

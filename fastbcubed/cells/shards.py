@@ -245,7 +245,7 @@ class CellShards:
 
     def __init__(self, plan: Plan, layout: Layout, spill: Spill, spread: Spread, *, outer: bool) -> None:
         self.plan, self._outer = plan, outer
-        self.alone = IfAlone(plan.absent_pred, outer=outer)
+        self.alone = IfAlone(outer=outer)
         self.heavy_preds = HeavySums(spread)
         self._spread = bool(spread)
         self.n_true = 0
@@ -266,12 +266,9 @@ class CellShards:
     ) -> None:
         """Take the cells of a shard of rows."""
         pages, outer = self._leaving.pages(), self._outer
+        self.alone.add(plan, parts, pool)
         arrived, bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer, empty=pages.empty)
         self.heavy_preds.add(arrived, outer=outer)
-        if sums is None:
-            self.alone.add(arrived, self.n_true, int(parts.n_clusters.sum()))
-        else:
-            self.alone.add_heavy(arrived, self.plan.heavy.size)
         self._leaving.hand_over((sums is None, shard), pages, bounds)
 
     def settle(self) -> None:

@@ -204,32 +204,41 @@ def count_closed(cells, pred_codes, start, stop, counts):
 
 
 @kernel
-def find_left_out(cells, absent_pred, found):
-    """List the cells of items that only the truth has, as far as there is room; return how many there are.
-
-    Shapes: records (pred, weight, fn, true, n), (), (room,).
-    """
-    n = 0
-    for i in range(cells.size):
-        if cells[at(i)].pred == absent_pred and cells[at(i)].true >= 0:
-            if n < found.size:
-                found[n] = i
-            n += 1
-    return n
+def sum_if_alone(cells, first, n_cells, weighted, outer, absent_pred, sums):
+    """Add the cells of one part to the sums of their true clusters, shape (5, n_clusters): see `cells.if_alone`."""
+    for j in range(first, first + n_cells):
+        k = cells[at(j)].cluster
+        weight = np.float64(cells[at(j)].n)
+        own = weight
+        if weighted is not None:
+            weight = cells[at(j)].x
+            own = own if outer else weight
+        if cells[at(j)].pred == absent_pred:
+            sums[2, at(k)] += cells[at(j)].n
+            sums[3, at(k)] += weight
+            sums[4, at(k)] += own
+        else:
+            sums[0, at(k)] += weight * own
+            sums[1, at(k)] += own
 
 
 @kernel
-def add_squares(cells, absent_pred, outer, first, place, squares, mass):
-    """Add up weight * mass, and the mass, of the scored cells of the true clusters that have a place.
+def change_if_alone(sums, n):
+    """Return by how much the sum of recall of so many true clusters changes if those left out are alone."""
+    change = 0.0
+    for k in range(n):
+        if sums[2, k] > 0.0:
+            alone = sums[3, k] * (sums[4, k] / sums[2, k])
+            before = sums[0, k] / sums[1, k] if sums[1, k] > 0.0 else 0.0
+            change += (sums[0, k] + alone) / (sums[1, k] + sums[4, k]) - before
+    return change
 
-    Shapes: records (pred, weight, fn, true, n), (), (), (), (n_clusters,), (n_places,), (n_places,).
-    """
-    for i in range(cells.size):
-        code = cells[at(i)].true
-        if code < 0 or cells[at(i)].pred == absent_pred:
-            continue
-        k = place[code - first]
-        if k >= 0:
-            own = np.float64(cells[at(i)].n) if outer else cells[at(i)].weight
-            squares[k] += cells[at(i)].weight * own
-            mass[k] += own
+
+@kernel
+def change_by_part(cells, parts, part_from, part_to, weighted, outer, absent_pred, sums, changes):
+    """Do both for parts that have all cells of their true clusters; `sums` is workspace, changes go by part."""
+    bounds, n_cells, n_clusters = parts
+    for part in range(part_from, part_to):
+        sums[:, : n_clusters[part]] = 0.0
+        sum_if_alone(cells, bounds[part], n_cells[part], weighted, outer, absent_pred, sums)
+        changes[part] = change_if_alone(sums, n_clusters[part])
