@@ -205,7 +205,6 @@ SCHEMA = {
     ),
     "slices": _each(_is_slicing),
     "not_computed": _each(_is_text),
-    "warnings": _list_of(_conforms({"code": _is_text, "message": _is_text})),
     "files": _each(_conforms({"bytes": _is_count, "crc32": _is_count})),
     "staged_in": is_staging_name,
 }

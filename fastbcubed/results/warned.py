@@ -15,7 +15,7 @@ __all__ = ["CODES", "Code", "found_in", "require_code"]
 
 @dataclass(frozen=True)
 class Code:
-    """A kind of warning: when it is given, in a sentence, and what finds it in an evaluation; None: the input's reader."""
+    """A kind of warning: when it is given, in a sentence, and what finds it; None if the input's reader does."""
 
     meaning: str
     find: Callable[[Any], Iterable[Notice]] | None = None

@@ -18,6 +18,7 @@ from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.uncertainty.units import CELLS_AT_ONCE, CellUnits, Codes, Floats, Units, spread
 
@@ -116,10 +117,9 @@ class RowUnits:
         rows = np.flatnonzero((table.rows.cell >= 0) & (groups >= 0))
         group = np.asarray(groups, np.int64)[rows]
         keys = group * (int(units.max(initial=0)) + 1) + units[rows]
-        slots = np.full(1 << max(4, (2 * keys.size).bit_length()), -1)
-        code, first = np.empty(keys.size, np.int64), np.empty(keys.size, np.int64)
-        n = kernels.components.number_keys(keys, slots, code, first)
-        return cls(rows, group, code, group[first[:n]], n_groups)
+        with Pool() as pool:
+            code, first = number(keys, pool)
+        return cls(rows, group, code, group[first], n_groups)
 
     def add(self, weight: Floats, values: Floats) -> Floats:
         """Add weight * value of the rows by unit of a group."""
