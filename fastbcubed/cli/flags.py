@@ -10,7 +10,10 @@ from typing import Any
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.errors import OptionError
 
-FILES = "file, glob or directory (Parquet, Arrow IPC, CSV), by path or URI; with --table, a column"
+FILES = (
+    "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input; with --table, a "
+    "column"
+)
 
 
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:

@@ -15,10 +15,14 @@ Tables elsewhere
   s3://bucket/run7/*.parquet, and likewise gs://, abfs://, hdfs:// and file:///, are read by pyarrow, with options
   such as s3://bucket/truth.parquet?region=eu-west-1; other schemes by fsspec, if it is installed.
 
+  - is standard input, and pipes are read like files: Parquet, Arrow IPC, CSV or JSON lines, compressed or not.
+  The fields of CSV may be apart by commas, tabs, semicolons or bars, whichever fits; the first line has the names.
+
 Examples
   fastbcubed evaluate truth.parquet pred.parquet --weight w --slice country --slice country,year
   fastbcubed evaluate true_label pred_label --table items.parquet --metric all
   fastbcubed evaluate truth.parquet 'run7/*.parquet' --json | jq .overall.f1
+  duckdb -csv crm.db 'select id as item, entity as cluster from matches' | fastbcubed evaluate truth.csv -
   fastbcubed evaluate truth.csv pred.csv --fail-under f1=0.9 --fail-under precision=0.95
 
 JSON (--json): one object. Later versions may add keys; these stay.

@@ -16,6 +16,7 @@ from fastbcubed.sources.choosing import choose_columns
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.lists import unlisted
 from fastbcubed.sources.open import as_rows
+from fastbcubed.sources.pipes import held_once
 from fastbcubed.sources.suggestions import Typed, did_you_mean
 from fastbcubed.sources.tables import (
     ColumnName,
@@ -25,6 +26,7 @@ from fastbcubed.sources.tables import (
     read_columns,
     weight_array,
 )
+from fastbcubed.sources.wrappers import is_result
 
 #: A column name for both sides, or a pair of them: the truth's, the prediction's.
 PerSide = ColumnName | tuple[ColumnName, ColumnName]
@@ -42,6 +44,14 @@ class Given:
     table: Any = None
     attributes: Any = None
     overlapping: bool = False
+
+    def __post_init__(self) -> None:
+        names = ("truth", "prediction", "attributes") if self.table is None else ("table", "attributes")
+        given = {name: getattr(self, name) for name in names}
+        if not isinstance(self.weight, str):
+            given["weight"] = self.weight
+        for name, source in held_once(given).items():
+            object.__setattr__(self, name, source)
 
     @property
     def sources(self) -> tuple[Any, ...]:
@@ -95,7 +105,7 @@ def read_pair(
             )
         sides = pair_of_table(truth, prediction, table, item, weight)
     else:
-        truth, prediction, weight = by_position(truth, prediction, weight)
+        truth, prediction, weight = by_position(truth, prediction, weight, overlapping)
         sides = _from_two(truth, prediction, item, cluster, weight, overlapping)
     items = per_side(item, "item")
     weight_table = None
@@ -183,6 +193,7 @@ def _from_two(
         )
     if overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
         _refuse_items_of_clusters(truth, prediction)
+    refuse_one_result(truth, prediction)
     asked = asked_of_sides(item, cluster)
     sides = [
         one_side(given, own, weight, overlapping)
@@ -203,6 +214,15 @@ def _from_two(
             "items=ids)."
         )
     return sides[0], sides[1]
+
+
+def refuse_one_result(truth: Any, prediction: Any) -> None:
+    """Raise if both sides are one connection of DuckDB."""
+    if truth is prediction and is_result(truth):
+        raise OptionError(
+            "the truth and the prediction are one connection of DuckDB, which holds the result of its last execute() "
+            "alone; pass con.sql(...) of each, or two cursors"
+        )
 
 
 def _refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:

@@ -18,6 +18,7 @@ from fastbcubed.clusterings.inputs import (
     one_side,
     pair_of_table,
     read_pair,
+    refuse_one_result,
     require_weight,
 )
 from fastbcubed.errors import AlignmentError, FastBCubedError, OptionError
@@ -95,6 +96,7 @@ def open_pair(given: Given, cut: Cut | None = None) -> Pair:
         if given.cluster == "cluster" and (source := opened.source(given.table)) is not None:
             found = _of_table(given, source, opened)
     elif given.table is None:
+        refuse_one_result(given.truth, given.prediction)
         sources = opened.source(given.truth), opened.source(given.prediction)
         if sources != (None, None):
             found = _of_sources(given, sources, opened)

@@ -29,6 +29,7 @@ from fastbcubed.runtime.pool import Pool, ahead, blocks
 from fastbcubed.runtime.staging import Staging
 from fastbcubed.runtime.table_files import TableWriter
 from fastbcubed.sources.arrays import table_of
+from fastbcubed.sources.locations import at_home
 
 #: What each level of `keep` writes, on top of the level before.
 KEEP = {
@@ -94,7 +95,7 @@ def as_path(directory: Any) -> Path:
     """Return a path, or raise OptionError for what is none."""
     if not isinstance(directory, str | os.PathLike) or not str(directory) or "\0" in str(directory):
         raise OptionError(f"a directory is named by a path, not {directory!r}")
-    return Path(directory)
+    return Path(at_home(os.fspath(directory)))
 
 
 def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: Staging) -> dict[str, Stamp]:

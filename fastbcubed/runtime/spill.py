@@ -233,7 +233,7 @@ def spill_directory(given: Any) -> Path:
     if given is None:
         given = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
     try:
-        return Path(given)
+        return Path(given).expanduser()
     except TypeError:
         raise OptionError(f"spill_dir is a directory, not {given!r}") from None
 

@@ -172,7 +172,10 @@ def id_kind(kind: pa.DataType, where: str) -> str:
     elif is_type.is_boolean(plain):
         hint = "Cast to int64 or string if true and false are really the names."
     elif is_type.is_nested(plain):
-        hint = 'An id of several parts is given as several columns: ["source", "id"].'
+        hint = (
+            'An id of several parts is given as several columns: ["source", "id"]; lists of items, one for each '
+            "cluster, go to Clustering.from_clusters."
+        )
     else:
         hint = "Cast to string or int64."
     raise IdTypeError(f"{where} should be integers, strings or binary, but the type is {kind}. {hint}")

@@ -1,4 +1,4 @@
-"""Paths, URIs, globs, directories of Parquet, Arrow IPC, CSV → rows; a fault is a FileFormatError."""
+"""Paths, URIs, pipes, globs, directories of files in any format → rows; a fault is a FileFormatError."""
 
 from __future__ import annotations
 
@@ -13,34 +13,41 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastbcubed.errors import ColumnError, FileFormatError
 from fastbcubed.runtime.limits import available_memory
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
-from fastbcubed.sources.formats import SUFFIXES, CsvFile, IpcFile, ParquetFile, sniff
-from fastbcubed.sources.locations import LOCAL, Place, is_pattern, locate, split_pattern
+from fastbcubed.sources.formats import SUFFIXES, IpcFile, ParquetFile, sniff
+from fastbcubed.sources.locations import LOCAL, Place, is_pattern, split_pattern
+from fastbcubed.sources.pipes import place_of
 from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import BaseRows, Rows
+from fastbcubed.sources.text_files import CsvFile, JsonFile, TextFile
 
 #: Groups, and rows of each, that are looked at to see how long values are.
 PROBED, PROBE_ROWS = 8, 1 << 10
+#: Whole numbers as floats are written, which no two texts of this form share.
+WHOLE = r"^(0|-?[1-9]\d{0,14})\.0$"
 
 
 def open_files(source: Any) -> Rows:
     """Open the table that lies in one file, in the files of a glob, or below a directory.
 
-    Directories are searched for Parquet, then Arrow IPC, then CSV; names that begin with a dot or underscore
+    Directories are searched for Parquet, then Arrow IPC, CSV and JSON lines; names that begin with a dot or underscore
     are skipped; `key=value` folders become columns.
 
     Only the beginning and end of the files are read; columns are read when asked for.
     """
-    place, name = locate(os.fspath(source))
+    place, name = place_of(source)
     paths, root = find_files(place, name)
     formats = dict(zip(paths, _each(place, paths, lambda path: sniff(path, place)), strict=True))
     if len(set(formats.values())) > 1:
         found = ", ".join(f"{path} is {form}" for path, form in list(formats.items())[:3])
         raise FileFormatError(f"{name} mixes formats ({found}). Read one format at a time.")
-    opener: Any = {"Parquet": ParquetFile, "CSV": CsvFile}.get(formats[paths[0]], IpcFile)
+    opener: Any = {"Parquet": ParquetFile, "CSV": CsvFile, "JSON lines": JsonFile}.get(
+        formats[paths[0]], IpcFile
+    )
     return FileRows(_each(place, paths, lambda path: opener(path, place)), name, root)
 
 
@@ -62,7 +69,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
                 return chosen, name
         found = f"only {', '.join(map(os.path.basename, files[:3]))}" if files else "no files"
         raise FileFormatError(
-            f"Directory {name} has {found}; expected files named *.parquet (or .arrow, .csv)."
+            f"Directory {name} has {found}; expected files named *.parquet (or .arrow, .csv, .jsonl)."
         )
     if place.exists(name):
         return [name], os.path.dirname(name)
@@ -93,7 +100,7 @@ class FileRows(BaseRows):
     columns.
     """
 
-    def __init__(self, files: Sequence[ParquetFile | IpcFile | CsvFile], where: str, root: str) -> None:
+    def __init__(self, files: Sequence[ParquetFile | IpcFile | TextFile], where: str, root: str) -> None:
         self._files = list(files)
         self.paths = [file.path for file in files]
         self._folders = [_folder_values(file.path, root) for file in files]
@@ -101,6 +108,7 @@ class FileRows(BaseRows):
         super().__init__([*own, *(key for key in self._folders[0] if key not in own)], where)
         typed = () if isinstance(files[0], CsvFile) else own
         self.untyped = frozenset(self._names).difference(typed)
+        self.hint = getattr(files[0], "hint", "")
 
     def __len__(self) -> int:
         for file in self._files:
@@ -124,7 +132,7 @@ class FileRows(BaseRows):
 
         Repeated text is in a file once, but in memory each time.
         """
-        said = sum(file.bytes_of(names) for file in self._files if not isinstance(file, CsvFile)) / len(self)
+        said = sum(file.bytes_of(names) for file in self._files if not isinstance(file, TextFile)) / len(self)
         varying = [name for name in names if not _has_width(self.type_of(name))]
         if not varying:
             return said
@@ -139,7 +147,7 @@ class FileRows(BaseRows):
     @property
     def can_be_cut(self) -> bool:
         """Whether the files can be read group by group; text is read as a whole, to find its types."""
-        return not any(isinstance(file, CsvFile) for file in self._files)
+        return not any(isinstance(file, TextFile) for file in self._files)
 
     def groups(self) -> list[Group]:
         """Return the row groups of all files, in order.
@@ -149,7 +157,7 @@ class FileRows(BaseRows):
         found = []
         passing = self.bytes_in_memory > available_memory() // 2
         for file, folders in zip(self._files, self._folders, strict=True):
-            assert not isinstance(file, CsvFile)
+            assert not isinstance(file, TextFile)
             if isinstance(file, ParquetFile):
                 file.passing = passing
             for k, n_rows in enumerate(file.group_sizes()):
@@ -253,7 +261,7 @@ def _constant(value: str | None, n_rows: int) -> pa.ChunkedArray:
 
 
 def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text as int64 if all are whole numbers in usual form, else as it is.
+    """Return text as int64 if all are whole numbers in usual form, as float64 if all end in .0, else as it is.
 
     "007" keeps the column text, so that no two different texts become one id.
     """
@@ -269,8 +277,14 @@ def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
         )
     if data.null_count == len(data):
         return data
-    try:
-        numbers = data.cast(pa.int64())
-    except pa.ArrowException:
-        return data
-    return numbers if numbers.cast(data.type).equals(data) else data
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            numbers = data.cast(kind)
+        except pa.ArrowException:
+            continue
+        if kind == pa.int64():
+            if numbers.cast(data.type).equals(data):
+                return numbers
+        elif not pc.any(pc.invert(pc.match_substring_regex(data, WHOLE))).as_py():
+            return numbers
+    return data

@@ -15,11 +15,14 @@ import pyarrow as pa
 from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.sources.locations import LOCAL, Place
 
+#: How text may be compressed, by the end of its name.
+COMPRESSED = ("", ".gz", ".zst", ".bz2", ".lz4")
 #: Suffixes by format, in the order in which a directory is searched.
 SUFFIXES = {
     "Parquet": (".parquet", ".pq"),
     "Arrow IPC": (".arrow", ".feather", ".ipc", ".arrows"),
-    "CSV": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+    "CSV": tuple(f"{name}{end}" for name in (".csv", ".tsv") for end in COMPRESSED),
+    "JSON lines": tuple(f"{name}{end}" for name in (".jsonl", ".ndjson") for end in COMPRESSED),
 }
 _ERRORS = (
     pa.ArrowException,
@@ -33,7 +36,7 @@ _ERRORS = (
 
 
 def sniff(path: str, place: Place = LOCAL) -> str:
-    """Return the format of a file by its first and last bytes, CSV by its name."""
+    """Return the format of a file by its first and last bytes, that of text by its name."""
     if place is LOCAL:
         _refuse_pipe(path)
     with reading(path, "a table"), place.open(path) as file:
@@ -54,17 +57,26 @@ def sniff(path: str, place: Place = LOCAL) -> str:
             return "Arrow IPC"
     elif head[:4] == b"\xff\xff\xff\xff":
         return "Arrow IPC stream"
-    elif name.endswith(SUFFIXES["CSV"]):
-        return "CSV"
+    elif place.unnamed:
+        return _form_of_text(path, place)
+    elif form := next((form for form in ("CSV", "JSON lines") if name.endswith(SUFFIXES[form])), None):
+        return form
     else:
         raise FileFormatError(
-            f"{path} is not Parquet, Arrow IPC or CSV: it begins with {head[:4]!r}, Parquet with "
-            f"b'PAR1'. Write it as Parquet; text files should be named *.csv or *.tsv."
+            f"{path} is not Parquet, Arrow IPC, CSV or JSON lines: it begins with {head[:4]!r}, Parquet with "
+            f"b'PAR1'. Write it as Parquet; text files should be named *.csv, *.tsv or *.jsonl."
         )
     raise FileFormatError(
         f"{path} is truncated: it begins with {expected} but ends with {tail[-len(expected) :]!r} "
         f"after {size:,} bytes. Write or copy it again."
     )
+
+
+def _form_of_text(path: str, place: Place) -> str:
+    """Return the format of text without a name: JSON lines begin with a brace."""
+    with reading(path, "text"), place.open_text(path) as text:
+        head = text.read(1 << 10).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "JSON lines" if head[:1] == b"{" else "CSV"
 
 
 def _refuse_pipe(path: str) -> None:
@@ -282,38 +294,3 @@ def in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table
 def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> None:
     if place.state(path) != state:
         raise FileFormatError(f"{path} changed while it was read. Try again when it is complete.")
-
-
-class CsvFile:
-    """One CSV file with a header, read as text at once."""
-
-    form = "CSV"
-
-    def __init__(self, path: str, place: Place = LOCAL) -> None:
-        import pyarrow.csv
-
-        self.path = path
-        delimiter = "\t" if ".tsv" in path.lower() else ","
-        parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
-        with reading(path, self.form):
-            with (
-                place.open_text(path) as text,
-                pyarrow.csv.open_csv(text, parse_options=parse) as reader,
-            ):
-                types = dict.fromkeys(reader.schema.names, pa.string())
-            convert = pyarrow.csv.ConvertOptions(
-                column_types=types,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            )
-            with place.open_text(path) as text:
-                self._table = pyarrow.csv.read_csv(text, parse_options=parse, convert_options=convert)
-        self.schema: pa.Schema = self._table.schema
-        self.names = self.schema.names
-        self.bytes_in_memory = self._table.nbytes
-        self.n_rows: int | None = self._table.num_rows
-
-    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Return columns as text."""
-        return [self._table.column(name) for name in names]

@@ -36,6 +36,7 @@ class Place(Protocol):
 
     read_ahead: int  #: bytes of a column to read at a time, where it is read bit by bit
     at_once: int  #: how many files to open at a time: as many requests wait for one another
+    unnamed: bool  #: whether the names of files do not tell what is in them
 
     def is_folder(self, name: str) -> bool:
         """Say whether there is such a folder."""
@@ -64,6 +65,7 @@ class _Local:
 
     read_ahead = 1 << 20
     at_once = 1
+    unnamed = False
 
     def is_folder(self, name: str) -> bool:
         return os.path.isdir(name)
@@ -100,6 +102,7 @@ class _Remote:
 
     read_ahead = 4 << 20
     at_once = 16
+    unnamed = False
 
     def __init__(self, system: Any, name: str, path: str) -> None:
         self._system = system
@@ -155,7 +158,7 @@ def locate(text: str) -> tuple[Place, str]:
     pyarrow is asked first, and fsspec, which need not be installed, for schemes that it does not know.
     """
     if not is_uri(text):
-        return LOCAL, text
+        return LOCAL, at_home(text)
     options = _OPTIONS.search(text)
     uri, query = (text[: options.start()], text[options.start() :]) if options else (text, "")
     uri = re.sub(r"(?<=[^:/])/+$", "", uri)  # a slash after a folder
@@ -197,6 +200,11 @@ def _by_fsspec(uri: str) -> tuple[Place, str]:
     with _asking(name):
         system, path = url_to_fs(uri)
     return _Remote(PyFileSystem(Handler(system)), name, path), name
+
+
+def at_home(path: str) -> str:
+    """Return a path with the home folder in place of a tilde, unless something has that very name."""
+    return path if not path.startswith("~") or os.path.lexists(path) else os.path.expanduser(path)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from fastbcubed.errors import ColumnError
 from fastbcubed.sources.arrays import from_stream, is_dataset, is_pandas
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.tables import ArrayRows, ArrowRows, BaseRows, PandasRows, Rows, is_array, is_path
+from fastbcubed.sources.wrappers import arrow_table, unwrapped
 
 
 def as_rows(source: Any, where: str) -> Rows | None:
@@ -23,6 +24,7 @@ def as_rows(source: Any, where: str) -> Rows | None:
         from fastbcubed.sources.files import open_files
 
         return open_files(source)
+    source = unwrapped(source)
     if isinstance(source, BaseRows):
         return source  # type: ignore[return-value]
     if isinstance(source, pa.Table):
@@ -42,8 +44,8 @@ def as_rows(source: Any, where: str) -> Rows | None:
     if isinstance(source, pa.RecordBatchReader):
         return ArrowRows(source.read_all(), where)
     streamed = from_stream(source)
-    if streamed is None and hasattr(source, "fetch_arrow_table"):  # DuckDB before 1.4
-        return ArrowRows(source.fetch_arrow_table(), where)
+    if streamed is None and (table := arrow_table(source)) is not None:
+        return ArrowRows(table, where)
     if streamed is None or not pa.types.is_struct(streamed.type):
         return None
     return ArrowRows(pa.Table.from_struct_array(streamed), where)

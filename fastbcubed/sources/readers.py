@@ -17,6 +17,7 @@ from fastbcubed.sources.formats import in_blocks, reading
 from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import ArrowRows, BaseRows, Rows
 from fastbcubed.sources.validity import require_valid
+from fastbcubed.sources.wrappers import arrow_reader, unwrapped
 
 #: Rows of the batches that are asked for, where the source lets us choose.
 BATCH_ROWS = 1 << 16
@@ -38,8 +39,10 @@ def open_stream(source: Any) -> Stream | None:
     """
     if is_dataset(source):
         return Stream(source.schema, partial(_scan, source))
-    if hasattr(source, "to_arrow_reader"):  # a relation of DuckDB, which has a length but no rows yet
-        source = source.to_arrow_reader(BATCH_ROWS)
+    if (
+        reader := arrow_reader(unwrapped(source), BATCH_ROWS)
+    ) is not None:  # DuckDB has a length, but no rows yet
+        source = reader
     if hasattr(source, "__len__") or not hasattr(source, "__arrow_c_stream__"):
         return None
     if not isinstance(source, pa.RecordBatchReader):

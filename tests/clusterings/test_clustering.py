@@ -309,7 +309,7 @@ def test_frames_are_not_labels() -> None:
     frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "c": [1, 2]})
     with pytest.raises(ColumnError, match="columns: a, b, c"):
         read_pair(frame, [1, 2])
-    with pytest.raises(ColumnError, match="collect"):
+    with pytest.raises(AlignmentError, match="the truth has item ids"):
         read_pair(pl.LazyFrame({"item": [1], "cluster": [1]}), [1])
 
 

@@ -1,0 +1,138 @@
+"""Files of text that are read as a whole: CSV, whatever its delimiter, and JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from itertools import islice
+
+import pyarrow as pa
+
+from fastbcubed.errors import FileFormatError
+from fastbcubed.sources.formats import reading
+from fastbcubed.sources.locations import LOCAL, Place
+
+#: What may stand between fields; the first of a file's name comes first, then the only one that fits.
+DELIMITERS = (",", "\t", ";", "|")
+#: Bytes, and rows in them, that are looked at to find the delimiter.
+PROBED, PROBED_ROWS = 1 << 16, 50
+#: Bytes of JSON lines that are parsed at once; a line may not be longer.
+JSON_BLOCK = 1 << 24
+
+
+class TextFile:
+    """One file that is held as a table from the beginning, as its types are known at its end alone."""
+
+    form = ""
+    #: what may be wrong if a column is not there
+    hint = ""
+
+    def __init__(self, path: str, table: pa.Table) -> None:
+        self.path, self._table = path, table
+        self.schema: pa.Schema = table.schema
+        self.names = self.schema.names
+        self.bytes_in_memory = table.nbytes
+        self.n_rows: int | None = table.num_rows
+
+    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return columns; those of CSV as text."""
+        return [self._table.column(name) for name in names]
+
+
+class CsvFile(TextFile):
+    """One CSV file with a header, whose columns are text."""
+
+    form = "CSV"
+
+    def __init__(self, path: str, place: Place = LOCAL) -> None:
+        import pyarrow.csv
+
+        with reading(path, self.form):
+            with place.open_text(path) as text:
+                head = _decoded(text.read(PROBED))
+            parse = pyarrow.csv.ParseOptions(delimiter=delimiter_of(head, path))
+            with place.open_text(path) as text, pyarrow.csv.open_csv(text, parse_options=parse) as reader:
+                types = dict.fromkeys(reader.schema.names, pa.string())
+            convert = pyarrow.csv.ConvertOptions(
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            )
+            with place.open_text(path) as text:
+                super().__init__(
+                    path, pyarrow.csv.read_csv(text, parse_options=parse, convert_options=convert)
+                )
+        if any(not name or any(map(str.isdigit, name)) for name in self.names):
+            self.hint = _no_header(head.splitlines()[0], path)
+
+
+class JsonFile(TextFile):
+    """One file with a JSON object in each line."""
+
+    form = "JSON lines"
+
+    def __init__(self, path: str, place: Place = LOCAL) -> None:
+        import pyarrow.json
+
+        blocks = pyarrow.json.ReadOptions(block_size=JSON_BLOCK)
+        with reading(path, self.form):
+            with place.open_text(path) as text:
+                table = pyarrow.json.read_json(text, read_options=blocks)
+            dates = [
+                field.with_type(pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)
+            ]
+            if dates:  # text that looks like a date is text all the same
+                parse = pyarrow.json.ParseOptions(explicit_schema=pa.schema(dates))
+                with place.open_text(path) as text:
+                    found = pyarrow.json.read_json(text, read_options=blocks, parse_options=parse)
+                table = found.select(table.column_names)
+            super().__init__(path, table)
+
+
+def delimiter_of(head: str, path: str) -> str:
+    r"""Return what stands between the fields of a CSV file: what its name says, or the only mark that fits.
+
+    A mark fits if it cuts all rows into as many fields, two or more.
+
+    Examples
+    --------
+    >>> delimiter_of("item;price\na;1,50\n", "list.csv"), delimiter_of("item\n", "list.tsv")
+    (';', '\t')
+    """
+    usual = "\t" if ".tsv" in path.lower() else ","
+    fitting = [mark for mark in DELIMITERS if _fits(mark, head)]
+    if usual in fitting or not fitting:
+        return usual
+    if len(fitting) > 1:
+        raise FileFormatError(
+            f"The fields of {path} may be apart by {' or by '.join(map(repr, fitting))}: its first line is "
+            f"{head.splitlines()[0][:200]!r}. Write it with commas, or as Parquet."
+        )
+    return fitting[0]
+
+
+def _fits(mark: str, head: str) -> bool:
+    if len(head) > PROBED // 4:  # where the last row may be cut
+        head = head[: head.rfind("\n") + 1] or head
+    try:
+        rows = list(islice(filter(None, csv.reader(io.StringIO(head), delimiter=mark)), PROBED_ROWS))
+    except csv.Error:
+        return False
+    return bool(rows) and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
+
+
+def _decoded(head: bytes) -> str:
+    return head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
+
+
+def _no_header(line: str, path: str) -> str:
+    shown = line if len(line) <= 80 else f"{line[:79]}…"
+    names = json.dumps(path)
+    return (
+        f" The first line of {path} is {shown!r}. If that is no header, name the columns: pass "
+        f'pandas.read_csv({names}, header=None, names=["item", "cluster"]), or in a shell '
+        f"(echo item,cluster; cat {path}) | fastbcubed evaluate TRUTH -"
+    )

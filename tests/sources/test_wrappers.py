@@ -1,0 +1,85 @@
+"""Lazy frames, results of DuckDB, frames of Splink: what they hold is read as if it had been given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.errors import ColumnError, IdTypeError, OptionError, OverlapError
+
+TRUTH = pa.table({"item": [1, 2, 3], "cluster": ["a", "a", "b"]})
+PREDICTION = pa.table({"item": [1, 2, 3], "cluster": ["x", "y", "y"]})
+SCORES = (pytest.approx(2 / 3), pytest.approx(2 / 3))  # 1, 1/2, 1/2 and 1/2, 1/2, 1
+QUERY = "select * from (values (1, 'a'), (2, 'a'), (3, 'b')) as t(item, cluster)"
+
+
+class SplinkFrame:
+    """What is known of Splink's frames: those of DuckDB give a relation, others a frame of pandas."""
+
+    physical_name = "__splink__df_clusters_1"
+
+    def __init__(self, in_duckdb: bool) -> None:
+        self._in_duckdb = in_duckdb
+
+    def as_duckdbpyrelation(self, limit: int | None = None) -> Any:
+        if not self._in_duckdb:
+            raise NotImplementedError("as_dict not implemented for this backend")
+        return duckdb.sql(
+            "select 'k' || cluster as cluster_id, item as unique_id, 1 as age from (" + QUERY + ")"
+        )
+
+    def as_pandas_dataframe(self, limit: int | None = None) -> pd.DataFrame:
+        return pd.DataFrame({"cluster_id": ["a", "a", "b"], "unique_id": [1, 2, 3], "age": [1, 2, 3]})
+
+
+HOLDERS: dict[str, Any] = {
+    "lazy frame": lambda: pl.from_arrow(TRUTH).lazy(),  # type: ignore[union-attr]
+    "lazy query": lambda: pl.LazyFrame({"item": [1, 2, 3, 4], "cluster": list("aabb")}).filter(
+        pl.col("item") < 4
+    ),
+    "relation": lambda: duckdb.sql(QUERY),
+    "result": lambda: duckdb.connect().execute(QUERY),
+    "cursor": lambda: duckdb.connect().cursor().execute(QUERY),
+    "Splink in DuckDB": lambda: SplinkFrame(True),
+    "Splink elsewhere": lambda: SplinkFrame(False),
+}
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_they_hold_is_read(name: str, engine: str) -> None:
+    for sides in ((HOLDERS[name](), PREDICTION), (PREDICTION, HOLDERS[name]())):
+        ev = fb.evaluate(*sides, engine=engine, memory_limit="1GiB")
+        assert (ev.precision, ev.recall) == SCORES
+        assert [w.get("tool") for w in ev.warnings] == ["Splink"] * name.startswith("Splink")
+    assert len(fb.Clustering.from_table(HOLDERS[name]())) == 3
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_results_that_are_gone_are_named(engine: str) -> None:
+    connection = duckdb.connect()
+    with pytest.raises(OptionError, match="the truth and the prediction are one connection of DuckDB"):
+        fb.evaluate(connection.execute(QUERY), connection.execute(QUERY), engine=engine)
+    with pytest.raises(ColumnError, match=r"has no result to read: .*pass con\.sql"):
+        fb.evaluate(duckdb.connect(), TRUTH, engine=engine)
+
+
+def test_lists_of_clusters_can_be_read_in_two_ways() -> None:
+    for given in ([{1, 2}, {3}], [frozenset({1}), frozenset({2})], [None, {1}]):
+        for sides in ((given, given), (given, [1, 2]), ([1, 2], given)):
+            with pytest.raises(OverlapError, match=r"two ways.*Clustering\.from_clusters.*overlapping=True"):
+                fb.evaluate(*sides)
+    with pytest.raises(IdTypeError, match=r"Clustering\.from_clusters"):
+        fb.evaluate([[1, 2], [3]], [[1], [2, 3]])
+    with pytest.raises(OverlapError, match="two ways"):
+        fb.contingency([{1}], [{1}])
+    ev = fb.evaluate([{"a"}, {"a", "b"}], [{"x"}, {"x"}], overlapping=True)
+    assert ev.recall == 0.875
+    ev = fb.evaluate(fb.Clustering.from_clusters([{1, 2}, {3}]), fb.Clustering.from_clusters([{1}, {2, 3}]))
+    assert (ev.precision, ev.recall) == SCORES
