@@ -147,7 +147,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
         not_computed=head["not_computed"],
         names={side: head[side] for side in ("truth", "prediction")},
-        notes=[w for w in head.get("warnings", []) if w.get("code") in CODES],
+        notes=[w for w in head["warnings"] if w["code"] in CODES],
         sliced={name: Table(pa.Table.from_pylist(rows)) for name, rows in head["slices"].items()},
         saved_errors=_errors(head),
     )
