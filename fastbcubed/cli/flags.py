@@ -11,8 +11,8 @@ from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.errors import OptionError
 
 FILES = (
-    "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input; with --table, a "
-    "column"
+    "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input; with "
+    "--table, a column"
 )
 
 
