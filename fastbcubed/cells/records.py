@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
-from fastbcubed.errors import ColumnError, FastBCubedError, WeightError, first_few
+from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, WeightError, first_few
 
 #: A cell: what its items share. Engines may give counts and codes 32 bits.
 CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])
@@ -16,6 +16,14 @@ SIDES = ("true", "pred")
 MOST_ITEMS = 2.0**63
 #: Weights below it have a square; weights above the other might add up to infinity.
 ROOT, LARGEST = 1e150, 1e290
+
+
+def side_of(side: object) -> str:
+    """Return the side that is meant, "true" or "pred"; a user may also write "truth" and "prediction"."""
+    meant = {"true": "true", "truth": "true", "pred": "pred", "prediction": "pred"}
+    if not isinstance(side, str) or side not in meant:
+        raise SliceError(f'side is "true" or "pred", not {side!r}')
+    return meant[side]
 
 
 def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:

@@ -33,8 +33,9 @@ JSON (--json): one object. Later versions may add keys; these stay.
   coverage        n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise,
                   n_duplicates, truth_coverage, prediction_coverage,
                   bounds {precision_lower, precision_upper, unlabelled_mates}
-  summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact
-  slices          slicing -> list of {its attributes, n_items, weight, scores}
+  summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact, outcomes
+  outcomes        list of {side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss}
+  slices          slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}
   warnings        list of {code, message, figures}, some with level: note is not a warning
   not_computed    score of a family -> reason
   errors, units   score -> standard error by component of truth and prediction; {n, effective, largest_share}

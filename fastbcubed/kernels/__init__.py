@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         matching,
         mates,
         memberships,
+        outcomes,
         overlap,
         pairs,
         partition,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "assignment", "cache", "cells", "closing", "components", "coreference", "covers", "edit",
     "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches", "matching",
-    "mates", "memberships", "overlap", "pairs", "partition", "rows", "runs", "sums",
+    "mates", "memberships", "outcomes", "overlap", "pairs", "partition", "rows", "runs", "sums",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

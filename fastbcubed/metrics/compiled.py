@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import inlined, kernel
 from fastbcubed.kernels.runs import RUN, read_run, sum_run
 from fastbcubed.metrics import pointwise
 
@@ -77,3 +77,33 @@ def sum_scores(cells, start, stop, outer, formulas, sums):
             weigh_run(formulas[k], weight, tp, fp, fn, products)
             sums[run, 1 + k] = sum_run(products)
         run += 1
+
+
+@inlined
+def add_cell(counts, run, outcome, n, w, of_precision, of_recall):
+    """Add the items of a cell, their weight and losses to those of an outcome."""
+    counts[outcome] += n
+    run[0, outcome] += w
+    run[1, outcome] += of_precision
+    run[2, outcome] += of_recall
+
+
+@kernel
+def add_by_outcome(cells, pred, start, stop, outer, firsts, true_marks, pred_marks, counts, sums):
+    """Add up a range of cells by the outcome of their true cluster, and of their predicted one, if it has a mark.
+
+    Marks are those of `kernels.outcomes.mark_clusters`. Outputs, by outcome, first those of true clusters: `counts`
+    (8,), items; `sums` (n_runs, 3, 8), weight and what is lost of precision and of recall in each run of RUN cells.
+    """
+    for i in range(start, stop):
+        n, w, fp, fn = cells[i].n, cells[i].weight, cells[i].fp, cells[i].fn
+        tp = np.float64(n) if outer else w
+        of_precision = w * over_merge_rate(tp, fp, fn, 0.0)
+        of_recall = w * under_merge_rate(tp, fp, fn, 0.0)
+        run = sums[(i - start) // RUN]
+        k = cells[i].true - firsts[0]
+        if 0 <= k < true_marks.size:
+            add_cell(counts, run, true_marks[k] >> 1, n, w, of_precision, of_recall)
+        k = pred[i] - firsts[1]
+        if 0 <= k < pred_marks.size:
+            add_cell(counts, run, 4 + (pred_marks[k] >> 1), n, w, of_precision, of_recall)

@@ -17,12 +17,12 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, summed
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.drilldown import columns_by_code, with_items
+from fastbcubed.results.drilldown import columns_by_code, listing_of
 from fastbcubed.results.listing import contenders, listed, require_known, require_limit
+from fastbcubed.results.outcomes import marked
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
-from fastbcubed.sources.arrays import table_of
 
 Columns = dict[str, NDArray[Any]]
 #: What a cell takes at most while its range is worked on, and what each score adds.
@@ -47,7 +47,7 @@ class ClusterRanges:
     ) -> None:
         self._table = table
         self._keys = keys
-        self._limit = limit
+        self.limit = limit
         self._directory = directory
         self._threads = threads
 
@@ -59,6 +59,7 @@ class ClusterRanges:
         order_by: str,
         limit: int,
         named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]],
+        outcome: str | None = None,
     ) -> pa.Table:
         """Return the clusters that may be among the first `limit`; `listing.listed` puts them in order."""
         require_limit(limit)
@@ -66,7 +67,7 @@ class ClusterRanges:
         most = max(limit, self._named_at_once)
         for first, columns in self.by_code(side, metrics, beta):
             require_known(order_by, columns)
-            more = table_of(with_items(first, columns))
+            more = listing_of(first, columns, side, outcome)
             found = more if found is None else pa.concat_tables([found, more])
             found = contenders(found, metrics, order_by, limit).combine_chunks()
             if found.num_rows > most:  # too many that tie: their labels decide now
@@ -78,7 +79,7 @@ class ClusterRanges:
     @property
     def _named_at_once(self) -> int:
         """Clusters whose labels are looked for, and whose columns wait, at once."""
-        return self._limit // 2 // NAMED_BYTES
+        return self.limit // 2 // NAMED_BYTES
 
     def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
         """Yield what `by_code` does, but more clusters at once: what is written should not be in small pieces."""
@@ -93,9 +94,9 @@ class ClusterRanges:
             yield first, _joined(held)
 
     def by_code(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
-        """Yield the first code of each range, and n_items, weight, n_parts, exact, losses, scores of its clusters."""
+        """Yield the first code of each range, and the columns of its clusters; see `columns_by_code`."""
         asked = _Asked([m for m in metrics if not m.overall_only], beta, self._table.total_weight)
-        n_cells = max(1, self._limit // 4 // (CELL_BYTES + SCORE_BYTES * (len(metrics) + len(LOSSES))))
+        n_cells = max(1, self.limit // 4 // (CELL_BYTES + SCORE_BYTES * (len(metrics) + len(LOSSES))))
         negatives = None
         if any(m.uses_tn for m in asked.of_items):
             negatives = TrueNegatives(self._table)
@@ -144,8 +145,8 @@ class ClusterRanges:
         width = max(1, -(-(n_true - n_heavy) // n_ranges))
         kind = np.dtype([("cell", table.cells.dtype)] + [("tn", "f8")] * (negatives is not None))
         with Spill(self._directory, named=True) as spill, Pool(self._threads) as pool:
-            spill.require_free(max(0, table.n_cells * kind.itemsize - self._limit // 4))
-            spool = Spool(kind, n_ranges, spill, self._limit // 4)
+            spill.require_free(max(0, table.n_cells * kind.itemsize - self.limit // 4))
+            spool = Spool(kind, n_ranges, spill, self.limit // 4)
 
             def send(start: int, stop: int) -> tuple[Contingency, Columns] | None:
                 """Send cells to their ranges; return those of heavy clusters, and their scores."""
@@ -248,10 +249,11 @@ def _joined(ranges: list[Columns]) -> Columns:
 def _blank(metrics: list[Metric], n: int) -> Columns:
     """Return the columns of clusters without scored items."""
     counts = {name: np.zeros(n, np.int64) for name in ("n_items", "n_parts")}
-    columns = {"weight": np.zeros(n), "exact": np.ones(n, bool), **counts}
+    columns = {"weight": np.zeros(n), "exact": np.ones(n, bool), "outcome": np.zeros(n, np.uint8), **counts}
     losses = {name: np.zeros(n) for name in LOSSES}
     scores = {m.name: np.full(n, np.nan) for m in metrics}
-    return {name: columns[name] for name in ("n_items", "weight", "n_parts", "exact")} | losses | scores
+    names = ("n_items", "weight", "n_parts", "exact", "outcome")
+    return {name: columns[name] for name in names} | losses | scores
 
 
 class _Sums:
@@ -260,6 +262,7 @@ class _Sums:
     def __init__(self, asked: _Asked, n: int) -> None:
         self._asked = asked
         self._found = _blank(asked.metrics, n)
+        self._marks = np.zeros(n, np.uint8)
         self._weight = np.zeros((2, n))
         self._sums = {m.name: np.zeros((2, n)) for m in asked.of_items}
 
@@ -268,7 +271,7 @@ class _Sums:
         codes, found = table.pred, self._found
         kernels.sums.count_by_code(codes, table.n, found["n_items"])
         found["n_parts"] += np.bincount(codes, minlength=found["n_parts"].size)
-        found["exact"][codes[(table.fp != 0) | (table.fn != 0)]] = False
+        marked(table, "pred", self._marks)
         kernels.sums.add_by_code(codes, table.weight, np.ones(codes.size), None, *self._weight)
         for name, values in scores.items():
             kernels.sums.add_by_code(codes, table.weight, values, None, *self._sums[name])
@@ -277,4 +280,6 @@ class _Sums:
         """Return the columns."""
         sums = {"n_items": self._found["n_items"], WEIGHT: self._weight.sum(axis=0)}
         sums |= {name: both.sum(axis=0) for name, both in self._sums.items()}
-        return self._found | means_of_groups(sums, self._asked.metrics, self._asked.beta, self._asked.total)
+        outcome = self._marks >> 1
+        columns = self._found | {"exact": outcome == 0, "outcome": outcome}
+        return columns | means_of_groups(sums, self._asked.metrics, self._asked.beta, self._asked.total)

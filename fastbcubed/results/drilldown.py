@@ -17,6 +17,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import Items
+from fastbcubed.results.outcomes import marked, named, outcome_code
 from fastbcubed.sources.arrays import table_of
 
 
@@ -38,29 +39,31 @@ def known_by_cluster(table: Contingency, metrics: list[Metric], beta: float) -> 
     return [m for m in metrics if not aggregation.takes_items(table, m, beta)]
 
 
-def cluster_columns(
-    table: Contingency, side: str, metrics: list[Metric], beta: float
-) -> dict[str, NDArray[Any]]:
-    """Return code, n_items, weight, n_parts, exact, losses and scores of every cluster with a scored item."""
-    return with_items(0, columns_by_code(table, side, metrics, beta, table.total_weight))
-
-
-def with_items(first: int, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return those of the clusters from a code on that have a scored item, and their codes as "code"."""
-    there = np.flatnonzero(columns["n_items"])
-    return {"code": there + first, **{name: values[there] for name, values in columns.items()}}
+def listing_of(
+    first: int, columns: dict[str, NDArray[Any]], side: str, outcome: str | None = None
+) -> pa.Table:
+    """Return the clusters from a code on that have a scored item, and this outcome; their codes as "code"."""
+    there = columns["n_items"] > 0
+    if outcome is not None:
+        there &= columns["outcome"] == outcome_code(side, outcome)
+    chosen = np.flatnonzero(there)
+    return table_of({"code": chosen + first} | named({k: v[chosen] for k, v in columns.items()}, side))
 
 
 def columns_by_code(
-    table: Contingency, side: str, metrics: list[Metric], beta: float, total: float
+    table: Contingency, side: str, metrics: list[Metric], beta: float, total: float | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Return n_items, weight, n_parts, exact, losses and scores of every cluster by code.
+    """Return n_items, weight, n_parts, exact, outcome, losses and scores of every cluster by code.
 
-    `total` is the weight of all items, of which `table` may have a part.
+    `total` is the weight of all items, if `table` has a part of them.
     """
+    total = table.total_weight if total is None else total
     groups = aggregation.means_by_cluster(table, side, metrics, beta=beta, total=total)
-    columns = {"n_items": groups.pop("n_items"), "weight": groups.pop("weight")}
-    return columns | {"n_parts": table.n_met(side), "exact": table.exact(side)} | groups
+    columns = {name: groups.pop(name) for name in ("n_items", "weight")} | {"n_parts": table.n_met(side)}
+    if table.overlapping:
+        return columns | {"exact": table.exact(side)} | groups
+    outcome = marked(table, side) >> 1
+    return columns | {"exact": outcome == 0, "outcome": outcome} | groups
 
 
 def item_columns(

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
@@ -21,12 +22,14 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.plain_shape import is_plain
+from fastbcubed.results.outcomes import by_side, count_outcomes
 from fastbcubed.results.portable import set_state, state_of
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize
 from fastbcubed.results.table import Table
 from fastbcubed.results.warned import found_in
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.pool import Pool
 
 if TYPE_CHECKING:
     from fastbcubed.results.cluster_tables import ClusterRanges
@@ -92,8 +95,25 @@ class Evaluated:
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
-        return summarize(self.contingency) if self._summary is None else self._summary
+        """Items, clusters, singletons, largest, size quantiles, exactly recovered and outcomes, of each side.
+
+        Outcomes are numbers of clusters; not where clusters overlap, or the cells were not kept.
+        """
+        found = summarize(self.contingency) if self._summary is None else self._summary
+        if self._outcomes is None:
+            return found
+        outcomes = by_side(self._outcomes)
+        return {side: {**figures, "outcomes": outcomes[side]} for side, figures in found.items()}
+
+    @cached_property
+    def _outcomes(self) -> pa.Table | None:
+        """What `outcomes` returns; None where it is not known or not defined."""
+        table = self.contingency
+        if table.overlapping or isinstance(table, NoCells):
+            return None
+        most = None if self.ranges is None else self.ranges.limit // 2
+        with Pool() as pool:
+            return count_outcomes(table, pool, most)
 
     @cached_property
     def bounds(self) -> Bounds | None:
@@ -135,6 +155,7 @@ class Evaluated:
                 "bounds": None if self.bounds is None else asdict(self.bounds),
             },
             "summary": self.summary,
+            "outcomes": None if self._outcomes is None else self._outcomes.to_pylist(),
             "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
             "warnings": self.warnings,
             "not_computed": self.not_computed,

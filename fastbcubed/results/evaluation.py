@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import MetricError, OptionError, SliceError, first_few
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results import drilldown, storage
+from fastbcubed.results.by_cluster import ByCluster
 from fastbcubed.results.display import as_html, as_text
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.item_view import Item
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "Scores"]
 
 
-class Evaluation(Openings, Estimated):
+class Evaluation(ByCluster, Openings, Estimated):
     """How good a clustering is: overall, by cluster, by slice, by item.
 
     Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name
@@ -192,43 +192,6 @@ class Evaluation(Openings, Estimated):
             cut = slice_codes(by, self.contingency, items, extra)
             columns = {**cut.values, **self._slice(cut.codes, cut.n_slices, errors)}
         return listed(table_of(columns), self.metrics, order_by, limit)
-
-    def clusters(self, side: str, *, order_by: str | None = None, limit: int | None = None) -> Table:
-        """Return losses and scores by cluster, the costliest first.
-
-        Parameters
-        ----------
-        side : {"true", "pred"}
-            Which clusters.
-        order_by : str, optional
-            A score or column; recall_loss for true clusters and precision_loss for predicted ones when absent.
-            Ties are broken by weight, largest first, then by label.
-        limit : int, optional
-            The number of clusters to return; all when absent.
-
-        Returns
-        -------
-        Table
-            cluster, n_items, weight, n_parts (clusters of the other side that it meets), exact (the
-            same cluster is on the other side), precision_loss, recall_loss, and the scores over its items.
-
-        Notes
-        -----
-        The losses of a cluster are what it costs of the precision and of the recall of all items: the sum over its
-        items of weight * (1 - precision), or recall, divided by the weight of all items. So over all clusters of
-        a side they add up to over_merge_rate and under_merge_rate.
-        """
-        if side not in SIDES:
-            raise SliceError(f'side is "true" or "pred", not {side!r}')
-        drilldown.require_items(self.contingency, [m for m in self.metrics if m.name == order_by], self.beta)
-        metrics = drilldown.known_by_cluster(self.contingency, self.metrics, self.beta)
-        order_by = LOSS_OF_SIDE[side] if order_by is None else order_by
-        named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
-        if self.ranges is None or limit is None:
-            table = table_of(drilldown.cluster_columns(self.contingency, side, metrics, self.beta))
-        else:
-            table = self.ranges.best(side, metrics, self.beta, order_by, limit, named_by)
-        return listed(table, metrics, order_by, limit, named_by=named_by).drop_columns(["code"])
 
     def items(
         self,

@@ -27,6 +27,7 @@ from fastbcubed.results.estimates import Errors
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.manifest import ITEMS, MANIFEST, read_manifest
+from fastbcubed.results.outcomes import SCHEMA
 from fastbcubed.results.portable import TableLabels, metrics_by_name
 from fastbcubed.results.saved_covers import from_table
 from fastbcubed.results.saved_tables import SavedTable
@@ -157,6 +158,8 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
     if not clusters:
         bounds = head["coverage"]["bounds"]
         ev.summary = head["summary"]
+        if head.get("outcomes") is not None:
+            ev._outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
         ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
     return ev
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from fastbcubed.alignment.policies import Coverage
 from fastbcubed.errors import FileFormatError
+from fastbcubed.results.outcomes import COUNTS, OUTCOMES, SUMS
 from fastbcubed.results.summary import Bounds
 from fastbcubed.runtime.checksums import Stamp, open_regular
 from fastbcubed.runtime.staging import is_staging_name
@@ -68,6 +69,8 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise FileFormatError(f"{path} is no saved evaluation: {fault}")
     if not _is_score(head.get("pair_weight")) or not _each(_is_text)(head.get("left_out", {})):
         raise FileFormatError(f"{path} is no saved evaluation: pair_weight or left_out is none")
+    if not _is_outcomes(head.get("outcomes")):
+        raise FileFormatError(f"{path} is no saved evaluation: its outcomes are none")
     if set(head["files"]) - {"slices.parquet"} != FILES[head["keep"]]:
         raise FileFormatError(f"{path} names other files than keep={head['keep']!r} has")
     return head
@@ -159,6 +162,15 @@ def _is_slicing(rows: Any) -> bool:
     if not (_list_of(_each(_is_scalar))(rows) and rows and all(map(each, rows))):
         return False
     return all(list(row) == list(rows[0]) for row in rows)
+
+
+def _is_outcomes(rows: Any) -> bool:
+    """Tell whether this is a table of outcomes, row by row, or None."""
+    if rows is None:
+        return True
+    each = _conforms(dict.fromkeys(COUNTS, _is_count) | dict.fromkeys(SUMS, _is_number))
+    wanted = [(side, outcome) for side, outcomes in OUTCOMES.items() for outcome in outcomes]
+    return _list_of(each)(rows) and [(row.get("side"), row.get("outcome")) for row in rows] == wanted
 
 
 SIDE = {name: _is_count for name in ("items", "clusters", "singletons", "largest", "exact")} | {

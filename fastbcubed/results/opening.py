@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.cells.records import SIDES
+from fastbcubed.cells.records import SIDES, side_of
 from fastbcubed.errors import IdTypeError, OptionError, SliceError, first_few
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.overlap.covers import Cover
@@ -21,6 +21,7 @@ from fastbcubed.results.cluster_view import KINDS, Cluster
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items import Items, RowNumbers, without_noise
 from fastbcubed.results.listing import sortable
+from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slicing import attribute_values
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.pool import Pool
@@ -30,24 +31,11 @@ from fastbcubed.sources.arrays import from_numpy, table_of
 SHOWN, LOOKED_AT = 6, 10_000
 
 
-def side_of(side: Any) -> str:
-    """Return the side that is meant."""
-    known = {"true": "true", "truth": "true", "pred": "pred", "prediction": "pred"}
-    if side not in known:
-        raise SliceError(f'side is "true" or "pred", not {side!r}')
-    return known[side]
-
-
 def _outcome(table: Contingency, side: str, cells: NDArray[np.int64]) -> str | None:
-    pure = not (table.fp if side == "pred" else table.fn)[cells].any()
-    whole = not (table.fn if side == "pred" else table.fp)[cells].any()
     if not cells.size:
         return None
-    kinds = {
-        "true": ("exact", "merged", "split", "split and merged"),
-        "pred": ("exact", "fragment", "union", "mixed"),
-    }
-    return kinds[side][2 * (not pure) + (not whole)]
+    in_parts, with_others = bool(table.fn[cells].any()), bool(table.fp[cells].any())
+    return OUTCOMES[side][in_parts + 2 * with_others]
 
 
 def open_cluster(ev: Evaluated, side: str, label: Any, columns: Any, members: int) -> Cluster:

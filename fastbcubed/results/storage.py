@@ -21,6 +21,7 @@ from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.drilldown import columns_by_code, known_by_cluster
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.manifest import ITEMS, MANIFEST, sealed
+from fastbcubed.results.outcomes import named
 from fastbcubed.results.portable import item_table, labels_by_code
 from fastbcubed.results.saved_covers import as_table
 from fastbcubed.results.stored_items import StoredItems, StoredTable
@@ -158,14 +159,16 @@ def _clusters(ev: Evaluated, side: str) -> Iterator[pa.Table]:
     metrics = known_by_cluster(table, ev.metrics, ev.beta)
     ranges: Iterable[tuple[int, dict[str, NDArray[Any]]]]
     if ev.ranges is None:
-        ranges = [(0, columns_by_code(table, side, metrics, ev.beta, table.total_weight))]
+        ranges = [(0, columns_by_code(table, side, metrics, ev.beta))]
     else:
         ranges = ev.ranges.to_be_named(side, metrics, ev.beta)
     only = table.only(side)
     with ev.all_cluster_labels(side) as labels_of:
         for first, columns in ranges:
             there = columns["n_items"] > 0
-            found: dict[str, Any] = {"cluster": labels_by_code(labels_of, first, there)} | columns
+            found: dict[str, Any] = {"cluster": labels_by_code(labels_of, first, there)} | named(
+                columns, side
+            )
             if only is not None:
                 here = slice(first, first + there.size)
                 found |= {"n_items_only_here": only[0][here], "weight_only_here": only[1][here]}

@@ -40,9 +40,9 @@ class Table:
     >>> import fastbcubed as fb
     >>> ev = fb.evaluate([0, 0, 1, 1], [5, 5, 5, 6], metrics=["precision", "recall"])
     >>> ev.clusters("pred")
-    cluster  n_items  weight  n_parts  exact  precision_loss  recall_loss  precision   recall
-    5              3       3        2     no         0.33333      0.12500    0.55556  0.83333
-    6              1       1        1     no               0      0.12500          1  0.50000
+    cluster  n_items  weight  n_parts  exact   outcome  precision_loss  recall_loss  precision   recall
+    5              3       3        2     no     mixed         0.33333      0.12500    0.55556  0.83333
+    6              1       1        1     no  fragment               0      0.12500          1  0.50000
     <BLANKLINE>
     2 rows
     >>> ev.clusters("pred")["n_items"].to_pylist()
@@ -191,7 +191,7 @@ def _grid(table: pa.Table, width: int | None) -> tuple[Grid, list[str]]:
 def _names_of_rows(schema: pa.Schema) -> int:
     """Return how many columns at the front name a row; figures follow from n_items, weight or the first number on."""
     for at, field in enumerate(schema):
-        if field.name in ("n_items", *AMOUNTS) or pa.types.is_floating(field.type):
+        if field.name in ("n_clusters", "n_items", *AMOUNTS) or pa.types.is_floating(field.type):
             return at
     return len(schema)
 

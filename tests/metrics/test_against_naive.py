@@ -246,6 +246,7 @@ def test_clusters(case, beta):
                 continue
             group = by_label.pop(row["cluster"])
             check_group(row, twin, group, ev.metrics)
+            assert row["outcome"] == twin.outcome(side, group)
             assert row["n_parts"] == len({other[e] for e in group})
             assert row["exact"] == all(
                 twin.true_mates(e) == twin.pred_mates(e) == frozenset(group) for e in group

@@ -201,6 +201,24 @@ class Naive:
         lost = sum((self.weight[e] * self.score(rate, e) for e in group), Fraction(0))
         return lost / sum(self.weight[e] for e in self.true)
 
+    def outcome(self, side, group):
+        """Return what became of a cluster, given its scored items; items outside count as company."""
+        group = frozenset(group)
+        if side == "true":
+            parts = {self.pred_mates(e) for e in group}
+            in_parts, with_others = len(parts) > 1, any(part - group for part in parts)
+            return (
+                ("split and merged" if with_others else "split")
+                if in_parts
+                else "merged"
+                if with_others
+                else "exact"
+            )
+        parts = {self.true_mates(e) for e in group}
+        pure = all(self.pred_mates(e) <= self.true_mates(e) for e in group)
+        whole = all(part <= group for part in parts)
+        return ("exact" if whole else "fragment") if pure else "union" if whole else "mixed"
+
     def _against_chance(self, kind, which):
         """Expected BCubed when the items are shuffled, and the score less that (2.5)."""
         if len({self.weight[e] for e in self.true}) > 1 or self.policy["prediction"] == "outside":

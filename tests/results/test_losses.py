@@ -67,7 +67,7 @@ def test_subsets_have_their_share(many_shards, pair, data):
 
 def test_columns_stand_before_the_scores():
     ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], metrics=["f1"])
-    counts = ["n_items", "weight", "n_parts", "exact"]
+    counts = ["n_items", "weight", "n_parts", "exact", "outcome"]
     assert ev.clusters("true").column_names == ["cluster", *counts, *LOSSES, "f1"]
     assert ev.slices("true_size").column_names == ["true_size", "n_items", "weight", *LOSSES, "f1"]
     assert ev.items().column_names[4:] == ["tp", "fp", "fn", "tn", *LOSSES]

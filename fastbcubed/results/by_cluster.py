@@ -1,0 +1,110 @@
+"""What an evaluation says of all its clusters: what each costs, what became of them."""
+
+from __future__ import annotations
+
+from fastbcubed.cells.records import side_of
+from fastbcubed.errors import NotKeptError
+from fastbcubed.metrics.losses import LOSS_OF_SIDE
+from fastbcubed.results import drilldown
+from fastbcubed.results.evaluated import Evaluated
+from fastbcubed.results.listing import listed
+from fastbcubed.results.outcomes import not_defined, outcome_code
+from fastbcubed.results.table import Table
+
+
+class ByCluster(Evaluated):
+    """An evaluation whose clusters can be listed and counted; see `Evaluation`."""
+
+    def clusters(
+        self, side: str, *, order_by: str | None = None, limit: int | None = None, outcome: str | None = None
+    ) -> Table:
+        """Return losses and scores by cluster, the costliest first.
+
+        Parameters
+        ----------
+        side : {"true", "pred"}
+            Which clusters.
+        order_by : str, optional
+            A score or column; recall_loss for true clusters and precision_loss for predicted ones when absent.
+            Ties are broken by weight, largest first, then by label.
+        limit : int, optional
+            The number of clusters to return; all when absent.
+        outcome : str, optional
+            What became of the clusters to list, as `outcomes` calls it: "mixed", say; any when absent.
+
+        Returns
+        -------
+        Table
+            cluster, n_items, weight, n_parts (clusters of the other side that it meets), exact (the
+            same cluster is on the other side), outcome (not where clusters overlap), precision_loss, recall_loss,
+            and the scores over its items.
+
+        Notes
+        -----
+        The losses of a cluster are what it costs of the precision and of the recall of all items: the sum over its
+        items of weight * (1 - precision), or recall, divided by the weight of all items. So over all clusters of
+        a side they add up to over_merge_rate and under_merge_rate.
+        """
+        side = side_of(side)
+        drilldown.require_items(self.contingency, [m for m in self.metrics if m.name == order_by], self.beta)
+        metrics = drilldown.known_by_cluster(self.contingency, self.metrics, self.beta)
+        order_by = LOSS_OF_SIDE[side] if order_by is None else order_by
+        named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
+        if outcome is not None:
+            self._require_outcomes()
+            outcome_code(side, outcome)
+        if self.ranges is None or limit is None:
+            columns = drilldown.columns_by_code(self.contingency, side, metrics, self.beta)
+            table = drilldown.listing_of(0, columns, side, outcome)
+        else:
+            table = self.ranges.best(side, metrics, self.beta, order_by, limit, named_by, outcome)
+        return listed(table, metrics, order_by, limit, named_by=named_by).drop_columns(["code"])
+
+    def outcomes(self) -> Table:
+        """Return what became of the clusters: how many are exact, in parts, with others or both, and what they cost.
+
+        A true cluster is "exact" (the same cluster is on the other side), "split" (in several predicted clusters,
+        which hold nothing else), "merged" (whole, together with other items) or "split and merged". A predicted one
+        is "exact", a "fragment" (of one true cluster, not all of it), a "union" (of whole true clusters) or "mixed".
+        Under "outside", items that only the prediction has are others, too.
+
+        Returns
+        -------
+        Table
+            side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss; all outcomes in this order, true
+            clusters first. Each loss adds up to that of all items on either side.
+
+        Raises
+        ------
+        MetricError
+            If clusters may overlap.
+        NotKeptError
+            If the cells were not kept.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate(list("aabbcd"), [1, 1, 2, 3, 4, 4])
+        >>> ev.outcomes()
+        side  outcome           n_clusters  n_items  weight  precision_loss  recall_loss
+        true  exact                      1        2       2               0            0
+        true  split                      1        2       2               0      0.16667
+        true  merged                     2        2       2         0.16667            0
+        true  split and merged           0        0       0               0            0
+        pred  exact                      1        2       2               0            0
+        pred  fragment                   2        2       2               0      0.16667
+        pred  union                      1        2       2         0.16667            0
+        pred  mixed                      0        0       0               0            0
+        <BLANKLINE>
+        8 rows
+        """
+        self._require_outcomes()
+        if self._outcomes is None:
+            raise NotKeptError(
+                'the cells were not kept; evaluate with keep="cells" to know the outcomes of clusters'
+            )
+        return Table(self._outcomes)
+
+    def _require_outcomes(self) -> None:
+        if self.contingency.overlapping:
+            raise not_defined()

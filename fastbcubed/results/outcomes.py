@@ -1,0 +1,114 @@
+"""Outcomes: whether clusters are exact, in parts, with others or both; how many are, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.records import SIDES
+from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.metrics.losses import LOSSES
+from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources.arrays import from_numpy, from_texts
+
+#: The outcomes of each side: the same cluster is on the other side; its items are in several clusters there; they
+#: are in one cluster, together with others; both.
+OUTCOMES = {
+    "true": ("exact", "split", "merged", "split and merged"),
+    "pred": ("exact", "fragment", "union", "mixed"),
+}
+#: Columns of the table of outcomes that are counts, and those that are sums.
+COUNTS, SUMS = ("n_clusters", "n_items"), ("weight", *LOSSES)
+SCHEMA = pa.schema(
+    {"side": pa.string(), "outcome": pa.string()}
+    | dict.fromkeys(COUNTS, pa.int64())
+    | dict.fromkeys(SUMS, pa.float64())
+)
+
+
+def not_defined() -> MetricError:
+    """Return the error for outcomes where there are none."""
+    return MetricError(
+        "outcomes of clusters are not defined where clusters may overlap; pass partitions, without overlapping=True"
+    )
+
+
+def outcome_code(side: str, outcome: str) -> int:
+    """Return the place of an outcome among those of a side."""
+    if outcome not in OUTCOMES[side]:
+        known = ", ".join(map(repr, OUTCOMES[side]))
+        kind = "true" if side == "true" else "predicted"
+        raise OptionError(f"the outcome of a {kind} cluster is one of {known}, not {outcome!r}")
+    return OUTCOMES[side].index(outcome)
+
+
+def marked(table: Contingency, side: str, marks: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    """Mark the clusters of a side by code, on top of the `marks` that other cells have left; see `mark_clusters`."""
+    marks = np.zeros(table.n_codes[side], np.uint8) if marks is None else marks
+    none = np.zeros(0, np.uint8)
+    of_sides = (marks, none) if side == "true" else (none, marks)
+    kernels.outcomes.mark_clusters(table.cells, table.pred, 0, table.n_cells, (0, 0), *of_sides)
+    return marks
+
+
+def named(columns: Mapping[str, Any], side: str) -> dict[str, Any]:
+    """Return columns of clusters in which outcomes go by name, if there are any."""
+    if "outcome" not in columns:
+        return dict(columns)
+    names = from_texts(list(OUTCOMES[side]))
+    codes = from_numpy(columns["outcome"].view(np.int8))
+    return {**columns, "outcome": pa.DictionaryArray.from_arrays(codes, names)}
+
+
+def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> pa.Table:
+    """Return clusters, items, weight and losses by side and outcome.
+
+    `most` is how many clusters may be marked at once, a byte each; the cells are gone through as often as that takes.
+    """
+    n_clusters, n_items = np.zeros((2, 4), np.int64), np.zeros(8, np.int64)
+    runs = list[NDArray[np.float64]]()
+    sizes = [table.n_codes[side] for side in SIDES]
+    n_passes = 1 if most is None else max(1, -(-sum(sizes) // max(1, most)))
+    for k in range(n_passes):
+        firsts, ends = (tuple(at * size // n_passes for size in sizes) for at in (k, k + 1))
+        marks = [np.zeros(end - first, np.uint8) for first, end in zip(firsts, ends, strict=True)]
+        for start, stop in blocks(table.n_cells):
+            kernels.outcomes.mark_clusters(table.cells, table.pred, start, stop, firsts, *marks)
+        for own, counts in zip(marks, n_clusters, strict=True):
+            kernels.outcomes.count_marks(own, counts)
+        for counts, sums in table.map(partial(_add_up, table, firsts, marks), pool, stage="add up outcomes"):
+            n_items += counts
+            runs.append(sums)
+    columns = np.concatenate(runs).reshape(-1, 24).T
+    weight, *lost = np.array([math.fsum(column) for column in columns.tolist()]).reshape(3, 8)
+    sides, outcomes = zip(*((side, outcome) for side in SIDES for outcome in OUTCOMES[side]), strict=True)
+    losses = [each / table.total_weight for each in lost]
+    return pa.table([sides, outcomes, n_clusters.reshape(-1), n_items, weight, *losses], schema=SCHEMA)
+
+
+def _add_up(
+    table: Contingency, firsts: tuple[int, ...], marks: list[NDArray[np.uint8]], start: int, stop: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the items of each outcome in a range of cells, and sums by run; see `add_by_outcome`."""
+    from fastbcubed.metrics import compiled
+
+    n_items, sums = np.zeros(8, np.int64), np.zeros((-(-(stop - start) // kernels.runs.RUN), 3, 8))
+    outer = table.weighting == "outer"
+    compiled.add_by_outcome(table.cells, table.pred, start, stop, outer, firsts, *marks, n_items, sums)
+    return n_items, sums
+
+
+def by_side(table: pa.Table) -> dict[str, dict[str, int]]:
+    """Return the number of clusters of each outcome, by side, from what `count_outcomes` returns."""
+    found: dict[str, dict[str, int]] = {side: {} for side in SIDES}
+    for row in table.to_pylist():
+        found[row["side"]][row["outcome"]] = row["n_clusters"]
+    return found
