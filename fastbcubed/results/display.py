@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import math
 
-from fastbcubed.results.evaluated import Evaluated
+from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.notices import sentence
+from fastbcubed.results.verdict import outcomes, verdict
 from fastbcubed.results.wording import (
     Grid,
     aligned,
@@ -31,9 +32,11 @@ FATES_OF_NULLS = {
     "singleton": "each in a cluster of its own (singleton)",
     "raise": "taken as missing on that side",
 }
+#: Scores that are 1 minus another, which people need not read twice.
+REPEATED = {"over_merge_rate": "precision", "under_merge_rate": "recall"}
 
 
-def as_text(evaluation: Evaluated) -> str:
+def as_text(evaluation: Estimated) -> str:
     """Return an evaluation as text for a terminal of 80 columns or more."""
     parts = [overview(evaluation)]
     if warned := [paragraph(sentence(w)) for w in evaluation.warnings]:
@@ -43,9 +46,10 @@ def as_text(evaluation: Evaluated) -> str:
     return "\n\n".join(parts)
 
 
-def overview(evaluation: Evaluated) -> str:
-    """Return what was compared, how far the sides have the same items, and the overall scores."""
-    parts = ["\n".join(_heading(evaluation)), aligned(_sides(evaluation))]
+def overview(evaluation: Estimated) -> str:
+    """Return what was compared, what comes out in sentences, how far the sides have the same items, the scores."""
+    parts = ["\n".join(_heading(evaluation)), "\n".join(map(paragraph, verdict(evaluation)))]
+    parts.append("\n".join([aligned(_sides(evaluation)), *map(paragraph, outcomes(evaluation))]))
     if lines := coverage(evaluation):
         parts.append("\n".join(paragraph(line, "  ", after="    ") for line in lines))
     parts.append(aligned(_scores(evaluation), figures_left=True))
@@ -53,11 +57,14 @@ def overview(evaluation: Evaluated) -> str:
     return "\n\n".join([*parts, "\n".join(notes)])
 
 
-def as_html(evaluation: Evaluated) -> str:
+def as_html(evaluation: Estimated) -> str:
     """Return an evaluation as HTML for a notebook: plain tables, no style of its own but alignment."""
     title, *names = _heading(evaluation)
     parts = [f"<p><b>{escaped(title)}</b>{''.join(f'<br>{escaped(n)}' for n in names)}</p>"]
+    parts.append(f"<p>{'<br>'.join(map(escaped, verdict(evaluation)))}</p>")
     parts.append(html_table(_sides(evaluation)))
+    if shown := outcomes(evaluation):
+        parts.append(f"<p>{'<br>'.join(map(escaped, shown))}</p>")
     if lines := coverage(evaluation):
         parts.append(f"<p>{'<br>'.join(map(escaped, lines))}</p>")
     parts.append(html_table(_scores(evaluation), text_last=True))
@@ -72,7 +79,7 @@ def as_html(evaluation: Evaluated) -> str:
 # Parts of an evaluation
 
 
-def coverage(evaluation: Evaluated) -> list[str]:
+def coverage(evaluation: Estimated) -> list[str]:
     """Return how far the sides have the same items, and what the policies did; nothing if nothing did."""
     found, policies = evaluation.coverage, evaluation.policies
     lines = []
@@ -102,7 +109,7 @@ def coverage(evaluation: Evaluated) -> list[str]:
     return lines
 
 
-def _share(evaluation: Evaluated, side: str, only: int, of_weight: float) -> str:
+def _share(evaluation: Estimated, side: str, only: int, of_weight: float) -> str:
     """Return which share of a side's items, and of their weight if that is known, both sides have."""
     n_common = evaluation.coverage.n_common
     text = f"{percent(n_common / (n_common + only))} of the {side}'s {count(n_common + only)}"
@@ -111,7 +118,7 @@ def _share(evaluation: Evaluated, side: str, only: int, of_weight: float) -> str
     return text
 
 
-def definition(evaluation: Evaluated) -> str:
+def definition(evaluation: Estimated) -> str:
     """Return what the scores mean, in a sentence or two: average, weighting, beta."""
     table = evaluation.contingency
     if not table.weighted:
@@ -131,7 +138,7 @@ def definition(evaluation: Evaluated) -> str:
     return f"Means are over items; {how}.{of_beta}"
 
 
-def _heading(evaluation: Evaluated) -> list[str]:
+def _heading(evaluation: Estimated) -> list[str]:
     lines = [f"Evaluation of {_items(evaluation.summary['true']['items'])}"]
     names = {side: evaluation.names.get(side) or "" for side in ("truth", "prediction")}
     if any(name not in ("", f"the {side}") for side, name in names.items()):
@@ -139,37 +146,44 @@ def _heading(evaluation: Evaluated) -> list[str]:
     return lines
 
 
-def _sides(evaluation: Evaluated) -> Grid:
-    rows = []
+def _sides(evaluation: Estimated) -> Grid:
+    header, rows = ["", "items", "clusters", "singletons", "largest"], []
+    overlapping = evaluation.contingency.overlapping
     for side, key in (("truth", "true"), ("prediction", "pred")):
         figures = evaluation.summary[key]
-        share = percent(figures["exact"] / figures["clusters"])
-        shown = [figures[name] for name in ("items", "clusters", "singletons", "largest")]
-        rows.append([side, *map(count, shown), f"{count(figures['exact'])} ({share})"])
-    return Grid(["", "items", "clusters", "singletons", "largest", "exactly recovered"], rows)
+        row = [side, *(count(figures[name]) for name in header[1:])]
+        exact = f"{count(figures['exact'])} ({percent(figures['exact'] / figures['clusters'])})"
+        rows.append([*row, exact] if overlapping else row)
+    return Grid([*header, "exactly recovered"] if overlapping else header, rows)
 
 
-def _scores(evaluation: Evaluated) -> Grid:
+def _scores(evaluation: Estimated) -> Grid:
     known = {metric.name: metric for metric in evaluation.metrics}
+    found = evaluation.errors_at_hand()
     rows = []
     for name, value in evaluation.overall.items():
+        if REPEATED.get(name) in evaluation.overall:
+            continue
         meaning = ""
         if name in known:
             meaning = known[name].definition.replace("mean over items of ", "mean of ", 1)
             if known[name].best == "lower":
-                meaning = f"lower is better; {meaning}"
-        rows.append([name, score(value), meaning])
-    return Grid(["score", "", "definition"], rows)
+                meaning = f"low is good; {meaning}"
+        error = "" if found is None or name not in found.of else f"{found.of[name]:#.2g}"
+        rows.append([name, score(value), error, meaning])
+    if not any(row[2] for row in rows):
+        return Grid(["score", "", "definition"], [[name, value, meaning] for name, value, _, meaning in rows])
+    return Grid(["score", "", "±", "definition"], rows)
 
 
-def _not_computed(evaluation: Evaluated) -> list[str]:
+def _not_computed(evaluation: Estimated) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for name, reason in evaluation.not_computed.items():
         by_reason.setdefault(reason, []).append(name)
     return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
 
 
-def _next_steps(evaluation: Evaluated) -> str:
+def _next_steps(evaluation: Estimated) -> str:
     """Return two or three calls that show where the score is lost."""
     if not evaluation.has_clusters:
         return ""

@@ -137,7 +137,7 @@ class Estimated(Evaluated):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
-        found = self._errors_to_keep()
+        found = self.errors_at_hand()
         if found is None:
             return super().to_dict()
         return {**super().to_dict(), "errors": dict(found.of), "units": found.units._asdict()}
@@ -276,7 +276,7 @@ class Estimated(Evaluated):
                 result[f"{name}_se"] = found.errors[name]
         return result
 
-    def _errors_to_keep(self) -> Errors | None:
+    def errors_at_hand(self) -> Errors | None:
         """Return the standard errors if they are known, or soon worked out."""
         if self.saved_errors is not None:
             return self.saved_errors

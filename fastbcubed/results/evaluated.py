@@ -21,8 +21,8 @@ from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
 from fastbcubed.results.origin import Origin
-from fastbcubed.results.plain_shape import is_plain
 from fastbcubed.results.outcomes import by_side, count_outcomes
+from fastbcubed.results.plain_shape import is_plain
 from fastbcubed.results.portable import set_state, state_of
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-WIDTH = 88
+WIDTH = 80
 
 
 class Grid(NamedTuple):
@@ -43,6 +43,23 @@ def score(value: float) -> str:
         loss = abs(1 - abs(value))
         text = f"{value:.{1 - math.floor(math.log10(loss))}f}".rstrip("0")
     return text
+
+
+def with_error(value: float, error: float | None) -> str:
+    """Return a score and its standard error, in the digits that the error leaves; without one the score alone.
+
+    Examples
+    --------
+    >>> with_error(0.95501, 0.00382), with_error(0.98082, 0.00132), with_error(1.0, 0.0), with_error(0.5, None)
+    ('0.955 ± 0.004', '0.9808 ± 0.0013', '1', '0.50000')
+    """
+    value = float(value)
+    if error is None or not 0 < error < math.inf or not math.isfinite(value):
+        return score(value)
+    digits = f"{error:.1e}"
+    kept = 1 if digits[0] != "1" else 2
+    decimals = max(0, kept - 1 - int(f"{error:.{kept - 1}e}".partition("e")[2]))
+    return f"{value:,.{decimals}f} ± {error:.{decimals}f}"
 
 
 def percent(part: float) -> str:
@@ -107,10 +124,11 @@ def aligned(grid: Grid, *, figures_left: bool = False) -> str:
 
 
 def paragraph(text: str, before: str = "", after: str = "") -> str:
-    """Return a text in lines of a terminal."""
+    """Return a text in lines of a terminal; a number and its percent sign stay together."""
+    together = (before + text).replace(" %", "\0%")
     return textwrap.fill(
-        before + text, WIDTH, subsequent_indent=after, break_long_words=False, break_on_hyphens=False
-    )
+        together, WIDTH, subsequent_indent=after, break_long_words=False, break_on_hyphens=False
+    ).replace("\0", " ")
 
 
 def escaped(text: str) -> str:

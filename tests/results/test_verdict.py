@@ -1,0 +1,77 @@
+"""The sentences that a result begins with, from figures worked out by hand."""
+
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.results.verdict import outcomes, verdict
+
+#: Eight items in two true clusters of four.
+TRUTH = list("aaaabbbb")
+
+
+def _said(prediction, **options) -> str:
+    return " ".join(verdict(fb.evaluate(TRUTH, prediction, **options)))
+
+
+def test_where_splitting_costs_most_it_is_said_first() -> None:
+    # a is in two halves: an item of a lacks 1/2 of its cluster, on average of all items 1/4 is missing
+    said = _said([1, 1, 2, 2, 3, 3, 3, 3])
+    assert "Splitting dominates: on average 25.0 % of the true cluster of an item is missing" in said
+    assert "and nothing of its predicted cluster is foreign." in said
+
+
+def test_where_merging_costs_most_it_is_said_first() -> None:
+    said = _said([1] * 8)
+    assert "Merging dominates: on average 50.0 % of the predicted cluster of an item is foreign" in said
+    assert "and nothing of its true cluster is missing." in said
+
+
+def test_where_both_cost_both_are_said() -> None:
+    # b3 goes to a: precision (4 * 4/5 + 1/5 + 3) / 8 = 0.8, recall (4 + 3 * 3/4 + 1/4) / 8 = 0.8125
+    said = _said([1, 1, 1, 1, 2, 2, 2, 1])
+    assert "Merging and splitting both cost: on average 20.0 % of the predicted cluster" in said
+    assert "18.8 % of its true cluster is missing" in said
+
+
+def test_the_same_clusterings_are_said_to_be_the_same() -> None:
+    assert "The two clusterings are the same on these items." in _said(list("xxxxyyyy"))
+
+
+def test_the_headline_has_standard_errors_by_component() -> None:
+    # recall 1/2 in the component of a, 1 in that of b: se = sqrt(2 * 2 * (4 * 1/4) ** 2) / 8 = 1/4
+    said = _said([1, 1, 2, 2, 3, 3, 3, 3])
+    assert said.startswith("Precision 1, recall 0.8 ± 0.2, F1 ") and "from 2 groups of items" in said
+
+
+def test_one_component_has_no_error_to_print() -> None:
+    assert _said([1] * 8).startswith("Precision 0.50000, recall 1, F1 0.66667. ")
+
+
+def test_other_scores_make_no_headline_but_the_kind_of_error_is_said() -> None:
+    assert _said([1] * 8, metrics=["adjusted_rand"]).startswith("Merging dominates")
+
+
+def test_warnings_and_notes_are_named() -> None:
+    with pytest.warns(fb.EvaluationWarning):
+        ev = fb.evaluate({k: 1 for k in range(40)}, {k: 1 for k in range(20)}, slices=["true_size"])
+    codes = {found["code"] for found in ev.warnings}
+    line = verdict(ev)[-1]
+    assert codes and line.startswith("Believe it with care: see ") and all(code in line for code in codes)
+
+
+def test_scores_kept_alone_still_have_a_verdict(tmp_path) -> None:
+    fb.evaluate(TRUTH, [1, 1, 2, 2, 3, 3, 3, 3]).save(tmp_path, keep="scores")
+    loaded = fb.load(tmp_path)
+    assert "Splitting dominates" in " ".join(verdict(loaded)) and len(outcomes(loaded)) == 2
+
+
+def test_overlapping_clusters_have_no_outcomes() -> None:
+    ev = fb.extended_bcubed({1: {"a"}, 2: {"a", "b"}}, {1: {"c"}, 2: {"c"}})
+    assert not outcomes(ev) and verdict(ev)
+    assert "exactly recovered" in repr(ev)
+
+
+def test_scores_that_repeat_others_are_in_json_alone() -> None:
+    ev = fb.evaluate(TRUTH, [1] * 8)
+    assert "over_merge_rate" not in repr(ev) and "over_merge_rate" in ev.to_json()
+    assert "over_merge_rate" in repr(fb.evaluate(TRUTH, [1] * 8, metrics=["over_merge_rate", "recall"]))
