@@ -167,6 +167,7 @@ def _scores(evaluation: Estimated) -> Grid:
         meaning = ""
         if name in known:
             meaning = known[name].definition.replace("mean over items of ", "mean of ", 1)
+            meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
             if known[name].best == "lower":
                 meaning = f"low is good; {meaning}"
         error = "" if found is None or name not in found.of else f"{found.of[name]:#.2g}"
