@@ -107,3 +107,17 @@ def add_by_outcome(cells, pred, start, stop, outer, firsts, true_marks, pred_mar
         k = pred[i] - firsts[1]
         if 0 <= k < pred_marks.size:
             add_cell(counts, run, 4 + (pred_marks[k] >> 1), n, w, of_precision, of_recall)
+
+
+@kernel
+def add_losses(cells, pred, start, stop, outer, firsts, of_recall, of_precision):
+    """Add up what a range of cells loses, of recall by true cluster, of precision by predicted one, from a first on."""
+    for i in range(start, stop):
+        w, fp, fn = cells[i].weight, cells[i].fp, cells[i].fn
+        tp = np.float64(cells[i].n) if outer else w
+        k = cells[i].true - firsts[0]
+        if fn != 0.0 and 0 <= k < of_recall.size:
+            of_recall[k] += w * under_merge_rate(tp, fp, fn, 0.0)
+        k = pred[i] - firsts[1]
+        if fp != 0.0 and 0 <= k < of_precision.size:
+            of_precision[k] += w * over_merge_rate(tp, fp, fn, 0.0)

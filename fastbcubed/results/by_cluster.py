@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from fastbcubed.cells.records import side_of
+from typing import Any
+
+from fastbcubed.cells.records import SIDES, side_of
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results import drilldown
+from fastbcubed.results.concentration import LossCurve, concentration, loss_curves
 from fastbcubed.results.evaluated import Evaluated
-from fastbcubed.results.listing import listed
+from fastbcubed.results.listing import listed, require_limit
 from fastbcubed.results.outcomes import not_defined, outcome_code
 from fastbcubed.results.table import Table
+from fastbcubed.runtime.cached import cached_property
 
 
 class ByCluster(Evaluated):
@@ -104,6 +108,60 @@ class ByCluster(Evaluated):
                 'the cells were not kept; evaluate with keep="cells" to know the outcomes of clusters'
             )
         return Table(self._outcomes)
+
+    def lorenz(self, side: str, *, limit: int | None = 1000) -> Table:
+        """Return how the loss is spread over clusters, the costliest first: in few of them, or in many.
+
+        Parameters
+        ----------
+        side : {"true", "pred"}
+            Which clusters: true ones lose recall, predicted ones precision.
+        limit : int or None
+            Rows of the curve at most. The first clusters are there one by one, later ones ever farther apart; always
+            the first, the last one that costs anything, and the last. None for all.
+
+        Returns
+        -------
+        Table
+            n_clusters, share_clusters, share_loss: how much of the loss is in so many clusters. The share is NaN if
+            nothing is lost.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate(list("aaabbcd"), [1, 1, 2, 3, 3, 3, 4])
+        >>> ev.lorenz("pred")
+        n_clusters  share_clusters  share_loss
+                 1         0.25000           1
+                 2         0.50000           1
+                 3         0.75000           1
+                 4               1           1
+        <BLANKLINE>
+        4 rows
+        """
+        require_limit(limit)
+        return Table(self._loss_curves[side_of(side)].table(limit))
+
+    @cached_property
+    def _loss_curves(self) -> dict[str, LossCurve]:
+        """The loss of clusters, by side."""
+        table = self.contingency
+        if self._summary is None:
+            n_clusters = {"true": table.n_true, "pred": table.n_pred}
+        else:
+            n_clusters = {side: figures["clusters"] for side, figures in self._summary.items()}
+        if table.overlapping:
+            losses = {
+                side: drilldown.columns_by_code(table, side, [], self.beta)[LOSS_OF_SIDE[side]]
+                for side in SIDES
+            }
+            return {side: LossCurve.of(n_clusters[side], losses[side]) for side in SIDES}
+        return loss_curves(table, n_clusters, None if self.ranges is None else self.ranges.limit)
+
+    @cached_property
+    def concentration(self) -> dict[str, dict[str, Any]]:
+        """By side: "loss", "n_clusters", "n_lossy" (those that cost anything), "n_half" (so few have half of it)."""
+        return concentration(self._loss_curves)
 
     def _require_outcomes(self) -> None:
         if self.contingency.overlapping:

@@ -1,0 +1,174 @@
+"""Concentration: in how few clusters the loss is, as a curve, as figures, and as a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.records import SIDES
+from fastbcubed.errors import OptionError
+from fastbcubed.metrics.losses import LOSS_OF_SIDE
+from fastbcubed.runtime.pool import blocks
+from fastbcubed.runtime.spill import readable
+from fastbcubed.sources.arrays import table_of
+
+#: Clusters that somebody can look at one by one; more than this share of those with a loss is no concentration.
+FEW, SHARE = 50, 0.05
+KINDS = {"true": "true cluster", "pred": "predicted cluster"}
+#: What a cluster takes while its loss is added up, and a loss that is unlike all others.
+CLUSTER_BYTES, LOSS_BYTES = 40, 48
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class LossCurve:
+    """The losses of clusters, descending, each with how many clusters have it; those without loss are left out."""
+
+    n_clusters: int  #: all clusters
+    losses: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, n_clusters: int, losses: NDArray[np.float64], counts: NDArray[np.int64] | None = None
+    ) -> LossCurve:
+        """Bring losses in order; equal ones together."""
+        there = losses > 0
+        found, which = np.unique(losses[there], return_inverse=True)
+        numbers = np.bincount(which, None if counts is None else counts[there], found.size)
+        return cls(n_clusters, found[::-1], numbers.astype(np.int64)[::-1])
+
+    @property
+    def n_lossy(self) -> int:
+        """Clusters that cost anything."""
+        return int(self.counts.sum())
+
+    @property
+    def loss(self) -> float:
+        """What all clusters lose together."""
+        return float((self.losses * self.counts).sum())
+
+    def share(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the share of the loss that is in the n clusters that cost most; NaN if there is none."""
+        if not self.counts.size:
+            return np.full(n.size, np.nan)
+        ends, lost = self._upto()
+        n = np.minimum(n, ends[-1])
+        run = np.searchsorted(ends, n)
+        shares: NDArray[np.float64] = (lost[run] - self.losses[run] * (ends[run] - n)) / lost[-1]
+        return shares
+
+    def first_with(self, share: float) -> int:
+        """Return how few clusters have this share of the loss, but for rounding."""
+        if not self.counts.size:
+            return 0
+        ends, lost = self._upto()
+        wanted = share * lost[-1] * (1 - ROUNDING)
+        run = int(np.searchsorted(lost, wanted))
+        spare = int((lost[run] - wanted) / self.losses[run])
+        return int(ends[run]) - min(spare, int(self.counts[run]) - 1)
+
+    def _upto(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the clusters, and their loss, up to each loss."""
+        return np.cumsum(self.counts), np.cumsum(self.losses * self.counts)
+
+    def table(self, limit: int | None) -> pa.Table:
+        """Return the curve, in no more than `limit` rows: the first, the last, and the one where no loss is left."""
+        n, marks = self.n_clusters, {self.n_clusters, max(1, self.n_lossy), 1}
+        if limit is None or limit >= n:
+            rows = np.arange(1, n + 1)
+        elif limit < len(marks):
+            rows = np.array(sorted(marks, reverse=True)[:limit][::-1], np.int64)
+        else:
+            spread = np.unique(np.geomspace(1, n, limit - len(marks) + 2).round().astype(np.int64))
+            rows = np.union1d(spread, np.array(sorted(marks)))
+        return table_of({"n_clusters": rows, "share_clusters": rows / n, "share_loss": self.share(rows)})
+
+
+def loss_curves(
+    table: Contingency, n_clusters: dict[str, int], room: int | None = None
+) -> dict[str, LossCurve]:
+    """Return, by side, the curve of the loss that its clusters are blamed for.
+
+    `n_clusters` are those with a scored item. `room` is how many bytes may be taken; the cells are gone through as
+    often as that takes.
+    """
+    from fastbcubed.metrics import compiled
+
+    sizes = [table.n_codes[side] for side in SIDES]
+    n_passes = 1 if room is None else max(1, -(-sum(sizes) * CLUSTER_BYTES // max(1, room // 2)))
+    found = {side: LossCurve.of(n_clusters[side], np.zeros(0)) for side in SIDES}
+    for k in range(n_passes):
+        firsts, ends = (tuple(at * size // n_passes for size in sizes) for at in (k, k + 1))
+        losses = [np.zeros(end - first) for first, end in zip(firsts, ends, strict=True)]
+        for start, stop in blocks(table.n_cells):
+            outer = table.weighting == "outer"
+            compiled.add_losses(table.cells, table.pred, start, stop, outer, firsts, *losses)
+        for side, own in zip(SIDES, losses, strict=True):
+            found[side] = _with(found[side], own / table.total_weight)
+        held = sum(curve.losses.size for curve in found.values()) * LOSS_BYTES
+        if room is not None and held > room // 2:
+            raise OptionError(
+                f"the memory limit has no room for the losses of all clusters, which take {readable(held)} or more; "
+                "raise memory_limit"
+            )
+    return found
+
+
+def _with(curve: LossCurve, losses: NDArray[np.float64]) -> LossCurve:
+    """Return a curve with further clusters."""
+    losses = losses[losses > 0]
+    if not curve.counts.size:
+        return LossCurve.of(curve.n_clusters, losses)
+    counts = np.concatenate([curve.counts, np.ones(losses.size, np.int64)])
+    return LossCurve.of(curve.n_clusters, np.concatenate([curve.losses, losses]), counts)
+
+
+def concentration(curves: dict[str, LossCurve]) -> dict[str, dict[str, Any]]:
+    """Return, by side: what is lost, the clusters, those with a loss, and how few have half of it."""
+    return {
+        side: {
+            "loss": curve.loss,
+            "n_clusters": curve.n_clusters,
+            "n_lossy": curve.n_lossy,
+            "n_half": curve.first_with(0.5),
+        }
+        for side, curve in curves.items()
+    }
+
+
+def sentence(figures: dict[str, dict[str, Any]]) -> str:
+    """Return in a sentence where the loss is, and what follows from that; nothing if there is no loss.
+
+    Examples
+    --------
+    >>> found = {"true": {"n_half": 1084, "n_lossy": 4000}, "pred": {"n_half": 9, "n_lossy": 300}}
+    >>> sentence(found)  # doctest: +NORMALIZE_WHITESPACE
+    'Half of the precision loss is in 9 predicted clusters: fix these first. Half of the recall loss is in 1,084 true
+    clusters: look for a cause, not for clusters.'
+    """
+    found = {side: figures[side]["n_half"] for side in SIDES[::-1] if figures[side]["n_half"]}
+    advice = {side: _advice(figures[side]) for side in found}
+    if len(set(advice.values())) < len(advice):
+        pred, true = _counted(found["pred"], "predicted cluster"), _counted(found["true"], "true one")
+        return f"Half of the precision loss is in {pred}, half of the recall loss in {true}{advice['true']}."
+    return " ".join(
+        f"Half of the {LOSS_OF_SIDE[side].removesuffix('_loss')} loss is in {_counted(n, KINDS[side])}{advice[side]}."
+        for side, n in found.items()
+    )
+
+
+def _counted(n: int, kind: str) -> str:
+    return f"{n:,} {kind}{'' if n == 1 else 's'}"
+
+
+def _advice(figures: dict[str, Any]) -> str:
+    n = figures["n_half"]
+    if n <= FEW:
+        return ": fix it first" if n == 1 else ": fix these first"
+    return ": look for a cause, not for clusters" if n > SHARE * figures["n_lossy"] else ""
