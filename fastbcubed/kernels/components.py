@@ -1,7 +1,8 @@
-"""Connected components by union-find."""
+"""Connected components by union-find, and sums by component."""
 
 from __future__ import annotations
 
+from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import kernel
 
 
@@ -54,19 +55,24 @@ def find_components(left, right, parents):
 
 
 @kernel
-def join_cells(cells, pred, firsts, parents):
-    """Join the true clusters that meet in a predicted cluster; return how many cells are exact clusters.
+def join_cells(cells, pred, total, firsts, parents):
+    """Join the true clusters that meet in a predicted cluster, and tell what is of cells that join nothing.
 
-    These join nothing, and their true cluster stays at -1.
+    These are cells whose two clusters are the same; their true cluster stays at -1. What comes back of those with
+    weight: how many there are, the squares of their shares of `total` added up, the largest share, and whose it is.
     Shapes: records (n,), (n,), (n_pred,), (n_true,); `firsts`, the first true cluster of each predicted one, and
     `parents` come as -1.
     """
-    n_exact = 0
+    n, squares, largest, heaviest = 0, 0.0, 0.0, -1
     for i in range(cells.size):
-        if cells[i].fp == 0.0 and cells[i].fn == 0.0:
-            n_exact += 1
-            continue
         true = cells[i].true
+        if cells[i].fp == 0.0 and cells[i].fn == 0.0:
+            share = cells[i].weight / total
+            n += share > 0.0
+            squares += share * share
+            if share > largest:
+                largest, heaviest = share, i
+            continue
         if parents[true] < 0:
             parents[true] = true
         first = firsts[pred[i]]
@@ -74,7 +80,14 @@ def join_cells(cells, pred, firsts, parents):
             firsts[pred[i]] = true
         elif first != true:
             join_nodes(parents, true, first)
-    return n_exact
+    return n, squares, largest, heaviest
+
+
+@kernel
+def read_codes(cells, codes_of_true, codes):
+    """Write the code of the true cluster of each cell."""
+    for i in range(cells.size):
+        codes[i] = codes_of_true[cells[i].true]
 
 
 @kernel
@@ -90,3 +103,34 @@ def join_sets(offsets, codes, base, nodes, parents):
             if nodes[row] < 0:
                 nodes[row] = node
             join_nodes(parents, nodes[row], node)
+
+
+@kernel
+def order_by_code(codes, places, order):
+    """Write positions in the order of their codes; a negative code is left out.
+
+    `places` is where the positions of each code begin, and leaves as where they end.
+    """
+    for i in range(codes.size):
+        code = codes[i]
+        if code >= 0:
+            order[places[code]] = i
+            places[code] += 1
+
+
+@kernel
+def square_sums(values, first, starts, unit, sums):
+    """Add up values by unit, and the squares of the sums of units that are complete; return the next unit.
+
+    The values stand from `first` on in the order of units; `starts` is where each unit begins. `sums` are the sum of
+    the unit that goes on, in two floats, and the squares.
+    """
+    total, error, squares = sums[0], sums[1], sums[2]
+    for i in range(values.size):
+        total, error = add_exactly(total, error, values[i])
+        if first + i + 1 == starts[unit + 1]:
+            squares += (total + error) * (total + error)
+            total = error = 0.0
+            unit += 1
+    sums[0], sums[1], sums[2] = total, error, squares
+    return unit

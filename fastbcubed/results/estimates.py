@@ -257,7 +257,7 @@ class Estimated(Evaluated):
     def _component_of_rows(self) -> NDArray[np.int64]:
         """Return the component of each row, -1 for one that is not scored."""
         cell = self._rows().cell
-        return np.where(cell < 0, -1, self._components.numbered(self.contingency)[cell])
+        return np.where(cell < 0, -1, self._components.by_cell(self.contingency.n_cells)[cell])
 
     def _with_errors(
         self, columns: dict[str, Any], codes: NDArray[np.integer], n_groups: int

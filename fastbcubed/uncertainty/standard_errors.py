@@ -7,6 +7,7 @@ moves with those of its means, each times the derivative of F by it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool, blocks
-from fastbcubed.uncertainty.units import CELLS_AT_ONCE, CellUnits, Codes, Floats, Units, spread
+from fastbcubed.uncertainty.units import CELLS_AT_ONCE, CellUnits, Codes, Floats, Units
 
 #: What to do about a score that has no standard error.
 INSTEAD = (
@@ -62,42 +63,80 @@ def errors_of_cells(
 ) -> dict[str, float]:
     """Return the standard errors of scores over all items, by name, where cells are in units."""
     wanted = list(metrics)
-    needed = {m.name: m for m in aggregation.with_needs(wanted, beta) if m.formula is not None}
-    means = aggregation.item_means([aggregation.item_sums(table, needed.values(), pool)])
-    total = table.total_weight
+    if not wanted:
+        return {}
+    influences = _Influences(table, wanted, beta, pool)
 
-    def squares(metric: Metric) -> float:
-        parts = [(needed[name], slope) for name, slope in slopes(metric, means, beta)]
-        scores = _BlockScores(table, [part for part, _ in parts])
+    def squares_of(first: int, last: int) -> list[float]:
+        unit, end = first, units.starts[last]
+        sums = np.zeros((len(wanted), 3))
+        for start in range(units.starts[first], end, CELLS_AT_ONCE):
+            cells = units.order[start : min(start + CELLS_AT_ONCE, end)]
+            for own, moved in zip(sums, influences(cells), strict=True):
+                after = kernels.components.square_sums(moved, start, units.starts, unit, own)
+            unit = after
+        return list(sums[:, 2].tolist())
 
-        def terms() -> Iterator[tuple[Codes, Floats, Floats]]:
-            for a, b in blocks(table.n_cells, CELLS_AT_ONCE):
-                moved = np.zeros(b - a)
-                for (part, slope), found in zip(parts, scores(a, b), strict=True):
-                    moved += slope * (found - means[part.name])
-                yield units.of(table, a, b), table.weight[a:b] / total, moved
-
-        return spread(units, terms()).squares
-
-    found = pool.map(squares, wanted, stage="standard errors")
-    return {m.name: float(standard_error(each, n_units)) for m, each in zip(wanted, found, strict=True)}
+    squares = [_squares_of_alone(table, units, influences)]
+    if ranges := units.ranges():
+        squares += pool.map(squares_of, *zip(*ranges, strict=True), stage="standard errors")
+    errors = (standard_error(math.fsum(column), n_units) for column in zip(*squares, strict=True))
+    return {m.name: float(error) for m, error in zip(wanted, errors, strict=True)}
 
 
-class _BlockScores:
-    """Scores of a range of cells, with those that differ within cells worked out once."""
+class _Influences:
+    """How much scores move with each of some cells."""
 
-    def __init__(self, table: Contingency, metrics: list[Metric]) -> None:
-        self._table, self._metrics = table, metrics
-        self._shared = [m for m in metrics if not aggregation.differs_within_cells(table, m)]
-        self._of_cells = {m.name: aggregation.cell_scores(table, m) for m in metrics if m not in self._shared}
+    def __init__(self, table: Contingency, wanted: list[Metric], beta: float, pool: Pool) -> None:
+        needed = [m for m in aggregation.with_needs(wanted, beta) if m.formula is not None]
+        self._table, self.n_scores = table, len(wanted)
+        self._means = aggregation.item_means([aggregation.item_sums(table, needed, pool)])
+        self._parts = [slopes(metric, self._means, beta) for metric in wanted]
+        #: those that need more than the cells at hand, worked out for all cells
+        self._of_all = {
+            m.name: aggregation.cell_scores(table, m)
+            for m in needed
+            if table.overlapping or aggregation.differs_within_cells(table, m)
+        }
+        self._metrics = [m for m in needed if m.name not in self._of_all]
+        #: whether all cells whose two clusters are the same have the same scores, as with all scores of the registry
+        self.same_for_exact = all(m.family != "own" for m in needed)
 
-    def __call__(self, start: int, stop: int) -> list[Floats]:
-        found = {name: scores[start:stop] for name, scores in self._of_cells.items()}
-        shared = (
-            aggregation.block_scores(self._table, self._shared, start, stop, None) if self._shared else []
-        )
-        found |= {m.name: scores for m, scores in zip(self._shared, shared, strict=True)}
-        return [found[m.name] for m in self._metrics]
+    def __call__(self, cells: Codes) -> Iterator[Floats]:
+        """Yield, score by score, what each cell moves."""
+        share = self._table.weight[cells] / self._table.total_weight
+        deviations = {name: own - self._means[name] for name, own in self._scores(cells).items()}
+        for parts in self._parts:
+            moved = np.zeros(cells.size)
+            for name, slope in parts:
+                moved += slope * deviations[name]
+            moved *= share
+            yield moved
+
+    def _scores(self, cells: Codes) -> dict[str, Floats]:
+        found = {name: scores[cells] for name, scores in self._of_all.items()}
+        if self._metrics:
+            table = self._table
+            how: dict[str, Any] = {"weighting": table.weighting, "outside": table.outside}
+            part = Contingency(table.cells[cells], lambda: cells, (0, 0), weighted=table.weighted, **how)
+            block = aggregation.block_scores(part, self._metrics, 0, cells.size, None)
+            found |= {m.name: scores for m, scores in zip(self._metrics, block, strict=True)}
+        return found
+
+
+def _squares_of_alone(table: Contingency, units: CellUnits, influences: _Influences) -> list[float]:
+    """Return the squared influences of cells that are units by themselves, added up."""
+    alone = units.alone
+    if alone.n and influences.same_for_exact:
+        one = np.array([alone.heaviest])
+        share = float(table.weight[alone.heaviest]) / table.total_weight
+        return [float(moved[0] / share) ** 2 * alone.squares for moved in influences(one)]
+    squares = [[0.0] * influences.n_scores]
+    for start, stop in blocks(table.n_cells, CELLS_AT_ONCE) if alone.n else ():
+        cells = start + np.flatnonzero((table.fp[start:stop] == 0) & (table.fn[start:stop] == 0))
+        if cells.size:
+            squares.append([float(np.sum(moved * moved)) for moved in influences(cells)])
+    return [math.fsum(column) for column in zip(*squares, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

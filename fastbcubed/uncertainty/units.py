@@ -1,14 +1,15 @@
 """Units: what could have been drawn otherwise. All items of a unit come together, or none of them does.
 
 Items that share a cluster on either side share scores, so the unit is the connected component of truth and
-prediction. Most components are one cell, whose two clusters are the same; these are not numbered, and take no room.
+prediction. Most components are one cell, whose two clusters are the same: these are alone, and only counted. The other
+cells are put in the order of their units.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,10 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
 #: Cells that are handled at once: few enough for a core's cache.
 CELLS_AT_ONCE = 1 << 14
+#: Cells of one task of a pool, unless one unit has more.
+CELLS_OF_RANGE = 1 << 18
+#: Bytes of a cluster while clusters are joined, and of a cell while it is ordered; where codes have 32 bits.
+CLUSTER_BYTES, CELL_BYTES = 4, 16
 
 
 class Units(NamedTuple):
@@ -45,32 +50,47 @@ class Units(NamedTuple):
     largest_share: float
 
 
+class Alone(NamedTuple):
+    """Cells that are units by themselves and have weight."""
+
+    n: int = 0
+    squares: float = 0.0  #: of their shares of the weight, added up
+    largest: float = 0.0  #: the largest share
+    heaviest: int = -1  #: the cell that has it
+
+
 @dataclass(frozen=True, eq=False)
 class CellUnits:
-    """Which unit each cell is in."""
+    """Cells in the order of their units, but for those that are units by themselves."""
 
-    #: unit of the cells of each true cluster, or with `by_cell` of each cell; -1 for a cell that is a unit by itself
-    known: Codes
-    by_cell: bool
-    n_numbered: int  #: units with a number, from 0 on
-    n_alone: int  #: cells that are units by themselves
+    order: Codes  #: cells
+    starts: NDArray[np.int64]  #: where the cells of each unit begin in `order`; shape (n_ordered + 1,)
+    alone: Alone
+    n: int  #: units, those by themselves, too, with or without weight
 
-    @property
-    def n(self) -> int:
-        """Units, with or without weight."""
-        return self.n_numbered + self.n_alone
+    @classmethod
+    def of(cls, codes: Codes, n_codes: int, alone: Alone) -> CellUnits:
+        """Put cells in the order of the codes of their units; -1 for a cell that is alone. All codes are used."""
+        starts = np.zeros(n_codes + 1, np.int64)
+        kernels.memberships.count_codes(codes, starts[1:])
+        np.cumsum(starts, out=starts)
+        order = np.empty(starts[-1], np.int32 if codes.size < 2**31 else np.int64)
+        kernels.components.order_by_code(codes, starts[:-1].copy(), order)
+        return cls(order, starts, alone, n_codes + codes.size - order.size)
 
-    def of(self, table: Contingency, start: int, stop: int) -> Codes:
-        """Return the units of a range of cells; -1 for a cell that is one by itself."""
-        if self.by_cell:
-            return self.known[start:stop]
-        return self.known[table.true[start:stop]]
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return ranges of units that have about as many cells."""
+        n_cells = self.order.size
+        ends = np.searchsorted(self.starts, np.arange(0, n_cells + CELLS_OF_RANGE, CELLS_OF_RANGE))
+        bounds = np.unique(np.minimum(ends, self.starts.size - 1)).tolist()
+        return list(pairwise(bounds))
 
-    def numbered(self, table: Contingency) -> Codes:
-        """Return the unit of each cell, all of them numbered."""
-        codes = self.of(table, 0, table.n_cells).astype(np.int64)
-        alone = np.flatnonzero(codes < 0)
-        codes[alone] = self.n_numbered + np.arange(alone.size)
+    def by_cell(self, n_cells: int) -> NDArray[np.int64]:
+        """Return the unit of each cell."""
+        n_ordered = self.starts.size - 1
+        codes = np.full(n_cells, -1)
+        codes[self.order] = np.repeat(np.arange(n_ordered), np.diff(self.starts))
+        codes[codes < 0] = n_ordered + np.arange(n_cells - self.order.size)
         return codes
 
 
@@ -78,18 +98,28 @@ def components(table: Contingency, limit: int | None = None) -> CellUnits:
     """Return the connected components of truth and prediction, by cell; raise OptionError if they take too much."""
     if isinstance(table, Cover):
         return _components_of_cover(table)
-    true, n_true = table.true, table.codes("true")[1]
-    n_pred = table.codes("pred")[1]
-    dtype = np.dtype(np.int32 if n_true < 2**31 else np.int64)
-    require_room((n_true + n_pred) * dtype.itemsize, limit)
+    n_true, n_pred = (table.codes(side)[1] for side in ("true", "pred"))
+    _require_room((n_true + n_pred) * CLUSTER_BYTES + table.n_cells * CELL_BYTES, limit)
+    dtype = np.int32 if n_true < 2**31 else np.int64
     firsts, parents = np.full(n_pred, -1, dtype), np.full(n_true, -1, dtype)
-    n_exact = 0
-    for start, stop in blocks(true.size, CELLS_AT_ONCE << 6):
-        n_exact += kernels.components.join_cells(
-            table.cells[start:stop], table.pred[start:stop], firsts, parents
+    pred, total, alone = table.pred, table.total_weight, [Alone()]
+    ranges = blocks(table.n_cells, CELLS_OF_RANGE)
+    for start, stop in ranges:
+        counted, squares, largest, heaviest = kernels.components.join_cells(
+            table.cells[start:stop], pred[start:stop], total, firsts, parents
         )
+        alone.append(Alone(counted, squares, largest, start + heaviest))
     del firsts
-    return CellUnits(parents, False, kernels.components.number_components(parents), n_exact)
+    n = kernels.components.number_components(parents)
+    codes: Codes = np.empty(table.n_cells, dtype)
+    for start, stop in ranges:
+        kernels.components.read_codes(table.cells[start:stop], parents, codes[start:stop])
+    return CellUnits.of(codes, n, _all_of(alone))
+
+
+def _all_of(alone: list[Alone]) -> Alone:
+    counts, squares, largest, _ = zip(*alone, strict=True)
+    return Alone(sum(counts), math.fsum(squares), max(largest), alone[int(np.argmax(largest))].heaviest)
 
 
 def _components_of_cover(cover: Cover) -> CellUnits:
@@ -100,14 +130,7 @@ def _components_of_cover(cover: Cover) -> CellUnits:
     kernels.components.join_sets(truth.offsets, truth.codes, 0, nodes, parents)
     kernels.components.join_sets(prediction.offsets, prediction.codes, truth.n_clusters, nodes, parents)
     kernels.components.number_components(parents)
-    return _dense(parents[nodes[: cover.n_cells]])
-
-
-def _dense(codes: Codes) -> CellUnits:
-    """Return the units of cells by codes of which some are not used."""
-    used = np.zeros(int(codes.max()) + 1, np.bool_)
-    used[codes] = True
-    return CellUnits((np.cumsum(used) - 1)[codes], True, int(np.count_nonzero(used)), 0)
+    return _by_code(parents[nodes[: cover.n_cells]], parents.size)
 
 
 def true_clusters(table: Contingency) -> CellUnits:
@@ -117,55 +140,33 @@ def true_clusters(table: Contingency) -> CellUnits:
             'unit="true_cluster" needs true clusters that share no item, and with overlapping=True they may; '
             'take unit="component"'
         )
-    there = table.true_n > 0
-    return CellUnits(np.cumsum(there) - 1, False, int(np.count_nonzero(there)), 0)
+    return _by_code(*table.codes("true"))
 
 
-def require_room(needed: int, limit: int | None) -> None:
+def _by_code(codes: Codes, n_codes: int) -> CellUnits:
+    """Return the units of cells by codes of which some are not used."""
+    used = np.zeros(n_codes, np.bool_)
+    used[codes] = True
+    return CellUnits.of((np.cumsum(used) - 1)[codes], int(np.count_nonzero(used)), Alone())
+
+
+def _require_room(needed: int, limit: int | None) -> None:
     """Raise OptionError if standard errors take more memory than the limit."""
     if limit is not None and needed > limit:
         raise OptionError(
-            f"standard errors would take about {readable(needed)} of memory, for the clusters are held as a whole; "
-            f"evaluate with memory_limit of at least {(needed >> 20) + 1} MiB"
+            f"standard errors would take about {readable(needed)} of memory, as clusters and cells are held as a "
+            f"whole; evaluate with memory_limit of at least {(needed >> 20) + 1} MiB"
         )
-
-
-class Spread(NamedTuple):
-    """What was added up by unit: the sum of the squares, the largest sum, and how many are not 0."""
-
-    squares: float
-    largest: float
-    n_nonzero: int
-
-
-def spread(units: CellUnits, terms: Iterable[tuple[Codes, Floats, Floats]]) -> Spread:
-    """Add up weight * value by unit, and return what the sums come to.
-
-    `terms` are units, weights and values of one block of cells after the other.
-    """
-    totals, errors = np.zeros(units.n_numbered), np.zeros(units.n_numbered)
-    found = []
-    for codes, weight, values in terms:
-        kernels.sums.add_by_code(codes, weight, values, None, totals, errors)
-        if units.n_alone:
-            found.append(_spread_of(np.where(codes < 0, weight * values, 0.0)))
-    found += [_spread_of(totals[a:b] + errors[a:b]) for a, b in blocks(totals.size, CELLS_AT_ONCE)]
-    squares, largest, n_nonzero = zip(*found, strict=True)
-    return Spread(math.fsum(squares), max(largest), sum(n_nonzero))
-
-
-def _spread_of(sums: Floats) -> Spread:
-    return Spread(float(np.sum(sums * sums)), float(sums.max(initial=0.0)), int(np.count_nonzero(sums)))
 
 
 def count_units(table: Contingency, units: CellUnits) -> Units:
     """Return how many units there are, and how evenly the weight is spread over them."""
-    total = table.total_weight
-    ones = np.ones(CELLS_AT_ONCE)
-
-    def terms() -> Iterator[tuple[Codes, Floats, Floats]]:
-        for a, b in blocks(table.n_cells, CELLS_AT_ONCE):
-            yield units.of(table, a, b), table.weight[a:b] / total, ones[: b - a]
-
-    found = spread(units, terms())
-    return Units(found.n_nonzero, 1.0 / found.squares, found.largest)
+    total, alone = table.total_weight, units.alone
+    squares, largest, n = [alone.squares], alone.largest, alone.n
+    for first, last in units.ranges():
+        begin, end = units.starts[first], units.starts[last]
+        shares = table.weight[units.order[begin:end]] / total
+        by_unit = np.add.reduceat(shares, units.starts[first:last] - begin)
+        squares.append(float(np.sum(by_unit * by_unit)))
+        largest, n = max(largest, float(by_unit.max())), n + int(np.count_nonzero(by_unit))
+    return Units(n, 1.0 / math.fsum(squares), largest)

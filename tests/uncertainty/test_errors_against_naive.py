@@ -243,7 +243,7 @@ def test_blocks_do_not_count(labels, size):
     """Cells are handled in blocks, of which a unit may have cells in several."""
     expected = fb.evaluate(*labels, metrics=NAMES).errors
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(units, "CELLS_AT_ONCE", size)
+        patch.setattr(units, "CELLS_OF_RANGE", size)
         patch.setattr("fastbcubed.uncertainty.standard_errors.CELLS_AT_ONCE", size)
         assert dict(fb.evaluate(*labels, metrics=NAMES).errors) == close(dict(expected))
 
