@@ -12,7 +12,7 @@ import numpy as np
 
 from fastbcubed.metrics.aggregation import cluster_means, overall
 from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.metric import Floats, Metric, Page
+from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.metrics.pointwise import pointwise
 from fastbcubed.metrics.rates import f_measure, slopes_of_f1
 
@@ -53,14 +53,10 @@ bcubed.alias(
     >>> bcubed_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
     0.6
     """,
-    also={
-        "bcubed_precision_recall_fscore": Page(
-            """
-            >>> bcubed_precision_recall_fscore(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
-            PrecisionRecallFscore(precision=0.75, recall=0.5, f1=0.6)
-            """
-        )
-    },
+    three="""
+    >>> bcubed_precision_recall_fscore(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
+    PrecisionRecallFscore(precision=0.75, recall=0.5, f1=0.6)
+    """,
 )
 bcubed.alias(
     "bcubed_mean_f1",
@@ -218,20 +214,16 @@ def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Flo
     >>> round(score, 12)  # 2 * 5/8 * 1/4 / (5/8 + 1/4) = 5/14
     0.357142857143
     """,
-    also={
-        "adapted_bcubed_precision_recall_fscore": Page(
-            """
-            The recommended weight of precision is 0.9, which is that of beta = 1/3. Here a true cluster of
-            10 items takes one of another that has 2: P = (10 * (10/11)**2 + (1/11)**2 + 1) / 12 = 17/22,
-            R = (10 + 2 * (1/2)**2) / 12 = 7/8, F = 1 / (0.9 * 22/17 + 0.1 * 8/7) = 595/761.
+    three="""
+    The recommended weight of precision is 0.9, which is that of beta = 1/3. Here a true cluster of
+    10 items takes one of another that has 2: P = (10 * (10/11)**2 + (1/11)**2 + 1) / 12 = 17/22,
+    R = (10 + 2 * (1/2)**2) / 12 = 7/8, F = 1 / (0.9 * 22/17 + 0.1 * 8/7) = 595/761.
 
-            >>> labels_true, labels_pred = [0] * 10 + [1] * 2, [0] * 11 + [1]
-            >>> scores = adapted_bcubed_precision_recall_fscore(labels_true, labels_pred, beta=1 / 3)
-            >>> [round(score, 6) for score in scores]
-            [0.772727, 0.875, 0.781866]
-            """
-        )
-    },
+    >>> labels_true, labels_pred = [0] * 10 + [1] * 2, [0] * 11 + [1]
+    >>> scores = adapted_bcubed_precision_recall_fscore(labels_true, labels_pred, beta=1 / 3)
+    >>> [round(score, 6) for score in scores]
+    [0.772727, 0.875, 0.781866]
+    """,
 )
 def adapted_bcubed_f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
     """F1 of BCubed precision and recall for unbalanced data."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.metrics.entities import align_entities, align_mentions, entities, links
 from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.metric import Page
 from fastbcubed.metrics.rates import f_measure
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ def three_scores(
         definitions["f1"] = f1 or f"2 P R / (P + R), with P = {p} and R = {r}"
         summaries = {role: summary.format(**words) for role, words in WORDS.items()}
         summaries["f1"] = f"F1 of {p} and {r}."
-        all_three = {f"{stem}_precision_recall_fscore": Page(examples["all"])}
         for position, role in enumerate(FIGURES):
             coreference.of_cells(
                 definitions[role],
@@ -72,7 +70,7 @@ def three_scores(
                 source=source,
                 pairs_clusters=paired,
                 example=examples[role],
-                also=all_three if role == "f1" else {},
+                three=examples["all"] if role == "f1" else "",
             )(function)
         return function
 

@@ -110,7 +110,8 @@ def document(
     `returns` says what it returns, where that is not the score alone; `on_covers` that it takes overlapping
     clusterings.
     """
-    page = metric.also[called] if called else Page(metric.example)
+    page = metric.also[called] if called else Page()
+    example = page.example or metric.example.replace(f"{metric.name}(", f"{called or metric.name}(")
     weight = "Positive weight of each item, inside the clusters and in the mean."
     reasons = []
     if metric.unweighted_only:
@@ -128,7 +129,7 @@ def document(
         undefined=f"MetricError\n    If {', or '.join(reasons)}.\n" if reasons else "",
         notes=_notes(metric, page.note),
         references=_wrap(f".. [1] {REFERENCES.get(metric.source, 'Defined by this library.')}"),
-        example=cleandoc(page.example),
+        example=cleandoc(example),
     )
 
 

@@ -7,7 +7,7 @@ the *other* members of its clusters count. So tp may be 0, and a rate of an empt
 from __future__ import annotations
 
 from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.metric import Floats, Page
+from fastbcubed.metrics.metric import Floats
 from fastbcubed.metrics.rates import f_measure, rate, slopes_of_f1
 
 elm = Family("elm", low=0.0, high=1.0, best="higher", source="van Heusden et al. 2022", on_covers=True)
@@ -49,14 +49,10 @@ def elm_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     >>> elm_f1(list("aabb"), [1, 1, 1, 2])  # 2 * 1/2 * 1/2 / (1/2 + 1/2)
     0.5
     """,
-    also={
-        "elm_precision_recall_fscore": Page(
-            """
-            >>> elm_precision_recall_fscore(list("aabb"), [1, 1, 1, 2])
-            PrecisionRecallFscore(precision=0.5, recall=0.5, f1=0.5)
-            """
-        )
-    },
+    three="""
+    >>> elm_precision_recall_fscore(list("aabb"), [1, 1, 1, 2])
+    PrecisionRecallFscore(precision=0.5, recall=0.5, f1=0.5)
+    """,
 )
 def elm_f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
     """F1 of ELM precision and ELM recall."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.metrics.elm import elm
 from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.metric import Floats, Page
+from fastbcubed.metrics.metric import Floats
 from fastbcubed.metrics.pointwise import f1, mean_f1, pointwise, precision, recall
 from fastbcubed.metrics.rates import slopes_of_f1
 
@@ -64,15 +64,11 @@ extended.alias(
     >>> round(score, 6)  # 2 * 7/9 * 17/18 / (7/9 + 17/18)
     0.853047
     """),
-    also={
-        "extended_bcubed_precision_recall_fscore": Page(
-            on_covers("""
-            >>> scores = extended_bcubed_precision_recall_fscore(truth, prediction)
-            >>> [round(score, 6) for score in scores]
-            [0.777778, 0.944444, 0.853047]
-            """)
-        )
-    },
+    three=on_covers("""
+    >>> scores = extended_bcubed_precision_recall_fscore(truth, prediction)
+    >>> [round(score, 6) for score in scores]
+    [0.777778, 0.944444, 0.853047]
+    """),
 )
 extended.alias(
     "extended_bcubed_mean_f1",
@@ -113,15 +109,11 @@ extended.alias(
     >>> round(score, 6)  # 2 * 2/3 * 1 / (2/3 + 1)
     0.8
     """),
-    also={
-        "extended_elm_precision_recall_fscore": Page(
-            on_covers("""
-            >>> scores = extended_elm_precision_recall_fscore(truth, prediction)
-            >>> [round(score, 6) for score in scores]
-            [0.666667, 1.0, 0.8]
-            """)
-        )
-    },
+    three=on_covers("""
+    >>> scores = extended_elm_precision_recall_fscore(truth, prediction)
+    >>> [round(score, 6) for score in scores]
+    [0.666667, 1.0, 0.8]
+    """),
 )
 extended.alias(
     "extended_elm_mean_f1",
@@ -239,15 +231,11 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         >>> round(score, 6)  # 2 * 14/27 * 17/27 / (14/27 + 17/27)
         0.568698
         """),
-        also={
-            "cice_bcubed_precision_recall_fscore": Page(
-                on_covers("""
-                >>> scores = cice_bcubed_precision_recall_fscore(truth, prediction)
-                >>> [round(score, 6) for score in scores]
-                [0.518519, 0.62963, 0.568698]
-                """)
-            )
-        },
+        three=on_covers("""
+        >>> scores = cice_bcubed_precision_recall_fscore(truth, prediction)
+        >>> [round(score, 6) for score in scores]
+        [0.518519, 0.62963, 0.568698]
+        """),
     )(f1)
     scores.mean_over_items(
         "2 P R / (P + R), with the item's own P and R",

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.metric import Metric, Page
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -27,7 +27,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Family:
     """The scores of a family, in the order in which they are declared.
 
-    What is given for all of them, as fields of `Metric`, each can give otherwise.
+    What is given for all of them, as fields of `Metric`, each can give otherwise. An F1 gives as `three` the example
+    of the function that returns precision, recall and their F.
     """
 
     def __init__(self, name: str, **shared: Any) -> None:
@@ -81,24 +82,26 @@ class Family:
 
     def alias(self, name: str, metric: Metric, **about: Any) -> None:
         """Declare a further name of a score."""
-        own = {"example": "", "also": {}, "alias_of": metric.name, **about}
+        own = {"example": "", "also": {}, "alias_of": metric.name, **_with_pages(name, about)}
         self._keep(replace(metric, name=name, family=self.name, **own))
 
     def _add(self, function: Callable[..., Any], about: dict[str, Any], **how: Any) -> None:
         """Add a score under the name of its function, with the first paragraph of its docstring."""
-        known = {
-            "name": function.__name__,
-            "summary": _first_paragraph(function),
-            **self._shared,
-            **how,
-            **about,
-        }
-        self._keep(Metric(family=self.name, **known))
+        known = {"summary": _first_paragraph(function), **self._shared, **how, **about}
+        name = known.pop("name", function.__name__)
+        self._keep(Metric(name, self.name, **_with_pages(name, known)))
 
     def _keep(self, metric: Metric) -> None:
         if metric.name in self._metrics:
             raise ValueError(f"{metric.name} is declared twice")
         self._metrics[metric.name] = metric
+
+
+def _with_pages(name: str, about: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of a score, with the page of the function that returns three where there is one."""
+    three = about.pop("three", "")
+    pages = {f"{name.removesuffix('f1')}precision_recall_fscore": Page(three)} if three else {}
+    return {**about, "also": {**about.get("also", {}), **pages}}
 
 
 def _first_paragraph(function: Callable[..., Any]) -> str:

@@ -18,7 +18,7 @@ from fastbcubed.metrics.assignment import pair_clusters
 from fastbcubed.metrics.counterparts import Fit, fits
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.labelings import as_cover, compute, public
-from fastbcubed.metrics.metric import Floats, Page
+from fastbcubed.metrics.metric import Floats
 from fastbcubed.metrics.pointwise import pointwise
 from fastbcubed.metrics.rates import f_measure
 from fastbcubed.metrics.signatures import Labels
@@ -151,14 +151,10 @@ def cluster_recall(true: Fit, pred: Fit) -> float:
     >>> cluster_f1(list("aabb"), [1, 1, 2, 3])  # 2 * 1/3 * 1/2 / (1/3 + 1/2)
     0.4
     """,
-    also={
-        "cluster_precision_recall_fscore": Page(
-            """
-            >>> cluster_precision_recall_fscore(list("aabbc"), [1, 1, 2, 3, 4])  # a and c of a, b, c; 1 and 4 of 4
-            PrecisionRecallFscore(precision=0.5, recall=0.6666666666666666, f1=0.5714285714285715)
-            """
-        )
-    },
+    three="""
+    >>> cluster_precision_recall_fscore(list("aabbc"), [1, 1, 2, 3, 4])  # a and c of a, b, c; 1 and 4 of 4
+    PrecisionRecallFscore(precision=0.5, recall=0.6666666666666666, f1=0.5714285714285715)
+    """,
 )
 def cluster_f1(true: Fit, pred: Fit) -> float:
     """F1 of cluster precision and cluster recall."""
@@ -212,14 +208,10 @@ def closest_cluster_recall(true: Fit, pred: Fit) -> float:
     >>> round(score, 12)  # 2 * 4/9 * 1/2 / (4/9 + 1/2) = 8/17
     0.470588235294
     """,
-    also={
-        "closest_cluster_precision_recall_fscore": Page(
-            """
-            >>> closest_cluster_precision_recall_fscore(list("aabb"), [1, 1, 1, 1])  # 2/4 on both sides
-            PrecisionRecallFscore(precision=0.5, recall=0.5, f1=0.5)
-            """
-        )
-    },
+    three="""
+    >>> closest_cluster_precision_recall_fscore(list("aabb"), [1, 1, 1, 1])  # 2/4 on both sides
+    PrecisionRecallFscore(precision=0.5, recall=0.5, f1=0.5)
+    """,
 )
 def closest_cluster_f1(true: Fit, pred: Fit) -> float:
     """F1 of closest-cluster precision and recall."""

@@ -22,9 +22,9 @@ LIKE_SKLEARN = "As in scikit-learn, which has no weights."
 
 
 class Page(NamedTuple):
-    """What the documentation of a function has beside that of its score."""
+    """What the documentation of a function has beside that of its score; its example, if it is another one."""
 
-    example: str
+    example: str = ""
     note: str = ""
 
 

@@ -149,14 +149,10 @@ def pair_recall(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fract
     >>> pair_f1(list("aaab"), [1, 1, 1, 1])  # 2 * 1/2 * 1 / (1/2 + 1), with P = 3 / 6
     0.6666666666666666
     """,
-    also={
-        "pair_precision_recall_fscore": Page(
-            """
-            >>> pair_precision_recall_fscore(list("aaab"), [1, 1, 1, 1])
-            PrecisionRecallFscore(precision=0.5, recall=1.0, f1=0.6666666666666666)
-            """
-        )
-    },
+    three="""
+    >>> pair_precision_recall_fscore(list("aaab"), [1, 1, 1, 1])
+    PrecisionRecallFscore(precision=0.5, recall=1.0, f1=0.6666666666666666)
+    """,
 )
 def pair_f1(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     """F1 of pair precision and pair recall."""
@@ -171,15 +167,7 @@ def pair_f1(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     >>> rand(list("aaabb"), [1, 1, 2, 2, 2])  # (2 + 4) / 10
     0.6
     """,
-    also={
-        "rand_score": Page(
-            """
-            >>> rand_score(list("aaabb"), [1, 1, 2, 2, 2])  # (2 + 4) / 10
-            0.6
-            """,
-            note=LIKE_SKLEARN,
-        )
-    },
+    also={"rand_score": Page(note=LIKE_SKLEARN)},
 )
 def rand(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     """Share of all pairs on which both sides agree, the Rand index."""
@@ -197,16 +185,7 @@ def rand(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     >>> round(score, 12)  # 2 * (2 * 4 - 2 * 2) / (4 * 6 + 4 * 6) = 1/6
     0.166666666667
     """,
-    also={
-        "adjusted_rand_score": Page(
-            """
-            >>> score = adjusted_rand_score(list("aaabb"), [1, 1, 2, 2, 2])
-            >>> round(score, 12)  # 2 * (2 * 4 - 2 * 2) / (4 * 6 + 4 * 6) = 1/6
-            0.166666666667
-            """,
-            note=LIKE_SKLEARN,
-        )
-    },
+    also={"adjusted_rand_score": Page(note=LIKE_SKLEARN)},
 )
 def adjusted_rand(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     """Rand index beyond chance: 0 is what shuffled items get on average, 1 is the best."""

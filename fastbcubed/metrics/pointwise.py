@@ -13,7 +13,7 @@ from math import inf
 import numpy as np
 
 from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.metric import Floats, Formula, Page
+from fastbcubed.metrics.metric import Floats, Formula
 from fastbcubed.metrics.rates import (
     f_measure,
     rate,
@@ -67,14 +67,10 @@ def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     >>> f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
     0.6
     """,
-    also={
-        "precision_recall_fscore": Page(
-            """
-            >>> precision_recall_fscore(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
-            PrecisionRecallFscore(precision=0.75, recall=0.5, f1=0.6)
-            """
-        )
-    },
+    three="""
+    >>> precision_recall_fscore(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
+    PrecisionRecallFscore(precision=0.75, recall=0.5, f1=0.6)
+    """,
 )
 def f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
     """F1 of mean precision and mean recall, their harmonic mean."""
