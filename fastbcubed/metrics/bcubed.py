@@ -6,7 +6,7 @@ BCubed precision, recall and F themselves are the pointwise scores, under anothe
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -167,12 +167,12 @@ def bcubed_f1_by_pred_cluster(contingency: Contingency, pool: Pool) -> float:
 
 # For unbalanced data
 
+ADAPTED: dict[str, Any] = {"source": "Moreno and Dias 2015", "unweighted_only": True, "experimental": True}
+
 
 @bcubed.mean_over_items(
     "(tp / (tp + fp))^2",
-    source="Moreno and Dias 2015",
-    unweighted_only=True,
-    experimental=True,
+    **ADAPTED,
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> adapted_bcubed_precision(labels_true, labels_pred)  # (4 * 1 + 4 * (2/4)**2) / 8
@@ -187,9 +187,7 @@ def adapted_bcubed_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> 
 
 @bcubed.mean_over_items(
     "(tp / (tp + fn))^2",
-    source="Moreno and Dias 2015",
-    unweighted_only=True,
-    experimental=True,
+    **ADAPTED,
     example="""
     >>> adapted_bcubed_recall(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2/4)**2
     0.25
@@ -206,9 +204,7 @@ def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Flo
     bcubed["adapted_bcubed_precision"],
     bcubed["adapted_bcubed_recall"],
     slopes=slopes_of_f1,
-    source="Moreno and Dias 2015",
-    unweighted_only=True,
-    experimental=True,
+    **ADAPTED,
     example="""
     >>> score = adapted_bcubed_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 12)  # 2 * 5/8 * 1/4 / (5/8 + 1/4) = 5/14
@@ -231,6 +227,8 @@ def adapted_bcubed_f1(p: Floats | float, r: Floats | float, beta: float) -> Floa
 
 
 # Beyond chance
+
+CHANCE: dict[str, Any] = {"source": "fastbcubed", "unweighted_only": True, "labelled_only": True}
 
 
 def expected_loss(clusters: Side, contingency: Contingency) -> float:
@@ -267,9 +265,7 @@ def beyond_chance(clusters: Side, loss: Metric, contingency: Contingency, pool: 
     "s + (1 - s) sum of a (a - 1) / (n (n - 1)), with s = M / n; n items, K true clusters of sizes a, M predicted"
     " clusters of sizes b",
     best="neither",
-    source="fastbcubed",
-    unweighted_only=True,
-    labelled_only=True,
+    **CHANCE,
     example="""
     >>> chance_bcubed_precision(list("aaab"), [1, 1, 2, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
     0.75
@@ -284,9 +280,7 @@ def chance_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
     "s + (1 - s) sum of b (b - 1) / (n (n - 1)), with s = K / n; n items, K true clusters of sizes a, M predicted"
     " clusters of sizes b",
     best="neither",
-    source="fastbcubed",
-    unweighted_only=True,
-    labelled_only=True,
+    **CHANCE,
     example="""
     >>> chance_bcubed_recall(list("aabb"), [1, 1, 1, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
     0.75
@@ -301,9 +295,7 @@ def chance_bcubed_recall(contingency: Contingency, pool: Pool) -> float:
     "(bcubed_precision - E) / (1 - E), with E = chance_bcubed_precision; where E = 1: 1 if the clusterings are"
     " identical, else 0",
     low=-inf,
-    source="fastbcubed",
-    unweighted_only=True,
-    labelled_only=True,
+    **CHANCE,
     example="""
     Precision is 3/4 here, just what shuffled items get.
 
@@ -320,9 +312,7 @@ def adjusted_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
     "(bcubed_recall - E) / (1 - E), with E = chance_bcubed_recall; where E = 1: 1 if the clusterings are"
     " identical, else 0",
     low=-inf,
-    source="fastbcubed",
-    unweighted_only=True,
-    labelled_only=True,
+    **CHANCE,
     example="""
     >>> score = adjusted_bcubed_recall(list("aabb"), [1, 1, 2, 3])
     >>> round(score, 12)  # E = 2/4 + 2/4 * 2 * 1 / (4 * 3) = 7/12; (3/4 - 7/12) / (1 - 7/12)

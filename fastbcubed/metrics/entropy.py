@@ -28,6 +28,10 @@ NOTE = (
 entropy = Family("entropy", low=0.0)
 #: What scores of all items have in common that are no means over items.
 WHOLE: dict[str, Any] = {"labelled_only": True, "weights_inside": True, "note": NOTE}
+#: And those that are relative to another amount.
+SHARE: dict[str, Any] = {**WHOLE, "high": 1.0, "best": "higher"}
+#: What the losses of items have in common.
+LOSS: dict[str, Any] = {"high": inf, "best": "lower"}
 
 
 # Of an item
@@ -51,8 +55,7 @@ def mean_variation_of_information(contingency: Contingency, pool: Pool) -> float
 @entropy.mean_over_items(
     "log2((tp + fp) / tp)",
     mean=mean_cluster_entropy,
-    high=inf,
-    best="lower",
+    **LOSS,
     source="Amigó et al. 2009",
     example="""
     >>> cluster_entropy(list("aabb"), [1, 1, 1, 1])  # log2(4/2) for each item
@@ -67,8 +70,7 @@ def cluster_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @entropy.mean_over_items(
     "log2((tp + fn) / tp)",
     mean=mean_class_entropy,
-    high=inf,
-    best="lower",
+    **LOSS,
     source="Bakus et al. 2002",
     example="""
     >>> class_entropy(list("aabb"), [1, 1, 2, 3])  # (0 + 0 + log2(2/1) + log2(2/1)) / 4
@@ -134,8 +136,7 @@ def expected_mutual_info(contingency: Contingency, pool: Pool) -> float:
 @entropy.mean_over_items(
     "log2((tp + fp) / tp) + log2((tp + fn) / tp)",
     mean=mean_variation_of_information,
-    high=inf,
-    best="lower",
+    **LOSS,
     source="Meila 2003",
     example="""
     >>> variation_of_information(list("aabb"), [1, 1, 2, 3])  # 0 + 1/2
@@ -165,9 +166,7 @@ def _told(whole: float, left: float) -> float:
 
 @entropy.of_cells(
     "1 - H(C|K) / H(C), 1 if there is one true cluster",
-    **WHOLE,
-    high=1.0,
-    best="higher",
+    **SHARE,
     source="Rosenberg and Hirschberg 2007",
     example="""
     >>> score = homogeneity([1, 1, 2, 3], list("aabb"))
@@ -184,9 +183,7 @@ def homogeneity(contingency: Contingency, pool: Pool) -> float:
 
 @entropy.of_cells(
     "1 - H(K|C) / H(K), 1 if there is one predicted cluster",
-    **WHOLE,
-    high=1.0,
-    best="higher",
+    **SHARE,
     source="Rosenberg and Hirschberg 2007",
     example="""
     >>> score = completeness(list("aabb"), [1, 1, 2, 3])
@@ -211,9 +208,7 @@ def v_of(homogeneity: float, completeness: float, beta: float) -> float:
 
 @entropy.of_cells(
     "2 h c / (h + c), with h = homogeneity and c = completeness; 0 if both are",
-    **WHOLE,
-    high=1.0,
-    best="higher",
+    **SHARE,
     source="Rosenberg and Hirschberg 2007",
     example="""
     >>> score = v_measure(list("aabb"), [1, 1, 2, 3])
@@ -246,9 +241,7 @@ def v_measure(contingency: Contingency, pool: Pool) -> float:
 
 @entropy.of_cells(
     "2 I / (H(C) + H(K)), with I = mutual_info; 1 if both sides are one cluster, 0 if one is",
-    **WHOLE,
-    high=1.0,
-    best="higher",
+    **SHARE,
     source="Strehl and Ghosh 2002",
     example="""
     >>> score = nmi(list("aabb"), [1, 1, 2, 3])
@@ -278,10 +271,8 @@ def nmi(contingency: Contingency, pool: Pool, average: str = "arithmetic") -> fl
 @entropy.of_cells(
     "(I - E[I]) / ((H(C) + H(K)) / 2 - E[I]), with I = mutual_info and E[I] = expected_mutual_info; 1 for the same"
     " clusterings, else 0 if a side is one cluster or singletons",
-    **WHOLE,
+    **SHARE,
     low=-inf,
-    high=1.0,
-    best="higher",
     source="Vinh et al. 2010",
     unweighted_only=True,
     example="""
@@ -320,8 +311,7 @@ def ami(contingency: Contingency, pool: Pool, average: str = "arithmetic") -> fl
 @entropy.of_cells(
     "H(C|K) + (1 / n) sum over predicted clusters of size b of log2 binomial(b + c - 1, c - 1), for c true clusters",
     **WHOLE,
-    high=inf,
-    best="lower",
+    **LOSS,
     source="Dom 2001",
     unweighted_only=True,
     example="""
@@ -340,9 +330,7 @@ def dom_q0(contingency: Contingency, pool: Pool) -> float:
 @entropy.of_cells(
     "(1 / n) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), over dom_q0, for c true clusters;"
     " 1 if there is one",
-    **WHOLE,
-    high=1.0,
-    best="higher",
+    **SHARE,
     source="Dom 2001",
     unweighted_only=True,
     example="""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,17 +36,19 @@ NOTE = (
 COUNTS = "Clusters count equally, so that weights make no difference."
 
 
-def of_fits(formula: Callable[[Fit, Fit], float], contingency: Contingency, pool: Pool) -> float:
-    """Return a score of the best counterparts on both sides."""
-    return formula(*contingency.once(fits, pool))
-
-
 matching = Family("matching", low=0.0, high=1.0, best="higher", note=NOTE)
 
 
-@matching.of_cells(
+def _from_fits(formula: Callable[[Fit, Fit], float], contingency: Contingency, pool: Pool) -> float:
+    return formula(*contingency.once(fits, pool))
+
+
+#: Declares a score of the best counterparts on both sides.
+of_fits = partial(matching.of_cells, by=_from_fits)
+
+
+@of_fits(
     "sum over predicted clusters of their largest w, over N",
-    by=of_fits,
     source="Zhao and Karypis 2001",
     on_covers=True,
     example="""
@@ -58,9 +61,8 @@ def purity(true: Fit, pred: Fit) -> float:
     return pred.own / pred.weight
 
 
-@matching.of_cells(
+@of_fits(
     "sum over true clusters of their largest w, over N",
-    by=of_fits,
     source="Zhao and Karypis 2001",
     on_covers=True,
     example="""
@@ -73,9 +75,8 @@ def inverse_purity(true: Fit, pred: Fit) -> float:
     return true.own / true.weight
 
 
-@matching.of_cells(
+@of_fits(
     "2 P R / (P + R), with P = purity and R = inverse_purity",
-    by=of_fits,
     source="Amigó et al. 2009",
     on_covers=True,
     example="""
@@ -88,9 +89,8 @@ def purity_f1(true: Fit, pred: Fit) -> float:
     return float(f_measure(purity(true, pred), inverse_purity(true, pred)))
 
 
-@matching.of_cells(
+@of_fits(
     "sum over true clusters of (a / N) max over predicted clusters of 2 w / (a + b)",
-    by=of_fits,
     source="Larsen and Aone 1999",
     on_covers=True,
     example="""
@@ -109,9 +109,8 @@ def class_f1(true: Fit, pred: Fit) -> float:
 # Clusters that are the same on both sides
 
 
-@matching.of_cells(
+@of_fits(
     "clusters that are the same on both sides, over M predicted clusters",
-    by=of_fits,
     source="Barnes 2015",
     note=COUNTS,
     on_covers=True,
@@ -125,9 +124,8 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
     return pred.exact / pred.clusters
 
 
-@matching.of_cells(
+@of_fits(
     "clusters that are the same on both sides, over K true clusters",
-    by=of_fits,
     source="Barnes 2015",
     note=COUNTS,
     on_covers=True,
@@ -141,9 +139,8 @@ def cluster_recall(true: Fit, pred: Fit) -> float:
     return true.exact / true.clusters
 
 
-@matching.of_cells(
+@of_fits(
     "2 P R / (P + R), with P = cluster_precision and R = cluster_recall",
-    by=of_fits,
     source="Barnes 2015",
     note=COUNTS,
     on_covers=True,
@@ -164,9 +161,8 @@ def cluster_f1(true: Fit, pred: Fit) -> float:
 # The closest cluster of each
 
 
-@matching.of_cells(
+@of_fits(
     "1/M sum over predicted clusters of max over true clusters of w / (a + b - w)",
-    by=of_fits,
     source="Maidasani et al. 2012",
     weights_inside=True,
     on_covers=True,
@@ -181,9 +177,8 @@ def closest_cluster_precision(true: Fit, pred: Fit) -> float:
     return pred.jaccard / pred.clusters
 
 
-@matching.of_cells(
+@of_fits(
     "1/K sum over true clusters of max over predicted clusters of w / (a + b - w)",
-    by=of_fits,
     source="Maidasani et al. 2012",
     weights_inside=True,
     on_covers=True,
@@ -197,9 +192,8 @@ def closest_cluster_recall(true: Fit, pred: Fit) -> float:
     return true.jaccard / true.clusters
 
 
-@matching.of_cells(
+@of_fits(
     "2 P R / (P + R), with P = closest_cluster_precision and R = closest_cluster_recall",
-    by=of_fits,
     source="Maidasani et al. 2012",
     weights_inside=True,
     on_covers=True,
@@ -261,9 +255,8 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
     return np.sqrt(p * r)
 
 
-@matching.of_cells(
+@of_fits(
     "2 N - sum over predicted clusters of their largest w - the same over true clusters",
-    by=of_fits,
     high=inf,
     best="lower",
     source="van Dongen 2000",

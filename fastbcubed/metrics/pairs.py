@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +30,6 @@ NOTE = (
 )
 
 
-def of_pairs(formula: Callable[..., Fraction | float], contingency: Contingency, pool: Pool) -> float:
-    """Return a score of the confusion matrix of pairs."""
-    return float(formula(*contingency.once(pair_counts, pool)))
-
-
-def of_wrong_pairs(formula: Callable[..., Fraction], contingency: Contingency, pool: Pool) -> float:
-    """Return a figure of the pairs on which the sides differ, which does not take the items."""
-    return float(formula(*wrong_pairs(contingency, pool)))
-
-
 pairs = Family(
     "pairs",
     low=0.0,
@@ -51,14 +42,27 @@ pairs = Family(
 )
 
 
+def _from_pairs(formula: Callable[..., Fraction | float], contingency: Contingency, pool: Pool) -> float:
+    return float(formula(*contingency.once(pair_counts, pool)))
+
+
+def _from_wrong_pairs(formula: Callable[..., Fraction], contingency: Contingency, pool: Pool) -> float:
+    return float(formula(*wrong_pairs(contingency, pool)))
+
+
+#: Declare a score of the confusion matrix of pairs, and a figure of those on which the sides differ, which does not
+#: take the items.
+of_pairs = partial(pairs.of_cells, by=_from_pairs)
+of_wrong_pairs = partial(pairs.of_cells, by=_from_wrong_pairs)
+
+
 def share(part: Fraction, whole: Fraction) -> Fraction:
     """Return part / whole, and 1 where whole is 0: nothing there could have gone wrong."""
     return part / whole if whole else Fraction(1)
 
 
-@pairs.of_cells(
+@of_pairs(
     "TP",
-    by=of_pairs,
     high=inf,
     example="""
     >>> pair_tp(list("aaabb"), [1, 1, 2, 2, 2])  # one pair of a, one of b
@@ -70,9 +74,8 @@ def pair_tp(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     return tp
 
 
-@pairs.of_cells(
+@of_wrong_pairs(
     "FP",
-    by=of_wrong_pairs,
     high=inf,
     best="lower",
     example="""
@@ -85,9 +88,8 @@ def pair_fp(fp: Fraction, fn: Fraction) -> Fraction:
     return fp
 
 
-@pairs.of_cells(
+@of_wrong_pairs(
     "FN",
-    by=of_wrong_pairs,
     high=inf,
     best="lower",
     example="""
@@ -102,9 +104,8 @@ def pair_fn(fp: Fraction, fn: Fraction) -> Fraction:
     return fn
 
 
-@pairs.of_cells(
+@of_pairs(
     "TN",
-    by=of_pairs,
     high=inf,
     example="""
     >>> pair_tn(list("aaabb"), [1, 1, 2, 2, 2])  # 10 pairs in all, less 2 + 2 + 2
@@ -116,9 +117,8 @@ def pair_tn(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     return tn
 
 
-@pairs.of_cells(
+@of_pairs(
     "TP / (TP + FP), 1 if no pair is together in the prediction",
-    by=of_pairs,
     example="""
     >>> pair_precision(list("aaabb"), [1, 1, 2, 2, 2])  # 2 / (2 + 2)
     0.5
@@ -129,9 +129,8 @@ def pair_precision(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fr
     return share(tp, tp + fp)
 
 
-@pairs.of_cells(
+@of_pairs(
     "TP / (TP + FN), 1 if no pair belongs together",
-    by=of_pairs,
     example="""
     >>> pair_recall(list("aaabb"), [1, 1, 2, 2, 2])  # 2 / (2 + 2)
     0.5
@@ -142,9 +141,8 @@ def pair_recall(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fract
     return share(tp, tp + fn)
 
 
-@pairs.of_cells(
+@of_pairs(
     "2 TP / (2 TP + FP + FN), 1 if no pair is together on either side",
-    by=of_pairs,
     example="""
     >>> pair_f1(list("aaab"), [1, 1, 1, 1])  # 2 * 1/2 * 1 / (1/2 + 1), with P = 3 / 6
     0.6666666666666666
@@ -159,9 +157,8 @@ def pair_f1(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     return share(2 * tp, 2 * tp + fp + fn)
 
 
-@pairs.of_cells(
+@of_pairs(
     "(TP + TN) / (TP + FP + FN + TN), 1 if there is one item",
-    by=of_pairs,
     source="Rand 1971",
     example="""
     >>> rand(list("aaabb"), [1, 1, 2, 2, 2])  # (2 + 4) / 10
@@ -174,10 +171,9 @@ def rand(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     return share(tp + tn, tp + fp + fn + tn)
 
 
-@pairs.of_cells(
+@of_pairs(
     "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where that is 0 / 0: both sides are one"
     " cluster, or singletons",
-    by=of_pairs,
     low=-1.0,
     source="Hubert and Arabie 1985",
     example="""
@@ -192,9 +188,8 @@ def adjusted_rand(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fra
     return share(2 * (tp * tn - fp * fn), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn))
 
 
-@pairs.of_cells(
+@of_pairs(
     "TP / (TP + FP + FN), 1 if no pair is together on either side",
-    by=of_pairs,
     example="""
     >>> pair_jaccard(list("aaab"), [1, 1, 1, 1])  # 3 / (3 + 3 + 0)
     0.5
@@ -205,9 +200,8 @@ def pair_jaccard(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Frac
     return share(tp, tp + fp + fn)
 
 
-@pairs.of_cells(
+@of_pairs(
     "sqrt(P R), with P = pair_precision and R = pair_recall",
-    by=of_pairs,
     source="Fowlkes and Mallows 1983",
     example="""
     >>> pair_fowlkes_mallows(list("aaabb"), [1, 1, 2, 2, 2])  # sqrt(2/4 * 2/4)
@@ -231,9 +225,8 @@ def pair_fowlkes_mallows(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction)
     return math.sqrt(pair_precision(tp, fp, fn, tn) * pair_recall(tp, fp, fn, tn))
 
 
-@pairs.of_cells(
+@of_wrong_pairs(
     "2 (FP + FN)",
-    by=of_wrong_pairs,
     high=inf,
     best="lower",
     source="Mirkin 1996",
