@@ -66,10 +66,7 @@ class Aligner:
         items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
         if self.by_item and carried and policies.nulls == "raise" and not null_is_absent:
             carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
-        self.rows = RowAligner(
-            pair, self.firsts, labels, policies, choice,
-            outer=outer, null_is_absent=null_is_absent, carried=carried,
-        )  # fmt: skip
+        self.rows = RowAligner(pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried)
         if self.by_item:
             self._join = ItemJoin(self.rows, Items(items, choice.seed), spill, bits, self._memory, pool)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.alignment.block_keys import Items, Keys
-from fastbcubed.alignment.carried import numbers_of_keys
+from fastbcubed.alignment.carried import Carried, numbers_of_keys
 from fastbcubed.alignment.combination import Combination, combine
 from fastbcubed.alignment.faults import Fault, RepeatedTableRows, Report, Unweighted
 from fastbcubed.alignment.item_shards import ItemShards, ShardRows, sides_of
@@ -163,28 +163,30 @@ class ItemJoin:
         assert self._pair.weight_table is not None
         column, values = self._pair.weight_table
         check_weights(values, "the weight table", self._aligner.outer, self._pool)
-        shards = self._shards_of_table()
-        for start, stop in blocks(len(column)):
-            keys = self._items.keys(column.stretch(start, stop), self._pool)
-            shards.put(start, keys, (), values[start:stop], np.arange(start, stop))
-        return shards
+        return self._spool_table(column, lambda start, stop: (values[start:stop], None))
 
     def _spool_attributes(self) -> ItemShards:
         assert self._pair.attribute_table is not None and self._carried is not None
-        column, table = self._pair.attribute_table
-        shards = self._shards_of_table()
-        for start, stop in blocks(len(column)):
-            keys = self._items.keys(column.stretch(start, stop), self._pool)
-            columns = self._carried.of_attributes(rows_between(table, start, stop))
-            shards.put(start, keys, (), np.ones(stop - start), np.arange(start, stop), columns)
-        return shards
+        (column, table), carried = self._pair.attribute_table, self._carried
 
-    def _shards_of_table(self) -> ItemShards:
-        """Return shards for rows without labels, of weights or of attributes."""
-        return ItemShards(
+        def read(start: int, stop: int) -> tuple[NDArray[np.float64], pa.Table]:
+            return np.ones(stop - start), carried.of_attributes(rows_between(table, start, stop))
+
+        return self._spool_table(column, read)
+
+    def _spool_table(
+        self, items: Column, read: Callable[[int, int], tuple[NDArray[np.float64], pa.Table | None]]
+    ) -> ItemShards:
+        """Read a table of items, in blocks of a weight and of columns, into shards without labels."""
+        shards = ItemShards(
             0, self._bits, self._spill, self._memory // 4,
             proved=self._items.seed is not None, numbered=False, flagged=False, weighted=True,
         )  # fmt: skip
+        for start, stop in blocks(len(items)):
+            keys = self._items.keys(items.stretch(start, stop), self._pool)
+            weight, columns = read(start, stop)
+            shards.put(start, keys, (), weight, np.arange(start, stop), columns)
+        return shards
 
     def _read(
         self,
@@ -227,50 +229,32 @@ class ItemJoin:
         pair = sides[0], sides[1]
         weigh = partial(own_weights, pair) if given is None else given_weights
         both = combine(pair, lambda: (keys[0], keys[1]), weigh, alone, matches)
-        matched, columns = both.rows, None
-        if self._carried:
-            placed = [own.places(taken) for own, taken in zip(rows * (2 // len(rows)), matched, strict=True)]
-            columns = self._carried.aligned(shard.columns, (placed[0], placed[1]))
-        if columns is not None and shard.attributes is not None and shard.attribute_columns is not None:
-            report = self._report(ATTRIBUTES, shard.number)
-            columns = self._with_attributes(
-                columns, keys, matched, shard.attributes, shard.attribute_columns, alone, report
-            )
-        if columns is not None and self._carried is not None:
-            columns = self._with_numbers(columns, self._carried.from_keys, keys, matched, both)
-        numbers = self._numbers([own.columns for own in rows], matched, both.true_keys.size)
+        columns = self._columns(self._carried, shard, keys, both, alone) if self._carried else None
+        numbers = self._numbers([own.columns for own in rows], both.rows, both.true_keys.size)
         return self._aligner.finished(shard.number, both, numbers, columns)
 
-    @staticmethod
-    def _with_attributes(
-        columns: pa.Table,
+    def _columns(
+        self,
+        carried: Carried,
+        shard: _Shard,
         keys: list[NDArray[np.int64]],
-        matched: tuple[Any, Any],
-        given: ShardRows,
-        table: pa.Table,
-        alone: Pool,
-        report: Report,
-    ) -> pa.Table:
-        """Join the attributes of a shard to its aligned rows, by the keys of their items."""
-        own = _aligned_keys(keys, matched)
-        found = rows_of_attributes(own, given.keys, given.items.first_of, alone, report)
-        found = rows_or_null(table, given.places(found))
-        for name in found.column_names:
-            columns = columns.append_column(name, found[name])
-        return columns
-
-    @staticmethod
-    def _with_numbers(
-        columns: pa.Table,
-        kinds: Mapping[str, pa.DataType],
-        keys: list[NDArray[np.int64]],
-        matched: tuple[Any, Any],
         both: Combination,
+        alone: Pool,
     ) -> pa.Table:
-        """Add the columns that are made of keys again."""
-        for name, kind in kinds.items():
+        """Return the columns of aligned rows: those that were carried, joined by item, and made of keys again."""
+        rows = shard.rows * (2 // len(shard.rows))
+        placed = [own.places(taken) for own, taken in zip(rows, both.rows, strict=True)]
+        columns = carried.aligned(shard.columns, (placed[0], placed[1]))
+        given, table = shard.attributes, shard.attribute_columns
+        if given is not None and table is not None:
+            own, report = _aligned_keys(keys, both.rows), self._report(ATTRIBUTES, shard.number)
+            found = rows_of_attributes(own, given.keys, given.items.first_of, alone, report)
+            found = rows_or_null(table, given.places(found))
+            for name in found.column_names:
+                columns = columns.append_column(name, found[name])
+        for name, kind in carried.from_keys.items():
             if name == "item":
-                values = numbers_of_keys(kernels.partition.unmix_all(_aligned_keys(keys, matched)), kind)
+                values = numbers_of_keys(kernels.partition.unmix_all(_aligned_keys(keys, both.rows)), kind)
             elif name == "true_cluster":
                 values = numbers_of_keys(both.true_keys, kind, both.lacks_true)
             else:
@@ -279,9 +263,7 @@ class ItemJoin:
         return columns
 
     @staticmethod
-    def _numbers(
-        rows: list[dict[str, np.ndarray]], matched: tuple[Any, Any], n_rows: int
-    ) -> NDArray[np.int64]:
+    def _numbers(rows: list[dict[str, np.ndarray]], matched: Matched, n_rows: int) -> NDArray[np.int64]:
         """Return a number for each aligned row, which no other row of any shard has."""
         if "number" not in rows[0]:
             return np.arange(n_rows)  # no row is alone
@@ -360,7 +342,7 @@ def _without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArra
     return np.flatnonzero(~again)
 
 
-def _aligned_keys(keys: list[NDArray[np.int64]], matched: tuple[Any, Any]) -> NDArray[np.int64]:
+def _aligned_keys(keys: list[NDArray[np.int64]], matched: Matched) -> NDArray[np.int64]:
     """Return the key of the item of each aligned row."""
     true_rows, pred_rows = matched
     if true_rows is None:

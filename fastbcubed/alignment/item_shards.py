@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,18 +27,18 @@ NO_KEYS = np.empty(0, np.int64)
 ABSENT, ALONE = 1, 2  # flags of a row; those of the second label are shifted by two bits
 
 
-class ItemRows:
+class ItemRows(NamedTuple):
     """What names the items of a shard: their keys, by which a message looks for them in the input again."""
 
-    def __init__(self, keys: NDArray[np.int64], bounds: NDArray[np.int64]) -> None:
-        self._keys, self._bounds = keys, bounds
+    keys: NDArray[np.int64]
+    bounds: NDArray[np.int64]  #: where each part begins
 
     def first_of(self, rows: NDArray[np.int64]) -> list[Any]:
         """Return the keys of the first few of these rows in each part, where they are in the order of the input."""
         rows = np.sort(rows)
-        parts = np.searchsorted(self._bounds, rows, "right")
+        parts = np.searchsorted(self.bounds, rows, "right")
         few = rows[np.arange(rows.size) - np.searchsorted(parts, parts) < 4]
-        return kernels.partition.unmix_all(self._keys[few]).tolist()
+        return kernels.partition.unmix_all(self.keys[few]).tolist()
 
 
 @dataclass(frozen=True)

@@ -51,32 +51,23 @@ class Choice:
     start: int
 
 
+@dataclass(eq=False)
 class RowAligner:
-    """Makes sides of blocks, and aligned rows of sides whose rows have been matched.
+    """Makes sides of blocks, finishes what has been combined of them, and adds up what all blocks show."""
 
-    `firsts` are the first blocks of both sides, `labels` make the keys of each side's clusters, `carried` are the
-    columns that go with the rows.
-    """
+    pair: Pair
+    firsts: tuple[Clustering, ...]  #: the first blocks of both sides
+    labels: list[Labels]  #: make the keys of each side's clusters
+    policies: Policies
+    choice: Choice
+    outer: bool  #: whether weights serve the mean alone
+    null_is_absent: bool  #: whether a null cluster says "not on that side"
+    carried: Carried | None  #: the columns that go with the rows
 
-    def __init__(
-        self,
-        pair: Pair,
-        firsts: tuple[Clustering, ...],
-        labels: list[Labels],
-        policies: Policies,
-        choice: Choice,
-        *,
-        outer: bool,
-        null_is_absent: bool,
-        carried: Carried | None,
-    ) -> None:
-        self.pair, self.policies, self.choice = pair, policies, choice
-        self.outer, self.null_is_absent, self.carried = outer, null_is_absent, carried
-        self.labels = labels
-        self._firsts = firsts
-        self._coverage: list[Coverage] = []
+    def __post_init__(self) -> None:
         self.faults = Faults()
         self.has_special_keys = self._is_taken = False
+        self._coverage: list[Coverage] = []
         self._n_absent: tuple[list[int], list[int]] = ([], [])
         self._n_repeats: tuple[list[int], list[int]] = ([], [])
         self._n_aligned: list[int] = []
@@ -151,7 +142,7 @@ class RowAligner:
         """Return what messages say of both sides."""
         sides = self.pair.stretches if len(self.pair.stretches) == 2 else self.pair.stretches * 2
         found = []
-        for k, (side, first) in enumerate(zip(sides, self._firsts, strict=True)):
+        for k, (side, first) in enumerate(zip(sides, self.firsts, strict=True)):
             rows = sum(stretch.n_rows for stretch in side)
             few = np.arange(min(3, len(first)))
             items = first.items

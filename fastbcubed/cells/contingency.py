@@ -125,16 +125,7 @@ class Contingency:
     ) -> Contingency:
         """Take over what an engine has built; cells with items of one side alone are set aside.
 
-        Parameters
-        ----------
-        built : Built
-            Cells and codes.
-        weighted, weighting, outside
-            As the attributes.
-        locate : callable, optional
-            Returns the cell of each row among those built.
-        weight, n_rows
-            Of the rows.
+        `locate` returns the cell of each row among those built; `weight` and `n_rows` are those of the rows.
         """
         apart = set_aside(built, outer=weighting == "outer")
         find = locate

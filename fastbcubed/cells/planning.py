@@ -54,6 +54,22 @@ class Plan:
     absent_pred: NDArray[np.int64]  #: likewise for the prediction
     records: dict[str, np.dtype] = field(repr=False)
 
+    @classmethod
+    def of(
+        cls,
+        n_rows: int,
+        bits: int,
+        heavy: NDArray[np.int64],
+        absent_true: int | None,
+        absent_pred: int | None,
+        *,
+        wide: bool,
+    ) -> Plan:
+        """Plan with these heavy keys, and what stands for "not on this side", None where no row lacks it."""
+        no_true, no_pred = (mixed_keys([] if key is None else [key]) for key in (absent_true, absent_pred))
+        heavy = np.union1d(mixed_keys(heavy), no_true)
+        return cls(n_rows, bits, heavy, no_true, no_pred, WIDE_RECORDS if wide else NARROW_RECORDS)
+
     @property
     def code(self) -> str:
         """The type of counts and codes."""
@@ -97,10 +113,8 @@ def plan_parts(
     n = true_keys.size
     bits = part_bits(n, part_rows)
     heavy = find_heavy(true_keys) if bits else np.empty(0, np.int64)
-    lacking = _mixed(absent_true)
-    heavy = np.union1d(mixed_keys(heavy), lacking)
     wide = n >= WIDE if wide is None else wide
-    return Plan(n, bits, heavy, lacking, _mixed(absent_pred), WIDE_RECORDS if wide else NARROW_RECORDS)
+    return Plan.of(n, bits, heavy, absent_true, absent_pred, wide=wide)
 
 
 def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -118,7 +132,3 @@ def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 def mixed_keys(keys: Iterable[int]) -> NDArray[np.int64]:
     """Mix a few keys, as kernels do."""
     return np.array([kernels.partition.mix(np.int64(key)) for key in keys], np.int64)
-
-
-def _mixed(key: int | None) -> NDArray[np.int64]:
-    return mixed_keys([] if key is None else [key])

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells import stages
 from fastbcubed.cells.if_alone import IfAlone
-from fastbcubed.cells.planning import NARROW_RECORDS, WIDE, WIDE_RECORDS, Plan, mixed_keys
+from fastbcubed.cells.planning import WIDE, Plan
 from fastbcubed.cells.spread import HeavySums, Spread
 from fastbcubed.errors import OptionError
 from fastbcubed.runtime import buffers
@@ -93,30 +93,21 @@ class SizeCounts:
 class RowShards:
     """The rows of all blocks, sharded by true key; those of large clusters by pred key.
 
-    `n_rows` may be a guess. An absent key stands for "not on this side"; None if there are no such rows.
+    `n_rows` may be a guess. The `absent` key stands for "not on this side"; None if there are no such rows.
     """
 
     def __init__(
         self,
         n_rows: int,
         heavy: NDArray[np.int64],
-        absent_true: int | None,
-        absent_pred: int | None,
+        absent: int | None,
         *,
         weighted: bool,
         layout: Layout,
         spill: Spill,
         spread: Spread,
     ) -> None:
-        lacking = mixed_keys([] if absent_true is None else [absent_true])
-        self.plan = Plan(
-            n_rows,
-            0,
-            np.union1d(mixed_keys(heavy), lacking),
-            lacking,
-            mixed_keys([] if absent_pred is None else [absent_pred]),
-            WIDE_RECORDS if n_rows >= WIDE else NARROW_RECORDS,
-        )
+        self.plan = Plan.of(n_rows, 0, heavy, absent, absent, wide=n_rows >= WIDE)
         self.weighted = weighted
         self.layout = layout
         self.spill = spill

@@ -174,7 +174,7 @@ class _Rows:
         )
         absent = self._aligner.absent_key if self._aligner.may_lack else None
         self.shards = RowShards(
-            self._n_rows, find_heavy_in_sample(true_keys), absent, absent, weighted=self._weighted,
+            self._n_rows, find_heavy_in_sample(true_keys), absent, weighted=self._weighted,
             layout=self._layout, spill=self._spill, spread=self._spread,
         )  # fmt: skip
 
