@@ -15,6 +15,7 @@ __all__ = [
     "EvaluationWarning",
     "FastBCubedError",
     "FileFormatError",
+    "GateError",
     "IdTypeError",
     "MetricError",
     "MissingPackageError",
@@ -124,6 +125,10 @@ def first_few(values: Iterable[object], limit: int = 3) -> str:
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+class GateError(FastBCubedError, AssertionError):
+    """A score does not reach what `Evaluation.check` was told; the message has a line for each gate that failed."""
 
 
 class MissingPackageError(FastBCubedError, ImportError):

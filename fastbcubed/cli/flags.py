@@ -16,6 +16,10 @@ FILES = (
 )
 
 
+#: Flags of gates, which `evaluate` of the library has no arguments for; see `cli.gates`.
+GATE_FLAGS = ("fail_under", "fail_over", "fail_worse", "baseline", "fail_on_warning", "summary")
+
+
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags, one for each argument of `fastbcubed.evaluate` and some of the command line's own."""
     add = parser.add_argument
@@ -50,16 +54,6 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "--keep", default="cells", choices=("scores", "cells", "items"),
         help="how much of the result to write to --out (default: cells); with items it can be sliced later",
     )  # fmt: skip
-    add(
-        "--fail-under", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
-        help="exit with code 1 if a score is below a value; repeatable",
-    )  # fmt: skip
-    add(
-        "--fail-over", type=_bound, action="append", default=[], metavar="SCORE=VALUE",
-        help="exit with code 1 if a score is above a value; for scores of which less is better, such as "
-        "jaccard_distance; repeatable",
-    )  # fmt: skip
-
     add_engine_flags(parser)
 
 
@@ -230,8 +224,8 @@ def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.evaluate` that the flags stand for."""
-    given = dict(vars(options))
-    for name in ("run", "json", "worst", "show", "fail_under", "fail_over"):
+    given = {name: value for name, value in vars(options).items() if name not in GATE_FLAGS}
+    for name in ("run", "json", "worst", "show"):
         given.pop(name, None)
     if options.show and options.out is None:
         given["keep"] = "items"
@@ -344,11 +338,3 @@ def _amount(text: str) -> int:
     except (ValueError, OverflowError):
         pass
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more, such as 1e6")
-
-
-def _bound(text: str) -> tuple[str, float]:
-    name, _, value = text.partition("=")
-    try:
-        return name.strip(), float(value)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form SCORE=VALUE, such as f1=0.9") from None

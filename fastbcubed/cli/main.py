@@ -25,10 +25,11 @@ from fastbcubed.cli.flags import (
     evaluate_arguments,
     generate_arguments,
 )
+from fastbcubed.cli.gates import Gates, add_gate_flags, append_page, with_gates
 from fastbcubed.cli.notes import EXIT_CODES, NOTES, SHAPES, SHOWN, WARM_UP
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.show import add_show_flags, costliest, open_all, print_opened, with_opened
-from fastbcubed.errors import FastBCubedError, OptionError
+from fastbcubed.errors import FastBCubedError
 
 OK, FAILED_GATE, WRONG, FAULT, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 70, 130, 141, 143
 
@@ -153,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         **form,
     )
     add_evaluate_flags(evaluate)
+    add_gate_flags(evaluate)
     evaluate.set_defaults(run=_evaluate)
     show = commands.add_parser(
         "show",
@@ -215,14 +217,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    arguments = evaluate_arguments(options)
-    _check_gates(options)
-    ev = call_evaluate(arguments, options.noise)
+    gates = Gates(options)
+    ev = call_evaluate(gates.needs(evaluate_arguments(options)), options.noise)
     for warning in ev.warnings:
         _say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     opened = costliest(ev, options.show) if options.show else []
+    tried = gates.judge(ev)
     if options.json:
-        _print_json(with_opened(ev.to_json(), opened))
+        _print_json(with_gates(with_opened(ev.to_json(), opened), tried))
+        for gate in tried:
+            if not gate.passed:
+                _say(gate.line)
     else:
         from fastbcubed.cli.terminal import Terminal, print_evaluation
 
@@ -231,9 +236,13 @@ def _evaluate(options: argparse.Namespace) -> int:
         print_opened(opened, terminal, first=False)
         if terminal.to_people:
             terminal.line(f"\n{_more(ev, options)}")
+        if tried:
+            terminal.line("\n" + "\n".join(gate.line for gate in tried))
     if options.out is not None:
         _say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
-    return _judge(ev, options)
+    if options.summary is not None:
+        append_page(options.summary, ev, tried)
+    return OK if all(gate.passed for gate in tried) else FAILED_GATE
 
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
@@ -249,42 +258,6 @@ def _more(ev: Any, options: argparse.Namespace) -> str:
     if options.out is None or not ev.has_clusters:
         hints.append(f"--out DIR --keep {'items' if ev.has_items else 'cells'}")
     return f"More: {'; '.join(hints)}; see --help"
-
-
-def _check_gates(options: argparse.Namespace) -> None:
-    """Refuse, before the work, a gate on no score or in the wrong direction."""
-    if not (options.fail_under or options.fail_over):
-        return
-    from fastbcubed.metrics.registry import METRICS, resolve
-
-    for flag, gates, wrong in (
-        ("--fail-under", options.fail_under, "lower"),
-        ("--fail-over", options.fail_over, "higher"),
-    ):
-        for name, value in gates:
-            if name not in METRICS:
-                resolve([name])  # raises, with a suggestion, for all but families
-                raise OptionError(f"{flag} {name}={value:g}: {name} is a family; name one of its scores")
-            if METRICS[name].best == wrong:
-                other = "--fail-over" if flag == "--fail-under" else "--fail-under"
-                raise OptionError(f"{flag} {name}: {wrong} is better there; use {other} {name}={value:g}")
-            low, high = METRICS[name].low, METRICS[name].high
-            if not low <= value <= high:
-                hint = f". Write {value:g} % as {value / 100:g}" if high == 1 < value <= 100 else ""
-                raise OptionError(f"{flag} {name}={value:g}: {name} is from {low:g} to {high:g}{hint}")
-
-
-def _judge(ev: Any, options: argparse.Namespace) -> int:
-    """Return the exit code that the gates come to; a score that is not defined fails."""
-    code = OK
-    gates = [(name, bound, "under") for name, bound in options.fail_under]
-    gates += [(name, bound, "over") for name, bound in options.fail_over]
-    for name, bound, word in gates:
-        value = ev.overall[name] if name in ev.overall else ev.metric(name)
-        if not (value >= bound if word == "under" else value <= bound):
-            _say(f"failed: {name} is {float(value)!r}, {word} {bound!r}")
-            code = FAILED_GATE
-    return code
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -92,7 +92,7 @@ Examples
 EXIT_CODES = """\
 Exit codes
   0    all went well
-  1    a score is beyond --fail-under or --fail-over
+  1    a gate failed: a score, a warning or a comparison with the baseline, see the gates above
   2    wrong input or use, or no memory or disk left; a message says what to do
   70   an error of fastbcubed itself; FASTBCUBED_TRACEBACK=1 shows where, please report it
   130  Ctrl-C; 143 SIGTERM; 141 nobody reads the output any more

@@ -12,7 +12,7 @@ from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import MetricError, OptionError, SliceError, first_few
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results import drilldown, storage
+from fastbcubed.results import drilldown, gating, storage
 from fastbcubed.results.by_cluster import ByCluster
 from fastbcubed.results.display import as_html, as_text
 from fastbcubed.results.estimates import Estimated
@@ -279,6 +279,43 @@ class Evaluation(ByCluster, Openings, Estimated):
         return Item(found)
 
     # Output
+
+    def check(self, *gates: str, **scores: float) -> Table:
+        """Raise GateError, an AssertionError, unless all scores are as good as is wanted; for tests and jobs.
+
+        Parameters
+        ----------
+        *gates : str
+            What has to hold, such as "f1>=0.9", "jaccard_distance<=0.1", or of a slice "f1>=0.9@country=US".
+        **scores : float
+            Scores by name, or truth_coverage and prediction_coverage: the least that each has to be; the most, if
+            less of it is better.
+
+        Returns
+        -------
+        Table
+            gate, passed, value, at_least, at_most.
+
+        Raises
+        ------
+        GateError
+            With a line for each that fails. A score that is not defined (NaN) fails.
+        OptionError, MetricError, SliceError
+            If there is no such score or slice, or the score cannot have that value.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
+        >>> ev.check("recall>=0.7", precision=0.6)["passed"].to_pylist()
+        [True, True]
+        >>> ev.check(precision=0.9)
+        Traceback (most recent call last):
+            ...
+        fastbcubed.errors.GateError: 1 of 1 gates failed
+        failed: precision is 0.66667, wanted at least 0.9
+        """
+        return gating.check(self, gates, scores)
 
     def save(self, directory: Any, *, keep: str = "items") -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.

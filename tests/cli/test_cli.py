@@ -316,8 +316,7 @@ def test_out_is_written_and_can_be_loaded(paths, tmp_path, capsys) -> None:
 )
 def test_gates(paths, capsys, flags: str, code: int) -> None:
     assert cli.main(["evaluate", *paths, *flags.split()]) == code
-    out, err = capsys.readouterr()
-    assert out and ("failed: " in err) == bool(code)
+    assert ("failed: " in capsys.readouterr().out) == bool(code)
 
 
 def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:

@@ -1,0 +1,150 @@
+"""Gates on the command line: their flags, what they ask of the evaluation, and what they come to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.cli.flags import GATE_FLAGS
+from fastbcubed.errors import OptionError
+
+if TYPE_CHECKING:
+    from fastbcubed.results.baseline import Baseline
+    from fastbcubed.results.gating import Bound, Gate
+
+
+def add_gate_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of gates: each that fails makes the exit code 1."""
+    add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
+    bound: Any = {"action": "append", "default": [], "type": _bound}
+    add(
+        "--fail-under", metavar="SCORE=VALUE[@NAME=SLICE]", **bound,
+        help="fail if a score is below a value, or truth_coverage or prediction_coverage is; in a slice, such as "
+        "f1=0.9@country=US or f1=0.9@country=US,year=2020, if one is named; repeatable",
+    )  # fmt: skip
+    add(
+        "--fail-over", metavar="SCORE=VALUE[@NAME=SLICE]", **bound,
+        help="fail if a score is above a value; for scores of which less is better, such as jaccard_distance",
+    )  # fmt: skip
+    add(
+        "--baseline", metavar="PATH",
+        help="an earlier result of the same truth, saved or as JSON, that --fail-worse compares with",
+    )  # fmt: skip
+    add(
+        "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", **bound,
+        help="fail if a score is worse than that of the baseline by more than a value, such as f1=0.002; repeatable",
+    )  # fmt: skip
+    add(
+        "--fail-on-warning", action="append", default=[], nargs="?", const="", metavar="CODE",
+        help="fail if there is a warning, or a warning or note of one CODE; repeatable",
+    )  # fmt: skip
+    add(
+        "--summary", metavar="FILE",
+        help="add scores, warnings and gates to a file as Markdown, such as $GITHUB_STEP_SUMMARY",
+    )  # fmt: skip
+
+
+def _bound(text: str) -> tuple[str, float, str]:
+    """Return score, value and slice of SCORE=VALUE or SCORE=VALUE@SLICE."""
+    bound, _, where = text.partition("@")
+    name, _, value = bound.partition("=")
+    try:
+        return name.strip(), float(value), where.strip()
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not of the form SCORE=VALUE, such as f1=0.9, or SCORE=VALUE@NAME=SLICE"
+        ) from None
+
+
+class Gates:
+    """The gates that were asked for, which are checked before the work."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.bounds: list[Bound] = []
+        self.worse: list[Bound] = []
+        self.baseline: Baseline | None = None
+        self.codes: list[str] = options.fail_on_warning
+        if not any(getattr(options, flag) for flag in GATE_FLAGS):  # what follows imports all scores
+            return
+        from fastbcubed.results.baseline import Baseline, require_worse
+        from fastbcubed.results.gating import Bound, as_where, require_bound
+        from fastbcubed.results.warned import require_code
+
+        for flag, other, given in (
+            ("--fail-under", "--fail-over", options.fail_under),
+            ("--fail-over", "--fail-under", options.fail_over),
+        ):
+            for name, value, where in given:
+                bound = Bound(name, value, flag == "--fail-under", as_where(where))
+                self.bounds.append(
+                    require_bound(bound, f"{flag} {name}={value:g}", f"{other} {name}={value:g}")
+                )
+        for name, value, where in options.fail_worse:
+            bound = Bound(name, value, where=as_where(where))
+            self.worse.append(require_worse(bound, f"--fail-worse {name}={value:g}"))
+        for code in filter(None, self.codes):
+            _require_code(code, require_code)
+        if bool(self.worse) != (options.baseline is not None):
+            lacking = "--fail-worse" if options.baseline is not None else "--baseline"
+            raise OptionError(f"--baseline and --fail-worse go together; {lacking} is missing")
+        if options.baseline is not None:
+            self.baseline = Baseline.read(options.baseline)
+
+    def needs(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of `evaluate` with the slices, and the scores in them, that the gates need."""
+        in_slices = [bound for bound in (*self.bounds, *self.worse) if bound.where]
+        if not in_slices:
+            return arguments
+        from fastbcubed.metrics.registry import resolve
+
+        slices = list(arguments["slices"])
+        for bound in in_slices:
+            if sorted(bound.by) not in [sorted([key] if isinstance(key, str) else key) for key in slices]:
+                slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
+        chosen = arguments.get("metrics")
+        computed = {metric.name for metric in resolve(chosen)[0]}
+        more = list(dict.fromkeys(bound.name for bound in in_slices if bound.name not in computed))
+        if more:
+            arguments = {**arguments, "metrics": [*(sorted(computed) if chosen is None else chosen), *more]}
+        return {**arguments, "slices": slices}
+
+    def judge(self, ev: Any) -> list[Gate]:
+        """Try all gates."""
+        if not (self.bounds or self.worse or self.codes):
+            return []
+        from fastbcubed.results.gating import try_bound, try_warnings
+
+        found = [try_bound(bound, ev) for bound in self.bounds]
+        if self.baseline is not None:
+            self.baseline.require_comparable(ev)
+            found += [self.baseline.try_bound(bound, ev) for bound in self.worse]
+        return found + try_warnings(self.codes, ev)
+
+
+def _require_code(code: str, require: Any) -> None:
+    try:
+        require(code)
+    except OptionError as error:
+        raise OptionError(
+            f"--fail-on-warning: {error}. For any warning, put the flag after TRUTH and PREDICTION, before "
+            "another flag or last"
+        ) from None
+
+
+def with_gates(text: str, gates: list[Gate]) -> str:
+    """Return a JSON object with what the gates came to."""
+    from fastbcubed.results.summary import plain
+
+    if not gates:
+        return text
+    whole = {**json.loads(text), "gates": plain([gate.to_dict() for gate in gates])}
+    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def append_page(path: str, ev: Any, gates: list[Gate]) -> None:
+    """Add an evaluation to a file as Markdown; other steps of a job may have written to it."""
+    from fastbcubed.results.job_page import as_markdown
+
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(as_markdown(ev, gates))
