@@ -15,7 +15,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.results import drilldown
-from fastbcubed.results.evaluated import Evaluated
+from fastbcubed.results.by_cluster import ByCluster
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import slice_codes
 from fastbcubed.results.table import Table
@@ -38,7 +38,7 @@ class Errors(NamedTuple):
     units: Units
 
 
-class Estimated(Evaluated):
+class Estimated(ByCluster):
     """An evaluation that is asked how sure its scores are."""
 
     @cached_property

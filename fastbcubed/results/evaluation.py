@@ -13,7 +13,6 @@ from fastbcubed.errors import MetricError, OptionError, SliceError, first_few
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results import drilldown, gating, storage
-from fastbcubed.results.by_cluster import ByCluster
 from fastbcubed.results.display import as_html, as_text
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.item_view import Item
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "Scores"]
 
 
-class Evaluation(ByCluster, Openings, Estimated):
+class Evaluation(Openings, Estimated):
     """How good a clustering is: overall, by cluster, by slice, by item.
 
     Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import OptionError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.losses import LOSSES
+from fastbcubed.results.concentration import sentence
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.notices import NOTE, WARNING
 from fastbcubed.results.wording import count, percent, with_error
@@ -15,13 +17,15 @@ from fastbcubed.results.wording import count, percent, with_error
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
 #: One kind of error dominates where it costs so many times as much as the other.
 DOMINATES = 3.0
+#: Of so many cells where clusters overlap, what each cluster costs is worked out unasked.
+FEW_CELLS = 200_000
 #: What clusters of an outcome are called when they are counted, if not as the outcome.
 SEVERAL = {"fragment": "fragments", "union": "unions"}
 
 
 def verdict(ev: Estimated) -> list[str]:
     """Return sentences for people: the scores and their standard errors, and the kind of error."""
-    return [line for line in (_headline(ev), _kind_of_error(ev), _care(ev)) if line]
+    return [line for line in (_headline(ev), _kind_of_error(ev), _where(ev), _care(ev)) if line]
 
 
 def _headline(ev: Estimated) -> str:
@@ -59,6 +63,17 @@ def _kind_of_error(ev: Estimated) -> str:
 
 def _share(rate: float) -> str:
     return percent(rate) if rate else "nothing"
+
+
+def _where(ev: Estimated) -> str:
+    """Say in how few clusters the loss is, where that is worked out in less time than the scores were."""
+    cells = ev.contingency
+    if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
+        return ""
+    try:
+        return sentence(ev.concentration)
+    except OptionError:  # there is no room
+        return ""
 
 
 def _rates(ev: Estimated) -> tuple[float, float] | None:
