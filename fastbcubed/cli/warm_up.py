@@ -93,6 +93,10 @@ def _look_at(ev: Any, work: Path) -> None:
     """Ask for whatever an evaluation can tell."""
     for side in ("true", "pred"):
         ev.clusters(side, limit=3)
+        ev.lorenz(side, limit=3)
     ev.items(limit=3)
+    if not ev.contingency.overlapping:
+        ev.outcomes()
+    repr(ev)
     ev.slices("true_size", errors=True)
     ev.save(work / "result", keep="items")
