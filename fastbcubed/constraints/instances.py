@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from fastbcubed.errors import OptionError
 
 Labels = NDArray[np.int64]
 Context = Literal["bare", "amigo", "random"]
+Parts = Callable[..., tuple[ArrayLike, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +52,15 @@ class Instance:
 
     def smaller(self) -> Iterator[Instance]:
         """Yield the instances that are smaller by one step: a size less one, or an item less elsewhere."""
-        constraint = CONSTRAINTS[self.constraint]
+        own = CONSTRAINTS[self.constraint]
         for at, size in enumerate(self.sizes):
-            if size > constraint.least[at]:
+            if size > own.least[at]:
                 sizes = (*self.sizes[:at], size - 1, *self.sizes[at + 1 :])
-                yield constraint.build(sizes, self.elsewhere)
+                yield own.build(sizes, self.elsewhere)
         for row in range(len(self.elsewhere)):
             rest = np.delete(self.elsewhere, row, axis=0)
-            if constraint.admits(rest):
-                yield constraint.build(self.sizes, rest)
+            if own.admits(rest):
+                yield own.build(self.sizes, rest)
 
     def __str__(self) -> str:
         sides = (("truth", self.truth), ("worse", self.worse), ("better", self.better))
@@ -73,7 +74,7 @@ class Constraint:
     name: str
     statement: str
     least: tuple[int, ...]  # the sizes with which checks begin
-    parts: Callable[..., tuple[ArrayLike, ...]]  # truth, worse and better of given sizes
+    parts: Parts  # truth, worse and better of given sizes
     continued: int = 0  # the first so many classes may have items elsewhere
     whole: bool = False  # there is no part of its own: the items elsewhere are all
 
@@ -138,22 +139,41 @@ class Constraint:
         return np.column_stack([true, -rng.integers(1, clusters + 1, size=n)]).astype(np.int64)
 
 
+#: Every constraint by name, in the order of the papers.
+CONSTRAINTS: dict[str, Constraint] = {}
+
+
+def constraint(statement: str, least: tuple[int, ...], **how: Any) -> Callable[[Parts], Parts]:
+    """Declare a constraint by the function that makes its parts, whose name it has."""
+
+    def declare(parts: Parts) -> Parts:
+        name = parts.__name__.lstrip("_")
+        CONSTRAINTS[name] = Constraint(name, statement, least, parts, **how)
+        return parts
+
+    return declare
+
+
+@constraint("a cluster of two classes is worse than its two pure parts", (1, 1), continued=2)
 def _homogeneity(first: int, second: int) -> tuple[ArrayLike, ...]:
     truth = np.repeat([0, 1], [first, second])
     return truth, np.zeros_like(truth), truth
 
 
+@constraint("two pure clusters of one class are worse than both as one", (1, 1), continued=1)
 def _completeness(first: int, second: int) -> tuple[ArrayLike, ...]:
     worse = np.repeat([0, 1], [first, second])
     return np.zeros_like(worse), worse, np.zeros_like(worse)
 
 
+@constraint("an odd item is worse in a clean cluster than in one where no two items belong together", (2,))
 def _rag_bag(n: int) -> tuple[ArrayLike, ...]:
     truth = [*[0] * n, *range(1, n + 1), n + 1]
     clean, noisy = [0] * n, [1] * n
     return truth, [*clean, *noisy, 0], [*clean, *noisy, 1]
 
 
+@constraint("n classes of two cut apart are worse than a class of n + 1 that loses one item", (2,))
 def _size_versus_quantity(n: int) -> tuple[ArrayLike, ...]:
     pairs = np.repeat(np.arange(1, n + 1), 2)
     large = np.zeros(n + 1, np.int64)
@@ -161,7 +181,9 @@ def _size_versus_quantity(n: int) -> tuple[ArrayLike, ...]:
     return tuple(map(np.concatenate, ([large, pairs], [large, np.arange(1, 2 * n + 1)], [cut_off, pairs])))
 
 
+@constraint("an item of a small class in a large one's cluster is worse than the converse", (2, 1))
 def _unbalanced(small: int, more: int) -> tuple[ArrayLike, ...]:
+    """Return parts of a small class, and a class that is larger by `more`."""
     large = small + more
     truth = np.repeat([0, 1], [large, small])
     from_small, from_large = truth.copy(), truth.copy()
@@ -170,51 +192,9 @@ def _unbalanced(small: int, more: int) -> tuple[ArrayLike, ...]:
     return truth, from_small, from_large
 
 
-#: Every constraint by name, in the order of the papers.
-CONSTRAINTS = {
-    constraint.name: constraint
-    for constraint in (
-        Constraint(
-            "homogeneity",
-            "a cluster of two classes is worse than its two pure parts",
-            (1, 1),
-            _homogeneity,
-            continued=2,
-        ),
-        Constraint(
-            "completeness",
-            "two pure clusters of one class are worse than both as one",
-            (1, 1),
-            _completeness,
-            continued=1,
-        ),
-        Constraint(
-            "rag_bag",
-            "an odd item is worse in a clean cluster than in one where no two items belong together",
-            (2,),
-            _rag_bag,
-        ),
-        Constraint(
-            "size_versus_quantity",
-            "n classes of two cut apart are worse than a class of n + 1 that loses one item",
-            (2,),
-            _size_versus_quantity,
-        ),
-        Constraint(
-            "unbalanced",
-            "an item of a small class in a large one's cluster is worse than the converse",
-            (2, 1),  # the small class, and by how much the other is larger
-            _unbalanced,
-        ),
-        Constraint(
-            "perfect_match",
-            "every prediction but the truth is worse than the truth",
-            (),
-            lambda: ([], [], []),
-            whole=True,
-        ),
-    )
-}
+@constraint("every prediction but the truth is worse than the truth", (), whole=True)
+def _perfect_match() -> tuple[ArrayLike, ...]:
+    return [], [], []
 
 
 def homogeneity(
@@ -337,11 +317,11 @@ def perfect_match(n: int = 8, *, seed: int = 0) -> Instance:
     """
     if n < 2:
         raise OptionError(f"Fewer than two items have one clustering only, but n is {n}.")
-    constraint, rng = CONSTRAINTS["perfect_match"], np.random.default_rng(seed)
+    own, rng = CONSTRAINTS["perfect_match"], np.random.default_rng(seed)
     while True:
-        elsewhere = constraint.anything(n, rng)
-        if constraint.admits(elsewhere):
-            return constraint.build((), elsewhere)
+        elsewhere = own.anything(n, rng)
+        if own.admits(elsewhere):
+            return own.build((), elsewhere)
 
 
 #: The examples of Amigó et al., one for each of their constraints: the third and fourth follow their

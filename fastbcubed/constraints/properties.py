@@ -70,17 +70,40 @@ class Property:
             yield Case(self.name, tuple(groups))
 
 
-def _doubled(score: Score, sign: int, pair: Labels) -> float:
+#: Every property by name.
+PROPERTIES: dict[str, Property] = {}
+Gap = Callable[..., float]
+
+
+def holds(statement: str, clusterings: tuple[str, ...], columns: tuple[int, ...]) -> Callable[[Gap], Gap]:
+    """Declare a property by the function that says how far a score misses it, whose name it has."""
+
+    def declare(gap: Gap) -> Gap:
+        name = gap.__name__.lstrip("_")
+        PROPERTIES[name] = Property(name, statement, clusterings, columns, gap)
+        return gap
+
+    return declare
+
+
+@holds("the score stays when every item is doubled", ("truth", "prediction"), (2,))
+def _n_invariance(score: Score, sign: int, pair: Labels) -> float:
     true, pred = pair.T
     return abs(score(np.repeat(true, 2), np.repeat(pred, 2)) - score(true, pred))
 
 
-def _swapped(score: Score, sign: int, pair: Labels) -> float:
+@holds("the score stays when truth and prediction change places", ("truth", "prediction"), (2,))
+def _symmetry(score: Score, sign: int, pair: Labels) -> float:
     true, pred = pair.T
     return abs(score(true, pred) - score(pred, true))
 
 
-def _detour(score: Score, sign: int, three: Labels) -> float:
+@holds(
+    "no way round is shorter, where the distance is what the score loses against equality",
+    ("first", "second", "third"),
+    (3,),
+)
+def _triangle(score: Score, sign: int, three: Labels) -> float:
     """How much longer the way from a to c is than by b; the distance is the loss against equality."""
     a, b, c = three.T
 
@@ -90,7 +113,12 @@ def _detour(score: Score, sign: int, three: Labels) -> float:
     return distance(a, c) - distance(a, b) - distance(b, c)
 
 
-def _elsewhere(score: Score, sign: int, here: Labels, there: Labels) -> float:
+@holds(
+    "a change counts the same, whatever the other items are like",
+    ("truth", "before", "after", "other truth", "other prediction", "or truth", "or prediction"),
+    (3, 4),
+)
+def _locality(score: Score, sign: int, here: Labels, there: Labels) -> float:
     """How much the effect of a change here depends on what the other items are like."""
     true, before, after = here.T
     changes = [
@@ -103,39 +131,3 @@ def _elsewhere(score: Score, sign: int, here: Labels, there: Labels) -> float:
 
 def _beside(labels: Labels, others: Labels) -> Labels:
     return np.concatenate([labels, others + labels.max() + 1])
-
-
-#: Every property by name.
-PROPERTIES: dict[str, Property] = {
-    each.name: each
-    for each in (
-        Property(
-            "n_invariance",
-            "the score stays when every item is doubled",
-            ("truth", "prediction"),
-            (2,),
-            _doubled,
-        ),
-        Property(
-            "symmetry",
-            "the score stays when truth and prediction change places",
-            ("truth", "prediction"),
-            (2,),
-            _swapped,
-        ),
-        Property(
-            "triangle",
-            "no way round is shorter, where the distance is what the score loses against equality",
-            ("first", "second", "third"),
-            (3,),
-            _detour,
-        ),
-        Property(
-            "locality",
-            "a change counts the same, whatever the other items are like",
-            ("truth", "before", "after", "other truth", "other prediction", "or truth", "or prediction"),
-            (3, 4),
-            _elsewhere,
-        ),
-    )
-}
