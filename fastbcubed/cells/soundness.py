@@ -20,7 +20,7 @@ from fastbcubed.runtime.pool import Pool
 TOLERANCE = 1e-8
 
 
-def fault_of_cells(
+def faults_of_cells(
     cells: np.ndarray,
     pred: NDArray[np.int64],
     sizes: Mapping[str, int],
@@ -30,23 +30,10 @@ def fault_of_cells(
     weighting: str,
     outside: bool,
     pool: Pool,
-) -> str | None:
-    """Return what is wrong with cells and the items of one side alone; None if nothing is."""
+) -> Iterator[str]:
+    """Yield what is wrong with cells and the items of one side alone; what comes first may make the rest fail."""
     codes = {"true": np.ascontiguousarray(cells["true"]), "pred": pred}
     outer = weighting == "outer"
-    return next(_faults(cells, codes, sizes, one_sided, weighted, outer, outside, pool), None)
-
-
-def _faults(
-    cells: np.ndarray,
-    codes: Mapping[str, NDArray[np.int64]],
-    sizes: Mapping[str, int],
-    one_sided: Mapping[str, OneSided],
-    weighted: bool,
-    outer: bool,
-    outside: bool,
-    pool: Pool,
-) -> Iterator[str]:
     for side in SIDES:
         if _any_outside(codes[side], 0, sizes[side]):
             yield f"a code of {side} is not one of {sizes[side]} clusters"

@@ -19,7 +19,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.one_sided import OneSided
 from fastbcubed.cells.records import CELL, SIDES
 from fastbcubed.cells.scored_rows import ScoredRows
-from fastbcubed.cells.soundness import fault_of_cells, fault_of_margins, fault_of_rows
+from fastbcubed.cells.soundness import fault_of_margins, fault_of_rows, faults_of_cells
 from fastbcubed.clusterings.input_notes import CODES
 from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.metrics.metric import Metric
@@ -264,7 +264,7 @@ def _partition(
             one_sided[side] = OneSided(np.arange(n.size), n, table.floats("weight_only_here"))
     sizes = {side: len(clusters[side]) for side in SIDES}
     with Pool() as pool:
-        cells.refuse(fault_of_cells(records, pred, sizes, one_sided, **how, pool=pool))
+        cells.refuse(next(faults_of_cells(records, pred, sizes, one_sided, **how, pool=pool), None))
     for side, codes in (("true", records["true"]), ("pred", pred)):
         columns = {name: clusters[side].integers(name) for name in ("n_items", "n_parts")}
         clusters[side].refuse(fault_of_margins(codes, records["n"], columns))
