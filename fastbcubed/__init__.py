@@ -7,6 +7,7 @@ from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import EvaluationWarning, FastBCubedError
 from fastbcubed.evaluate import contingency, evaluate
 from fastbcubed.extended import cice_bcubed, extended_bcubed
+from fastbcubed.results.bins import bins
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.loading import load
 from fastbcubed.results.table import Table
@@ -19,6 +20,7 @@ __all__ = [
     "FastBCubedError",
     "Table",
     "__version__",
+    "bins",
     "cice_bcubed",
     "constraints",
     "contingency",

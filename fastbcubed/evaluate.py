@@ -75,7 +75,7 @@ def evaluate(
     weight : str, array-like of shape (n_items,), or table, optional
         A column of the truth (else of the prediction), weights by position, or a table or dict from
         item to weight. From 1e-120 to 1e120; multiplying all by some number changes no score.
-    slices : str, tuple of str, mapping, or a list of several of these
+    slices : str, Bins, tuple of these, mapping, or a list of several of these
         Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names
         several. Masks go by the truth's rows.
     attributes : table, optional

@@ -35,8 +35,9 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     add_weighting_flag(add)
     add(
         "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
-        help="score by an attribute, or by several crossed, such as country,year; repeatable. There are always "
-        "true_size and pred_size, the size of the cluster in powers of two",
+        help="score by an attribute, or by several crossed, such as country,year; year:10 is in bins of that width, "
+        "year:1990:2000 between edges; repeatable. There are always true_size and pred_size, the size of the cluster "
+        "in powers of two",
     )  # fmt: skip
 
     add = parser.add_argument_group("output").add_argument
@@ -255,7 +256,7 @@ def split(text: str, mark: str) -> list[str]:
 
 def plain(text: str) -> str:
     """Return a name without the backslashes before its marks."""
-    return re.sub(r"\\([,+\\])", r"\1", text)
+    return re.sub(r"\\([,:+\\])", r"\1", text)
 
 
 def _names(text: str) -> str | list[str]:
@@ -282,13 +283,25 @@ def _scores(texts: list[str]) -> list[str]:
     return names
 
 
-def _slice(text: str) -> str | tuple[str, ...]:
-    names = [plain(name) for name in split(text, ",")]
-    if "" in names or len(set(names)) < len(names):
+def _slice(text: str) -> Any:
+    found = [_element(part) for part in split(text, ",")]
+    if "" in found or len(set(map(str, found))) < len(found):
         raise OptionError(
-            f"--slice is an attribute, or different ones to be crossed, such as country,year, not {text!r}"
+            "--slice is an attribute, bins of one such as year:10, or different ones to be crossed, such as "
+            f"country,year, not {text!r}"
         )
-    return names[0] if len(names) == 1 else tuple(names)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _element(text: str) -> Any:
+    """Return an attribute, or bins of it where numbers stand behind a colon: a width, or edges."""
+    name, *numbers = split(text, ":")
+    if not numbers or not all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", number) for number in numbers):
+        return plain(text)
+    from fastbcubed.results.bins import bins
+
+    figures = [float(number) for number in numbers]
+    return bins(plain(name), figures if len(figures) > 1 else figures[0])
 
 
 def _weight(text: str | None) -> Any:

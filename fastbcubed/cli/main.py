@@ -247,11 +247,13 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
     """Return which flags would show more."""
+    from fastbcubed.results.slicing import id_parts
     from fastbcubed.results.wording import label
 
     hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []
     if ev.has_items:
-        known = [name for side in ev.kept_items().attribute_sides().values() for name in side]
+        items = ev.kept_items()
+        known = [name for side in items.attribute_sides().values() for name in side] + [*id_parts(items)]
         left = [label(n) for n in dict.fromkeys([*known, "true_size", "pred_size"]) if n not in ev.sliced]
         if left:
             hints.append(f"--slice NAME ({', '.join(left[:4])}{', …' if left[4:] else ''})")

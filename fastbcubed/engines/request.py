@@ -17,7 +17,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
 from fastbcubed.results.cluster_tables import ClusterRanges
 from fastbcubed.results.items import AttributeTable, Items, RowNumbers
-from fastbcubed.results.slicing import SliceKey, check_key
+from fastbcubed.results.slicing import Element, SliceKey, check_key
 from fastbcubed.results.summary import Bounds
 
 #: Returns the labels of clusters of a side by code.
@@ -153,8 +153,8 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
 
 def as_slices(slices: Any) -> list[SliceKey]:
     """Return the slices asked for; one alone need not be in a list, and a tuple crosses its names."""
-    names = isinstance(slices, tuple) and bool(slices) and all(isinstance(name, str) for name in slices)
-    if names or isinstance(slices, str | Mapping):
+    names = isinstance(slices, tuple) and bool(slices) and all(isinstance(name, Element) for name in slices)
+    if names or isinstance(slices, Element | Mapping):
         return [check_key(slices)]
     if not isinstance(slices, Iterable):
         raise SliceError(f"slices is an attribute, several of them, or a mapping, not {slices!r}")

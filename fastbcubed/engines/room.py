@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from itertools import chain
+from collections.abc import Iterable
 from typing import Any
 
 from fastbcubed.engines.request import Request
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.bins import Bins
+from fastbcubed.results.slicing import elements
 from fastbcubed.runtime.spill import readable
 from fastbcubed.sources.files import FileRows, find_files, open_files
 from fastbcubed.sources.formats import COMPRESSED, SUFFIXES, sniff
@@ -99,16 +100,14 @@ def _of_text_file(place: Place, path: str) -> int:
 
 def _used(request: Request) -> set[str]:
     """Return the columns of a table of attributes that are used, unless items are kept."""
-    keys = [
-        key if isinstance(key, tuple) else (key,) for key in request.slices if not isinstance(key, Mapping)
-    ]
+    keys = [each.name if isinstance(each, Bins) else each for key in request.slices for each in elements(key)]
     item = request.given.item
     items = (
         [item]
         if isinstance(item, str)
         else [n for own in item for n in ([own] if isinstance(own, str) else own)]
     )
-    return {*chain.from_iterable(keys), *items}
+    return {*keys, *items}
 
 
 def _of_joined(source: Any, used: set[str] | None) -> int:

@@ -7,6 +7,7 @@ import math
 
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.notices import sentence
+from fastbcubed.results.slicing import id_parts
 from fastbcubed.results.verdict import outcomes, verdict
 from fastbcubed.results.wording import (
     Grid,
@@ -193,7 +194,7 @@ def _next_steps(evaluation: Estimated) -> str:
         items = evaluation.kept_items()
     except ValueError:  # there are clusters alone
         return aligned(Grid(["Next:", ""], [steps[0]]), figures_left=True)
-    attributes = [name for names in items.attribute_sides().values() for name in names]
+    attributes = [name for names in items.attribute_sides().values() for name in names] + [*id_parts(items)]
     if evaluation.attributes is not None:
         attributes += evaluation.attributes.names
     by = label(attributes[0] if attributes else "true_size")

@@ -201,7 +201,7 @@ class TableItems:
 
     @property
     def item_names(self) -> tuple[str, ...]:
-        return tuple(self._column.names)
+        return tuple(self._column.names) if "item" in self._table.column_names else ()
 
     def ids(self, rows: RowNumbers | None = None) -> pa.Array:
         return self._column.take(np.arange(len(self)) if rows is None else rows)

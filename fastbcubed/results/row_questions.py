@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,20 @@ from fastbcubed.alignment.carried import Carried
 from fastbcubed.cells.row_blocks import RowBlock, RowCells
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.bins import Bins
 from fastbcubed.results.item_files import destination, items_of_block
 from fastbcubed.results.items import attribute_sides
 from fastbcubed.results.slice_sums import SliceSums, SubsetSums
-from fastbcubed.results.slicing import SIZES, SliceKey, as_subset, attribute_home, slice_name
+from fastbcubed.results.slicing import (
+    ID,
+    SIZES,
+    Element,
+    SliceKey,
+    as_subset,
+    attribute_home,
+    elements,
+    slice_name,
+)
 from fastbcubed.results.stored_items import StoredTable
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.table_files import TableWriter
@@ -63,14 +73,12 @@ class RowQuestions:
         if pair.attribute_table is not None:
             column, table = pair.attribute_table
             extra = tuple(name for name in table.names if name not in column.names)
+        parts = () if truth.items is None or truth.items.kind != "composite" else truth.items.names
+        asked = {each.name if isinstance(each, Bins) else each for key in slices for each in elements(key)}
         homes = {
-            name: attribute_home(name, sides, extra)
-            for key in slices
-            if not isinstance(key, Mapping)
-            for name in ((key,) if isinstance(key, str) else key)
-            if name not in SIZES
+            name: attribute_home(name, {**sides, ID: parts}, extra) for name in asked if name not in SIZES
         }
-        wanted = {(side or "attributes", own) for side, own in homes.values()}
+        wanted = {(side or "attributes", own) for side, own in homes.values() if side != ID}
         items, left_out = keep == "items", dict[str, str]()
         if items:
             tables = {"truth": truth.attributes, "prediction": prediction.attributes}
@@ -83,7 +91,7 @@ class RowQuestions:
         subsets = [subset for key in slices if isinstance(key, Mapping) for subset in key.items()]
         masks = [as_subset(which, repr(name))[0] for name, which in subsets]
         carried = Carried(
-            ids=items or any(mask is None for mask in masks),
+            ids=items or any(mask is None for mask in masks) or any(side == ID for side, _ in homes.values()),
             labels=items,
             numbers=any(mask is not None for mask in masks),
             attributes=frozenset(wanted),
@@ -140,8 +148,13 @@ class RowQuestions:
     def _sums(self, key: SliceKey, metrics: Sequence[Metric], beta: float, spill: Spill) -> SliceSums:
         if isinstance(key, Mapping):
             return SubsetSums(key, self.n_rows, metrics, beta, spill)
-        names = (key,) if isinstance(key, str) else key
-        return SliceSums({name: self.columns.get(name, name) for name in names}, metrics, beta, spill)
+        return SliceSums({str(each): self._located(each) for each in elements(key)}, metrics, beta, spill)
+
+    def _located(self, element: Element) -> Element:
+        """Return an attribute, or bins of it, under the name of its column."""
+        if isinstance(element, Bins):
+            return replace(element, name=self.columns[element.name])
+        return self.columns.get(element, element)
 
 
 def _add(

@@ -18,14 +18,16 @@ from fastbcubed.results.items import TableItems
 from fastbcubed.results.listing import listed
 from fastbcubed.results.slicing import (
     SIZES,
+    Element,
     Sliced,
     as_subset,
     crossed,
     encoded,
     missing_items,
+    named,
     nothing_scored,
+    numbered_slices,
     size_names,
-    slice_codes,
 )
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import Pages, Spill
@@ -72,8 +74,8 @@ class SliceSums:
 
     Parameters
     ----------
-    names : dict of str to str
-        The attributes as results name them, and as the columns of the blocks are called.
+    names : dict of str to str or Bins
+        The attributes as results name them, and as the columns of the blocks are called, or bins of these.
     metrics : sequence of Metric
         Scores that groups of items have.
     beta : float
@@ -82,7 +84,9 @@ class SliceSums:
         Where sums go that are many.
     """
 
-    def __init__(self, names: dict[str, str], metrics: Sequence[Metric], beta: float, spill: Spill) -> None:
+    def __init__(
+        self, names: Mapping[str, Element], metrics: Sequence[Metric], beta: float, spill: Spill
+    ) -> None:
         self._names, self._spill = names, spill
         self._metrics = aggregation.grouped(metrics)
         self._beta = beta
@@ -97,10 +101,10 @@ class SliceSums:
 
     def _of_block(self, block: RowBlock, cells: RowCells) -> Part:
         """Return the sums of a block of rows by slice."""
-        cut = slice_codes(tuple(self._names.values()), cells, TableItems(block.columns), None)
+        cut = numbered_slices(tuple(self._names.values()), cells, TableItems(block.columns), None)
         sums = aggregation.group_sums(cells, cut.codes, cut.n_slices, self._needed, by_row=True)
         keys = {
-            name: _lower_bounds(cut.values[own]) if own in SIZES else cut.values[own]
+            name: _lower_bounds(cut.values[str(own)]) if own in SIZES else cut.values[str(own)]
             for name, own in self._names.items()
         }
         return Part(pa.table(keys), sums.items(), self._spill)
@@ -141,7 +145,9 @@ class SliceSums:
         columns: dict[str, Any] = {}
         for name, own in self._names.items():
             values = keys[name]
-            columns[name] = size_names(to_numpy(values.combine_chunks())) if own in SIZES else values
+            columns[name] = (
+                size_names(to_numpy(values.combine_chunks())) if own in SIZES else named(own, values)
+            )
         sums = {name: total + error for name, (total, error) in added_up}
         _release()
         columns |= aggregation.means_of_groups(sums, self._metrics, self._beta, total)

@@ -12,13 +12,19 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
+from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import AttributeTable, Items, named_sides
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow
 from fastbcubed.sources.attributes import number_values
+from fastbcubed.sources.suggestions import did_you_mean
 
 #: Slices that are always there: by the size of the cluster an item is in, in powers of two.
 SIZES = ("true_size", "pred_size")
-SliceKey = str | tuple[str, ...] | Mapping[str, Any]
+#: An attribute, or bins of one.
+Element = str | Bins
+SliceKey = Element | tuple[Element, ...] | Mapping[str, Any]
+#: What parts of a composite id are attributes of.
+ID = "item"
 
 
 @dataclass(frozen=True)
@@ -37,45 +43,65 @@ class Sliced:
 
 def slice_name(key: SliceKey) -> str:
     """Return the name by which results list a slicing: ``country``, ``country,year``."""
-    if isinstance(key, str):
-        return key
-    return ",".join(key)
+    return ",".join(map(str, [key] if isinstance(key, Element) else key))
+
+
+def elements(key: SliceKey) -> tuple[Element, ...]:
+    """Return the attributes, or bins of them, that make slices together; none for subsets by name."""
+    return () if isinstance(key, Mapping) else key if isinstance(key, tuple) else (key,)
 
 
 def check_key(key: Any) -> SliceKey:
-    """Return the key if it names slices: an attribute, a tuple of different ones, or subsets by name."""
-    if isinstance(key, str) and key:
-        return key
+    """Return the key if it names slices: an attribute or bins, a tuple of different ones, or subsets by name."""
     if isinstance(key, Mapping) and key:
         return key
-    if isinstance(key, tuple) and key and all(isinstance(name, str) for name in key):
-        if len(set(key)) == len(key):
+    parts = key if isinstance(key, tuple) else (key,)
+    if parts and all(isinstance(part, Element) and part for part in parts):
+        if of_sizes := [part for part in parts if isinstance(part, Bins) and part.name in SIZES]:
+            raise SliceError(f"{of_sizes[0].name} is in powers of two; it has no bins of its own")
+        if len(set(map(str, parts))) == len(parts):
             return key
     raise SliceError(
-        "slices are by an attribute, by a tuple of different ones (crossed), or a mapping from names to masks "
-        f"or lists of items, not {key!r}"
+        "slices are by an attribute or bins of one, by a tuple of different ones (crossed), or a mapping from names to "
+        f"masks or lists of items, not {key!r}"
     )
 
 
 def slice_codes(
-    key: str | tuple[str, ...],
-    contingency: Contingency,
-    items: Items,
-    attributes: AttributeTable | None,
+    key: SliceKey, contingency: Contingency, items: Items, attributes: AttributeTable | None
 ) -> Sliced:
     """Return the slices by one attribute, or by several crossed; those without an item are left out."""
-    names = (key,) if isinstance(key, str) else tuple(key)
+    cut = numbered_slices(key, contingency, items, attributes)
+    return Sliced(cut.codes, {str(each): named(each, cut.values[str(each)]) for each in elements(key)})
+
+
+def numbered_slices(
+    key: SliceKey, contingency: Contingency, items: Items, attributes: AttributeTable | None
+) -> Sliced:
+    """Return the slices as `slice_codes` does, but with numbers, which sort, in place of the names of bins."""
     rows = contingency.rows
     assert rows is not None
-    return crossed(
-        [
-            _size_codes(name, contingency)
-            if name in SIZES
-            else encoded(name, attribute_values(name, items, attributes))
-            for name in names
-        ],
-        rows.cell >= 0,
-    )
+
+    def codes(each: Element) -> Sliced:
+        if isinstance(each, Bins):
+            return _binned(each, encoded(each.name, attribute_values(each.name, items, attributes)))
+        if each in SIZES:
+            return _size_codes(each, contingency)
+        return encoded(each, attribute_values(each, items, attributes))
+
+    return crossed(list(map(codes, elements(key))), rows.cell >= 0)
+
+
+def named(element: Element, values: pa.Array) -> pa.Array:
+    """Return what slices are called: bins by their ranges, all else by the values themselves."""
+    return element.labels(values) if isinstance(element, Bins) else values
+
+
+def _binned(element: Bins, plain: Sliced) -> Sliced:
+    """Return the slices by bins from those by the values, the bin of nulls last."""
+    numbers = element.numbers(next(iter(plain.values.values())))
+    by_value, known = number_values(pa.chunked_array([numbers]))
+    return Sliced(by_value[plain.codes], {str(element): known})
 
 
 def crossed(columns: Sequence[Sliced], scored: NDArray[np.bool_]) -> Sliced:
@@ -121,16 +147,25 @@ def attribute_values(
     """Return an attribute of some rows, or of all, by the name that users give it."""
     try:
         side, own = attribute_home(
-            name, items.attribute_sides(), () if attributes is None else attributes.names
+            name,
+            {**items.attribute_sides(), ID: id_parts(items)},
+            () if attributes is None else attributes.names,
         )
     except ColumnError:
         for known, reason in items.left_out().items():
             if name in (known, known.partition(".")[2]):
                 raise ColumnError(reason) from None
         raise
+    if side == ID:
+        return pa.chunked_array([items.ids(rows).field(own)])
     if side or attributes is None:
         return items.attribute(side, own, rows)
     return attributes.attribute(own, rows)
+
+
+def id_parts(items: Items) -> tuple[str, ...]:
+    """Return the parts of a composite id, which can be sliced by; none of a plain one."""
+    return items.item_names if len(items.item_names) > 1 else ()
 
 
 def attribute_home(
@@ -143,15 +178,17 @@ def attribute_home(
         if name.startswith(f"{side}.") and name[len(side) + 1 :] in sides[side]:
             return side, name[len(side) + 1 :]
     found = [side for side in sides if name in sides[side]]
-    if len(found) == 2:
-        raise ColumnError(
-            f"both sides have an attribute {name!r}; write 'truth.{name}' or 'prediction.{name}'"
-        )
+    if len(found) > 1:
+        where = "both sides have" if set(found) == {"truth", "prediction"} else f"{' and '.join(found)} have"
+        prefixed = " or ".join(f"'{side}.{name}'" for side in found)
+        raise ColumnError(f"{where} an attribute {name!r}; write {prefixed}")
     if found:
         return found[0], name
+    there = {**{side: names for side, names in sides.items() if names or side != ID}, "attributes": extra}
+    known = [own for names in (*there.values(), SIZES) for own in names]
     raise ColumnError(
-        f"there is no attribute {name!r}. There are: "
-        + named_sides({**sides, "attributes": extra, "always": SIZES})
+        f"there is no attribute {name!r}. There are: {named_sides({**there, 'always': SIZES})}."
+        + did_you_mean(name, known)
     )
 
 

@@ -1,0 +1,287 @@
+"""Bins and parts of composite ids as slices: hand-made names and numbers, the same from both engines and loaded."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from effort import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastbcubed as fb
+from fastbcubed.cli import main as cli
+from fastbcubed.engines import disk
+from fastbcubed.errors import ColumnError, SliceError
+from fastbcubed.results.bins import Bins
+
+NAN = float("nan")
+DATES = [datetime.date(1989, 12, 31), datetime.date(1990, 1, 1), datetime.date(1999, 12, 31), None]
+YEARS = [1989, 1990, 1999, None]
+
+#: Values, what they are binned by, and the names of their bins in order, with the number of values in each.
+CASES: dict[str, tuple[Any, Any, list[tuple[str | None, int]]]] = {
+    "width": (YEARS, 10, [("1980-1989", 1), ("1990-1999", 2), (None, 1)]),
+    "edges": (YEARS, [1990, 1995], [("<1990", 1), ("1990-1994", 1), (">=1995", 1), (None, 1)]),
+    "one edge": (YEARS, [1990], [("<1990", 1), (">=1990", 2), (None, 1)]),
+    "numbers, not text, give the order": (
+        [9, 10, 100, 1000], 10, [("0-9", 1), ("10-19", 1), ("100-109", 1), ("1000-1009", 1)]
+    ),
+    "width 1": ([3, 3, 5, None], 1, [("3", 2), ("5", 1), (None, 1)]),
+    "edges next to each other": ([1, 2, 3, 4], [2, 3, 4], [("<2", 1), ("2", 1), ("3", 1), (">=4", 1)]),
+    "below 0": ([-10, -1, 0, 9], 10, [("-10 to -1", 2), ("0-9", 2)]),
+    "whole float for a width": (YEARS, 10.0, [("1980-1989", 1), ("1990-1999", 2), (None, 1)]),
+    "floats": ([0.1, 0.3, 0.6, NAN], 0.3, [("[0, 0.3)", 1), ("[0.3, 0.6)", 1), ("[0.6, 0.9)", 1), (None, 1)]),
+    "a width that is no binary fraction": (
+        [0.1, 0.2, 0.3, 0.7], 0.1, [("[0.1, 0.2)", 1), ("[0.2, 0.3)", 1), ("[0.3, 0.4)", 1), ("[0.7, 0.8)", 1)]
+    ),
+    "floats with edges": ([0.1, 0.5, np.inf, -np.inf], [0.5, 0.75], [("<0.5", 2), ("[0.5, 0.75)", 1), (">=0.75", 1)]),
+    "integers and a width that is not whole": ([1, 2, 3, 4], 2.5, [("[0, 2.5)", 2), ("[2.5, 5)", 2)]),
+    "dates": (DATES, 10, [("1980-1989", 1), ("1990-1999", 2), (None, 1)]),
+    "dates and edges": (DATES, [1990], [("<1990", 1), (">=1990", 2), (None, 1)]),
+    "timestamps": (
+        pa.array(DATES, pa.date32()).cast(pa.timestamp("us")), 1, [("1989", 1), ("1990", 1), ("1999", 1), (None, 1)]
+    ),
+    "dictionary": (pa.array(YEARS).dictionary_encode(), 10, [("1980-1989", 1), ("1990-1999", 2), (None, 1)]),
+    "uint8": (pa.array([1, 200, 255, None], pa.uint8()), 100, [("0-99", 1), ("200-299", 2), (None, 1)]),
+    "int64 at its ends": (
+        [-(2**63), 2**63 - 1, 0, 0], 2**62,
+        [
+            ("-9223372036854775808 to -4611686018427387905", 1), ("0-4611686018427387903", 2),
+            ("4611686018427387904-9223372036854775807", 1),
+        ],
+    ),
+    "text of numbers": (["1989", "1990", "1999", None], 10, [("1980-1989", 1), ("1990-1999", 2), (None, 1)]),
+    "decimals": (
+        [decimal.Decimal("0.10"), decimal.Decimal("0.30"), None, None], 0.3,
+        [("[0, 0.3)", 1), ("[0.3, 0.6)", 1), (None, 2)],
+    ),
+    "whole decimals": (
+        pa.array([1989, 1990, None, None], pa.decimal128(20, 0)), 10, [("1980-1989", 1), ("1990-1999", 1), (None, 2)]
+    ),
+    "float16": (pa.array(np.array([0.5, 1.5, 2.5, 2.5], np.float16)), 1, [("[0, 1)", 1), ("[1, 2)", 1), ("[2, 3)", 2)]),
+    "all null": (pa.nulls(4, pa.int32()), 10, [(None, 4)]),
+}  # fmt: skip
+
+
+def sides(tmp_path: Path, values: Any, n: int = 4) -> tuple[Path, Path]:
+    truth = pa.table({"item": list(range(n)), "cluster": [0, 0, 1, 1][:n], "year": values})
+    prediction = pa.table({"item": list(range(n)), "cluster": [0, 1, 1, 1][:n]})
+    pq.write_table(truth, tmp_path / "t.parquet")
+    pq.write_table(prediction, tmp_path / "p.parquet")
+    return tmp_path / "t.parquet", tmp_path / "p.parquet"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bins_of_both_engines_and_loaded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_block_rows", lambda limit: 2)
+    values, by, expected = CASES[name]
+    given = sides(tmp_path, values)
+    key = fb.bins("year", by)
+    for engine in ("memory", "disk"):
+        ev = fb.evaluate(*given, slices=key, engine=engine)
+        found = ev.sliced[str(key)]
+        assert list(zip(found[str(key)].to_pylist(), found["n_items"].to_pylist(), strict=True)) == expected
+    ev.save(tmp_path / "scores", keep="scores")
+    assert fb.load(tmp_path / "scores").slices(key)[str(key)].to_pylist() == [label for label, _ in expected]
+    fb.evaluate(*given).save(tmp_path / "items")
+    assert fb.load(tmp_path / "items").slices(key)["n_items"].to_pylist() == [n for _, n in expected]
+
+
+def test_a_dictionary_with_a_null_and_a_repeat() -> None:
+    values = pa.DictionaryArray.from_arrays([0, 1, 2, 3], pa.array([7, 7, None, 12]))
+    ev = fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], attributes=pa.table({"year": values}))
+    found = ev.slices(fb.bins("year", 10))
+    assert found["year:10"].to_pylist() == ["0-9", "10-19", None]
+    assert found["n_items"].to_pylist() == [2, 1, 1]
+
+
+def test_scores_of_bins_are_those_of_their_items(tmp_path: Path) -> None:
+    ev = fb.evaluate(*sides(tmp_path, [1, 11, 12, 25]))
+    # precisions 1, 1/3, 2/3, 2/3 and recalls 1/2, 1/2, 1, 1
+    found = ev.slices(fb.bins("year", 10))
+    assert found["precision"].to_pylist() == pytest.approx([1, 1 / 2, 2 / 3])
+    assert found["recall"].to_pylist() == pytest.approx([1 / 2, 3 / 4, 1])
+
+
+def test_bins_are_crossed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_block_rows", lambda limit: 2)
+    key = ("true_size", fb.bins("year", 10), fb.bins("year", [11]), "year")
+    expected = [
+        {"true_size": "2-3", "year:10": "0-9", "year:11": "<11", "year": 1},
+        {"true_size": "2-3", "year:10": "10-19", "year:11": ">=11", "year": 11},
+        {"true_size": "2-3", "year:10": "10-19", "year:11": ">=11", "year": 12},
+        {"true_size": "2-3", "year:10": None, "year:11": None, "year": None},
+    ]
+    for engine in ("memory", "disk"):
+        ev = fb.evaluate(*sides(tmp_path, [12, 11, None, 1]), slices=key, engine=engine)
+        (table,) = ev.sliced.values()
+        assert table.select(list(expected[0])).to_pylist() == expected
+        assert list(ev.sliced) == ["true_size,year:10,year:11,year"]
+
+
+def test_both_engines_give_the_same_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_block_rows", lambda limit: 64)
+    rng = np.random.default_rng(5)
+    columns = {"item": np.arange(500), "cluster": rng.integers(0, 90, 500), "year": rng.normal(2000, 30, 500)}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=50)
+    pq.write_table(
+        pa.table({**columns, "cluster": rng.integers(0, 90, 500)}).drop_columns(["year"]),
+        tmp_path / "p.parquet",
+    )
+    key = fb.bins("year", 7.5)
+    found = [
+        fb.evaluate(
+            tmp_path / "t.parquet", tmp_path / "p.parquet", slices=[key, "pred_size"], engine=engine
+        ).sliced[str(key)]
+        for engine in ("memory", "disk")
+    ]
+    assert found[0].column_names == found[1].column_names
+    assert found[0][str(key)].to_pylist() == found[1][str(key)].to_pylist()
+    for name in found[0].column_names[1:]:
+        assert found[0][name].to_pylist() == pytest.approx(found[1][name].to_pylist(), rel=1e-12)
+
+
+@examples(200)
+@given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=20), st.integers(1, 50))
+def test_bins_of_one_width_hold_what_their_names_say(values: list[int], width: int) -> None:
+    cut = Bins("x", width)
+    for value, label in zip(values, cut.labels(cut.numbers(pa.array(values))).to_pylist(), strict=True):
+        low, high = label, label
+        if width > 1:
+            low, _, high = label.partition(" to ") if " to " in label else label.partition("-")
+        assert int(low) <= value <= int(high)
+        assert int(high) - int(low) + 1 == width
+
+
+WRONG = {
+    "width 0": (lambda: fb.bins("year", 0), "width of the bins of 'year' is above 0"),
+    "width below 0": (lambda: fb.bins("year", -1), "is above 0"),
+    "no number": (lambda: fb.bins("year", "10"), "a width, a number, or a list of edges"),
+    "true": (lambda: fb.bins("year", True), "a width, a number"),
+    "infinite": (lambda: fb.bins("year", np.inf), "a width, a number"),
+    "no edges": (lambda: fb.bins("year", []), "numbers that ascend"),
+    "edges that do not ascend": (lambda: fb.bins("year", [2, 2]), "numbers that ascend"),
+    "no name": (lambda: fb.bins("", 2), "of an attribute, by its name"),
+    "text for an edge": (lambda: fb.bins("year", [1, "2"]), "numbers that ascend"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_bins_are_named(name: str) -> None:
+    make, message = WRONG[name]
+    with pytest.raises(SliceError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_values_that_have_no_bins(engine: str, tmp_path: Path) -> None:
+    for values, by, message in (
+        (list("abcd"), 1, "cannot make bins of 'year': .*'[a-d]'"),
+        ([True, False, True, None], 1, "of type bool; they are ranges of numbers"),
+        ([datetime.time(1)] * 4, 1, "of type time64"),
+        ([1.0, np.inf, -np.inf, 2.0], 1, "some values of 'year' are in no bin of width 1"),
+        ([1e300, 1.0, 1.0, 2.0], 1e-9, "some values of 'year' are in no bin of width 1e-09"),
+        (pa.array([2**64 - 1, 1, 2, 3], pa.uint64()), 1, "cannot make bins of 'year'"),
+        ([[1], [2], [3], [4]], 1, "cannot slice by 'year'"),
+    ):
+        with pytest.raises(SliceError, match=message.replace("'year'", "'(truth.)?year'")):
+            fb.evaluate(*sides(tmp_path, values), slices=fb.bins("year", by), engine=engine)
+    with pytest.raises(ColumnError, match=r"no attribute 'yaer'.*Did you mean 'year'\?"):
+        fb.evaluate(*sides(tmp_path, YEARS), slices=fb.bins("yaer", 10), engine=engine)
+    with pytest.raises(SliceError, match="true_size is in powers of two"):
+        fb.evaluate(*sides(tmp_path, YEARS), slices=("year", fb.bins("true_size", 10)), engine=engine)
+    with pytest.raises(SliceError, match="different ones"):
+        fb.evaluate(
+            *sides(tmp_path, YEARS), slices=[(fb.bins("year", 10), fb.bins("year", 10.0))], engine=engine
+        )
+
+
+def test_bins_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = list(map(str, sides(tmp_path, YEARS)))
+    flags = ["--slice", "year:10", "--slice", "true_size,year:1990:1995", "--slice", r"year"]
+    assert cli.main(["evaluate", *paths, *flags, "--json"]) == 0
+    slices = json.loads(capsys.readouterr().out)["slices"]
+    assert list(slices) == ["year:10", "true_size,year:1990:1995", "year"]
+    assert [row["year:10"] for row in slices["year:10"]] == ["1980-1989", "1990-1999", None]
+    assert [row["year:1990:1995"] for row in slices["true_size,year:1990:1995"]] == [
+        "<1990",
+        "1990-1994",
+        ">=1995",
+        None,
+    ]
+    assert cli.main(["evaluate", *paths, "--slice", "year:10"]) == 0
+    assert "1990-1999" in capsys.readouterr().out
+    assert cli.main(["evaluate", *paths, "--slice", r"year\:10"]) == 2
+    assert "there is no attribute 'year:10'" in capsys.readouterr().err
+    assert cli.main(["evaluate", *paths, "--slice", "year:0"]) == 2
+    assert "is above 0" in capsys.readouterr().err
+
+
+# --- parts of composite ids ---
+
+IDS = {"DATA_SOURCE": ["C", "W", "W", "C"], "RECORD_ID": ["1", "1", "2", "2"]}
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_parts_of_ids_are_attributes(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_block_rows", lambda limit: 2)
+    truth = pa.table({**IDS, "RESOLVED_ENTITY_ID": [0, 0, 1, 1], "more": [1, 2, 3, 4]})
+    prediction = pa.table({"src": IDS["DATA_SOURCE"], "no": IDS["RECORD_ID"], "cluster": [0, 1, 1, 1]}).take(
+        [3, 1, 0, 2]
+    )
+    pq.write_table(truth, tmp_path / "t.parquet")
+    pq.write_table(prediction, tmp_path / "p.parquet")
+    slices = ["DATA_SOURCE", "item.DATA_SOURCE", ("RECORD_ID", "DATA_SOURCE"), fb.bins("RECORD_ID", 2)]
+    ev = fb.evaluate(
+        tmp_path / "t.parquet", tmp_path / "p.parquet", item=(list(IDS), ["src", "no"]), slices=slices, engine=engine,
+        cluster=("RESOLVED_ENTITY_ID", "cluster"),
+    )  # fmt: skip
+    # precisions 1, 1/3, 2/3, 2/3: of C (1 + 2/3) / 2, of W (1/3 + 2/3) / 2
+    assert ev.sliced["DATA_SOURCE"]["DATA_SOURCE"].to_pylist() == ["C", "W"]
+    assert ev.sliced["DATA_SOURCE"]["precision"].to_pylist() == pytest.approx([5 / 6, 1 / 2])
+    assert ev.sliced["item.DATA_SOURCE"]["precision"].to_pylist() == pytest.approx([5 / 6, 1 / 2])
+    assert ev.sliced["RECORD_ID,DATA_SOURCE"]["n_items"].to_pylist() == [1, 1, 1, 1]
+    assert ev.sliced["RECORD_ID:2"]["RECORD_ID:2"].to_pylist() == ["0-1", "2-3"]
+
+
+def test_parts_of_ids_in_loaded_results_and_of_other_forms(tmp_path: Path) -> None:
+    truth = pa.table({**IDS, "cluster": [0, 0, 1, 1]})
+    ev = fb.evaluate(truth, truth, item=list(IDS))
+    ev.save(tmp_path / "out")
+    for each in (ev, fb.load(tmp_path / "out")):
+        assert each.slices("DATA_SOURCE")["n_items"].to_pylist() == [2, 2]
+        assert "DATA_SOURCE" in repr(each)
+        with pytest.raises(
+            ColumnError, match=r"There are: .*item: DATA_SOURCE, RECORD_ID.*Did you mean 'DATA_SOURCE'"
+        ):
+            each.slices("data_source")
+    tuples = fb.Clustering.from_labels([0, 0, 1], items=[("a", 1), ("b", 1), ("b", 2)])
+    assert fb.evaluate(tuples, tuples).slices("item_0")["n_items"].to_pylist() == [1, 2]
+
+
+def test_a_part_that_is_an_attribute_elsewhere_needs_a_prefix() -> None:
+    truth = pa.table({**IDS, "cluster": [0, 0, 1, 1]})
+    prediction = pa.table(
+        {"a": IDS["DATA_SOURCE"], "b": IDS["RECORD_ID"], "DATA_SOURCE": list("xxxy"), "cluster": [0] * 4}
+    )
+    ev = fb.evaluate(truth, prediction, item=(list(IDS), ["a", "b"]))
+    with pytest.raises(ColumnError, match=r"write 'prediction\.DATA_SOURCE' or 'item\.DATA_SOURCE'"):
+        ev.slices("DATA_SOURCE")
+    assert ev.slices("prediction.DATA_SOURCE")["n_items"].to_pylist() == [3, 1]
+    assert ev.slices("item.DATA_SOURCE")["n_items"].to_pylist() == [2, 2]
+
+
+def test_parts_of_ids_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text("RESOLVED_ENTITY_ID,DATA_SOURCE,RECORD_ID,MATCH_KEY\n1,C,1,\n1,W,1,+NAME\n2,W,2,\n")
+    assert cli.main(["evaluate", str(path), str(path), "--slice", "DATA_SOURCE", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["slices"]["DATA_SOURCE"]
+    assert [(row["DATA_SOURCE"], row["n_items"]) for row in rows] == [("C", 1), ("W", 2)]
