@@ -120,17 +120,18 @@ def order_by_code(codes, places, order):
 
 @kernel
 def square_sums(values, first, starts, unit, sums):
-    """Add up values by unit, and the squares of the sums of units that are complete; return the next unit.
+    """Add up values of several scores by unit, and the squares of the sums of units that are complete.
 
-    The values stand from `first` on in the order of units; `starts` is where each unit begins. `sums` are the sum of
-    the unit that goes on, in two floats, and the squares.
+    The values (scores, n) stand from `first` on in the order of units; `starts` is where each unit begins. `sums`
+    (3, scores) are the sums of the unit that goes on, as two floats, and the squares. Returns the next unit.
     """
-    total, error, squares = sums[0], sums[1], sums[2]
-    for i in range(values.size):
-        total, error = add_exactly(total, error, values[i])
+    for i in range(values.shape[1]):
+        for k in range(values.shape[0]):
+            sums[0, k], sums[1, k] = add_exactly(sums[0, k], sums[1, k], values[k, i])
         if first + i + 1 == starts[unit + 1]:
-            squares += (total + error) * (total + error)
-            total = error = 0.0
+            for k in range(values.shape[0]):
+                total = sums[0, k] + sums[1, k]
+                sums[2, k] += total * total
+            sums[:2] = 0.0
             unit += 1
-    sums[0], sums[1], sums[2] = total, error, squares
     return unit

@@ -27,7 +27,7 @@ from fastbcubed.uncertainty.standard_errors import RowUnits, errors_of_cells, er
 from fastbcubed.uncertainty.units import CellUnits, Units, components, count_units, true_clusters
 
 #: Results of no more cells than this are written and sent with their standard errors; larger ones if these are known.
-ALWAYS = 5_000_000
+ALWAYS = 1_000_000
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 
 
@@ -50,8 +50,13 @@ class Estimated(ByCluster):
         error of 0 means that all components have the same score: none of the faults that may be was seen.
         Worked out when first asked for, at a cost in proportion to the cells.
         """
-        found = self._errors_by(self._with_error(), COMPONENT, stacklevel=4)
+        found = self._component_errors
+        _warn_of_single_unit(found.units, COMPONENT, stacklevel=4)
         return Scores(found.of, self._without_error())
+
+    @cached_property
+    def _component_errors(self) -> Errors:
+        return self._errors_without_warning(self._with_error(), COMPONENT)
 
     @cached_property
     def units(self) -> Units:
@@ -207,9 +212,7 @@ class Estimated(ByCluster):
         if (reason := self._why_too_small(unit)) is not None:
             message = f'standard errors by {unit} are too small: {reason}. Take unit="component"'
             warnings.warn(message, EvaluationWarning, stacklevel=stacklevel)
-        if found.units.n == 1:
-            message = f"there is no standard error, as all items are in one unit ({unit})"
-            warnings.warn(message, EvaluationWarning, stacklevel=stacklevel)
+        _warn_of_single_unit(found.units, unit, stacklevel=stacklevel + 1)
         return found
 
     def _why_too_small(self, unit: str) -> str | None:
@@ -278,17 +281,20 @@ class Estimated(ByCluster):
 
     def errors_at_hand(self) -> Errors | None:
         """Return the standard errors if they are known, or soon worked out."""
-        if self.saved_errors is not None:
-            return self.saved_errors
         table = self.contingency
-        if "errors" not in self.__dict__ and not (isinstance(table, Contingency) and table.n_cells <= ALWAYS):
+        known = self.saved_errors is not None or "_component_errors" in self.__dict__
+        if not known and not (isinstance(table, Contingency) and table.n_cells <= ALWAYS):
             return None
-        if "errors" in self.__dict__:
-            return Errors(dict(self.errors), self.units)
         try:
-            return self._errors_without_warning(self._with_error(), COMPONENT)
+            return self._component_errors
         except OptionError:  # there is no room
             return None
+
+
+def _warn_of_single_unit(units: Units, unit: str, *, stacklevel: int) -> None:
+    if units.n == 1:
+        message = f"there is no standard error, as all items are in one unit ({unit})"
+        warnings.warn(message, EvaluationWarning, stacklevel=stacklevel)
 
 
 def _interval(metric: Metric, value: float, found: Errors, level: float) -> Interval:

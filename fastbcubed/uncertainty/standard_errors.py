@@ -8,7 +8,7 @@ moves with those of its means, each times the derivative of F by it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -69,13 +69,11 @@ def errors_of_cells(
 
     def squares_of(first: int, last: int) -> list[float]:
         unit, end = first, units.starts[last]
-        sums = np.zeros((len(wanted), 3))
+        sums = np.zeros((3, len(wanted)))
         for start in range(units.starts[first], end, CELLS_AT_ONCE):
-            cells = units.order[start : min(start + CELLS_AT_ONCE, end)]
-            for own, moved in zip(sums, influences(cells), strict=True):
-                after = kernels.components.square_sums(moved, start, units.starts, unit, own)
-            unit = after
-        return list(sums[:, 2].tolist())
+            moved = influences(units.order[start : min(start + CELLS_AT_ONCE, end)])
+            unit = kernels.components.square_sums(moved, start, units.starts, unit, sums)
+        return list(sums[2].tolist())
 
     squares = [_squares_of_alone(table, units, influences)]
     if ranges := units.ranges():
@@ -102,26 +100,22 @@ class _Influences:
         #: whether all cells whose two clusters are the same have the same scores, as with all scores of the registry
         self.same_for_exact = all(m.family != "own" for m in needed)
 
-    def __call__(self, cells: Codes) -> Iterator[Floats]:
-        """Yield, score by score, what each cell moves."""
-        share = self._table.weight[cells] / self._table.total_weight
-        deviations = {name: own - self._means[name] for name, own in self._scores(cells).items()}
-        for parts in self._parts:
-            moved = np.zeros(cells.size)
-            for name, slope in parts:
-                moved += slope * deviations[name]
-            moved *= share
-            yield moved
-
-    def _scores(self, cells: Codes) -> dict[str, Floats]:
-        found = {name: scores[cells] for name, scores in self._of_all.items()}
+    def __call__(self, cells: Codes) -> Floats:
+        """Return what each cell moves. Shape (n_scores, cells.size)."""
+        table = self._table
+        how: dict[str, Any] = {"weighting": table.weighting, "outside": table.outside}
+        part = Contingency(table.cells.take(cells), lambda: cells, (0, 0), weighted=table.weighted, **how)
+        scores = {name: scores[cells] for name, scores in self._of_all.items()}
         if self._metrics:
-            table = self._table
-            how: dict[str, Any] = {"weighting": table.weighting, "outside": table.outside}
-            part = Contingency(table.cells[cells], lambda: cells, (0, 0), weighted=table.weighted, **how)
-            block = aggregation.block_scores(part, self._metrics, 0, cells.size, None)
-            found |= {m.name: scores for m, scores in zip(self._metrics, block, strict=True)}
-        return found
+            found = aggregation.block_scores(part, self._metrics, 0, cells.size, None)
+            scores |= {m.name: own for m, own in zip(self._metrics, found, strict=True)}
+        share = part.weight / table.total_weight
+        deviations = {name: (own - self._means[name]) * share for name, own in scores.items()}
+        moved = np.zeros((self.n_scores, cells.size))
+        for row, parts in zip(moved, self._parts, strict=True):
+            for name, slope in parts:
+                row += deviations[name] if slope == 1 else slope * deviations[name]
+        return moved
 
 
 def _squares_of_alone(table: Contingency, units: CellUnits, influences: _Influences) -> list[float]:

@@ -62,7 +62,6 @@ def test_asking_costs_nothing_until_it_is_done(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(estimates, "components", components)
     ev = fb.evaluate(*HALVED, slices="true_size")
     ev.clusters("true")
-    repr(ev)
 
 
 def test_scores_by_name() -> None:
