@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         overlap,
         pairs,
         partition,
+        repairs,
         rows,
         runs,
         sums,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 __all__ = [
     "assignment", "cache", "cells", "closing", "components", "coreference", "covers", "edit",
     "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches", "matching",
-    "mates", "memberships", "outcomes", "overlap", "pairs", "partition", "rows", "runs", "sums",
+    "mates", "memberships", "outcomes", "overlap", "pairs", "partition", "repairs", "rows", "runs",
+    "sums",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

@@ -43,7 +43,7 @@ def _in_order(
     require_known(order_by, known)
     rank = _rank(table[order_by], order_by, metrics)
     lightest_last = -to_numpy(table["weight"])
-    rows = _first_rows(rank, lightest_last, n)
+    rows = first_rows(rank, lightest_last, n)
     found = _with_names(table.take(from_numpy(rows)), named_by)
     keys = {"rank": from_numpy(rank[rows]), "weight": from_numpy(lightest_last[rows])}
     if named_by is not None:
@@ -73,7 +73,7 @@ def contenders(table: pa.Table, metrics: Iterable[Metric], order_by: str, limit:
     Parameters are those of `listed`.
     """
     rank = _rank(table[order_by], order_by, metrics)
-    rows = _first_rows(rank, -to_numpy(table["weight"]), min(limit, table.num_rows))
+    rows = first_rows(rank, -to_numpy(table["weight"]), min(limit, table.num_rows))
     return table.take(from_numpy(np.sort(rows)))
 
 
@@ -89,7 +89,7 @@ def _rank(column: pa.ChunkedArray, name: str, metrics: Iterable[Metric]) -> NDAr
     return np.where(np.isnan(rank), np.inf, rank)
 
 
-def _first_rows(rank: NDArray[np.float64], second: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+def first_rows(rank: NDArray[np.float64], second: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     """Return rows that are sure to hold the first n, by rank and then `second`: few where n is small."""
     if n in (0, rank.size):
         return np.arange(rank.size if n else 0)

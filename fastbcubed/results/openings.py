@@ -9,6 +9,7 @@ from fastbcubed.results.cell_listing import list_cells
 from fastbcubed.results.cluster_view import Cluster
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.opening import open_cluster
+from fastbcubed.results.repairs import list_repairs
 from fastbcubed.results.table import Table
 
 
@@ -64,3 +65,50 @@ class Openings(Evaluated):
             item, precision_loss and recall_loss of all of them.
         """
         return list_cells(self, order_by, limit)
+
+    def repairs(self, kinds: str | Iterable[str] = ("split", "gather"), *, limit: int | None = 200) -> Table:
+        """Return which clusters to repair first: what each brings alone, and what the first of them bring together.
+
+        Parameters
+        ----------
+        kinds : "split", "gather" or both
+            To split a predicted cluster by the truth: its items of each true cluster become a cluster of their own, as
+            do, under "outside", those that the truth does not have. To gather a true cluster: its items, wherever
+            they are, become one predicted cluster, without what they were clustered with.
+        limit : int, optional
+            The number of repairs to return; all that bring something when None.
+
+        Returns
+        -------
+        Table
+            rank, kind, side, cluster, n_items, weight; gain, precision_gain and recall_gain, what this repair
+            alone adds to f1, precision and recall; running, running_precision and running_recall, these scores
+            when it and all before it are done, in this order. The largest gain comes first; ties are broken by
+            weight, then by kind and label. If the labels of the two sides are of different kinds, such as
+            integers and texts, they are texts here.
+
+        Raises
+        ------
+        MetricError
+            If clusters may overlap.
+        NotKeptError
+            If the cells were not kept.
+
+        Notes
+        -----
+        No repair lowers precision or recall. Repairs overlap: where one has been done, another may bring less than
+        its gain, or nothing. Cost is linear in the cells.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 0, 1, 1, 2], [5, 5, 6, 6, 7, 7])
+        >>> ev.repairs(limit=3).select(["rank", "kind", "side", "cluster", "gain", "running"])
+        rank  kind    side  cluster      gain  running
+        1     gather  true  1         0.23732  0.87500
+        2     gather  true  0         0.19565        1
+        3     split   pred  6        0.067447        1
+        <BLANKLINE>
+        3 rows
+        """
+        return list_repairs(self, kinds, limit)
