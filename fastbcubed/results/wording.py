@@ -50,14 +50,13 @@ def with_error(value: float, error: float | None) -> str:
 
     Examples
     --------
-    >>> with_error(0.95501, 0.00382), with_error(0.98082, 0.00132), with_error(1.0, 0.0), with_error(0.5, None)
-    ('0.955 ± 0.004', '0.9808 ± 0.0013', '1', '0.50000')
+    >>> with_error(0.95501, 0.00382), with_error(0.98082, 0.00132), with_error(0.955, 0.0099), with_error(1.0, 0.0)
+    ('0.955 ± 0.004', '0.9808 ± 0.0013', '0.9550 ± 0.0099', '1')
     """
     value = float(value)
     if error is None or not 0 < error < math.inf or not math.isfinite(value):
         return score(value)
-    digits = f"{error:.1e}"
-    kept = 1 if digits[0] != "1" else 2
+    kept = 2 if f"{error:.0e}"[0] == "1" else 1  # one digit would be too coarse there
     decimals = max(0, kept - 1 - int(f"{error:.{kept - 1}e}".partition("e")[2]))
     return f"{value:,.{decimals}f} ± {error:.{decimals}f}"
 
