@@ -11,6 +11,7 @@ from fastbcubed.results.bins import bins
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.loading import load
 from fastbcubed.results.table import Table
+from fastbcubed.sources.examples import example
 
 __all__ = [
     "Clustering",
@@ -26,6 +27,7 @@ __all__ = [
     "contingency",
     "errors",
     "evaluate",
+    "example",
     "extended_bcubed",
     "load",
     "metrics",
