@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         assignment,
         cache,
         cells,
+        charges,
         closing,
         components,
         coreference,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
-    "assignment", "cache", "cells", "closing", "components", "coreference", "covers", "edit",
+    "assignment", "cache", "cells", "charges", "closing", "components", "coreference", "covers", "edit",
     "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches", "matching",
     "mates", "memberships", "outcomes", "overlap", "pairs", "partition", "repairs", "rows", "runs",
     "sums",

@@ -226,6 +226,36 @@ class Sides:
         self.pool.map(add, *cuts, stage="match clusters")
         return hits
 
+    def charges(self, n_scored: int) -> Floats:
+        """Return what the items of the first `n_scored` cells lose through each of their clusters.
+
+        By cell the true clusters, then the predicted ones; see `charge_clusters`. Cost is that of `shares`.
+        """
+        items, rows, overlaps = self._items, self._rows, self.overlaps
+        lost = np.empty(int(self.truth.offsets[n_scored] + self.prediction.offsets[n_scored]))
+        several = self._several.offsets, self._several.codes
+        longest = int((self.truth.counts + self.prediction.counts).max(initial=1))
+        clusters, idle = self._clusters, list[tuple[Totals, Floats, Counts, Counts]]()
+
+        def workspace() -> tuple[Totals, Floats, Counts, Counts]:
+            at_true, at_pred = np.empty((2, longest), np.int64)
+            return Totals.empty(longest, items.weighted), np.empty(longest), at_true, at_pred
+
+        def charge(start: int, stop: int) -> None:
+            with lend(idle, workspace) as space:
+                kernels.charges.charge_clusters(
+                    start, stop, items, rows, clusters, several, overlaps, space, lost
+                )
+
+        cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
+        self.pool.map(charge, *cuts, stage="charge clusters")
+        return lost
+
+    @property
+    def _clusters(self) -> Totals:
+        """Items of each cluster, true ones first."""
+        return Totals(*(np.concatenate(pair) for pair in zip(*self.sizes, strict=True)))
+
     def shares(self, n_scored: int) -> Shares:
         """Add up what the items of the first `n_scored` cells share with their mates.
 
@@ -236,7 +266,7 @@ class Sides:
         parts, mates = np.empty((n_scored, 4)), np.empty((n_scored, 2), np.int64)
         items, rows, overlaps = self._items, self._rows, self.overlaps
         several = self._several.offsets, self._several.codes
-        clusters = Totals(*(np.concatenate(pair) for pair in zip(*self.sizes, strict=True)))
+        clusters = self._clusters
 
         def score(start: int, stop: int) -> None:
             kernels.mates.score_cells(start, stop, items, rows, clusters, several, overlaps, parts, mates)

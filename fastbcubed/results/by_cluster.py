@@ -48,6 +48,12 @@ class ByCluster(Evaluated):
         The losses of a cluster are what it costs of the precision and of the recall of all items: the sum over its
         items of weight * (1 - precision), or recall, divided by the weight of all items. So over all clusters of
         a side they add up to over_merge_rate and under_merge_rate.
+
+        Where clusters overlap, this is so because losses are split, which is our definition. Two items that share
+        g predicted clusters and c true ones lose (g - min(g, c)) / g of the precision of each other, divided by the
+        mates of the item in question; each of the g clusters is charged an equal part. So it is with recall and true
+        clusters. The recall that an item loses is split equally among its predicted clusters, and the precision
+        among its true ones.
         """
         side = side_of(side)
         drilldown.require_items(self.contingency, [m for m in self.metrics if m.name == order_by], self.beta)

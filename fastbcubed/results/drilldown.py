@@ -14,8 +14,10 @@ from fastbcubed.cells.records import SIDES
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.losses import LOSSES
+from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.overlap.charging import charged, split_equally
+from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.items import Items
 from fastbcubed.results.outcomes import marked, named, outcome_code
 from fastbcubed.sources.arrays import table_of
@@ -60,10 +62,22 @@ def columns_by_code(
     total = table.total_weight if total is None else total
     groups = aggregation.means_by_cluster(table, side, metrics, beta=beta, total=total)
     columns = {name: groups.pop(name) for name in ("n_items", "weight")} | {"n_parts": table.n_met(side)}
-    if table.overlapping:
-        return columns | {"exact": table.exact(side)} | groups
+    if isinstance(table, Cover):
+        return columns | {"exact": table.exact(side)} | groups | _losses_of_cover(table, side)
     outcome = marked(table, side) >> 1
     return columns | {"exact": outcome == 0, "outcome": outcome} | groups
+
+
+def _losses_of_cover(cover: Cover, side: str) -> dict[str, NDArray[np.float64]]:
+    """Return the losses of clusters that overlap: through the clusters themselves, or else split equally."""
+    losses = {}
+    for name, metric in LOSSES.items():
+        if name == LOSS_OF_SIDE[side]:
+            losses[name] = charged(cover, side)
+        else:
+            lost = aggregation.cell_scores(cover, metric) * cover.weight / cover.total_weight
+            losses[name] = split_equally(cover, side, lost)
+    return losses
 
 
 def item_columns(

@@ -104,6 +104,38 @@ def extended_bcubed(truth: Family, prediction: Family, weight: Weights = None) -
     return _scores(truth, prediction, weight, of_item)
 
 
+def losses_by_cluster(
+    truth: Family, prediction: Family, weight: Weights = None
+) -> dict[str, dict[str, list[Fraction]]]:
+    """Return, by side and loss, what each cluster is charged, by the loop over all pairs of items.
+
+    A pair's loss of precision is split among the predicted clusters that the two share, of recall among the true ones;
+    what an item loses of the other is split among its own clusters.
+    """
+    both = set(items_of(truth)) & set(items_of(prediction))
+    families = {"true": (truth, prediction), "pred": (prediction, truth)}
+    names = {"true": "recall_loss", "pred": "precision_loss"}
+    found = {
+        side: {name: [Fraction(0)] * len(families[side][0]) for name in names.values()} for side in names
+    }
+    for side, (own, opposite) in families.items():
+        (other,) = {"true", "pred"} - {side}
+        for e in both:
+            mates = union(own, e)
+            for x in mates:
+                share = (
+                    measure([e], weight)
+                    / measure(both, weight)
+                    * measure([x], weight)
+                    / measure(mates, weight)
+                )
+                lost = share * (1 - multiplicity(e, x, own, opposite))
+                for charged_side, clusters in ((side, held(own, e, x)), (other, held(opposite, e))):
+                    for k in clusters:
+                        found[charged_side][names[side]][k] += lost / len(clusters)
+    return found
+
+
 def extended_elm(truth: Family, prediction: Family, weight: Weights = None) -> Scores:
     def of_item(e, own, opposite):
         mates = union(own, e) - {e}

@@ -68,7 +68,10 @@ def test_partitions_score_as_they_do_without_overlap(pair: Pair, unmatched, weig
     plain = fb.evaluate(pair.truth, pair.prediction, **options)
     overlapping = fb.evaluate(pair.truth, pair.prediction, overlapping=True, **options)
     same(plain, overlapping)
-    assert plain.summary == overlapping.summary
+    without = {
+        side: {k: v for k, v in figures.items() if k != "outcomes"} for side, figures in plain.summary.items()
+    }
+    assert overlapping.summary == without
     assert plain.coverage == overlapping.coverage
     if plain.bounds is not None:
         assert plain.bounds.precision_lower == pytest.approx(overlapping.bounds.precision_lower)
