@@ -18,6 +18,7 @@ from fastbcubed.results import storage
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.notices import WARNING
 from fastbcubed.results.origin import Origin
+from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import SliceKey, slice_name
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
@@ -52,6 +53,7 @@ def evaluate(
     table: Any = None,
     out: Any = None,
     keep: Keep = "cells",
+    repairs: int = 0,
     engine: Literal["memory", "disk"] | None = None,
     memory_limit: int | str | None = None,
     spill_dir: Any = None,
@@ -111,6 +113,8 @@ def evaluate(
         checked before the work.
     keep : {"scores", "cells", "items"}
         How much of the result to write to `out`; with the disk engine, how much to hold.
+    repairs : int
+        How many repairs to write to `out`, as ``repairs.parquet``; see `Evaluation.repairs`.
     engine : {"memory", "disk"}, optional
         Where the work is done. The disk engine reads files block by block and spills what does not fit, so
         that the rows need not be in memory; overlapping clusterings are not served. Clusters whose labels
@@ -164,6 +168,7 @@ def evaluate(
     if out is not None:
         out = storage.as_path(out)
         require_writable(out)
+    require_repairable(repairs, keep=keep, overlapping=overlapping)
     policies = Policies.of(unmatched, nulls, duplicates, noise)
     request = Request(
         Given(truth, prediction, item, cluster, weight, table, attributes, overlapping),
@@ -186,7 +191,7 @@ def evaluate(
         if found["level"] == WARNING:
             warnings.warn(EvaluationWarning(found["message"], found["code"]), stacklevel=2)
     if out is not None:
-        ev.save(out, keep=keep)
+        ev.save(out, keep=keep, repairs=repairs)
     return ev
 
 

@@ -50,6 +50,10 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "--worst", type=number, default=5, metavar="N",
         help="how many of the worst clusters of each side, and of the worst slices, to list (default: 5)",
     )  # fmt: skip
+    add(
+        "--repairs", type=number, default=0, metavar="N",
+        help="list the N clusters to split or to gather that bring most; with --out, write them as repairs.parquet",
+    )  # fmt: skip
     add("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files")
     add(
         "--keep", default="cells", choices=("scores", "cells", "items"),

@@ -27,6 +27,7 @@ from fastbcubed.cli.flags import (
 )
 from fastbcubed.cli.gates import Gates, add_gate_flags, append_page, with_gates
 from fastbcubed.cli.notes import EXIT_CODES, NOTES, SHAPES, SHOWN, WARM_UP
+from fastbcubed.cli.repair_list import print_repairs, with_repairs
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.show import add_show_flags, costliest, open_all, print_opened, with_opened
 from fastbcubed.errors import FastBCubedError
@@ -222,9 +223,10 @@ def _evaluate(options: argparse.Namespace) -> int:
     for warning in ev.warnings:
         _say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     opened = costliest(ev, options.show) if options.show else []
+    repairs = ev.repairs(limit=options.repairs) if options.repairs else None
     tried = gates.judge(ev)
     if options.json:
-        _print_json(with_gates(with_opened(ev.to_json(), opened), tried))
+        _print_json(with_gates(with_repairs(with_opened(ev.to_json(), opened), repairs), tried))
         for gate in tried:
             if not gate.passed:
                 _say(gate.line)
@@ -234,6 +236,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         terminal = Terminal()
         print_evaluation(ev, terminal, worst=options.worst)
         print_opened(opened, terminal, first=False)
+        if repairs is not None:
+            print_repairs(ev, repairs, terminal)
         if terminal.to_people:
             terminal.line(f"\n{_more(ev, options)}")
         if tried:

@@ -38,6 +38,9 @@ JSON (--json): one object. Later versions may add keys; these stay.
   slices          slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}
   warnings        list of {code, message, figures}, some with level: note is not a warning
   not_computed    score of a family -> reason
+  opened          with --show: list of clusters; see: fastbcubed show --help
+  repairs         with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, precision_gain,
+                  recall_gain, running, running_precision, running_recall}
   errors, units   score -> standard error by component of truth and prediction; {n, effective, largest_share}
 """
 

@@ -14,7 +14,7 @@ _FLAGS = {
 }
 #: The argument that a message begins with.
 _SUBJECT = re.compile(
-    r"^(slices|metrics|beta|weighting|nulls|duplicates|keep|engine|memory_limit|spill_dir|threads|max_pairs)"
+    r"^(repairs|slices|metrics|beta|weighting|nulls|duplicates|keep|engine|memory_limit|spill_dir|threads|max_pairs)"
     r"(?= (?:is|are|must)\b)"
 )
 #: Columns as they are written in Python: a list, and a pair of names or lists.
@@ -22,7 +22,7 @@ _LIST = r'\["[^"]*"(?:, "[^"]*")*\]'
 _PAIR = rf'\((?:"[^"]*"|{_LIST}), (?:"[^"]*"|{_LIST})\)'
 _KEYWORD = re.compile(
     r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
-    r"out|keep|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|max_pairs)="
+    r"out|keep|repairs|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|max_pairs)="
     rf'(?:"([^"]*)"|\{{([^}}]*)\}}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|({_LIST}|{_PAIR})|(?=[\s.,;)?]|$))'
 )
 

@@ -32,6 +32,7 @@ UNASKED: dict[str, Any] = {
     "keep": "items",
     "metrics": None,
     "out": None,
+    "repairs": 0,
     "show": 0,
     "slices": [],
 }

@@ -317,7 +317,7 @@ class Evaluation(Openings, Estimated):
         """
         return gating.check(self, gates, scores)
 
-    def save(self, directory: Any, *, keep: str = "items") -> None:
+    def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.
 
         Parameters
@@ -328,8 +328,10 @@ class Evaluation(Openings, Estimated):
             How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
             ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
             also ``items.parquet``, from which any later slice can be made.
+        repairs : int
+            How many repairs to write, as ``repairs.parquet``; see `repairs`.
         """
-        storage.save(self, directory, keep)
+        storage.save(self, directory, keep, repairs)
 
     def __repr__(self) -> str:
         return as_text(self)

@@ -23,12 +23,13 @@ MANIFEST, ITEMS = "overall.json", "items.parquet"
 LAYOUT = 2
 #: More bytes than any manifest has.
 TOO_LARGE = 1 << 30
-#: The files that go with each level of `keep`; slices may be there or not.
+#: The files that go with each level of `keep`, and those that may be there or not.
 FILES = {
     "scores": set[str](),
     "cells": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet"},
     "items": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet", ITEMS},
 }
+ASKED_FOR = {"slices.parquet", "repairs.parquet"}
 
 
 def sealed(head: Mapping[str, Any], files: Mapping[str, Stamp], staged_in: str) -> str:
@@ -71,7 +72,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise FileFormatError(f"{path} is no saved evaluation: pair_weight or left_out is none")
     if not _is_outcomes(head.get("outcomes")):
         raise FileFormatError(f"{path} is no saved evaluation: its outcomes are none")
-    if set(head["files"]) - {"slices.parquet"} != FILES[head["keep"]]:
+    if set(head["files"]) - ASKED_FOR != FILES[head["keep"]]:
         raise FileFormatError(f"{path} names other files than keep={head['keep']!r} has")
     return head
 

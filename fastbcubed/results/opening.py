@@ -32,6 +32,7 @@ SHOWN, LOOKED_AT = 6, 10_000
 
 
 def _outcome(table: Contingency, side: str, cells: NDArray[np.int64]) -> str | None:
+    """Return the outcome of a cluster from its cells; None if it has none."""
     if not cells.size:
         return None
     in_parts, with_others = bool(table.fn[cells].any()), bool(table.fp[cells].any())

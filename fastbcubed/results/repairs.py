@@ -33,16 +33,20 @@ def list_repairs(ev: Evaluated, kinds: str | Iterable[str], limit: int | None) -
     wanted = [kinds] if isinstance(kinds, str) else list(kinds)
     if not wanted or not set(wanted) <= set(KINDS):
         raise OptionError(f'kinds are "split", "gather" or both, not {kinds!r}')
-    require_partitions(overlapping=ev.contingency.overlapping)
+    require_repairable(1, keep="cells", overlapping=ev.contingency.overlapping)
     start = _Start.of(ev.contingency)
     known = [kind for kind in KINDS if kind in wanted]
     chosen, clusters = _first(ev, known, _Repairs.all_of(start, known), limit)
     return Table(_table(start, chosen, clusters))
 
 
-def require_partitions(*, overlapping: bool) -> None:
-    """Raise MetricError where clusters may overlap."""
-    if overlapping:
+def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
+    """Raise if so many repairs cannot be listed of an evaluation."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise OptionError(f"repairs is a number of them, 0 or more, not {n!r}")
+    if n and keep == "scores":
+        raise OptionError('repairs= takes the cells, which keep="scores" does not keep; pass keep="cells"')
+    if n and overlapping:
         raise MetricError(
             "repairs: they are not defined where clusters may overlap; pass partitions, without overlapping=True"
         )

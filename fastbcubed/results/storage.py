@@ -23,6 +23,7 @@ from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.manifest import ITEMS, MANIFEST, sealed
 from fastbcubed.results.outcomes import named
 from fastbcubed.results.portable import item_table, labels_by_code
+from fastbcubed.results.repairs import KINDS, list_repairs
 from fastbcubed.results.saved_covers import as_table
 from fastbcubed.results.stored_items import StoredItems, StoredTable
 from fastbcubed.runtime.checksums import NO_BYTES, Stamp
@@ -42,13 +43,15 @@ KEEP = {
 CELLS_AT_ONCE = 1 << 20
 
 
-def save(ev: Evaluated, directory: Any, keep: str = "items") -> None:
+def save(ev: Evaluated, directory: Any, keep: str = "items", repairs: int = 0) -> None:
     """Write an evaluation; see `Evaluation.save`."""
     if keep not in KEEP:
         raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
     path = as_path(directory)
+    best = list_repairs(ev, tuple(KINDS), repairs).to_arrow() if repairs else None
     levels = list(KEEP)[: list(KEEP).index(keep) + 1]
     wanted = [name for level in levels for name in KEEP[level] if name != "slices" or ev.sliced]
+    wanted += ["repairs"] if best is not None else []
     head: dict[str, Any] = {"keep": keep, "metrics": [m.name for m in ev.metrics]}
     if keep != "scores":
         head["pair_weight"] = _pair_weight(ev.contingency)
@@ -71,6 +74,7 @@ def save(ev: Evaluated, directory: Any, keep: str = "items") -> None:
             "pred_clusters": lambda: _clusters(ev, "pred"),
             "cells": lambda: _cells(ev),
             "items": lambda: [item_table(ev)],
+            "repairs": lambda: [best],
         }
         tasks = {name: tables[name] for name in wanted if name not in stamps}
         stamps |= _write_all(tasks, staging)

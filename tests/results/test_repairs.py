@@ -9,6 +9,7 @@ from typing import Any
 import naive_repairs
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from both_engines import SETTINGS, both
 from hostile import refused
@@ -18,7 +19,7 @@ from naive import evaluate as naive_evaluate
 from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
-from fastbcubed.errors import MetricError, NotKeptError, OptionError
+from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
 from fastbcubed.results import repairs as inner
 
 SCORES = ("running", "running_precision", "running_recall")
@@ -145,8 +146,21 @@ def test_what_cannot_be_repaired_is_refused(tmp_path: Path) -> None:
             ev.repairs(kinds)
     with refused(OptionError, "limit"):
         ev.repairs(limit=-1)
+    with refused(OptionError, "repairs is a number"):
+        fb.evaluate([0], [0], repairs=2.5)
     with refused(MetricError, "repairs", "overlap"):
         fb.evaluate({1: {1}, 2: {1, 2}}, {1: {1}, 2: {2}}, overlapping=True).repairs()
     ev.save(tmp_path, keep="scores")
     with pytest.raises(NotKeptError, match='keep="cells"'):
         fb.load(tmp_path).repairs()
+
+
+def test_repairs_are_a_file_of_a_saved_result(tmp_path: Path) -> None:
+    ev = fb.evaluate([0, 0, 1], [0, 1, 1], out=tmp_path, repairs=2)
+    assert fb.load(tmp_path).repairs(limit=2) == ev.repairs(limit=2)
+    assert pq.read_table(tmp_path / "repairs.parquet").to_pylist() == ev.repairs(limit=2).to_pylist()
+    (tmp_path / "repairs.parquet").write_bytes(b"something else")
+    with refused(FileFormatError, "repairs.parquet is not the file"):
+        fb.load(tmp_path)
+    ev.save(tmp_path)
+    assert not (tmp_path / "repairs.parquet").exists()
