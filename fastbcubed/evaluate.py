@@ -17,7 +17,7 @@ from fastbcubed.errors import EvaluationWarning, OptionError
 from fastbcubed.results import storage
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.notices import WARNING
-from fastbcubed.results.origin import Origin
+from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slicing import SliceKey, slice_name
@@ -163,6 +163,7 @@ def evaluate(
     >>> round(ev.precision, 6), round(ev.recall, 6)
     (0.666667, 0.666667)
     """
+    arguments = not_default(evaluate, locals())
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise OptionError(f"progress is True, False or a function, not {progress!r}")
     if out is not None:
@@ -186,7 +187,7 @@ def evaluate(
     threads, run = as_threads(threads), choose(engine, request)
     with reporting(progress) as report, Pool(threads, report) as pool:
         answer = run(request, pool)
-    ev = _evaluation(request, answer)
+    ev = _evaluation(request, answer, arguments)
     for found in ev.warnings:
         if found["level"] == WARNING:
             warnings.warn(EvaluationWarning(found["message"], found["code"]), stacklevel=2)
@@ -195,7 +196,7 @@ def evaluate(
     return ev
 
 
-def _evaluation(request: Request, answer: Answer) -> Evaluation:
+def _evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> Evaluation:
     """Return what an engine has answered, with the slices that were asked for."""
     ev = Evaluation(
         answer.cells,
@@ -216,7 +217,7 @@ def _evaluation(request: Request, answer: Answer) -> Evaluation:
         _bounds=answer.bounds,
         notes=answer.notes,
         memory_limit=request.limit if answer.engine == "disk" else None,
-        _origin=Origin.of(request.given),
+        _origin=Origin.of(request.given, arguments, answer.pair),
         _change_if_alone=answer.change_if_alone,
     )
     for key in request.slices:

@@ -36,11 +36,14 @@ JSON (--json): one object. Later versions may add keys; these stay.
   summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact, outcomes
   outcomes        list of {side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss}
   slices          slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}
-  warnings        list of {code, message, figures}, some with level: note is not a warning
+  warnings        list of {code, level (warning, note), message, figures}
   not_computed    score of a family -> reason
   opened          with --show: list of clusters; see: fastbcubed show --help
   repairs         with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, precision_gain,
                   recall_gain, running, running_precision, running_recall}
+  manifest        versions, engine, memory_limit, arguments that were given;
+                  truth, prediction -> rows, fingerprint (of all rows, whatever their order and file format)
+  gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most | baseline, ...}
   errors, units   score -> standard error by component of truth and prediction; {n, effective, largest_share}
 """
 

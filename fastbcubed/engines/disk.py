@@ -102,6 +102,7 @@ def _score(
         summary=describe(parts.sizes, parts.n_items, dict.fromkeys(parts.sizes, parts.n_exact)),
         bounds=None if bounded is None else bounded.bounds(),
         notes=notes_of(aligner.firsts),
+        pair=pair,
         change_if_alone=parts.recall_if_alone,
     )  # fmt: skip
 

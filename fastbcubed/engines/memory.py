@@ -32,6 +32,7 @@ def run(request: Request, pool: Pool) -> Answer:
     return Answer(
         "memory", built.cells, scored, built.coverage, pair.names, built.items, built.labels, attributes,
         notes=notes_of(pair.first),
+        pair=pair,
         change_if_alone=built.cells.recall_if_alone,
     )  # fmt: skip
 

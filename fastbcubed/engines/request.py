@@ -12,6 +12,7 @@ import pyarrow as pa
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.clusterings.inputs import Given
+from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.errors import MetricError, OptionError, SliceError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
@@ -112,6 +113,8 @@ class Answer:
         As of an `Evaluation`; None for what it works out itself, or what was not kept.
     sliced : dict of str to pyarrow.Table
         Slices that had to be made along the way.
+    pair : Pair
+        The two sides, which can be read again.
     notes : list of dict
         What a reader should know of how the input was read.
     """
@@ -130,6 +133,7 @@ class Answer:
     bounds: Bounds | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
     change_if_alone: float | None = None
+    pair: Pair | None = None
 
 
 def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:

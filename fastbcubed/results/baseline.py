@@ -95,7 +95,7 @@ class Baseline:
         part = "coverage" if bound.name in COVERAGES else "overall"
         if bound.name not in self.result[part]:
             raise OptionError(
-                f"{self.name} has no {bound.name}; evaluate it with metrics={bound.name!r}, too"
+                f'{self.name} has no {bound.name}; evaluate it with metrics="{bound.name}", too'
             )
         value = self.result[part][bound.name]
         return math.nan if value is None else float(value)
@@ -106,7 +106,7 @@ class Baseline:
                 columns = list(rows[0])
                 return rows, columns[: columns.index("n_items")]
         by = ",".join(names)
-        raise OptionError(f"{self.name} has no slices by {by}; evaluate it with slices={by!r}")
+        raise OptionError(f'{self.name} has no slices by {by}; evaluate it with slices="{by}"')
 
 
 def _weight_of_truth(coverage: Mapping[str, Any]) -> float:

@@ -60,7 +60,7 @@ class Evaluated:
     memory_limit: int | None = None
     #: standard errors and units that were saved
     saved_errors: Any = None
-    _origin: Origin = Origin()  # noqa: RUF009 - it cannot be changed
+    _origin: Origin = field(default_factory=Origin)
     _change_if_alone: float | None = None
 
     def __getattr__(self, name: str) -> float:
@@ -132,6 +132,15 @@ class Evaluated:
         """What a reader of the scores should know: code, level (warning or note), message, figures of each."""
         return [*found_in(self), *self.notes]
 
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """How this came about: versions, engine, arguments that were given, rows and fingerprint of either side.
+
+        A fingerprint tells the rows of item and label, in whatever order and container. All rows are hashed when it
+        is first asked for, as it is for JSON and saved results.
+        """
+        return self._origin.manifest(self.engine, self.memory_limit)
+
     @cached_property
     def left_out(self) -> dict[str, str]:
         """Attributes that cannot be kept with the items, such as "truth.shape", and why."""
@@ -159,6 +168,7 @@ class Evaluated:
             "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
             "warnings": self.warnings,
             "not_computed": self.not_computed,
+            "manifest": self.manifest,
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:

@@ -27,6 +27,7 @@ from fastbcubed.results.estimates import Errors
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.manifest import ITEMS, MANIFEST, read_manifest
+from fastbcubed.results.origin import Origin
 from fastbcubed.results.outcomes import SCHEMA
 from fastbcubed.results.portable import TableLabels, metrics_by_name
 from fastbcubed.results.saved_covers import from_table
@@ -147,6 +148,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         None if stored is None else TableItems(_checked_items(stored), head.get("left_out", {})),
         TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
         not_computed=head["not_computed"],
+        _origin=Origin(saved=head["manifest"]),
         names={side: head[side] for side in ("truth", "prediction")},
         notes=[w for w in head["warnings"] if w["code"] in CODES],
         sliced={name: Table(pa.Table.from_pylist(rows)) for name, rows in head["slices"].items()},

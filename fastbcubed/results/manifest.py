@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -178,6 +179,12 @@ SIDE = {name: _is_count for name in ("items", "clusters", "singletons", "largest
     "size_quantiles": _each(_is_count)
 }
 BOUNDS = {field.name: _is_score for field in fields(Bounds)}
+CONTENT = {
+    "rows": lambda value: value is None or _is_count(value),
+    "fingerprint": lambda value: (
+        value is None or (_is_text(value) and re.fullmatch("[0-9a-f]{32}", value) is not None)
+    ),
+}
 #: What has to be there with standard errors, which may be there or not.
 ERRORS = {
     "errors": _each(lambda value: value is None or (_is_number(value) and value >= 0)),
@@ -206,6 +213,7 @@ SCHEMA = {
         "duplicates": _one_of("raise", "drop"),
         "noise": _is_label,
     },
+    "manifest": {"arguments": _each(lambda value: True), "truth": CONTENT, "prediction": CONTENT},
     "overall": _each(_is_score),
     "coverage": {
         **{field.name: _is_count if field.name.startswith("n_") else _is_score for field in fields(Coverage)},

@@ -1,24 +1,117 @@
-"""Where an evaluation comes from: what was given to it, as far as results tell of it."""
+"""Where an evaluation comes from: what was given to it, as far as results tell of it; the manifest of a result."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed._version import __version__
+from fastbcubed.clusterings.content import contents
+from fastbcubed.clusterings.stretches import Pair
+from fastbcubed.errors import FastBCubedError
 from fastbcubed.results.warned_input import same_source, swapped_names
+from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.tables import is_path
 
+#: Arguments that are told elsewhere, or change no figure and differ from machine to machine.
+UNTOLD = ("truth", "prediction", "out", "progress", "threads", "spill_dir")
 
-@dataclass(frozen=True)
+
+@dataclass(eq=False)
 class Origin:
     """Where an evaluation comes from."""
 
     same_source: str | None = None  #: what both sides are, if they are one thing
     swapped_names: str | None = None  #: why the sides may be in the wrong order, by their names
     by_name: bool = False  #: whether the sides are named: by path or column
+    arguments: Mapping[str, Any] = field(
+        default_factory=dict
+    )  #: those that were not left out, as plain values
+    pair: Pair | None = field(default=None, repr=False)  #: both sides, to be read again
+    saved: Mapping[str, Any] | None = None  #: the manifest, where it was read
 
     @classmethod
-    def of(cls, given: Any) -> Origin:
+    def of(cls, given: Any, arguments: Mapping[str, Any], pair: Pair | None) -> Origin:
         """Look at what was given; nothing is read."""
         named = given.table is not None or is_path(given.truth)
-        return cls(same_source(given), swapped_names(given), named)
+        told = {name: as_told(value) for name, value in arguments.items() if name not in UNTOLD}
+        return cls(same_source(given), swapped_names(given), named, told, pair)
+
+    def manifest(self, engine: str, memory_limit: int | None) -> dict[str, Any]:
+        """Return versions, engine, arguments, and rows and fingerprint of each side."""
+        if self.saved is not None:
+            return dict(self.saved)
+        return {
+            "versions": _versions(),
+            "engine": engine,
+            "memory_limit": memory_limit,
+            "arguments": dict(self.arguments),
+            **self.sides,
+        }
+
+    @cached_property
+    def sides(self) -> dict[str, dict[str, Any]]:
+        """Rows and fingerprint of each side, from all rows, when it is first asked for; None if they are gone."""
+        found: list[dict[str, Any]] = [{"rows": None, "fingerprint": None}] * 2
+        if self.pair is not None:
+            try:
+                with Pool() as pool:
+                    found = [content._asdict() for content in contents(self.pair, pool)]
+            except (FastBCubedError, OSError):  # files that were moved since
+                pass
+        return dict(zip(("truth", "prediction"), found, strict=True))
+
+    def at_rest(self, engine: str, memory_limit: int | None) -> Origin:
+        """Return it with its manifest in place of what was given."""
+        return replace(self, pair=None, saved=self.manifest(engine, memory_limit))
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {
+        "fastbcubed": __version__,
+        "numpy": np.__version__,
+        "numba": version("numba"),
+        "pyarrow": pa.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def not_default(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function that are not its defaults; of data that only their type is told of, too."""
+    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    return {name: value for name, value in given.items() if not _is_default(value, defaults[name])}
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, str | bool | int | float | tuple) and value == default)
+
+
+def as_told(value: Any) -> Any:
+    """Return an argument as a manifest tells it: plain values as they are, functions by name, data by their type.
+
+    Examples
+    --------
+    >>> as_told(["f1", len]), as_told({"truth": "drop"}), as_told(np.ones(3))
+    (['f1', 'len'], {'truth': 'drop'}, 'numpy.ndarray')
+    """
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, os.PathLike):
+        return str(value)
+    if isinstance(value, list | tuple) and len(value) <= 1000:
+        return [as_told(each) for each in value]
+    if isinstance(value, Mapping) and len(value) <= 1000:
+        return {str(name): as_told(each) for name, each in value.items()}
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")

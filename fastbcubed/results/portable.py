@@ -74,6 +74,7 @@ def state_of(ev: Any) -> dict[str, Any]:
     state["metrics"] = ([m.name for m in ev.metrics], own, ev.definition)
     if ev.has_clusters:
         state["_labels"] = TableLabels({side: _all_labels(ev, side) for side in SIDES})
+    state["_origin"] = ev._origin.at_rest(ev.engine, ev.memory_limit)
     if ev.has_items:
         state["_items"] = TableItems(item_table(ev), ev.left_out)
     return state

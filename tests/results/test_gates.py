@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -207,3 +208,161 @@ def test_summary_is_added_to_a_file(tmp_path, paths) -> None:
 def test_a_summary_that_cannot_be_written_is_said(tmp_path, paths, capsys) -> None:
     assert cli.main(["evaluate", *paths, "--summary", str(tmp_path / "no" / "page.md")]) == 2
     assert "No such file or directory" in capsys.readouterr().err
+
+
+# -- Manifest and baseline -------------------------------------------------------------------------
+
+
+def test_the_manifest_says_how_a_result_came_about(tmp_path, paths) -> None:
+    ev = fb.evaluate(
+        *paths, metrics=["f1", max_of], weight=None, unmatched={"truth": "drop"}, threads=1, beta=1.0
+    )
+    manifest = json.loads(ev.to_json())["manifest"]
+    assert manifest["arguments"] == {"metrics": ["f1", "max_of"], "unmatched": {"truth": "drop"}}
+    assert list(manifest["versions"]) == ["fastbcubed", "numpy", "numba", "pyarrow", "python"]
+    assert (manifest["engine"], manifest["memory_limit"]) == ("memory", None)
+    assert manifest["truth"]["rows"] == 3 and manifest["truth"] != manifest["prediction"]
+    on_disk = fb.evaluate(*paths, engine="disk", memory_limit="64MiB").manifest
+    assert (on_disk["engine"], on_disk["memory_limit"]) == ("disk", 64 << 20)
+    assert on_disk["arguments"] == {"engine": "disk", "memory_limit": "64MiB"}
+    assert {side: on_disk[side] for side in ("truth", "prediction")} == {
+        side: manifest[side] for side in ("truth", "prediction")
+    }
+
+
+def max_of(tp, fp, fn, tn):
+    return tp / (tp + fp + fn)
+
+
+@pytest.mark.parametrize("keep", ["scores", "cells", "items"])
+def test_the_manifest_is_kept(tmp_path, paths, keep) -> None:
+    ev = fb.evaluate(*paths)
+    expected = ev.manifest
+    ev.save(tmp_path / "a", keep=keep)
+    again = fb.load(tmp_path / "a")
+    assert again.manifest == expected == pickle.loads(pickle.dumps(ev)).manifest
+    again.save(tmp_path / "b", keep="scores")
+    assert fb.load(tmp_path / "b").manifest == expected
+
+
+def test_json_is_the_same_each_time(paths) -> None:
+    assert fb.evaluate(*paths).to_json() == fb.evaluate(*paths, threads=1).to_json()
+
+
+def test_files_that_are_gone_have_no_fingerprint(tmp_path, paths) -> None:
+    ev = fb.evaluate(*paths, engine="disk")
+    for path in paths:
+        Path(path).unlink()
+    assert ev.manifest["truth"] == {"rows": None, "fingerprint": None}
+
+
+@pytest.fixture
+def baseline(tmp_path, paths) -> Path:
+    """A better result of the same truth: everything is right."""
+    fb.evaluate(paths[0], {1: 0, 2: 0, 3: 1}, slices="year").save(tmp_path / "best")
+    return tmp_path / "best"
+
+
+def test_a_baseline_may_be_a_directory_or_json(tmp_path, paths, baseline, capsys) -> None:
+    text = tmp_path / "best.json"
+    text.write_text(fb.load(baseline).to_json())
+    for given in (baseline, baseline / "overall.json", text):
+        flags = ["--baseline", str(given), "--fail-worse", "f1=0.3", "--fail-worse", "jaccard_distance=0.6"]
+        assert cli.main(["evaluate", *paths, *flags]) == 1
+        lines = capsys.readouterr().out.splitlines()[-2:]
+        assert lines == [
+            f"failed: f1 is 0.66667, 1 in {given}: 0.333 worse, wanted at most 0.3 worse",
+            f"passed: jaccard_distance is 0.55556, 0 in {given}: 0.556 worse, wanted at most 0.6 worse",
+        ]
+
+
+def test_the_same_result_is_not_worse_and_a_better_one_passes(tmp_path, paths, baseline, capsys) -> None:
+    fb.evaluate(*paths).save(tmp_path / "own")
+    flags = ["--fail-worse", "f1=0", "--fail-worse", "over_merge_rate=0", "--fail-worse", "truth_coverage=0"]
+    assert cli.main(["evaluate", *paths, "--baseline", str(tmp_path / "own"), *flags]) == 0
+    assert "the same, wanted at most 0 worse" in capsys.readouterr().out
+    assert (
+        cli.main(["evaluate", *paths, "--engine", "disk", "--baseline", str(tmp_path / "own"), *flags]) == 0
+    )
+    pq.write_table(pa.table({"item": [3, 2, 1], "cluster": [1, 0, 0]}), paths[1])
+    assert cli.main(["evaluate", *paths, "--baseline", str(tmp_path / "own"), *flags, "--json"]) == 0
+    out = capsys.readouterr().out
+    gates = json.loads(out[out.index("{\n") :])["gates"]
+    assert [gate["worse_by"] for gate in gates] == pytest.approx([-1 / 3, -1 / 3, 0])
+
+
+def test_a_slice_may_not_be_worse(paths, baseline, capsys) -> None:
+    flags = ["--baseline", str(baseline), "--fail-worse"]
+    assert cli.main(["evaluate", *paths, *flags, "recall=0.3@year=2020", "--json"]) == 0
+    (gate,) = json.loads(capsys.readouterr().out)["gates"]
+    assert gate["slice"] == {"year": "2020"} and gate["worse_by"] == pytest.approx(0.25)
+    assert cli.main(["evaluate", *paths, *flags, "recall=0.2@year=2020"]) == 1
+    assert cli.main(["evaluate", *paths, *flags, "recall=0.2@country=US"]) == 2
+    assert "has no slices by country" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--unmatched", "singleton"], "defined in another way (unmatched:"),
+        (["--weighting", "outer"], "defined in another way (weighting: 'pointwise' there, 'outer' here)"),
+        (["--beta", "2"], "defined in another way (beta"),
+        (["--weight", "w"], "defined in another way (weighted"),
+    ],
+)
+def test_a_baseline_of_another_definition_is_refused(
+    tmp_path, paths, baseline, capsys, change, message
+) -> None:
+    pq.write_table(pa.table({**TRUTH, "w": [1.0, 2.0, 3.0]}), paths[0])
+    assert cli.main(["evaluate", *paths, *change, "--baseline", str(baseline), "--fail-worse", "f1=1"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_baseline_of_another_truth_is_refused(tmp_path, paths, baseline, capsys) -> None:
+    flags = ["--baseline", str(baseline), "--fail-worse", "f1=1"]
+    pq.write_table(pa.table({**TRUTH, "cluster": [0, 0, 2]}), paths[0])
+    assert cli.main(["evaluate", *paths, *flags]) == 2
+    assert "its truth was another one (fingerprint " in capsys.readouterr().err
+    pq.write_table(pa.table(TRUTH).slice(0, 2), paths[0])
+    assert cli.main(["evaluate", *paths, *flags]) == 2
+    assert "its truth was another one (rows 3 there, 2 here)" in capsys.readouterr().err
+
+
+def test_a_baseline_of_other_weights_is_refused(tmp_path, paths, capsys) -> None:
+    for weights, code in (([1.0, 2.0, 3.0], 0), ([1.0, 2.0, 3.5], 2)):
+        pq.write_table(pa.table({**TRUTH, "w": weights}), paths[0])
+        if code == 0:
+            fb.evaluate(*paths, weight="w").save(tmp_path / "old")
+        flags = ["--weight", "w", "--baseline", str(tmp_path / "old"), "--fail-worse", "f1=0"]
+        assert cli.main(["evaluate", *paths, *flags]) == code
+    assert "its truth had other weights (6 there, 6.5 here)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--fail-worse f1=0.1", "--baseline is missing"),
+        ("--baseline nowhere", "--fail-worse is missing"),
+        ("--baseline nowhere --fail-worse f1=0.1", "nowhere cannot be read as the JSON of an evaluation"),
+        ("--baseline X --fail-worse f1=-0.1", "how much worse f1 may be is 0 or more"),
+        ("--baseline X --fail-worse expected_mutual_info=1", "so that none is worse"),
+        ("--baseline X --fail-worse nothing=1", "Unknown score 'nothing'"),
+        ("--baseline X --fail-worse f1", "SCORE=VALUE"),
+    ],
+)
+def test_a_baseline_is_refused(paths, capsys, flags, message) -> None:
+    assert cli.main(["evaluate", *paths, *flags.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_json_of_something_else_is_no_baseline(tmp_path, paths, capsys) -> None:
+    for text in ("[]", '{"overall": {}}', "{"):
+        (tmp_path / "x.json").write_text(text)
+        flags = ["--baseline", str(tmp_path / "x.json"), "--fail-worse", "f1=0"]
+        assert cli.main(["evaluate", *paths, *flags]) == 2
+        assert "x.json" in capsys.readouterr().err
+
+
+def test_a_score_that_the_baseline_lacks_is_said(paths, baseline, capsys) -> None:
+    assert cli.main(["evaluate", *paths, "--baseline", str(baseline), "--fail-worse", "rand=0"]) == 2
+    assert "has no rand; evaluate it with --metric rand, too" in capsys.readouterr().err
