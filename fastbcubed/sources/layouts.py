@@ -37,8 +37,8 @@ LAYOUTS = (
         marks=("confidence_score", "confidence", "canonical_id"),
     ),
     Layout(
-        "Senzing", ("resolved_entity_id",), ("record_id",), source="data_source",
-        marks=("match_key", "match_level", "match_level_code"), links="related_entity_id",
+        "Senzing", ("resolved_entity_id", "cluster_id"), ("record_id",), source="data_source",
+        marks=("data_source", "match_key", "match_level", "match_level_code"), links="related_entity_id",
     ),
 )  # fmt: skip
 

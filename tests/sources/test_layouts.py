@@ -38,6 +38,7 @@ OUTPUTS: dict[str, dict[str, list[Any]]] = {
         "RESOLVED_ENTITY_ID": [1, 1, 2], "RELATED_ENTITY_ID": [0, 0, 0], "MATCH_LEVEL_CODE": ["", "RESOLVED", ""],
         "MATCH_KEY": ["", "+NAME+DOB", ""], "DATA_SOURCE": ["C", "W", "W"], "RECORD_ID": ["7", "8", "7"],
     },
+    "Senzing, labels": {"CLUSTER_ID": [1, 1, 2], "RECORD_ID": ["7", "8", "7"], "DATA_SOURCE": ["C", "W", "W"]},
 }  # fmt: skip
 READ = {
     "Splink": ("Splink", ["unique_id"], ["cluster_id"]),
@@ -49,6 +50,7 @@ READ = {
     "csvdedupe": ("dedupe", ["id"], ["Cluster ID"]),
     "dedupe, canonical": ("dedupe", ["id"], ["cluster_id"]),
     "Senzing": ("Senzing", ["DATA_SOURCE", "RECORD_ID"], ["RESOLVED_ENTITY_ID"]),
+    "Senzing, labels": ("Senzing", ["DATA_SOURCE", "RECORD_ID"], ["CLUSTER_ID"]),
 }
 
 
