@@ -64,13 +64,13 @@ def align(
     """
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
-    true_side = Side.of(truth, policies, truth.labels.keys(pool), null_is_absent)
-    pred_side = Side.of(prediction, policies, prediction.labels.keys(pool), null_is_absent)
-    for side in (true_side, pred_side):
+    pair = truth, prediction
+    true_side, pred_side = (Side.of(side, policies, side.labels.keys(pool), null_is_absent) for side in pair)
+    for side in pair:
         if not len(side):
             raise EmptyInputError(f"{side.name} has no rows")
-    weigh = partial(row_weights, (truth, prediction), weight_table, outer=outer, pool=pool)
-    both = combine((true_side, pred_side), _items(truth, prediction, pool), weigh, pool)
+    weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool)
+    both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool)
     require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
     both.report_faults()
     start = _unused_run(both.true_keys, both.pred_keys) if both.needs_special_keys else 0

@@ -303,7 +303,7 @@ def group_means(
 
 def grouped(metrics: Iterable[Metric]) -> list[Metric]:
     """Return the scores that groups of items have, too."""
-    return [m for m in metrics if m.score is None and not m.overall_only]
+    return [m for m in metrics if not m.overall_only]
 
 
 def summed(metrics: Iterable[Metric], beta: float, *, losses: bool) -> list[Metric]:

@@ -28,7 +28,6 @@ class Score(Protocol):
         contingency: Contingency | None = None,
     ) -> float:
         """Return the score."""
-        ...
 
 
 class ScoreOfBeta(Protocol[Result]):
@@ -44,7 +43,6 @@ class ScoreOfBeta(Protocol[Result]):
         contingency: Contingency | None = None,
     ) -> Result:
         """Return the score or scores."""
-        ...
 
 
 class ScoreOfCovers(Protocol):
@@ -59,7 +57,6 @@ class ScoreOfCovers(Protocol):
         contingency: Contingency | None = None,
     ) -> float:
         """Return the score."""
-        ...
 
 
 class ScoreOfCoversAndBeta(Protocol[Result]):
@@ -75,7 +72,6 @@ class ScoreOfCoversAndBeta(Protocol[Result]):
         contingency: Contingency | None = None,
     ) -> Result:
         """Return the score or scores."""
-        ...
 
 
 class ScoreInBase(Protocol):
@@ -91,7 +87,6 @@ class ScoreInBase(Protocol):
         contingency: Contingency | None = None,
     ) -> float:
         """Return the score."""
-        ...
 
 
 class ScoreOfAverage(Protocol):
@@ -107,7 +102,6 @@ class ScoreOfAverage(Protocol):
         contingency: Contingency | None = None,
     ) -> float:
         """Return the score."""
-        ...
 
 
 class CoreferenceScore(Protocol[Result]):
@@ -123,4 +117,3 @@ class CoreferenceScore(Protocol[Result]):
         contingency: Contingency | None = None,
     ) -> Result:
         """Return the score or scores."""
-        ...
