@@ -36,6 +36,9 @@ from fastbcubed.sources.attributes import refused
 
 __all__ = ["RowQuestions"]
 
+#: Why an attribute of both sides needs a prefix here.
+NOT_COMPARED = "the disk engine does not look whether they are equal"
+
 
 @dataclass(frozen=True)
 class RowQuestions:
@@ -76,7 +79,9 @@ class RowQuestions:
         parts = () if truth.items is None or truth.items.kind != "composite" else truth.items.names
         asked = {each.name if isinstance(each, Bins) else each for key in slices for each in elements(key)}
         homes = {
-            name: attribute_home(name, {**sides, ID: parts}, extra) for name in asked if name not in SIZES
+            name: attribute_home(name, {**sides, ID: parts}, extra, NOT_COMPARED)
+            for name in asked
+            if name not in SIZES
         }
         wanted = {(side or "attributes", own) for side, own in homes.values() if side != ID}
         items, left_out = keep == "items", dict[str, str]()

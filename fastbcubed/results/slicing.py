@@ -14,8 +14,10 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import AttributeTable, Items, named_sides
+from fastbcubed.results.shared_attributes import shared_attribute
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow
 from fastbcubed.sources.attributes import number_values
+from fastbcubed.sources.selection import take_or_null
 from fastbcubed.sources.suggestions import did_you_mean
 
 #: Slices that are always there: by the size of the cluster an item is in, in powers of two.
@@ -144,13 +146,21 @@ def encoded(name: str, values: pa.ChunkedArray) -> Sliced:
 def attribute_values(
     name: str, items: Items, attributes: AttributeTable | None, rows: NDArray[np.int64] | None = None
 ) -> pa.ChunkedArray:
-    """Return an attribute of some rows, or of all, by the name that users give it."""
+    """Return an attribute of some rows, or of all, by the name that users give it.
+
+    One that both sides have with equal values needs no prefix.
+    """
+    sides, extra = (
+        {**items.attribute_sides(), ID: id_parts(items)},
+        () if attributes is None else attributes.names,
+    )
+    fault = ""
+    if name not in (*extra, *sides[ID]) and name in sides["truth"] and name in sides["prediction"]:
+        found, fault = shared_attribute(items, name)
+        if found is not None:
+            return found if rows is None else take_or_null(found, rows)
     try:
-        side, own = attribute_home(
-            name,
-            {**items.attribute_sides(), ID: id_parts(items)},
-            () if attributes is None else attributes.names,
-        )
+        side, own = attribute_home(name, sides, extra, fault)
     except ColumnError:
         for known, reason in items.left_out().items():
             if name in (known, known.partition(".")[2]):
@@ -169,9 +179,9 @@ def id_parts(items: Items) -> tuple[str, ...]:
 
 
 def attribute_home(
-    name: str, sides: Mapping[str, Sequence[str]], extra: Sequence[str] = ()
+    name: str, sides: Mapping[str, Sequence[str]], extra: Sequence[str] = (), fault: str = ""
 ) -> tuple[str, str]:
-    """Find an attribute by name; one that both sides have goes by ``truth.name``."""
+    """Find an attribute by name; one that both sides have goes by ``truth.name``, for which `fault` is why."""
     if name in extra:
         return "", name
     for side in sides:
@@ -181,7 +191,9 @@ def attribute_home(
     if len(found) > 1:
         where = "both sides have" if set(found) == {"truth", "prediction"} else f"{' and '.join(found)} have"
         prefixed = " or ".join(f"'{side}.{name}'" for side in found)
-        raise ColumnError(f"{where} an attribute {name!r}; write {prefixed}")
+        raise ColumnError(
+            f"{where} an attribute {name!r}{f', and {fault}' if fault else ''}; write {prefixed}"
+        )
     if found:
         return found[0], name
     there = {**{side: names for side, names in sides.items() if names or side != ID}, "attributes": extra}
