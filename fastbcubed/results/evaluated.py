@@ -99,11 +99,15 @@ class Evaluated:
 
         Outcomes are numbers of clusters; not where clusters overlap, or the cells were not kept.
         """
-        found = summarize(self.contingency) if self._summary is None else self._summary
         if self._outcomes is None:
-            return found
+            return self._sides
         outcomes = by_side(self._outcomes)
-        return {side: {**figures, "outcomes": outcomes[side]} for side, figures in found.items()}
+        return {side: {**figures, "outcomes": outcomes[side]} for side, figures in self._sides.items()}
+
+    @cached_property
+    def _sides(self) -> dict[str, dict[str, Any]]:
+        """The same without outcomes, which take a look at all cells."""
+        return summarize(self.contingency) if self._summary is None else self._summary
 
     @cached_property
     def _outcomes(self) -> pa.Table | None:
@@ -125,7 +129,7 @@ class Evaluated:
     @cached_property
     def _has_plain_shape(self) -> bool:
         """Whether clusters need not be counted to know that their sizes are worth no warning."""
-        return "summary" not in self.__dict__ and self._summary is None and is_plain(self)
+        return "_sides" not in self.__dict__ and self._summary is None and is_plain(self)
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:

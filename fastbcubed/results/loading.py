@@ -159,7 +159,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
     ev.warnings = head["warnings"]
     if not clusters:
         bounds = head["coverage"]["bounds"]
-        ev.summary = head["summary"]
+        ev._summary = head["summary"]
         if head.get("outcomes") is not None:
             ev._outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
         ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))

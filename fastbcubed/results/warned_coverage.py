@@ -48,7 +48,7 @@ def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
     loss = f1 - alone if known else share
     if loss <= FLATTERED:
         return
-    linked = ev.summary["pred"]["singletons"] == 0 and ev.summary["pred"]["items"] > 1
+    linked = ev._sides["pred"]["singletons"] == 0 and ev._sides["pred"]["items"] > 1
     much = linked or (loss > FLATTERED_MUCH if known else share > MOSTLY_COMMON)
     level = WARNING if much and n + ev.coverage.n_common >= FEW_ITEMS else NOTE
     dropped = (

@@ -42,7 +42,7 @@ def _is_perfect(ev: Any) -> bool:
     """Tell whether each cluster is one of the other side; told from the number of cells where there are any."""
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
-        return ev.coverage.complete and all(s["exact"] == s["clusters"] for s in ev.summary.values())
+        return ev.coverage.complete and all(s["exact"] == s["clusters"] for s in ev._sides.values())
     return ev.coverage.complete and set(table.n_codes.values()) == {table.n_cells}
 
 

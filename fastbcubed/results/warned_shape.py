@@ -32,7 +32,7 @@ def all_singleton_truth(ev: Any) -> Iterator[Notice]:
     """Warn if every item is alone in the truth, which a wrong column often brings about."""
     if ev._has_plain_shape:
         return
-    side = ev.summary["true"]
+    side = ev._sides["true"]
     if side["items"] >= FEW_ITEMS and side["largest"] == 1:
         yield Notice(
             WARNING,
@@ -46,7 +46,7 @@ def pure_by_construction(ev: Any) -> Iterator[Notice]:
     """Note that precision or recall is 1 since a side has one cluster, or one for each item."""
     if ev.contingency.overlapping or n_scored(ev) < FEW_ITEMS or ev._has_plain_shape:
         return
-    true, pred = ev.summary["true"], ev.summary["pred"]
+    true, pred = ev._sides["true"], ev._sides["pred"]
     found = (
         ("precision", pred["largest"] == 1, "every item is alone in the prediction"),
         ("recall", pred["clusters"] == 1, "the prediction is one cluster"),
@@ -63,7 +63,7 @@ def giant_cluster(ev: Any) -> Iterator[Notice]:
     """Warn if one predicted cluster holds a large share of all items, and mixes many true clusters."""
     if ev._has_plain_shape:
         return
-    side = ev.summary["pred"]
+    side = ev._sides["pred"]
     share = side["largest"] / side["items"]
     if side["items"] < FEW_ITEMS or share < GIANT or side["clusters"] == 1:
         return
@@ -82,7 +82,7 @@ def _mixed_by_giant(ev: Any) -> int:
     """Return how many true clusters the largest predicted one has items of; at least so many where it is not known."""
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
-        return int(-(-ev.summary["pred"]["largest"] // ev.summary["true"]["largest"]))
+        return int(-(-ev._sides["pred"]["largest"] // ev._sides["true"]["largest"]))
     return int(np.count_nonzero(table.pred == np.argmax(table.pred_n)))
 
 
@@ -95,7 +95,7 @@ def few_units(ev: Any) -> Iterator[Notice]:
     n_items = n_scored(ev)
     if n_items < UNITS_MATTER or ev._has_plain_shape:
         return
-    sides = ev.summary.values()
+    sides = ev._sides.values()
     most, largest = min(s["clusters"] for s in sides), max(s["largest"] for s in sides)
     share = largest / n_items
     if most >= FEW_UNITS and share <= HEAVY_UNIT:

@@ -194,3 +194,14 @@ def test_outcomes_are_the_same_for_any_number_of_threads():
     )
     tables = [outcomes.count_outcomes(ev.contingency, Pool(threads)) for threads in (1, 2)]
     assert tables[0].equals(tables[1])
+
+
+def test_outcomes_are_not_worked_out_before_they_are_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(outcomes, "count_outcomes", lambda *_: asked.append(1))
+    from fastbcubed.results import evaluated
+
+    monkeypatch.setattr(evaluated, "count_outcomes", outcomes.count_outcomes)
+    ev = fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], slices=["true_size"])
+    assert not asked and ev.warnings is not None and ev.f1 and not asked
+    assert ev.summary["true"]["clusters"] == 2 and asked == [1]
