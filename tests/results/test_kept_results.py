@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.errors import NotKeptError
+from fastbcubed.errors import EvaluationWarning, NotKeptError
 
 Keep = Callable[[fb.Evaluation, Path], fb.Evaluation]
 
@@ -56,6 +57,9 @@ def answers(ev: fb.Evaluation) -> dict[str, Any]:
     found["items"] = items
     for name in ("true_size", *(f"{name}" for name in ev.sliced)):
         found[name] = ask(lambda name=name: ev.slices(name).to_pydict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EvaluationWarning)  # of a single component
+        found["estimates"] = ask(lambda: ev.estimates().to_pydict())
     found["metric"] = ask(lambda: ev.metric("f1"))
     if items != "not kept":
         for item in items["item"]:
