@@ -39,8 +39,8 @@ JSON (--json): one object. Later versions may add keys; these stay.
   warnings        list of {code, level (warning, note), message, figures}
   not_computed    score of a family -> reason
   opened          with --show: list of clusters; see: fastbcubed show --help
-  repairs         with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, precision_gain,
-                  recall_gain, running, running_precision, running_recall}
+  repairs         with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, running, precision_gain,
+                  recall_gain, running_precision, running_recall}
   manifest        versions, engine, memory_limit, arguments that were given;
                   truth, prediction -> rows, fingerprint (of all rows, whatever their order and file format)
   gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most | baseline, ...}

@@ -81,9 +81,9 @@ class Openings(Evaluated):
         Returns
         -------
         Table
-            rank, kind, side, cluster, n_items, weight; gain, precision_gain and recall_gain, what this repair
-            alone adds to f1, precision and recall; running, running_precision and running_recall, these scores
-            when it and all before it are done, in this order. The largest gain comes first; ties are broken by
+            rank, kind, side, cluster, n_items, weight; gain and running, precision_gain, recall_gain,
+            running_precision and running_recall: what this repair alone adds to f1, precision and recall, and these
+            scores when it and all before it are done, in this order. The largest gain comes first; ties are broken by
             weight, then by kind and label. If the labels of the two sides are of different kinds, such as
             integers and texts, they are texts here.
 

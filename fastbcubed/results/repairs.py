@@ -243,9 +243,9 @@ def _table(start: _Start, repairs: _Repairs, clusters: pa.Array) -> pa.Table:
             "n_items": repairs.n_items,
             "weight": repairs.weight,
             "gain": repairs.gain,
+            "running": 2 * precision * recall / (precision + recall),
             "precision_gain": repairs.precision,
             "recall_gain": repairs.recall,
-            "running": 2 * precision * recall / (precision + recall),
             "running_precision": np.ascontiguousarray(precision),
             "running_recall": np.ascontiguousarray(recall),
         }
