@@ -94,9 +94,12 @@ def _look_at(ev: Any, work: Path) -> None:
     for side in ("true", "pred"):
         ev.clusters(side, limit=3)
         ev.lorenz(side, limit=3)
+        ev.cluster(side, next(filter(None, ev.clusters(side)["cluster"].to_pylist())))
     ev.items(limit=3)
+    ev.cells(limit=3)
     if not ev.contingency.overlapping:
         ev.outcomes()
+        ev.repairs(limit=3)
     repr(ev)
     ev.slices("true_size", errors=True)
     ev.save(work / "result", keep="items")

@@ -80,11 +80,10 @@ class Cluster(dict[str, Any]):
 
     def heading(self) -> list[str]:
         """Return what the cluster is, and what it costs."""
-        n_parts, kind = self["n_parts"], KINDS[self._other]
+        n_parts = self["n_parts"]
+        kinds = f"of {_counted(n_parts, f'{KINDS[self._other]} cluster')}"
         if self["overlapping"]:
-            kinds = f"of {_counted(n_parts, 'set')} of {kind} clusters"
-        else:
-            kinds = f"of {_counted(n_parts, f'{kind} cluster')}"
+            kinds += f", in {_counted(len(self.parts), 'set')} of them"
         title = f"{KINDS[self['side']].capitalize()} cluster {_name(self['cluster'], overlapping=False)}: "
         if not n_parts:
             return [f"{title}none of its items is scored"]
@@ -138,7 +137,7 @@ class Cluster(dict[str, Any]):
             if "n_items_of_cluster" in part:
                 shared += f" of {count(part['n_items_of_cluster'])}"
             yield from self._lines(part, _name(clusters, overlapping=self["overlapping"]), shared)
-        left = self["n_parts"] - len(self["parts"])
+        left = len(self.parts) - len(self["parts"])
         if left:
             n = self["n_items"] - sum(part["n_items"] for part in self["parts"])
             yield self._line(f"… {count(left)} more", count(n))

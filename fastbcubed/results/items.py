@@ -203,12 +203,17 @@ class TableItems:
     def item_names(self) -> tuple[str, ...]:
         return tuple(self._column.names) if "item" in self._table.column_names else ()
 
+    def _some(self, name: str, rows: RowNumbers) -> pa.ChunkedArray:
+        """Return some rows of a column, null for row -1."""
+        return self._table[name].take(from_numpy(rows, rows < 0))
+
     def ids(self, rows: RowNumbers | None = None) -> pa.Array:
-        return self._column.take(np.arange(len(self)) if rows is None else rows)
+        if rows is None:
+            return self._column.take(np.arange(len(self)))
+        return as_column(self._some("item", rows), "item").take(np.arange(rows.size))
 
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
-        labels = self._table[f"{side}_cluster"]
-        return labels if rows is None else labels.take(from_numpy(rows, rows < 0))
+        return self._table[f"{side}_cluster"] if rows is None else self._some(f"{side}_cluster", rows)
 
     def rows_of(self, ids: Any) -> RowNumbers:
         return _find_all(self._column, as_column(ids, "item", "the items asked for"))
@@ -248,8 +253,8 @@ class TableItems:
         return sides
 
     def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
-        values = as_kept(self._table[f"{side}.{name}"], f"column {name!r}")
-        return values if rows is None else selection.take_or_null(values, rows)
+        own = f"{side}.{name}"
+        return as_kept(self._table[own] if rows is None else self._some(own, rows), f"column {own!r}")
 
     def left_out(self) -> dict[str, str]:
         return self._left_out

@@ -166,7 +166,10 @@ class _Opened:
         parts = self.parts
         sums = {name: float(np.sum(parts[name].to_numpy())) for name in ("weight", *LOSSES)}
         found = {"n_items": int(self.rows.size), "weight": sums["weight"], "n_parts": parts.num_rows}
-        if not ev.contingency.overlapping:
+        if isinstance(ev.contingency, Cover):  # a part is in a set of clusters of the other side
+            met = ev.contingency.members(self.other).take(self.cells).codes
+            found["n_parts"] = int(np.unique(met).size)
+        else:
             found["outcome"] = _outcome(ev.contingency, self.side, self.cells)
         found |= {name: sums[name] for name in LOSSES}
         return found | {"weighted": ev.contingency.weighted, "overlapping": ev.contingency.overlapping}
@@ -175,13 +178,12 @@ class _Opened:
         """Return the parts and the first few members of each, and the items that the other side lacks."""
         sizes = np.append(np.diff(self.bounds), self.alone.size)
         dealt = deal(sizes, members)
-        weight = ev._rows().weight
         there = np.flatnonzero(dealt)
-        picked = []
-        for k in there.tolist():
-            rows = self.alone if k == sizes.size - 1 else self.rows[self.bounds[k] : self.bounds[k + 1]]
-            picked.append(_first(ev.kept_items(), rows, weight[rows], int(dealt[k])))
-        rows = np.concatenate([np.empty(0, np.int64), *picked])
+        every, bounds = (
+            np.concatenate([self.rows, self.alone]),
+            np.append(self.bounds, self.bounds[-1] + sizes[-1]),
+        )
+        rows = _first(ev, [every[bounds[k] : bounds[k + 1]] for k in there], dealt[there].tolist())
         listed = self._members(ev, names, rows)
         ends = np.cumsum(dealt[there])
         chunks = {
@@ -280,14 +282,20 @@ def _keys(figures: Mapping[str, NDArray[Any]], names: Mapping[str, Any]) -> pa.T
     return pa.table(keys)
 
 
-def _first(items: Items, rows: RowNumbers, weight: NDArray[np.float64], n: int) -> RowNumbers:
-    """Return the first n of some rows: by weight, heaviest first, then by item."""
-    weight = np.where(np.isnan(weight), -np.inf, weight)  # of items that are not scored, it may not be known
-    last = np.partition(weight, rows.size - n)[rows.size - n]
-    rows, weight = rows[weight >= last], weight[weight >= last]
-    table = _keys({"weight": -weight}, {"item": items.ids(rows)})
-    first = pc.select_k_unstable(table, n, [(name, "ascending") for name in table.column_names])
-    return rows[first.to_numpy()]
+def _first(ev: Evaluated, parts: Sequence[RowNumbers], counts: Sequence[int]) -> RowNumbers:
+    """Return the first few rows of each part: by weight, heaviest first, then by item; ids are read once for all."""
+    every, rows = ev._rows().weight, [np.empty(0, np.int64)]
+    for part, n in zip(parts, counts, strict=True):
+        weight = np.nan_to_num(every[part], nan=-np.inf)  # of items that are not scored, it may not be known
+        rows.append(part[weight >= np.partition(weight, part.size - n)[part.size - n]])
+    ids = ev.kept_items().ids(np.concatenate(rows))
+    ends, first = np.cumsum([part.size for part in rows]).tolist(), rows[:1]
+    for part, n, end in zip(rows[1:], counts, ends[1:], strict=True):
+        weight = np.nan_to_num(every[part], nan=-np.inf)
+        table = _keys({"weight": -weight}, {"item": ids.slice(end - part.size, part.size)})
+        order = pc.select_k_unstable(table, n, [(name, "ascending") for name in table.column_names])
+        first.append(part[order.to_numpy()])
+    return np.concatenate(first)
 
 
 def deal(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:

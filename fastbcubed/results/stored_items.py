@@ -16,7 +16,7 @@ from fastbcubed.results.items import TableItems
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.checksums import Stamp, copy_stamped
 from fastbcubed.runtime.staging import Staging
-from fastbcubed.sources.arrays import to_numpy
+from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 
 class StoredTable:
@@ -37,6 +37,19 @@ class StoredTable:
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         return self._file.read([name])[name]
+
+    def take(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
+        """Return some rows of a column, null for row -1; only parts of the file that have them are read."""
+        sizes = [self._file.metadata.row_group(k).num_rows for k in range(self._file.num_row_groups)]
+        starts = np.append(0, np.cumsum(sizes))
+        home = np.searchsorted(starts, np.maximum(rows, 0), side="right") - 1
+        read = np.unique(home)
+        if not read.size:
+            return pa.chunked_array([], self._file.schema_arrow.field(name).type)
+        first = np.zeros(starts.size, np.int64)  # of each part among those that are read
+        first[read] = np.append(0, np.cumsum(np.diff(starts)[read]))[:-1]
+        column = self._file.read_row_groups(read.tolist(), [name])[name]
+        return column.take(from_numpy(rows - starts[home] + first[home], rows < 0))
 
     def put_at(self, staging: Staging, name: str) -> Stamp:
         """Bring the file to where others are staged, if it is not there, under a name; return its stamp."""
@@ -67,6 +80,10 @@ class StoredItems(TableItems):
     def __init__(self, file: StoredTable, left_out: Mapping[str, str] = {}) -> None:
         super().__init__(file, left_out)
         self.file = file
+
+    def _some(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
+        """Return some rows of a column, null for row -1."""
+        return self.file.take(name, rows)
 
 
 class StoredRows(ScoredRows):

@@ -11,6 +11,7 @@ from typing import Any
 import naive_opening
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from both_engines import SETTINGS, both
 from hostile import refused
@@ -21,6 +22,7 @@ from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
 from fastbcubed.errors import ColumnError, IdTypeError, NotKeptError, OptionError, SliceError
+from fastbcubed.results.stored_items import StoredTable
 
 ALL = 10**6
 TRUTH = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2, "f": 3}
@@ -148,6 +150,25 @@ def test_it_is_a_dict_to_programs() -> None:
     assert "Bob*" in found._repr_html_()
 
 
+def covers() -> fb.Evaluation:
+    truth = {k: {k // 3, 20 + k // 4} for k in range(30)}
+    prediction = {k: {k // 4, 20 + k // 5, 40 + k % 3} for k in range(2, 33)}
+    return fb.evaluate(truth, prediction, overlapping=True, unmatched={"prediction": "outside"})
+
+
+@pytest.mark.parametrize(
+    "make", [people, lambda: people(unmatched="outside"), lambda: people(unmatched="singleton"), covers]
+)
+def test_figures_are_those_of_the_listing(make: Any) -> None:
+    ev = make()
+    for side in ("true", "pred"):
+        for row in ev.clusters(side).to_pylist():
+            if row["cluster"] is not None:
+                found = ev.cluster(side, row["cluster"], members=0)
+                for name in ("n_items", "weight", "n_parts", "outcome", "precision_loss", "recall_loss"):
+                    assert found.get(name) == pytest.approx(row.get(name), abs=1e-15), name
+
+
 def test_composite_ids_are_tuples() -> None:
     columns = {"source": ["A", "A", "B"], "no": [1, 2, 1], "set": ["u", "u", "v"], "group": [1, 2, 2]}
     options = {"item": ["source", "no"], "cluster": ["set", "group"]}
@@ -166,7 +187,7 @@ def test_overlapping_clusters_open_by_sets_of_the_other_side(tmp_path: Path) -> 
     assert [(part["true_cluster"], part["n_items"]) for part in found["parts"]] == [([1, 2], 2), ([1], 1)]
     assert "outcome" not in found and found["n_parts"] == 2
     assert [member["item"] for member in found["one_sided"]["members"]] == ["e"]
-    assert "1 + 2" in repr(found) and "3 items of 2 sets of true clusters" in repr(found)
+    assert "1 + 2" in repr(found) and "3 items of 2 true clusters, in 2 sets of them" in repr(found)
     ev.save(tmp_path)
     assert fb.load(tmp_path).cluster("pred", "x") == found
     assert fb.load(tmp_path).items(pred_cluster="y")["item"].to_pylist() == ["c", "d"]
@@ -275,3 +296,32 @@ def test_cells_have_to_be_kept(tmp_path: Path) -> None:
     people().save(tmp_path, keep="scores")
     with pytest.raises(NotKeptError, match='keep="cells"'):
         fb.load(tmp_path).cells()
+
+
+def test_rows_of_a_file_are_read_with_the_parts_that_have_them(tmp_path: Path) -> None:
+    texts = [f"t{k}" if k % 4 else None for k in range(11)]
+    table = pa.table(
+        {"n": range(11), "text": pa.array(texts).dictionary_encode(), "list": [[k] for k in range(11)]}
+    )
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=3)
+    stored = StoredTable(tmp_path / "rows.parquet")
+    rows = np.array([7, 0, -1, 10, 7, 6])
+    for name in table.column_names:
+        values = table[name].to_pylist()
+        found = stored.take(name, rows)
+        assert found.to_pylist() == [None if row < 0 else values[row] for row in rows.tolist()]
+        assert stored.take(name, rows[:0]).to_pylist() == []
+        assert stored.take(name, rows[:0]).type == found.type
+
+
+def test_a_large_cluster_opens_the_same_in_both_engines() -> None:
+    rng = np.random.default_rng(0)
+    n = 5000
+    columns = {"item": [f"r{k:05d}" for k in rng.permutation(n)], "name": rng.integers(0, 9, n).astype(str)}
+    truth = pa.table({**columns, "cluster": rng.integers(0, 400, n)})
+    prediction = pa.table({"item": truth["item"].take(rng.permutation(n)), "cluster": rng.integers(0, 3, n)})
+    on_disk, in_memory = both(truth, prediction, keep="items", metrics=["f1"])
+    for label in (0, 1, 2):
+        assert repr(on_disk.cluster("pred", label)) == repr(in_memory.cluster("pred", label))
+        assert on_disk.cluster("pred", label).table == in_memory.cluster("pred", label).table
+        assert on_disk.cluster("pred", label).parts == in_memory.cluster("pred", label).parts
