@@ -54,6 +54,10 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "--repairs", type=number, default=0, metavar="N",
         help="list the N clusters to split or to gather that bring most; with --out, write them as repairs.parquet",
     )  # fmt: skip
+    add(
+        "--order-by", default="loss", metavar="loss|SCORE",
+        help="list the clusters that cost most (loss, the default), or those of the worst score of this name",
+    )  # fmt: skip
     add("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files")
     add(
         "--keep", default="cells", choices=("scores", "cells", "items"),
@@ -230,7 +234,7 @@ def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.evaluate` that the flags stand for."""
     given = {name: value for name, value in vars(options).items() if name not in GATE_FLAGS}
-    for name in ("run", "json", "worst", "show"):
+    for name in ("run", "json", "worst", "show", "order_by"):
         given.pop(name, None)
     if options.show and options.out is None:
         given["keep"] = "items"

@@ -27,6 +27,7 @@ from fastbcubed.cli.flags import (
 )
 from fastbcubed.cli.gates import Gates, add_gate_flags, append_page, with_gates
 from fastbcubed.cli.notes import EXIT_CODES, NOTES, SHAPES, SHOWN, WARM_UP
+from fastbcubed.cli.ordering import with_order
 from fastbcubed.cli.repair_list import print_repairs, with_repairs
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.show import add_show_flags, costliest, open_all, print_opened, with_opened
@@ -219,7 +220,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _evaluate(options: argparse.Namespace) -> int:
     gates = Gates(options)
-    ev = call_evaluate(gates.needs(evaluate_arguments(options)), options.noise)
+    arguments, order_by = with_order(evaluate_arguments(options), options.order_by)
+    ev = call_evaluate(gates.needs(arguments), options.noise)
     for warning in ev.warnings:
         _say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     opened = costliest(ev, options.show) if options.show else []
@@ -234,7 +236,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         from fastbcubed.cli.terminal import Terminal, print_evaluation
 
         terminal = Terminal()
-        print_evaluation(ev, terminal, worst=options.worst)
+        print_evaluation(ev, terminal, worst=options.worst, order_by=order_by)
         print_opened(opened, terminal, first=False)
         if repairs is not None:
             print_repairs(ev, repairs, terminal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -112,8 +112,10 @@ def _fitted(needed: list[int], names: int, width: int) -> list[int]:
     return widths
 
 
-def print_evaluation(evaluation: Evaluation, terminal: Terminal, *, worst: int) -> None:
-    """Write an evaluation, its slices, and its costliest clusters of either side."""
+def print_evaluation(
+    evaluation: Evaluation, terminal: Terminal, *, worst: int, order_by: str | None = None
+) -> None:
+    """Write an evaluation, its slices, and its clusters of either side that cost most, or of the worst score."""
     terminal.line(overview(evaluation))
     terminal.flush()
     for name in evaluation.sliced:
@@ -122,7 +124,7 @@ def print_evaluation(evaluation: Evaluation, terminal: Terminal, *, worst: int) 
         terminal.line(SHARES)
     if worst and evaluation.has_clusters:
         for side in ("pred", "true"):
-            print_worst(evaluation, terminal, side, worst=worst)
+            print_worst(evaluation, terminal, side, worst=worst, order_by=order_by)
 
 
 def print_slices(
@@ -143,23 +145,34 @@ def print_slices(
     terminal.grid(_slice_grid(evaluation, table))
 
 
-def print_worst(evaluation: Evaluation, terminal: Terminal, side: str, *, worst: int) -> None:
-    """Write the costliest clusters of a side, or that none costs anything."""
-    table = evaluation.clusters(side, limit=worst)
+def print_worst(
+    evaluation: Evaluation, terminal: Terminal, side: str, *, worst: int, order_by: str | None = None
+) -> None:
+    """Write the clusters of a side that cost most, or of the worst score, or that none is bad."""
+    table = evaluation.clusters(side, limit=worst, order_by=order_by)
     kind = "predicted" if side == "pred" else "true"
     lost = LOSS_OF_SIDE[side]
-    table = table.filter(table[lost].to_numpy() > 0)
-    what = lost.removesuffix("_loss")
+    what = lost.removesuffix("_loss") if order_by is None else order_by
+    table = table.filter(_not_best(evaluation, table, lost if order_by is None else order_by))
     if not table.num_rows:
         terminal.title(f"Every {kind} cluster has the best {what}.")
         return
-    n = evaluation.summary[side]["clusters"]
-    share = percent(table[lost].to_numpy().sum() / _lost(evaluation)[lost])
-    terminal.title(
-        f"{kind.capitalize()} clusters that cost most {what}: {count(table.num_rows)} of {count(n)}, with "
-        f"{share} of what is lost"
-    )
+    listed = f"{count(table.num_rows)} of {count(evaluation.summary[side]['clusters'])}"
+    whole = _lost(evaluation)[lost]
+    share = percent(round(table[lost].to_numpy().sum() / whole, 9) if whole else 0.0)  # sums are rounded
+    how = f"that cost most {what}" if order_by is None else f"of worst {what}"
+    terminal.title(f"{kind.capitalize()} clusters {how}: {listed}, with {share} of what is lost")
     terminal.grid(cluster_grid(evaluation, table, lost))
+
+
+def _not_best(evaluation: Evaluation, table: pa.Table, name: str) -> Any:
+    """Return which rows do not have the best value that a loss, or a score, can have."""
+    values = table[name].to_numpy()
+    for metric in evaluation.metrics:
+        if metric.name == name:
+            best = {"higher": metric.high, "lower": metric.low}.get(metric.best, np.inf)
+            return values != best
+    return values > 0
 
 
 def cluster_grid(evaluation: Evaluation, table: pa.Table, lost: str) -> Grid:

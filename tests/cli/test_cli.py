@@ -198,6 +198,36 @@ def test_a_perfect_clustering_has_no_worst_clusters(paths, capsys) -> None:
     assert "Every true cluster has the best recall." in out
 
 
+def test_clusters_by_score_instead_of_loss(tmp_path, capsys) -> None:
+    """A pair of strangers has the worst precision, 1/2; a large cluster with one stranger costs 1.8 of 2.8."""
+    truth = _write(tmp_path / "t.parquet", item=list(range(12)), cluster=[0, 1, *[2] * 9, 3])
+    prediction = _write(tmp_path / "p.parquet", item=list(range(12)), cluster=["pair"] * 2 + ["big"] * 10)
+    for flags, words, first in [
+        ([], "that cost most precision: 2 of 2, with 100 % of what is lost", "big"),
+        (
+            ["--order-by", "loss", "--worst", "1"],
+            "that cost most precision: 1 of 2, with 64.3 % of what is lost",
+            "big",
+        ),
+        (["--order-by", "precision"], "of worst precision: 2 of 2, with 100 % of what is lost", "pair"),
+        (["--order-by", "mcc", "--worst", "1"], "of worst mcc: 1 of 2, with 35.7 % of what is lost", "pair"),
+        (["--order-by", "f1", "--metric", "precision,recall"], "of worst f1: 2 of 2, with", "pair"),
+    ]:
+        assert cli.main(["evaluate", truth, prediction, *flags]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        (at,) = [k for k, line in enumerate(lines) if line.startswith(f"Predicted clusters {words}")]
+        assert lines[at + 2].startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [("elm", "a family of"), ("rand", "one score of all items"), ("presicion", "Did you mean 'precision'")],
+)
+def test_clusters_are_ordered_by_scores_that_they_have(paths, capsys, score, said) -> None:
+    assert cli.main(["evaluate", *paths, "--order-by", score]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_worst_says_how_many(tmp_path, capsys) -> None:
     n = 60
     truth = _write(
