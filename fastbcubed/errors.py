@@ -27,6 +27,7 @@ __all__ = [
     "SliceError",
     "SpillError",
     "TooMuchWorkError",
+    "VerificationError",
     "WeightError",
     "first_few",
 ]
@@ -129,6 +130,10 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 class GateError(FastBCubedError, AssertionError):
     """A score does not reach what `Evaluation.check` was told; the message has a line for each gate that failed."""
+
+
+class VerificationError(FastBCubedError):
+    """A result is not what its rows give; the message says which items and scores differ."""
 
 
 class MissingPackageError(FastBCubedError, ImportError):

@@ -58,6 +58,10 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "--order-by", default="loss", metavar="loss|SCORE",
         help="list the clusters that cost most (loss, the default), or those of the worst score of this name",
     )  # fmt: skip
+    add(
+        "--verify", type=number, default=0, metavar="N",
+        help="work N items drawn at random, and the scores, out anew from the rows by their definition",
+    )  # fmt: skip
     add("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files")
     add(
         "--keep", default="cells", choices=("scores", "cells", "items"),
@@ -234,9 +238,9 @@ def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.evaluate` that the flags stand for."""
     given = {name: value for name, value in vars(options).items() if name not in GATE_FLAGS}
-    for name in ("run", "json", "worst", "show", "order_by"):
+    for name in ("run", "json", "worst", "show", "order_by", "verify"):
         given.pop(name, None)
-    if options.show and options.out is None:
+    if (options.show or options.verify) and options.out is None:
         given["keep"] = "items"
     given["item"] = _columns(options.item, "item")
     given["cluster"] = _columns(options.cluster, "cluster")

@@ -31,7 +31,7 @@ from fastbcubed.cli.ordering import with_order
 from fastbcubed.cli.repair_list import print_repairs, with_repairs
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.show import add_show_flags, costliest, open_all, print_opened, with_opened
-from fastbcubed.errors import FastBCubedError
+from fastbcubed.errors import FastBCubedError, VerificationError
 
 OK, FAILED_GATE, WRONG, FAULT, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 70, 130, 141, 143
 
@@ -61,6 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has seen enough
         _give_up(sys.stdout)
         return READER_GONE
+    except VerificationError as error:
+        _say(str(error))
+        return FAULT
     except FastBCubedError as error:
         _say(in_flags(str(error)))
         return WRONG
@@ -226,12 +229,14 @@ def _evaluate(options: argparse.Namespace) -> int:
         _say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     opened = costliest(ev, options.show) if options.show else []
     repairs = ev.repairs(limit=options.repairs) if options.repairs else None
+    verified = ev.verify(options.verify) if options.verify else None
     tried = gates.judge(ev)
     if options.json:
         _print_json(with_gates(with_repairs(with_opened(ev.to_json(), opened), repairs), tried))
-        for gate in tried:
-            if not gate.passed:
-                _say(gate.line)
+        for line in (gate.line for gate in tried if not gate.passed):
+            _say(line)
+        if verified is not None:
+            _say(repr(verified))
     else:
         from fastbcubed.cli.terminal import Terminal, print_evaluation
 
@@ -242,6 +247,8 @@ def _evaluate(options: argparse.Namespace) -> int:
             print_repairs(ev, repairs, terminal)
         if terminal.to_people:
             terminal.line(f"\n{_more(ev, options)}")
+        if verified is not None:
+            terminal.line(f"\n{verified!r}")
         if tried:
             terminal.line("\n" + "\n".join(gate.line for gate in tried))
     if options.out is not None:

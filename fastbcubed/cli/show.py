@@ -35,6 +35,7 @@ UNASKED: dict[str, Any] = {
     "repairs": 0,
     "show": 0,
     "slices": [],
+    "verify": 0,
 }
 #: Flags of show itself.
 OWN = ("paths", "pred", "true", "items", "columns", "members", "json", "run")

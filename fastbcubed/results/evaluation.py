@@ -12,7 +12,7 @@ from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import MetricError, OptionError, SliceError, first_few
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results import drilldown, gating, storage
+from fastbcubed.results import drilldown, gating, storage, verification
 from fastbcubed.results.display import as_html, as_text
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.item_view import Item
@@ -316,6 +316,40 @@ class Evaluation(Openings, Estimated):
         failed: precision is 0.66667, wanted at least 0.9
         """
         return gating.check(self, gates, scores)
+
+    def verify(self, n: int = 100, *, seed: int = 0) -> verification.Verified:
+        """Work items drawn at random, and the scores over all, out anew from the rows, by their definition.
+
+        Labels are compared row by row; the cells, from which all else comes, are not used. Of a loaded result this
+        tells whether its files were changed since, checksums included.
+
+        Parameters
+        ----------
+        n : int
+            How many items; each takes a look at all rows.
+        seed : int
+            Of the random numbers: the same seed draws the same items.
+
+        Returns
+        -------
+        Verified
+            How many items, scores and slicings agree. Of overlapping clusterings, scores over all items and
+            slices are compared with the cells alone.
+
+        Raises
+        ------
+        VerificationError
+            Which items and scores differ, and by how much.
+        NotKeptError
+            If the items were not kept.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).verify()
+        verified: 4 items agree with the rows, and so do 7 scores over all items
+        """
+        return verification.verify(self, n, seed)
 
     def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.
