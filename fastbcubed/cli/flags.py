@@ -40,6 +40,11 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "in powers of two",
     )  # fmt: skip
 
+    add(
+        "--slice-pairs", action="append", metavar="NAME", default=[],
+        help="tell the sources of items by an attribute, and count links within each and across each two; repeatable",
+    )  # fmt: skip
+
     add = parser.add_argument_group("output").add_argument
     add("--json", action="store_true", help="one JSON object on stdout, as described below")
     add(
@@ -238,9 +243,9 @@ def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.evaluate` that the flags stand for."""
     given = {name: value for name, value in vars(options).items() if name not in GATE_FLAGS}
-    for name in ("run", "json", "worst", "show", "order_by", "verify"):
+    for name in ("run", "json", "worst", "show", "order_by", "verify", "slice_pairs"):
         given.pop(name, None)
-    if (options.show or options.verify) and options.out is None:
+    if (options.show or options.verify or options.slice_pairs) and options.out is None:
         given["keep"] = "items"
     given["item"] = _columns(options.item, "item")
     given["cluster"] = _columns(options.cluster, "cluster")
@@ -296,7 +301,7 @@ def _scores(texts: list[str]) -> list[str]:
 
 
 def _slice(text: str) -> Any:
-    found = [_element(part) for part in split(text, ",")]
+    found = [element(part) for part in split(text, ",")]
     if "" in found or len(set(map(str, found))) < len(found):
         raise OptionError(
             "--slice is an attribute, bins of one such as year:10, or different ones to be crossed, such as "
@@ -305,7 +310,7 @@ def _slice(text: str) -> Any:
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _element(text: str) -> Any:
+def element(text: str) -> Any:
     """Return an attribute, or bins of it where numbers stand behind a colon: a width, or edges."""
     name, *numbers = split(text, ":")
     if not numbers or not all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", number) for number in numbers):

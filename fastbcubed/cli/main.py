@@ -16,12 +16,14 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TextIO
 
 from fastbcubed._version import __version__
+from fastbcubed.cli.between_sources import print_source_pairs, with_source_pairs
 from fastbcubed.cli.calling import call_evaluate
 from fastbcubed.cli.flags import (
     add_constraints_flags,
     add_evaluate_flags,
     add_generate_flags,
     constraints_arguments,
+    element,
     evaluate_arguments,
     generate_arguments,
 )
@@ -229,10 +231,12 @@ def _evaluate(options: argparse.Namespace) -> int:
         _say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     opened = costliest(ev, options.show) if options.show else []
     repairs = ev.repairs(limit=options.repairs) if options.repairs else None
+    pairs = {name: ev.source_pairs(element(name)) for name in options.slice_pairs}
     verified = ev.verify(options.verify) if options.verify else None
     tried = gates.judge(ev)
     if options.json:
-        _print_json(with_gates(with_repairs(with_opened(ev.to_json(), opened), repairs), tried))
+        text = with_source_pairs(with_repairs(with_opened(ev.to_json(), opened), repairs), pairs)
+        _print_json(with_gates(text, tried))
         for line in (gate.line for gate in tried if not gate.passed):
             _say(line)
         if verified is not None:
@@ -242,6 +246,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
         terminal = Terminal()
         print_evaluation(ev, terminal, worst=options.worst, order_by=order_by)
+        print_source_pairs(pairs, terminal)
         print_opened(opened, terminal, first=False)
         if repairs is not None:
             print_repairs(ev, repairs, terminal)

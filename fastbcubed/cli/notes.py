@@ -36,6 +36,8 @@ JSON (--json): one object. Later versions may add keys; these stay.
   summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact, outcomes
   outcomes        list of {side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss}
   slices          slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}
+  source_pairs    with --slice-pairs: attribute -> list of {pair, source, other_source, pair_tp, pair_fp, pair_fn,
+                  pair_precision, pair_recall, pair_f1}
   warnings        list of {code, level (warning, note), message, figures}
   not_computed    score of a family -> reason
   opened          with --show: list of clusters; see: fastbcubed show --help

@@ -32,6 +32,7 @@ UNASKED: dict[str, Any] = {
     "keep": "items",
     "metrics": None,
     "out": None,
+    "slice_pairs": [],
     "repairs": 0,
     "show": 0,
     "slices": [],

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fastbcubed.results.bins import Bins
 from fastbcubed.results.cell_listing import list_cells
 from fastbcubed.results.cluster_view import Cluster
 from fastbcubed.results.evaluated import Evaluated
+from fastbcubed.results.items import AttributeTable
 from fastbcubed.results.opening import open_cluster
 from fastbcubed.results.repairs import list_repairs
+from fastbcubed.results.source_pairs import list_source_pairs
 from fastbcubed.results.table import Table
 
 
@@ -112,3 +115,46 @@ class Openings(Evaluated):
         3 rows
         """
         return list_repairs(self, kinds, limit)
+
+    def source_pairs(self, by: str | Bins, *, attributes: Any = None) -> Table:
+        """Return how links do within each source, and across each two sources.
+
+        Parameters
+        ----------
+        by : str or Bins
+            The attribute that tells the source of an item, such as a part of a composite id; named as in `slices`.
+        attributes : table, optional
+            Attributes by item, or row by row, as for `slices`.
+
+        Returns
+        -------
+        Table
+            pair ("within a", "a × b"), source, other_source; pair_tp, pair_fp, pair_fn, the pairs of items of these
+            sources that are together on both sides, in the prediction alone, in the truth alone; pair_precision,
+            pair_recall, pair_f1 of these. Pairs of items are counted, whatever the items weigh.
+
+        Raises
+        ------
+        MetricError
+            If clusters may overlap, or under "outside".
+        NotKeptError
+            If the items were not kept.
+        SliceError
+            If there are more than a million pairs of sources.
+
+        Notes
+        -----
+        No pair of items is looked at: cost is that of sorting the items, and linear in the sources that are in
+        each cluster, for each of these.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> source = {"item": [1, 2, 3, 4], "source": ["crm", "crm", "web", "web"]}
+        >>> ev = fb.evaluate({1: 1, 2: 1, 3: 1, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, attributes=source)
+        >>> ev.source_pairs("source").select(["pair", "pair_tp", "pair_fp", "pair_fn"]).to_pylist()[1]
+        {'pair': 'crm × web', 'pair_tp': 0, 'pair_fp': 0, 'pair_fn': 2}
+        """
+        items = self.kept_items()
+        extra = self.attributes if attributes is None else AttributeTable.of(attributes, items)
+        return list_source_pairs(by, self.contingency, items, extra)
