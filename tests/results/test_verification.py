@@ -58,10 +58,7 @@ def test_sound_results_hold(engine, many_shards, pair, policy, weighting, data) 
 @SETTINGS
 @given(case=covers(), policy=st.sampled_from(POLICIES))
 def test_sound_results_of_overlapping_clusterings_hold(case, policy) -> None:
-    sides = [
-        {item: {number for number, own in enumerate(side) if item in own} for item in set().union(*side)}
-        for side in case
-    ]
+    sides = [fb.Clustering.from_clusters(side) for side in case]
     ev = fb.evaluate(*sides, overlapping=True, unmatched=policy)
     assert ev.verify().n_items == min(100, ev.contingency.n_items)
 
