@@ -63,12 +63,12 @@ def columns_by_code(
     groups = aggregation.means_by_cluster(table, side, metrics, beta=beta, total=total)
     columns = {name: groups.pop(name) for name in ("n_items", "weight")} | {"n_parts": table.n_met(side)}
     if isinstance(table, Cover):
-        return columns | {"exact": table.exact(side)} | groups | _losses_of_cover(table, side)
+        return columns | {"exact": table.exact(side)} | groups | losses_of_cover(table, side)
     outcome = marked(table, side) >> 1
     return columns | {"exact": outcome == 0, "outcome": outcome} | groups
 
 
-def _losses_of_cover(cover: Cover, side: str) -> dict[str, NDArray[np.float64]]:
+def losses_of_cover(cover: Cover, side: str) -> dict[str, NDArray[np.float64]]:
     """Return the losses of clusters that overlap: through the clusters themselves, or else split equally."""
     losses = {}
     for name, metric in LOSSES.items():

@@ -18,6 +18,7 @@ from fastbcubed.errors import IdTypeError, OptionError, SliceError, first_few
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.cluster_view import KINDS, Cluster
+from fastbcubed.results.drilldown import losses_of_cover
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items import Items, RowNumbers, without_noise
 from fastbcubed.results.listing import sortable
@@ -26,7 +27,10 @@ from fastbcubed.results.slicing import attribute_values
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy, table_of
+from fastbcubed.sources.columns import as_column
 
+#: Columns of parts that add up to what the cluster comes to.
+SUMS = ("weight", *LOSSES)
 #: Attributes that are shown where none are named, and rows among which a label is looked for that may be meant.
 SHOWN, LOOKED_AT = 6, 10_000
 
@@ -49,7 +53,12 @@ def open_cluster(ev: Evaluated, side: str, label: Any, columns: Any, members: in
     if not ev.contingency.overlapping:
         own = ev.kept_items().labels(side, rows[:1])[0].as_py()
     return Cluster(
-        {"side": side, "cluster": own, **opened.figures(ev), **opened.shown(ev, names, members)},
+        {
+            "side": side,
+            "cluster": own,
+            **opened.figures(ev, plain_id(label)),
+            **opened.shown(ev, names, members),
+        },
         Table(opened.parts),
         lambda: Table(opened.table(ev, names)),
     )
@@ -161,14 +170,15 @@ class _Opened:
         """The other side."""
         return SIDES[self.side == "true"]
 
-    def figures(self, ev: Evaluated) -> dict[str, Any]:
+    def figures(self, ev: Evaluated, label: Any) -> dict[str, Any]:
         """Return what the cluster comes to."""
         parts = self.parts
-        sums = {name: float(np.sum(parts[name].to_numpy())) for name in ("weight", *LOSSES)}
+        sums = {name: float(np.sum(parts[name].to_numpy())) for name in parts.column_names if name in SUMS}
         found = {"n_items": int(self.rows.size), "weight": sums["weight"], "n_parts": parts.num_rows}
         if isinstance(ev.contingency, Cover):  # a part is in a set of clusters of the other side
             met = ev.contingency.members(self.other).take(self.cells).codes
             found["n_parts"] = int(np.unique(met).size)
+            sums |= _losses_of_one(ev, ev.contingency, self.side, label)
         else:
             found["outcome"] = _outcome(ev.contingency, self.side, self.cells)
         found |= {name: sums[name] for name in LOSSES}
@@ -237,17 +247,25 @@ def _parts_of_cells(
 def _sums(
     table: Contingency, other: str, cells: NDArray[np.int64], part: NDArray[np.int64], n_parts: int
 ) -> dict[str, NDArray[Any]]:
-    """Return n_items, weight, items of the whole other cluster (unless overlapping) and losses of parts."""
+    """Return n_items and weight of parts; unless clusters overlap, items of the whole other cluster, and losses."""
     weight, own = table.weight[cells], table.n[cells]
     tp = own.astype(np.float64) if table.weighting == "outer" else weight
     found: dict[str, NDArray[Any]] = {"n_items": np.bincount(part, own, n_parts).astype(np.int64)}
     found["weight"] = np.bincount(part, weight, n_parts)
-    if not table.overlapping:
-        codes, sizes = (table.true, table.true_n) if other == "true" else (table.pred, table.pred_n)
-        found["n_items_of_cluster"] = sizes[codes[cells]]
+    if table.overlapping:  # a cluster is charged for pairs of items, and so no part alone
+        return found
+    codes, sizes = (table.true, table.true_n) if other == "true" else (table.pred, table.pred_n)
+    found["n_items_of_cluster"] = sizes[codes[cells]]
     for name, wrong in zip(LOSSES, (table.fp[cells], table.fn[cells]), strict=True):
         found[name] = np.bincount(part, weight * (wrong / (tp + wrong)), n_parts) / table.total_weight
     return found
+
+
+def _losses_of_one(ev: Evaluated, cover: Cover, side: str, label: Any) -> dict[str, float]:
+    """Return what a cluster that may overlap others costs, as listings have it."""
+    labels = ev.cluster_labels(side, np.arange(cover.members(side).n_clusters))
+    codes = as_column(labels, f"{side}_cluster").find(label)
+    return {name: float(np.sum(lost[codes])) for name, lost in losses_of_cover(cover, side).items()}
 
 
 def _labels(ev: Evaluated, side: str, rows: RowNumbers) -> pa.ChunkedArray:
