@@ -187,7 +187,7 @@ def test_listings_refuse_what_they_lack(ev: Evaluation) -> None:
                 listing(limit=limit)
         assert listing(limit=0).num_rows == 0
         assert listing(limit=10**30).num_rows == listing().num_rows
-    for side in ("truth", "prediction", "", None, 5):
+    for side in ("both", "TRUE", "", None, 5, ["true"]):
         with refused(SliceError, '"true"', '"pred"', repr(side)):
             ev.clusters(side)
 
