@@ -28,6 +28,8 @@ from fastbcubed.uncertainty.units import CellUnits, Units, components, count_uni
 
 #: Results of no more cells than this are written and sent with their standard errors; larger ones if these are known.
 ALWAYS = 1_000_000
+#: Fewer equal units than this are few.
+FEW = 30
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 
 
@@ -51,7 +53,7 @@ class Estimated(ByCluster):
         Worked out when first asked for, at a cost in proportion to the cells.
         """
         found = self._component_errors
-        _warn_of_single_unit(found.units, COMPONENT, stacklevel=4)
+        _warn_of_units(found.units, COMPONENT, stacklevel=4)
         return Scores(found.of, self._without_error())
 
     @cached_property
@@ -219,7 +221,7 @@ class Estimated(ByCluster):
         if (reason := self._why_too_small(unit)) is not None:
             message = f'standard errors by {unit} are too small: {reason}. Take unit="component"'
             warnings.warn(message, EvaluationWarning, stacklevel=stacklevel)
-        _warn_of_single_unit(found.units, unit, stacklevel=stacklevel + 1)
+        _warn_of_units(found.units, unit, stacklevel=stacklevel + 1)
         return found
 
     def _why_too_small(self, unit: str) -> str | None:
@@ -298,10 +300,23 @@ class Estimated(ByCluster):
             return None
 
 
-def _warn_of_single_unit(units: Units, unit: str, *, stacklevel: int) -> None:
+def are_uneven(units: Units) -> bool:
+    """Tell whether units are so uneven that few equal ones would tell as much: errors from them are too small."""
+    return units.effective < min(FEW, units.n / 2)
+
+
+def _warn_of_units(units: Units, unit: str, *, stacklevel: int) -> None:
+    """Warn of a single unit, and of units so uneven that few of them tell all there is."""
     if units.n == 1:
         message = f"there is no standard error, as all items are in one unit ({unit})"
-        warnings.warn(message, EvaluationWarning, stacklevel=stacklevel)
+    elif are_uneven(units):
+        message = (
+            f"standard errors and intervals are too small: one of {units.n:,} units ({unit}) has "
+            f"{units.largest_share:.0%} of the weight, and all of them tell as much as {units.effective:.1f} equal ones"
+        )
+    else:
+        return
+    warnings.warn(message, EvaluationWarning, stacklevel=stacklevel)
 
 
 def _interval(metric: Metric, value: float, found: Errors, level: float) -> Interval:

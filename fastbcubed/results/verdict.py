@@ -9,7 +9,7 @@ from fastbcubed.errors import OptionError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.concentration import sentence
-from fastbcubed.results.estimates import Estimated
+from fastbcubed.results.estimates import Estimated, are_uneven
 from fastbcubed.results.notices import NOTE, WARNING
 from fastbcubed.results.wording import count, percent, with_error
 
@@ -39,6 +39,10 @@ def _headline(ev: Estimated) -> str:
     if known is None or "±" not in text:
         return text
     groups = f"{count(known.units.n)} groups of items that share clusters"
+    if are_uneven(known.units):
+        groups += (
+            f", so uneven that {known.units.effective:.1f} equal ones would tell as much: it is too small"
+        )
     return f"{text} (± is one standard error, from {groups}.)"
 
 

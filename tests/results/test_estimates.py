@@ -228,6 +228,21 @@ def test_a_single_component_is_saved_without_a_number(tmp_path) -> None:
         assert all(map(math.isnan, fb.load(tmp_path).errors.values()))
 
 
+def test_uneven_units_are_told() -> None:
+    """One component has half of the items: (1/2)^2 + 50 (1/100)^2 = 0.255 is the share of 1 / 0.255 = 3.9 units."""
+    true = np.concatenate([np.zeros(50, int), np.arange(1, 51)])
+    ev = fb.evaluate(true, np.concatenate([np.arange(50) % 2 - 2, true[50:]]))
+    assert ev.units == (51, pytest.approx(1 / 0.255), pytest.approx(0.5))
+    told = (
+        r"one of 51 units \(component\) has 50% of the weight, and all of them tell as much as 3.9 equal ones"
+    )
+    with pytest.warns(EvaluationWarning, match=told) as warned:
+        _ = ev.errors
+        ev.interval("f1")
+    assert [each.filename for each in warned] == [__file__] * 2
+    assert "so uneven that 3.9 equal ones would tell as much" in " ".join(repr(ev).split())
+
+
 def test_they_are_pickled() -> None:
     ev = fb.evaluate(*sides()[:2])
     expected = dict(ev.errors)
