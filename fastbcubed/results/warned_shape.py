@@ -20,6 +20,8 @@ MANY_MIXED = 10
 FEW_UNITS = 30
 #: A unit with more than a tenth of all items moves the score by itself.
 HEAVY_UNIT = 0.1
+#: Up to so many cells, the units are found in a few milliseconds.
+FEW_CELLS = 1 << 16
 #: Below so many items nobody takes a score for more than it is.
 UNITS_MATTER = 100
 #: The mean over fewer items than these moves by several hundredths with each of them.
@@ -87,27 +89,34 @@ def _mixed_by_giant(ev: Any) -> int:
 
 
 def few_units(ev: Any) -> Iterator[Notice]:
-    """Note that the scores stand on few clusters, or that one has a large share of the items.
-
-    Items that clusters of either side join are one unit, so there are no more units than clusters of a side, and none
-    is smaller than its largest cluster.
-    """
+    """Note that the scores stand on few independent units, or that one has a large share of the weight."""
     n_items = n_scored(ev)
     if n_items < UNITS_MATTER or ev._has_plain_shape:
         return
-    sides = ev._sides.values()
-    most, largest = min(s["clusters"] for s in sides), max(s["largest"] for s in sides)
-    share = largest / n_items
+    most, share = _units(ev, n_items)
     if most >= FEW_UNITS and share <= HEAVY_UNIT:
         return
     if most < FEW_UNITS:
+        told = f"{most:.1f}" if most < 10 else count(int(most))
         message = (
-            f"The scores stand on {count(most)} independent group{'' if most == 1 else 's'} of items at most"
+            f"The scores stand on as much as {told} independent groups of items of equal weight would tell"
         )
     else:
-        message = f"One cluster has {percent(share)} of all items, and moves the scores by itself"
+        message = f"One group of items, linked on either side, has {percent(share)} of the weight"
     message += ": on other data of this kind they may be very different."
     yield Notice(NOTE, message, {"n_units_at_most": most, "largest_share": share})
+
+
+def _units(ev: Any, n_items: int) -> tuple[float, float]:
+    """Return how many equal units there are at most, and the share of the largest at least.
+
+    Items that clusters of either side join are one unit, so there are no more units than clusters of a side, and none
+    is smaller than its largest cluster; exact where cells are few.
+    """
+    if not isinstance(ev.contingency, NoCells) and ev.contingency.n_cells <= FEW_CELLS:
+        return ev.units.effective, ev.units.largest_share
+    sides = ev._sides.values()
+    return min(side["clusters"] for side in sides), max(side["largest"] for side in sides) / n_items
 
 
 def slices_without_scores(ev: Any) -> Iterator[Notice]:

@@ -212,9 +212,16 @@ def test_giant_cluster(engine, keep) -> None:
 def test_few_units() -> None:
     few = {item: str(k // 6) for k, item in enumerate(TRUTH)}
     warning = found(few, PREDICTION)["few-units"]
-    assert (warning["level"], warning["n_units_at_most"]) == ("note", 20)
+    assert (warning["level"], warning["n_units_at_most"]) == ("note", pytest.approx(20))
     heavy = {item: "one" if k < 13 else cluster for k, (item, cluster) in enumerate(TRUTH.items())}
     assert found(heavy, PREDICTION)["few-units"]["largest_share"] == pytest.approx(13 / 120)
+    chain = {
+        item: f"{(k + 1) // 2}" if k < 13 else cluster for k, (item, cluster) in enumerate(TRUTH.items())
+    }
+    warning = found(TRUTH, chain)["few-units"]  # no cluster is large, but items 0 to 13 hang together
+    assert (
+        warning["largest_share"] == pytest.approx(14 / 120) and "11.7 % of the weight" in warning["message"]
+    )
     assert "few-units" not in found(only(few, 99), only(PREDICTION, 99))  # too few items for it to matter
 
 
