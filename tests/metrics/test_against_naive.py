@@ -8,6 +8,7 @@ match within a relative bound, and are 0 exactly where the set is empty.
 
 import math
 import warnings
+from collections import Counter
 from fractions import Fraction
 
 import naive
@@ -23,6 +24,7 @@ from strategies import POLICIES, Pair, pairs, weights
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, SliceError, WeightError
 from fastbcubed.metrics.registry import METRICS
+from fastbcubed.results.outcomes import OUTCOMES
 
 WITH_TWINS = ("pointwise", "bcubed", "elm", "overlap")
 MATRIX = ("tp", "fp", "fn", "tn")
@@ -412,12 +414,14 @@ def test_summary(case):
     for side, expected in twin.summary.items():
         found = ev.summary[side]
         sizes = sorted(len(group) for group in twin.clusters(side).values())
+        became = Counter(twin.outcome(side, group) for group in twin.clusters(side).values())
         assert found == {
             "items": expected["n_items"],
             "clusters": expected["n_clusters"],
             "singletons": expected["n_singletons"],
             "largest": expected["largest"],
             "exact": expected["n_exact"],
+            "outcomes": {name: became[name] for name in OUTCOMES[side]},
             # the smallest size that this share of the clusters does not exceed
             "size_quantiles": {
                 f"{q:g}": next(s for k, s in enumerate(sizes, 1) if Fraction(str(q)) * len(sizes) <= k)
