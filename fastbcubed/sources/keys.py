@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from fastbcubed.errors import IdTypeError
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import codes_of, plain_type, storage_of, to_numpy
+from fastbcubed.sources.suggestions import Typed
 from fastbcubed.sources.validity import require_valid
 
 #: Hash seeds that are tried; a second one is needed about once in 3,000 columns of 10**8 strings.
@@ -23,6 +24,7 @@ ATTEMPTS = 8
 class Column(Protocol):
     """What keys need to know of a column of ids; see `sources.columns`."""
 
+    names: tuple[str, ...]
     where: str
     kind: str
     kinds: tuple[str, ...]
@@ -140,8 +142,17 @@ def check_kinds(columns: Sequence[Column]) -> None:
             ]
             raise IdTypeError(
                 f"Ids of different types never match: {', but '.join(found)}. "
-                "To match them, cast one side to the type of the other."
+                f"To match them, {_way_out(known[0], column)}."
             )
+
+
+def _way_out(first: Column, second: Column) -> str:
+    """Return what to do about ids of different kinds: to cast them, or to name as many columns on both sides."""
+    if len(first.parts) == len(second.parts):
+        return "cast one side to the type of the other"
+    if common := [name for name in first.names if name in second.names]:
+        return f"name the same columns on both sides: {Typed()({'item': common})}"
+    return "name as many columns on both sides, with item=, and cast one side to the type of the other if need be"
 
 
 def _all_null(part: pa.ChunkedArray) -> bool:

@@ -13,7 +13,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
-from fastbcubed.errors import ColumnError
+from fastbcubed.errors import ColumnError, IdTypeError
 from fastbcubed.sources.layouts import LAYOUTS, readings
 
 #: What the tools write of three records, of which the first two are one entity; the names are theirs.
@@ -201,6 +201,13 @@ def test_columns_that_are_not_there_are_suggested(tmp_path: Path, capsys: pytest
     pq.write_table(pa.table({**OUTPUTS["Splink"], "cluster": [1, 2, 2]}), tmp_path / "p.parquet")
     assert cli.main(["evaluate", str(tmp_path / "t.parquet"), str(tmp_path / "p.parquet")]) == 2
     assert "Say which: --item item,unique_id; or --cluster cluster,cluster_id." in capsys.readouterr().err
+
+
+def test_a_source_on_one_side_only_says_what_to_type() -> None:
+    linked = pa.table(OUTPUTS["Splink, linked"])
+    truth = pa.table({"unique_id": [7, 8], "cluster": [1, 2], "dob": [1, 2]})
+    with pytest.raises(IdTypeError, match=r'name the same columns on both sides: item="unique_id"\.'):
+        fb.evaluate(truth, linked)
 
 
 def test_layouts_are_in_lower_case() -> None:
