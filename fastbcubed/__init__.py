@@ -7,10 +7,10 @@ from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import EvaluationWarning, FastBCubedError
 from fastbcubed.evaluate import contingency, evaluate
 from fastbcubed.extended import cice_bcubed, extended_bcubed
-from fastbcubed.results.bins import bins
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.loading import load
-from fastbcubed.results.table import Table
+from fastbcubed.results.files.loading import load
+from fastbcubed.results.listings.table import Table
+from fastbcubed.results.slices.bins import bins
 from fastbcubed.sources.examples import example
 
 __all__ = [

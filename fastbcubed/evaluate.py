@@ -14,13 +14,13 @@ from fastbcubed.engines import memory
 from fastbcubed.engines.choose import choose
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
 from fastbcubed.errors import EvaluationWarning, OptionError
-from fastbcubed.results import storage
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.notices import WARNING
+from fastbcubed.results.files import storage
+from fastbcubed.results.listings.repairs import require_repairable
 from fastbcubed.results.origin import Origin, not_default
-from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.scores import Scores
-from fastbcubed.results.slicing import SliceKey, slice_name
+from fastbcubed.results.slices.slicing import SliceKey, slice_name
+from fastbcubed.results.warnings.notices import WARNING
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal
-    from fastbcubed.results.table import Table
+    from fastbcubed.results.listings.table import Table
 
 #: Pairs of sources that are printed: all if they are no more than FEW, else the FIRST with most wrong pairs.
 FEW, FIRST = 20, 10
@@ -16,7 +16,7 @@ FEW, FIRST = 20, 10
 
 def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
     """Write how links do within and across sources."""
-    from fastbcubed.results.wording import Grid, count, score
+    from fastbcubed.results.text.wording import Grid, count, score
 
     for name, table in found.items():
         rows = table.to_pylist()
@@ -38,7 +38,7 @@ def with_source_pairs(text: str, found: Mapping[str, Table]) -> str:
     """Return a JSON object with pairs of sources, if some were asked for."""
     if not found:
         return text
-    from fastbcubed.results.summary import plain
+    from fastbcubed.results.listings.summary import plain
 
     pairs = {name: plain(table.to_pylist()) for name, table in found.items()}
     return json.dumps(

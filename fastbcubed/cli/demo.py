@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.terminal import SHARES, cluster_grid, print_slices
-from fastbcubed.results.wording import Grid, count, label, percent, score
+from fastbcubed.results.text.wording import Grid, count, label, percent, score
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal

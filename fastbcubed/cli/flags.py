@@ -315,7 +315,7 @@ def element(text: str) -> Any:
     name, *numbers = split(text, ":")
     if not numbers or not all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", number) for number in numbers):
         return plain(text)
-    from fastbcubed.results.bins import bins
+    from fastbcubed.results.slices.bins import bins
 
     figures = [float(number) for number in numbers]
     return bins(plain(name), figures if len(figures) > 1 else figures[0])

@@ -10,8 +10,8 @@ from fastbcubed.cli.flags import GATE_FLAGS
 from fastbcubed.errors import OptionError
 
 if TYPE_CHECKING:
-    from fastbcubed.results.baseline import Baseline
-    from fastbcubed.results.gating import Bound, Gate
+    from fastbcubed.results.gates.baseline import Baseline
+    from fastbcubed.results.gates.gating import Bound, Gate
 
 
 def add_gate_flags(parser: argparse.ArgumentParser) -> None:
@@ -67,9 +67,9 @@ class Gates:
         self.codes: list[str] = options.fail_on_warning
         if not any(getattr(options, flag) for flag in GATE_FLAGS):  # what follows imports all scores
             return
-        from fastbcubed.results.baseline import Baseline, require_worse
-        from fastbcubed.results.gating import Bound, as_where, require_bound
-        from fastbcubed.results.warned import require_code
+        from fastbcubed.results.gates.baseline import Baseline, require_worse
+        from fastbcubed.results.gates.gating import Bound, as_where, require_bound
+        from fastbcubed.results.warnings.codes import require_code
 
         for flag, other, given in (
             ("--fail-under", "--fail-over", options.fail_under),
@@ -113,7 +113,7 @@ class Gates:
         """Try all gates."""
         if not (self.bounds or self.worse or self.codes):
             return []
-        from fastbcubed.results.gating import try_bound, try_warnings
+        from fastbcubed.results.gates.gating import try_bound, try_warnings
 
         found = [try_bound(bound, ev) for bound in self.bounds]
         if self.baseline is not None:
@@ -134,7 +134,7 @@ def _require_code(code: str, require: Any) -> None:
 
 def with_gates(text: str, gates: list[Gate]) -> str:
     """Return a JSON object with what the gates came to."""
-    from fastbcubed.results.summary import plain
+    from fastbcubed.results.listings.summary import plain
 
     if not gates:
         return text
@@ -144,7 +144,7 @@ def with_gates(text: str, gates: list[Gate]) -> str:
 
 def append_page(path: str, ev: Any, gates: list[Gate]) -> None:
     """Add an evaluation to a file as Markdown; other steps of a job may have written to it."""
-    from fastbcubed.results.job_page import as_markdown
+    from fastbcubed.results.gates.job_page import as_markdown
 
     with open(path, "a", encoding="utf-8") as file:
         file.write(as_markdown(ev, gates))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.metrics.metric import REFERENCES, Metric
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as, resolve
-from fastbcubed.results.wording import Grid
+from fastbcubed.results.text.wording import Grid
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal

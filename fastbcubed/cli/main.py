@@ -265,8 +265,8 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
     """Return which flags would show more."""
-    from fastbcubed.results.slicing import id_parts
-    from fastbcubed.results.wording import label
+    from fastbcubed.results.slices.slicing import id_parts
+    from fastbcubed.results.text.wording import label
 
     hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []
     if ev.has_items:

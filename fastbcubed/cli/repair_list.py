@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal
     from fastbcubed.results.evaluation import Evaluation
-    from fastbcubed.results.table import Table
+    from fastbcubed.results.listings.table import Table
 
 #: Repairs that are printed: all if they are no more than FEW, else the first FIRST.
 FEW, FIRST = 20, 10
@@ -16,7 +16,7 @@ FEW, FIRST = 20, 10
 
 def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
     """Write what repairs bring together, and the first of them."""
-    from fastbcubed.results.wording import Grid, amount, count, label, score
+    from fastbcubed.results.text.wording import Grid, amount, count, label, score
 
     n = len(repairs)
     if not n:
@@ -47,7 +47,7 @@ def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
 
 def with_repairs(text: str, repairs: Table | None) -> str:
     """Return a JSON object with repairs."""
-    from fastbcubed.results.summary import plain
+    from fastbcubed.results.listings.summary import plain
 
     if repairs is None:
         return text

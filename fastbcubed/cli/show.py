@@ -178,7 +178,7 @@ def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = Tru
 
 def with_opened(text: str, opened: Sequence[Any]) -> str:
     """Return a JSON object with what was opened."""
-    from fastbcubed.results.summary import plain as fit_for_json
+    from fastbcubed.results.listings.summary import plain as fit_for_json
 
     if not opened:
         return text

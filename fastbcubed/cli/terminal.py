@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
-from fastbcubed.results.display import overview
-from fastbcubed.results.wording import Grid, amount, count, label, percent, score
+from fastbcubed.results.text.display import overview
+from fastbcubed.results.text.wording import Grid, amount, count, label, percent, score
 
 if TYPE_CHECKING:
     import pyarrow as pa

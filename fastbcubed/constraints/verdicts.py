@@ -21,7 +21,7 @@ from fastbcubed.constraints.instances import CONSTRAINTS, Instance
 from fastbcubed.constraints.notation import as_text
 from fastbcubed.constraints.properties import PROPERTIES
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
-from fastbcubed.results.wording import Grid, aligned
+from fastbcubed.results.text.wording import Grid, aligned
 
 #: The heading of each check's column.
 HEADINGS = {

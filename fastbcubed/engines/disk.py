@@ -20,11 +20,11 @@ from fastbcubed.clusterings.stretches import Cut, Pair, open_pair
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.room import require_room
 from fastbcubed.engines.scoring import BoundedParts, Scorer
-from fastbcubed.results.cluster_names import NamesByKey
-from fastbcubed.results.cluster_tables import ClusterRanges
-from fastbcubed.results.row_questions import RowQuestions
-from fastbcubed.results.stored_items import StoredItems, StoredRows
-from fastbcubed.results.summary import describe
+from fastbcubed.results.items.stored_items import StoredItems, StoredRows
+from fastbcubed.results.listings.cluster_names import NamesByKey
+from fastbcubed.results.listings.cluster_tables import ClusterRanges
+from fastbcubed.results.listings.summary import describe
+from fastbcubed.results.slices.row_questions import RowQuestions
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill, readable, spill_directory

@@ -13,8 +13,8 @@ from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.engines.request import Answer, Labels, Request
 from fastbcubed.engines.scoring import OnePart, Scorer
 from fastbcubed.overlap.overlapping import build_cover
-from fastbcubed.results.cover_items import CoverItems
-from fastbcubed.results.items import AlignedItems, AttributeTable
+from fastbcubed.results.items.cover_items import CoverItems
+from fastbcubed.results.items.items import AlignedItems, AttributeTable
 from fastbcubed.runtime.pool import Pool
 
 #: Rows of both sides from which on a plan is told before the work.

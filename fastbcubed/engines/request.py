@@ -16,10 +16,10 @@ from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.errors import MetricError, OptionError, SliceError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
-from fastbcubed.results.cluster_tables import ClusterRanges
-from fastbcubed.results.items import AttributeTable, Items, RowNumbers
-from fastbcubed.results.slicing import Element, SliceKey, check_key
-from fastbcubed.results.summary import Bounds
+from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers
+from fastbcubed.results.listings.cluster_tables import ClusterRanges
+from fastbcubed.results.listings.summary import Bounds
+from fastbcubed.results.slices.slicing import Element, SliceKey, check_key
 
 #: Returns the labels of clusters of a side by code.
 Labels = Callable[[str, RowNumbers], pa.Array]

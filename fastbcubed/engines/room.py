@@ -9,8 +9,8 @@ from typing import Any
 from fastbcubed.engines.request import Request
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.bins import Bins
-from fastbcubed.results.slicing import elements
+from fastbcubed.results.slices.bins import Bins
+from fastbcubed.results.slices.slicing import elements
 from fastbcubed.runtime.spill import readable
 from fastbcubed.sources.files import FileRows, find_files, open_files
 from fastbcubed.sources.formats import COMPRESSED, SUFFIXES, sniff

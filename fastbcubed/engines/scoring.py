@@ -13,7 +13,7 @@ from fastbcubed.engines.room import scores_without_room
 from fastbcubed.errors import OptionError, PairingError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.summary import Bounds, bound_sums, bounds_from
+from fastbcubed.results.listings.summary import Bounds, bound_sums, bounds_from
 from fastbcubed.runtime.pool import Pool
 
 

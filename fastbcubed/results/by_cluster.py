@@ -7,12 +7,12 @@ from typing import Any
 from fastbcubed.cells.records import SIDES, side_of
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.losses import LOSS_OF_SIDE
-from fastbcubed.results import drilldown
-from fastbcubed.results.concentration import LossCurve, concentration, loss_curves
 from fastbcubed.results.evaluated import Evaluated
-from fastbcubed.results.listing import listed, require_limit
-from fastbcubed.results.outcomes import not_defined, outcome_code
-from fastbcubed.results.table import Table
+from fastbcubed.results.listings import drilldown
+from fastbcubed.results.listings.concentration import LossCurve, concentration, loss_curves
+from fastbcubed.results.listings.listing import listed, require_limit
+from fastbcubed.results.listings.outcomes import not_defined, outcome_code
+from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.cached import cached_property
 
 

@@ -14,11 +14,11 @@ from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, Opti
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted, resolve
-from fastbcubed.results import drilldown
 from fastbcubed.results.by_cluster import ByCluster
+from fastbcubed.results.listings import drilldown
+from fastbcubed.results.listings.table import Table
 from fastbcubed.results.scores import Scores
-from fastbcubed.results.slicing import slice_codes
-from fastbcubed.results.table import Table
+from fastbcubed.results.slices.slicing import slice_codes
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_texts, table_of

@@ -19,20 +19,20 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
+from fastbcubed.results.files.portable import set_state, state_of
+from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers, without_noise
+from fastbcubed.results.listings.outcomes import by_side, count_outcomes
+from fastbcubed.results.listings.summary import Bounds, plain, precision_bounds, summarize
+from fastbcubed.results.listings.table import Table
 from fastbcubed.results.origin import Origin
-from fastbcubed.results.outcomes import by_side, count_outcomes
-from fastbcubed.results.plain_shape import is_plain
-from fastbcubed.results.portable import set_state, state_of
 from fastbcubed.results.scores import Scores
-from fastbcubed.results.summary import Bounds, plain, precision_bounds, summarize
-from fastbcubed.results.table import Table
-from fastbcubed.results.warned import found_in
+from fastbcubed.results.warnings.codes import found_in
+from fastbcubed.results.warnings.plain_shape import is_plain
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
 
 if TYPE_CHECKING:
-    from fastbcubed.results.cluster_tables import ClusterRanges
+    from fastbcubed.results.listings.cluster_tables import ClusterRanges
 
 
 @dataclass(eq=False, repr=False)

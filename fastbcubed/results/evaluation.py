@@ -12,16 +12,17 @@ from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import MetricError, OptionError, SliceError, first_few
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results import drilldown, gating, storage, verification
-from fastbcubed.results.display import as_html, as_text
 from fastbcubed.results.estimates import Estimated
-from fastbcubed.results.item_view import Item
-from fastbcubed.results.items import AttributeTable
-from fastbcubed.results.listing import listed
-from fastbcubed.results.opening import chosen_columns, rows_of_cluster, with_attributes
+from fastbcubed.results.files import storage
+from fastbcubed.results.gates import gating, verification
+from fastbcubed.results.items.items import AttributeTable
+from fastbcubed.results.listings import drilldown
+from fastbcubed.results.listings.listing import listed
+from fastbcubed.results.listings.opening import chosen_columns, rows_of_cluster, with_attributes
+from fastbcubed.results.listings.table import Table
 from fastbcubed.results.openings import Openings
 from fastbcubed.results.scores import Scores
-from fastbcubed.results.slicing import (
+from fastbcubed.results.slices.slicing import (
     SliceKey,
     attribute_values,
     check_key,
@@ -29,7 +30,8 @@ from fastbcubed.results.slicing import (
     slice_name,
     subset_mask,
 )
-from fastbcubed.results.table import Table
+from fastbcubed.results.text.display import as_html, as_text
+from fastbcubed.results.text.item_view import Item
 from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 
 if TYPE_CHECKING:

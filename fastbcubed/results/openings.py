@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fastbcubed.results.bins import Bins
-from fastbcubed.results.cell_listing import list_cells
-from fastbcubed.results.cluster_view import Cluster
 from fastbcubed.results.evaluated import Evaluated
-from fastbcubed.results.items import AttributeTable
-from fastbcubed.results.opening import open_cluster
-from fastbcubed.results.repairs import list_repairs
-from fastbcubed.results.source_pairs import list_source_pairs
-from fastbcubed.results.table import Table
+from fastbcubed.results.items.items import AttributeTable
+from fastbcubed.results.listings.cell_listing import list_cells
+from fastbcubed.results.listings.opening import open_cluster
+from fastbcubed.results.listings.repairs import list_repairs
+from fastbcubed.results.listings.source_pairs import list_source_pairs
+from fastbcubed.results.listings.table import Table
+from fastbcubed.results.slices.bins import Bins
+from fastbcubed.results.text.cluster_view import Cluster
 
 
 class Openings(Evaluated):

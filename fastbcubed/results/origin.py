@@ -16,7 +16,7 @@ from fastbcubed._version import __version__
 from fastbcubed.clusterings.content import contents
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.errors import FastBCubedError
-from fastbcubed.results.warned_input import same_source, swapped_names
+from fastbcubed.results.warnings.of_input import same_source, swapped_names
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.tables import is_path

@@ -15,7 +15,7 @@ from test_engine_disk import rows_with_faults
 import fastbcubed as fb
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
 from fastbcubed.kernels import partition
-from fastbcubed.results import cluster_tables
+from fastbcubed.results.listings import cluster_tables
 
 COUNTS = ["n_items", "weight", "n_parts", "exact"]
 SCORES = ["precision", "recall", "f1", "mean_f1", "jaccard_distance", "balanced_accuracy"]

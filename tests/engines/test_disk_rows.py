@@ -207,7 +207,7 @@ def test_scores_that_need_the_weight_of_each_item():
 
 
 def test_many_slices_are_added_up_in_between(many_shards, monkeypatch):
-    from fastbcubed.results import slice_sums
+    from fastbcubed.results.slices import slice_sums
 
     monkeypatch.setattr(slice_sums, "MANY", 50)
     monkeypatch.setattr(slice_sums, "FEW", 20)  # so that sums are spilled

@@ -27,7 +27,7 @@ from test_kept_results import answers, text_of
 
 import fastbcubed as fb
 from fastbcubed.errors import FastBCubedError
-from fastbcubed.results.manifest import sealed
+from fastbcubed.results.files.manifest import sealed
 from fastbcubed.runtime.checksums import open_regular, stamp_of
 
 N_FLIPS = 40

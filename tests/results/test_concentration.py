@@ -12,7 +12,7 @@ from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
 from fastbcubed.errors import NotKeptError, OptionError, SliceError
-from fastbcubed.results.concentration import LossCurve, loss_curves, sentence
+from fastbcubed.results.listings.concentration import LossCurve, loss_curves, sentence
 
 LOSS = {"true": "recall_loss", "pred": "precision_loss"}
 COLUMNS = ["n_clusters", "share_clusters", "share_loss"]

@@ -15,7 +15,7 @@ from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
-from fastbcubed.results import outcomes
+from fastbcubed.results.listings import outcomes
 from fastbcubed.runtime.pool import Pool
 
 NAMES = {
@@ -166,7 +166,7 @@ def test_unknown_outcomes_are_refused():
 
 
 def test_a_saved_table_of_outcomes_is_checked(tmp_path):
-    from fastbcubed.results import manifest
+    from fastbcubed.results.files import manifest
 
     ev = fb.evaluate([0, 0, 1], [0, 1, 1])
     ev.save(tmp_path, keep="scores")

@@ -171,7 +171,7 @@ def test_a_directory_in_the_place_of_a_file_is_said_before_anything_is_replaced(
 
 
 def test_a_reader_that_comes_between_two_writers_begins_again(tmp_path: Path, monkeypatch) -> None:
-    from fastbcubed.results import loading
+    from fastbcubed.results.files import loading
 
     an_evaluation(12).save(tmp_path)
     read, told = loading.read_manifest, []

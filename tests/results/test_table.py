@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from fastbcubed.errors import MissingPackageError
-from fastbcubed.results.table import Table
+from fastbcubed.results.listings.table import Table
 
 ROWS = pa.table(
     {

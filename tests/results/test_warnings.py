@@ -18,8 +18,8 @@ from strategies import pairs
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, OptionError
-from fastbcubed.results import plain_shape
-from fastbcubed.results.warned import CODES, require_code
+from fastbcubed.results.warnings import plain_shape
+from fastbcubed.results.warnings.codes import CODES, require_code
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 

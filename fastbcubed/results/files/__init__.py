@@ -1,0 +1,1 @@
+"""Results on disk: what is written, and how it is read and checked."""

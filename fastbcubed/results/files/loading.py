@@ -1,0 +1,281 @@
+"""Saved evaluations read back: what their files hold is checked before anything is made of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.one_sided import OneSided
+from fastbcubed.cells.records import CELL, SIDES
+from fastbcubed.cells.scored_rows import ScoredRows
+from fastbcubed.cells.soundness import fault_of_margins, fault_of_rows, faults_of_cells
+from fastbcubed.clusterings.input_notes import CODES
+from fastbcubed.errors import FastBCubedError, FileFormatError
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.estimates import Errors
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.files.manifest import ITEMS, MANIFEST, read_manifest
+from fastbcubed.results.files.portable import TableLabels, metrics_by_name
+from fastbcubed.results.files.saved_covers import from_table
+from fastbcubed.results.files.saved_tables import SavedTable
+from fastbcubed.results.files.storage import as_path
+from fastbcubed.results.items.items import TableItems
+from fastbcubed.results.listings.outcomes import SCHEMA
+from fastbcubed.results.listings.summary import Bounds
+from fastbcubed.results.listings.table import Table
+from fastbcubed.results.origin import Origin
+from fastbcubed.results.scores import Scores
+from fastbcubed.runtime.checksums import Stamp, open_regular, stamp_of
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.columns import as_column
+from fastbcubed.uncertainty.units import Units
+
+#: How often another process may replace the files while they are opened.
+ATTEMPTS = 8
+#: How far a score may leave its range, since it was rounded.
+ROUNDING = 1e-6
+
+
+def load(directory: Any) -> Evaluation:
+    """Read an evaluation that `Evaluation.save`, or `out=`, has written.
+
+    The files are checked first: that they are those of one evaluation, as they were saved, and that what
+    they say is possible. So a directory that was damaged, or made up, is refused.
+
+    Parameters
+    ----------
+    directory : path
+        Where it was saved.
+
+    Returns
+    -------
+    Evaluation
+        With all that was kept: saved with keep="items", it can be sliced by any attribute that the
+        tables had, or by those of another table; with "cells", listed by cluster; with "scores", it
+        has overall scores, coverage, summary and the slices that were asked for.
+
+    Raises
+    ------
+    FileFormatError
+        If the directory holds no evaluation, files of several, or one that is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fastbcubed as fb
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     fb.evaluate([0, 0, 1], [0, 1, 1]).save(directory)
+    ...     fb.load(directory).f1
+    0.6666666666666666
+    """
+    path = as_path(directory)
+    with ExitStack() as stack:
+        head, files = _open_all(path, stack)
+        tables = {name: SavedTable.read(file, path / name) for name, file in files.items()}
+    try:
+        return _assembled(head, tables)
+    except (FastBCubedError, pa.ArrowException, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path} holds no saved evaluation: {error}") from error
+
+
+def _open_all(directory: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, BinaryIO]]:
+    """Return the manifest, and the files that it names."""
+    for _ in range(ATTEMPTS):
+        head = read_manifest(directory)
+        try:
+            files = {name: stack.enter_context(_open(directory, name, head)) for name in head["files"]}
+        except FileFormatError:
+            if read_manifest(directory)["staged_in"] == head["staged_in"]:
+                raise
+        else:
+            return head, files
+    raise FileFormatError(
+        f"the files of {directory} are replaced again and again; load them when that is over"
+    )
+
+
+def _open(directory: Path, name: str, head: Mapping[str, Any]) -> BinaryIO:
+    """Open a file of a saved evaluation: in its place, or where it waits for whoever writes next to move it there."""
+    stamp = Stamp(**{field: head["files"][name][field] for field in Stamp._fields})
+    faults = []
+    for path in (directory / name, directory / head["staged_in"] / name):
+        try:
+            file = open_regular(path)
+        except FileFormatError as error:
+            faults.append(str(error))
+            continue
+        size = os.fstat(file.fileno()).st_size
+        if size == stamp.bytes and stamp_of(file) == stamp:
+            return file
+        file.close()
+        faults.append(f"{path} is not the file that {MANIFEST} was saved with, which had {stamp.bytes} bytes")
+    raise FileFormatError(
+        f"{faults[0]}. It is damaged, or the files are of several evaluations: evaluate and save anew"
+    )
+
+
+def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Evaluation:
+    """Make an evaluation of what was saved."""
+    definition, figures = head["definition"], _with_nan(head["coverage"])
+    noise = definition["noise"]
+    policies = Policies.of(
+        definition["unmatched"], definition["nulls"], definition["duplicates"],
+        tuple(noise) if isinstance(noise, list) else noise,
+    )  # fmt: skip
+    stored = tables.get(ITEMS)
+    clusters = {side: tables[f"{side}_clusters.parquet"] for side in SIDES if head["keep"] != "scores"}
+    for side, table in clusters.items():
+        table.require(["cluster"])
+        as_column(table.table["cluster"], f"{side}_cluster")
+    ev = Evaluation(
+        _contingency(head, tables, clusters, policies),
+        metrics_by_name(head["metrics"], definition["beta"], definition),
+        definition["beta"],
+        Coverage(**{field.name: figures[field.name] for field in fields(Coverage)}),
+        policies,
+        Scores(_with_nan(head["overall"])),
+        None if stored is None else TableItems(_checked_items(stored), head.get("left_out", {})),
+        TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
+        not_computed=head["not_computed"],
+        _origin=Origin(saved=head["manifest"]),
+        names={side: head[side] for side in ("truth", "prediction")},
+        notes=[w for w in head["warnings"] if w["code"] in CODES],
+        sliced={name: Table(pa.Table.from_pylist(rows)) for name, rows in head["slices"].items()},
+        saved_errors=_errors(head),
+    )
+    for metric in ev.metrics:
+        _require_in_range(metric, ev.overall[metric.name])
+    ev.warnings = head["warnings"]
+    if not clusters:
+        bounds = head["coverage"]["bounds"]
+        ev._summary = head["summary"]
+        if head.get("outcomes") is not None:
+            ev._outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
+        ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
+    return ev
+
+
+def _errors(head: Mapping[str, Any]) -> Errors | None:
+    """Return the standard errors, if they were saved."""
+    if "errors" not in head:
+        return None
+    return Errors(_with_nan(head["errors"]), Units(**{name: head["units"][name] for name in Units._fields}))
+
+
+def _require_in_range(metric: Metric, value: float) -> None:
+    """Raise if a score has a value that it cannot have."""
+    if value < metric.low - ROUNDING or value > metric.high + ROUNDING:
+        raise FileFormatError(f"{metric.name} is {value}, and goes from {metric.low} to {metric.high}")
+
+
+def _with_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: np.nan if value is None else value for name, value in values.items()}
+
+
+def _checked_items(stored: SavedTable) -> pa.Table:
+    """Return the items, whose columns are checked."""
+    stored.require(("item", "true_cluster", "pred_cluster"))
+    for name in stored.table.column_names:
+        side, dot, _ = name.partition(".")
+        if name not in ("item", "true_cluster", "pred_cluster", "weight", "cell") and not (
+            dot and side in ("truth", "prediction", "attributes")
+        ):
+            stored.refuse(f"it has a column {name!r}")
+    as_column(stored.table["item"], "item")
+    for name in ("true_cluster", "pred_cluster"):
+        column = stored.table[name]
+        as_column(column if not pa.types.is_large_list(column.type) else pc.list_flatten(column), name)
+    return stored.table
+
+
+def _contingency(
+    head: Mapping[str, Any],
+    tables: Mapping[str, SavedTable],
+    clusters: Mapping[str, SavedTable],
+    policies: Policies,
+) -> Any:
+    """Return the cells, or what stands for them where they were not kept."""
+    definition = head["definition"]
+    how = {
+        "weighted": definition["weighted"],
+        "weighting": definition["weighting"],
+        "outside": policies.prediction == "outside",
+    }
+    n_items = head["summary"]["true"]["items"]
+    if not clusters:
+        return NoCells(n_items, **how, overlapping=definition["overlapping"])
+    cells, stored = tables["cells.parquet"], tables.get(ITEMS)
+    make = _cover if definition["overlapping"] else _partition
+    rows = None if stored is None else _rows(stored, weighted=how["weighted"])
+    table = make(cells, clusters, rows, how, head.get("pair_weight"))
+    if table.n_items != n_items:
+        cells.refuse(f"its cells have {table.n_items} items, and {MANIFEST} says {n_items}")
+    if stored is not None and rows is not None:
+        weight = rows.weight if table.weighted else None
+        weights = np.ascontiguousarray(table.weight)
+        n = np.ascontiguousarray(table.n)
+        stored.refuse(fault_of_rows(rows.cell, weight, n, weights, outer=table.weighting == "outer"))
+    return table
+
+
+def _rows(stored: SavedTable, *, weighted: bool) -> ScoredRows:
+    cell = stored.integers("cell", nulls=-1)
+    return ScoredRows(lambda: cell, stored.floats("weight") if weighted else None, cell.size)
+
+
+def _cover(
+    cells: SavedTable, clusters: Mapping[str, SavedTable], rows: ScoredRows | None, how: Any, _: float | None
+) -> Contingency:
+    cover = from_table(cells, (len(clusters["true"]), len(clusters["pred"])), rows=rows, **how)
+    for side in SIDES:
+        members = cover.members(side)
+        columns = {"n_items": clusters[side].integers("n_items")}
+        n = np.ascontiguousarray(cover.n)[members.rows()]
+        clusters[side].refuse(fault_of_margins(members.codes, n, columns))
+    return cover
+
+
+def _partition(
+    cells: SavedTable,
+    clusters: Mapping[str, SavedTable],
+    rows: ScoredRows | None,
+    how: Any,
+    pair_weight: float | None,
+) -> Contingency:
+    records = np.empty(len(cells), CELL)
+    for name in ("true", "n"):
+        records[name] = cells.integers(name)
+    for name in ("weight", "fp", "fn"):
+        records[name] = cells.floats(name)
+    pred = cells.integers("pred")
+    one_sided = {}
+    for side, table in clusters.items():
+        if "n_items_only_here" in table:
+            n = table.integers("n_items_only_here")
+            one_sided[side] = OneSided(np.arange(n.size), n, table.floats("weight_only_here"))
+    sizes = {side: len(clusters[side]) for side in SIDES}
+    with Pool() as pool:
+        cells.refuse(next(faults_of_cells(records, pred, sizes, one_sided, **how, pool=pool), None))
+    for side, codes in (("true", records["true"]), ("pred", pred)):
+        columns = {name: clusters[side].integers(name) for name in ("n_items", "n_parts")}
+        clusters[side].refuse(fault_of_margins(codes, records["n"], columns))
+    return Contingency(
+        records,
+        lambda: pred,
+        (sizes["true"], sizes["pred"]),
+        **how,
+        one_sided=one_sided,
+        rows=rows,
+        pair_weight=pair_weight,
+    )

@@ -1,0 +1,198 @@
+"""Evaluations on disk: JSON and Parquet files, which take the place of earlier ones together."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import EvaluationWarning, FileFormatError, OptionError
+from fastbcubed.metrics.pair_counts import pair_counts
+from fastbcubed.overlap.covers import Cover
+from fastbcubed.results.evaluated import Evaluated
+from fastbcubed.results.files.manifest import ITEMS, MANIFEST, sealed
+from fastbcubed.results.files.portable import item_table, labels_by_code
+from fastbcubed.results.files.saved_covers import as_table
+from fastbcubed.results.items.stored_items import StoredItems, StoredTable
+from fastbcubed.results.listings.drilldown import columns_by_code, known_by_cluster
+from fastbcubed.results.listings.outcomes import named
+from fastbcubed.results.listings.repairs import KINDS, list_repairs
+from fastbcubed.runtime.checksums import NO_BYTES, Stamp
+from fastbcubed.runtime.pool import Pool, ahead, blocks
+from fastbcubed.runtime.staging import Staging
+from fastbcubed.runtime.table_files import TableWriter
+from fastbcubed.sources.arrays import table_of
+from fastbcubed.sources.locations import at_home
+
+#: What each level of `keep` writes, on top of the level before.
+KEEP = {
+    "scores": ("slices",),
+    "cells": ("true_clusters", "pred_clusters", "cells"),
+    "items": ("items",),
+}
+#: Cells that are written at once.
+CELLS_AT_ONCE = 1 << 20
+
+
+def save(ev: Evaluated, directory: Any, keep: str = "items", repairs: int = 0) -> None:
+    """Write an evaluation; see `Evaluation.save`."""
+    if keep not in KEEP:
+        raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
+    path = as_path(directory)
+    best = list_repairs(ev, tuple(KINDS), repairs).to_arrow() if repairs else None
+    levels = list(KEEP)[: list(KEEP).index(keep) + 1]
+    wanted = [name for level in levels for name in KEEP[level] if name != "slices" or ev.sliced]
+    wanted += ["repairs"] if best is not None else []
+    head: dict[str, Any] = {"keep": keep, "metrics": [m.name for m in ev.metrics]}
+    if keep != "scores":
+        head["pair_weight"] = _pair_weight(ev.contingency)
+    if keep == "items" and ev.left_out:
+        head["left_out"] = ev.left_out
+        warnings.warn(
+            f"{len(ev.left_out)} columns were not written with the items: {'; '.join(ev.left_out.values())}",
+            EvaluationWarning,
+            stacklevel=3,
+        )
+    stored = _stored_items(ev) if keep == "items" else None
+    head |= json.loads(ev.to_json())
+    with _staging(stored, path) as staging:
+        stamps: dict[str, Stamp] = {}
+        if stored is not None:
+            stamps["items"] = stored.put_at(staging, ITEMS)
+        tables: dict[str, Callable[[], Iterable[pa.Table]]] = {
+            "slices": lambda: _slices(ev),
+            "true_clusters": lambda: _clusters(ev, "true"),
+            "pred_clusters": lambda: _clusters(ev, "pred"),
+            "cells": lambda: _cells(ev),
+            "items": lambda: [item_table(ev)],
+            "repairs": lambda: [best],
+        }
+        tasks = {name: tables[name] for name in wanted if name not in stamps}
+        stamps |= _write_all(tasks, staging)
+        files = {f"{name}.parquet": stamps[name] for name in wanted}
+        obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
+        staging.publish(sealed(head, files, staging.name), obsolete)
+
+
+def _stored_items(ev: Evaluated) -> StoredTable | None:
+    """Return the file that the items are in, if they are in one."""
+    items = ev.kept_items()
+    return items.file if isinstance(items, StoredItems) else None
+
+
+def _staging(stored: StoredTable | None, directory: Path) -> Staging:
+    """Return where to write files for a directory: where the items of this evaluation have been written to, if so."""
+    if stored is not None and stored.staging is not None and stored.staging.is_for(directory):
+        return stored.staging
+    return Staging(directory, MANIFEST)
+
+
+def as_path(directory: Any) -> Path:
+    """Return a path, or raise OptionError for what is none."""
+    if not isinstance(directory, str | os.PathLike) or not str(directory) or "\0" in str(directory):
+        raise OptionError(f"a directory is named by a path, not {directory!r}")
+    return Path(at_home(os.fspath(directory)))
+
+
+def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: Staging) -> dict[str, Stamp]:
+    """Write files from tables that are made one after the other; return the stamp of each.
+
+    The true clusters are about half of the work, and go beside the others.
+    """
+    over = threading.Event()
+    stamps: dict[str, Stamp] = {}
+
+    def write(lane: Sequence[str]) -> None:
+        for name in lane:
+            file = staging.path(f"{name}.parquet")
+            try:
+                file.touch()
+                with TableWriter(file) as writer:
+                    for table in ahead(iter(tasks[name]())):
+                        if over.is_set():
+                            return
+                        writer.add(table)
+            except OSError as error:
+                place = staging.directory / file.name
+                raise FileFormatError(f"cannot write {place}: {error.strerror or error}") from error
+            stamps[name] = writer.stamp or NO_BYTES
+
+    first = [name for name in tasks if name == "true_clusters"]
+    rest = [name for name in tasks if name != "true_clusters"]
+    with Pool(2) as pool:
+        try:
+            pool.map(write, [first, rest])
+        finally:
+            over.set()
+    return stamps
+
+
+def _slices(ev: Evaluated) -> list[pa.Table]:
+    """Return the slices that were asked for in one table: what it is sliced by, the slice, scores."""
+    tables = []
+    for name, listing in ev.sliced.items():
+        table = listing.to_arrow()
+        at = table.column_names.index("n_items")
+        rows = list(zip(*(table.column(k).to_pylist() for k in range(at)), strict=True))
+        slices = [_slice_text(row) for row in rows]
+        scores = table.drop_columns(table.column_names[:at])
+        scores = scores.add_column(0, "by", pa.array([name] * len(rows), pa.string()))
+        tables.append(scores.add_column(1, "slice", pa.array(slices, pa.string())))
+    return [pa.concat_tables(tables)] if tables else []
+
+
+def _slice_text(values: tuple[Any, ...]) -> str | None:
+    """Return a slice as text: its value, null for null, or a JSON list where several are crossed."""
+    if len(values) > 1:
+        return json.dumps(values, default=str, ensure_ascii=False)
+    return None if values[0] is None else str(values[0])
+
+
+def _clusters(ev: Evaluated, side: str) -> Iterator[pa.Table]:
+    """Yield the clusters of one side in the order of their codes, so that a row number is a code."""
+    table = ev.contingency
+    metrics = known_by_cluster(table, ev.metrics, ev.beta)
+    ranges: Iterable[tuple[int, dict[str, NDArray[Any]]]]
+    if ev.ranges is None:
+        ranges = [(0, columns_by_code(table, side, metrics, ev.beta))]
+    else:
+        ranges = ev.ranges.to_be_named(side, metrics, ev.beta)
+    only = table.only(side)
+    with ev.all_cluster_labels(side) as labels_of:
+        for first, columns in ranges:
+            there = columns["n_items"] > 0
+            found: dict[str, Any] = {"cluster": labels_by_code(labels_of, first, there)} | named(
+                columns, side
+            )
+            if only is not None:
+                here = slice(first, first + there.size)
+                found |= {"n_items_only_here": only[0][here], "weight_only_here": only[1][here]}
+            yield table_of(found)
+
+
+def _pair_weight(table: Contingency) -> float | None:
+    """Return what scores of pairs need of the weights of items, in place of these."""
+    known = not table.weighted or table.weighting == "outer" or table.rows is None
+    if known or table.outside or table.overlapping:
+        return table.pair_weight
+    with Pool() as pool:
+        return float(pair_counts(table, pool).tp)
+
+
+def _cells(ev: Evaluated) -> Iterator[pa.Table]:
+    table = ev.contingency
+    if isinstance(table, Cover):
+        yield as_table(table)
+        return
+    columns = {name: getattr(table, name) for name in ("true", "pred", "n", "weight", "fp", "fn")}
+    for start, stop in blocks(table.n_cells, CELLS_AT_ONCE):
+        yield table_of({name: np.ascontiguousarray(each[start:stop]) for name, each in columns.items()})

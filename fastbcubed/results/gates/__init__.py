@@ -1,0 +1,1 @@
+"""What a result has to pass: bounds, a baseline, its own rows."""

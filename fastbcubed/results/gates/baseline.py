@@ -1,0 +1,134 @@
+"""Gates against a baseline: an earlier result, saved or as JSON, that a new one may not be worse than."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastbcubed.errors import FileFormatError, OptionError
+from fastbcubed.results.files.manifest import MANIFEST, read_manifest
+from fastbcubed.results.gates.gating import COVERAGES, Bound, Gate, Row, metric_of, value_in_slice, value_of
+from fastbcubed.results.listings.summary import plain
+from fastbcubed.results.text.wording import score
+
+#: How far the same score may differ from one engine, or order of rows, to another.
+ROUNDED = 1e-12
+#: How far the weight of the truth may differ since it was added up in another order.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """An earlier result: where it is from, and what `Evaluation.to_dict` gave of it."""
+
+    name: str
+    result: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Any) -> Baseline:
+        """Read a directory that an evaluation was saved in, or a file that `Evaluation.to_json` was written to."""
+        place = Path(path)
+        if place.is_dir():
+            return cls(str(path), read_manifest(place))
+        if place.name == MANIFEST:
+            return cls(str(path), read_manifest(place.parent))
+        try:
+            found = json.loads(place.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise FileFormatError(f"{path} cannot be read as the JSON of an evaluation: {reason}") from error
+        parts = ("definition", "overall", "coverage", "manifest")
+        if not isinstance(found, dict) or not all(isinstance(found.get(part), dict) for part in parts):
+            raise FileFormatError(
+                f"{path} is not the JSON of an evaluation of this version: it lacks one of {', '.join(parts)}. Write "
+                "it anew with Evaluation.to_json, or evaluate --json"
+            )
+        return cls(str(path), found)
+
+    def require_comparable(self, ev: Any) -> None:
+        """Raise OptionError if scores were defined in another way there, or the truth was another one."""
+        refused = f"{self.name} cannot be the baseline:"
+        here, there = plain(ev.definition), self.result["definition"]
+        differ = [name for name in here.keys() | there.keys() if here.get(name) != there.get(name)]
+        if differ:
+            named = "; ".join(f"{n}: {there.get(n)!r} there, {here.get(n)!r} here" for n in sorted(differ))
+            raise OptionError(f"{refused} its scores are defined in another way ({named})")
+        if not isinstance(told := self.result.get("manifest"), Mapping) or "truth" not in told:
+            raise OptionError(f"{refused} it has no manifest, which says what its truth was")
+        truth, own = told["truth"], ev.manifest["truth"]
+        for what in ("rows", "fingerprint"):
+            if truth.get(what) != own[what]:
+                raise OptionError(
+                    f"{refused} its truth was another one ({what} {truth.get(what)} there, {own[what]} here)"
+                )
+        weights = [_weight_of_truth(coverage) for coverage in (self.result["coverage"], vars(ev.coverage))]
+        if abs(weights[0] - weights[1]) > ROUNDING * abs(weights[1]):
+            raise OptionError(
+                f"{refused} its truth had other weights ({weights[0]:.12g} there, {weights[1]:.12g} here)"
+            )
+
+    def try_bound(self, bound: Bound, ev: Any) -> Gate:
+        """Say whether a score is no more than `bound.value` worse than here."""
+        before, now = self._value(bound), value_of(bound, ev)
+        higher = bound.name in COVERAGES or metric_of(bound.name, bound.name).best == "higher"
+        worse = before - now if higher else now - before
+        figures = {
+            "score": bound.name,
+            "slice": dict(bound.where) or None,
+            "value": now,
+            "baseline": before,
+            "worse_by": worse,
+            "at_most_worse_by": bound.value,
+        }
+        change = f"{abs(worse):.3g} {'worse' if worse > 0 else 'better'}" if worse else "the same"
+        found = f"is {score(now)}, {score(before)} in {self.name}: {'n/a' if math.isnan(worse) else change}"
+        passed = worse <= bound.value + ROUNDED
+        return Gate(bound.subject, f"wanted at most {bound.value:g} worse", found, passed, figures)
+
+    def _value(self, bound: Bound) -> float:
+        if bound.where:
+            return value_in_slice(bound, self._slices)
+        part = "coverage" if bound.name in COVERAGES else "overall"
+        if bound.name not in self.result[part]:
+            raise OptionError(
+                f'{self.name} has no {bound.name}; evaluate it with metrics="{bound.name}", too'
+            )
+        value = self.result[part][bound.name]
+        return math.nan if value is None else float(value)
+
+    def _slices(self, names: tuple[str, ...]) -> tuple[list[Row], list[str]]:
+        for by, rows in self.result.get("slices", {}).items():
+            if sorted(by.split(",")) == sorted(names) and rows:
+                columns = list(rows[0])
+                return rows, columns[: columns.index("n_items")]
+        by = ",".join(names)
+        raise OptionError(f'{self.name} has no slices by {by}; evaluate it with slices="{by}"')
+
+
+def _weight_of_truth(coverage: Mapping[str, Any]) -> float:
+    return (
+        math.nan
+        if None in (weights := [coverage["weight_common"], coverage["weight_truth_only"]])
+        else sum(weights)
+    )
+
+
+def require_worse(bound: Bound, written: str) -> Bound:
+    """Return a bound on how much worse a score may be, or raise OptionError."""
+    name = bound.name
+    if name not in COVERAGES:
+        metric = metric_of(name, written)
+        name = metric.name
+        if metric.best == "neither":
+            raise OptionError(f"{written}: neither more nor less of {name} is better, so that none is worse")
+        if bound.where and metric.overall_only:
+            raise OptionError(f"{written}: {name} is of all items at once, and slices have none")
+    elif bound.where:
+        raise OptionError(f"{written}: {name} is of all items, and slices have none")
+    if not 0 <= bound.value < math.inf:
+        raise OptionError(f"{written}: how much worse {name} may be is 0 or more")
+    return Bound(name, bound.value, where=bound.where)

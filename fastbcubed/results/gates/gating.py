@@ -1,0 +1,243 @@
+"""Gates: what a score, the coverage or a slice has to reach, whether it does, and how that is said."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed.errors import GateError, OptionError, SliceError, first_few
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import METRICS, known_as, resolve
+from fastbcubed.results.listings.table import Table
+from fastbcubed.results.text.wording import label, score
+
+#: Shares of the items of a side that the other has; from 0 to 1, the more the better.
+COVERAGES = ("truth_coverage", "prediction_coverage")
+#: How a gate is written: a score, what it has to be, a value, and which slice.
+WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*))?")
+
+Row = Mapping[str, Any]
+#: Returns the rows of a slicing into attributes, and what its columns of attributes are called.
+SlicesBy = Callable[[tuple[str, ...]], tuple[Sequence[Row], list[str]]]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a score has to be: at least or at most a value, over all items or in the slice of these attributes."""
+
+    name: str
+    value: float
+    at_least: bool = True
+    where: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The attributes of the slice; none where it is about all items."""
+        return tuple(self.where)
+
+    @property
+    def subject(self) -> str:
+        """What it is about: ``f1``, ``f1 of country=US``."""
+        named = ",".join(f"{name}={value}" for name, value in self.where.items())
+        return f"{self.name} of {named}" if named else self.name
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A gate that was tried: what it is about, what was wanted and found, and whether it was passed."""
+
+    subject: str
+    wanted: str
+    found: str
+    passed: bool
+    figures: Mapping[str, Any]
+
+    @property
+    def line(self) -> str:
+        """Whether it was passed, with the figures."""
+        told = f"{self.subject} {self.found}".strip()
+        return f"{'passed' if self.passed else 'failed'}: {told}, {self.wanted}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {"gate": self.subject, "passed": self.passed, **self.figures}
+
+
+# -- What is asked ---------------------------------------------------------------------------------
+
+
+def require_bound(bound: Bound, written: str, instead: str = "") -> Bound:
+    """Return a bound on a score of the registry or a coverage, or raise OptionError.
+
+    `written` says how it was given, `instead` what to write for the other sense.
+    """
+    if bound.name in COVERAGES:
+        low, high, best = 0.0, 1.0, "higher"
+        if bound.where:
+            raise OptionError(f"{written}: {bound.name} is of all items, and slices have none")
+        name = bound.name
+    else:
+        metric = metric_of(bound.name, written)
+        low, high, best, name = metric.low, metric.high, metric.best, metric.name
+        if bound.where and metric.overall_only:
+            raise OptionError(f"{written}: {name} is of all items at once, and slices have none")
+    if best == ("lower" if bound.at_least else "higher"):
+        instead = instead or f'"{name}{"<=" if bound.at_least else ">="}{bound.value:g}"'
+        raise OptionError(f"{written}: {best} is better there; use {instead}")
+    if not low <= bound.value <= high:
+        hint = f". Write {bound.value:g} % as {bound.value / 100:g}" if high == 1 < bound.value <= 100 else ""
+        raise OptionError(f"{written}: {name} is from {low:g} to {high:g}{hint}")
+    return Bound(name, bound.value, bound.at_least, bound.where)
+
+
+def metric_of(name: str, written: str) -> Metric:
+    """Return a score of the registry, by whatever name; raise OptionError for a family, MetricError for no score."""
+    known = known_as(name)
+    if known not in METRICS:
+        resolve([name])  # raises, with a suggestion, for all but families
+        raise OptionError(f"{written}: {name} is a family; name one of its scores")
+    return METRICS[str(known)]
+
+
+def as_bounds(written: Sequence[str], named: Mapping[str, float]) -> list[Bound]:
+    """Return the bounds that are written, such as "f1>=0.9@country=US", and those by name."""
+    found = [require_bound(_parsed(text), repr(text)) for text in written]
+    for name, value in named.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise OptionError(f"{name}= is the value that {name} has to reach, not {value!r}")
+        best = "higher" if name in COVERAGES else metric_of(name, f"{name}=").best
+        if best == "neither":
+            raise OptionError(
+                f'no value of {name} is better; write "{name}>={value:g}" or "{name}<={value:g}"'
+            )
+        found.append(require_bound(Bound(name, float(value), best == "higher"), f"{name}={value:g}"))
+    if not found:
+        raise OptionError('name what has to be reached, such as f1=0.9 or "f1>=0.9@country=US"')
+    return found
+
+
+def _parsed(text: Any) -> Bound:
+    match = WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    try:
+        if match is None:
+            raise ValueError
+        name, sign, value, where = match.groups()
+        return Bound(name, float(value), sign == ">=", as_where(where or ""))
+    except ValueError as error:
+        if isinstance(error, OptionError):
+            raise
+        raise OptionError(
+            f'a gate is written as "f1>=0.9", "jaccard_distance<=0.1" or "f1>=0.9@country=US", not {text!r}'
+        ) from None
+
+
+def as_where(text: str) -> dict[str, str]:
+    r"""Return attributes of a slice and their values from ``country=US,year=2020``; a comma in one is ``\,``."""
+    if not text:
+        return {}
+    parts = [part.partition("=") for part in re.split(r"(?<!\\),", text)]
+    found = {name.strip().replace("\\,", ","): value.strip().replace("\\,", ",") for name, _, value in parts}
+    if len(found) < len(parts) or any(not (name.strip() and sign) for name, sign, _ in parts):
+        raise OptionError(f"a slice is written as country=US or country=US,year=2020, not {text!r}")
+    return found
+
+
+# -- What is found ---------------------------------------------------------------------------------
+
+
+def try_bound(bound: Bound, ev: Any) -> Gate:
+    """Say whether an evaluation is within a bound; NaN is not."""
+    value = value_of(bound, ev)
+    passed = value >= bound.value if bound.at_least else value <= bound.value
+    sense = "at least" if bound.at_least else "at most"
+    figures = {
+        "score": bound.name,
+        "slice": dict(bound.where) or None,
+        "value": value,
+        "at_least" if bound.at_least else "at_most": bound.value,
+    }
+    found = f"is {_told(value, bound.value)}"
+    return Gate(bound.subject, f"wanted {sense} {_exact(bound.value)}", found, passed, figures)
+
+
+def _told(value: float, other: float) -> str:
+    """Return a score as text, with all digits where fewer would read as the value it is compared with."""
+    short = score(value)
+    return _exact(value) if short == score(other) and value != other else short
+
+
+def _exact(value: float) -> str:
+    return (
+        "n/a" if math.isnan(value) else f"{value:g}" if float(f"{value:g}") == value else repr(float(value))
+    )
+
+
+def value_of(bound: Bound, ev: Any) -> float:
+    """Return the score or coverage that a bound is about."""
+    if bound.name in COVERAGES:
+        return float(getattr(ev.coverage, bound.name))
+    if not bound.where:
+        return float(ev.overall[bound.name] if bound.name in ev.overall else ev.metric(bound.name))
+
+    def slices(names: tuple[str, ...]) -> tuple[list[Row], list[str]]:
+        table = slicing_of(ev, names)
+        return table.to_pylist(), table.column_names[: table.column_names.index("n_items")]
+
+    return value_in_slice(bound, slices)
+
+
+def slicing_of(ev: Any, names: tuple[str, ...]) -> Any:
+    """Return the slicing by some attributes, crossed in whatever order they were asked for."""
+    for by, table in ev.sliced.items():
+        if sorted(by.split(",")) == sorted(names):
+            return table
+    return ev.slices(names[0] if len(names) == 1 else names)
+
+
+def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
+    """Return the score of a slice; raise SliceError if there is none, OptionError if it has no such score."""
+    rows, columns = slices(bound.by)
+    keys = {column: name for column in columns for name in bound.by if column == name}
+    if len(keys) < len(columns):  # one column of another name
+        keys = dict(zip(columns, bound.by, strict=True))
+    for row in rows:
+        if all(label(row[column]) == bound.where[name] for column, name in keys.items()):
+            if bound.name not in row:
+                raise OptionError(f"the slices have no {bound.name}; name it in metrics=, too")
+            return math.nan if row[bound.name] is None else float(row[bound.name])
+    known = [",".join(label(row[column]) for column in keys) for row in rows]
+    raise SliceError(
+        f"no slice is {bound.subject.partition(' of ')[2]}: there are {len(known)} by {','.join(keys.values())} "
+        f"({first_few(known)})"
+    )
+
+
+def try_warnings(codes: Sequence[str], ev: Any) -> list[Gate]:
+    """Say whether an evaluation has no warning; of a code that is named, no note either. "" stands for any warning."""
+    gates = []
+    for code in dict.fromkeys(codes):
+        found = [w for w in ev.warnings if (w["code"] == code if code else w["level"] == "warning")]
+        given = list(dict.fromkeys(w["code"] for w in found))
+        told = ": " + (", ".join(given) or "none") if not code else ": given" if found else ": not given"
+        subject = f"warning {code}" if code else "warnings"
+        gates.append(Gate(subject + told, "wanted none", "", not found, {"warnings": given}))
+    return gates
+
+
+def check(ev: Any, written: Sequence[str], named: Mapping[str, float]) -> Table:
+    """Return the gates as a table, or raise GateError with a line for each that failed; see `Evaluation.check`."""
+    gates = [try_bound(bound, ev) for bound in as_bounds(written, named)]
+    if failed := [gate for gate in gates if not gate.passed]:
+        raise GateError(
+            "\n".join([f"{len(failed)} of {len(gates)} gates failed", *(gate.line for gate in failed)])
+        )
+    figures = ("value", "at_least", "at_most")
+    columns = {name: pa.array([gate.figures.get(name) for gate in gates], pa.float64()) for name in figures}
+    return Table(
+        pa.table({"gate": [g.subject for g in gates], "passed": [g.passed for g in gates], **columns})
+    )

@@ -1,0 +1,85 @@
+"""The cells of an evaluation as a table with labels, worst first, however many there are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.records import SIDES
+from fastbcubed.metrics.losses import LOSSES
+from fastbcubed.overlap.covers import Cover
+from fastbcubed.results.evaluated import Evaluated
+from fastbcubed.results.items.cover_items import list_labels
+from fastbcubed.results.listings.listing import contenders, listed, require_known, require_limit
+from fastbcubed.results.listings.table import Table
+from fastbcubed.runtime.pool import blocks
+from fastbcubed.sources.arrays import table_of, to_numpy
+from fastbcubed.sources.selection import combined
+
+#: Cells that are looked at together.
+AT_ONCE = 1 << 20
+#: The sum of both losses, by which cells are listed unless something else is asked for.
+LOSS = "loss"
+COLUMNS = ("n_items", "weight", "fp", "fn", *LOSSES)
+
+
+def list_cells(ev: Evaluated, order_by: str | None, limit: int | None) -> Table:
+    """Return the cells as `Evaluation.cells` does."""
+    require_limit(limit)
+    key, table = order_by or LOSS, ev.contingency
+    require_known(key, COLUMNS if order_by else (LOSS,))
+    n_cells = table.n_cells  # raises if they were not kept
+    named_by = None if table.overlapping else ("cell", "clusters", lambda cells: _labels(ev, cells))
+    found: pa.Table | None = None
+    for start, stop in blocks(n_cells, AT_ONCE):
+        more = table_of(_columns(table, start, stop))
+        found = more if found is None else pa.concat_tables([found, more])
+        if limit is not None:
+            found = contenders(found, (), key, limit).combine_chunks()
+            if (
+                found.num_rows > max(limit, AT_ONCE) and named_by
+            ):  # too many that tie: their labels decide now
+                found = listed(found, (), key, limit, named_by=named_by).to_arrow().drop_columns(["clusters"])
+    assert found is not None
+    return Table(_with_clusters(ev, listed(found, (), key, limit, named_by=named_by).to_arrow()))
+
+
+def _columns(table: Contingency, start: int, stop: int) -> dict[str, NDArray[Any]]:
+    """Return the figures of a range of cells."""
+    at = slice(start, stop)
+    found: dict[str, Any] = {"cell": np.arange(start, stop), "n_items": table.n[at].astype(np.int64)}
+    found |= {name: np.ascontiguousarray(getattr(table, name)[at]) for name in ("weight", "fp", "fn")}
+    tp = found["n_items"].astype(np.float64) if table.weighting == "outer" else found["weight"]
+    for name, wrong in zip(LOSSES, (found["fp"], found["fn"]), strict=True):
+        found[name] = found["weight"] * (wrong / (tp + wrong)) / table.total_weight
+    return found | {LOSS: found["precision_loss"] + found["recall_loss"]}
+
+
+def _labels(ev: Evaluated, cells: NDArray[np.int64]) -> pa.Array:
+    """Return the labels of the two clusters of each cell, as one id."""
+    table = ev.contingency
+    labels = [
+        ev.cluster_labels(side, codes[cells].astype(np.int64))
+        for side, codes in (("true", table.true), ("pred", table.pred))
+    ]
+    arrays = [combined(each) if isinstance(each, pa.ChunkedArray) else each for each in labels]
+    return pa.StructArray.from_arrays(arrays, [f"{side}_cluster" for side in SIDES])
+
+
+def _with_clusters(ev: Evaluated, found: pa.Table) -> pa.Table:
+    """Return the cells with their clusters as two columns, and nothing else but figures."""
+    table = ev.contingency
+    cells = to_numpy(found["cell"]).astype(np.int64)
+    if isinstance(table, Cover):
+        names = [list_labels(table.members(s), cells, partial(ev.cluster_labels, s)) for s in SIDES]
+    else:
+        names = found["clusters"].flatten()
+    return pa.table(
+        {f"{side}_cluster": each for side, each in zip(SIDES, names, strict=True)}
+        | {name: found[name] for name in COLUMNS}
+    )

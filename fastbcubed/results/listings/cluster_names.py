@@ -1,0 +1,169 @@
+"""Labels of clusters whose keys alone were kept: integers are their own keys, others are looked for in the input."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.alignment.carried import number_type, numbers_of_keys
+from fastbcubed.cells.cell_parts import ClusterKeys
+from fastbcubed.clusterings.stretches import Pair, Stretch
+from fastbcubed.errors import FileFormatError
+from fastbcubed.results.listings.label_shards import LabelShards
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.spill import Spill
+from fastbcubed.sources.arrays import from_numpy, join_pieces
+from fastbcubed.sources.columns import Column
+from fastbcubed.sources.keys import seeded_keys
+from fastbcubed.sources.selection import combined
+
+
+class NamesByKey:
+    """The labels of clusters by code."""
+
+    def __init__(
+        self,
+        pair: Pair,
+        labels: Sequence[Column],
+        seeds: Sequence[int | None],
+        made: tuple[int, int] | None,
+        keys: ClusterKeys,
+        bits: int,
+        directory: Path,
+        threads: int,
+    ) -> None:
+        self._made = made
+        self._bits, self._directory = bits, directory
+        self._threads = threads
+        self._one_at_a_time = threading.Lock()  # what is read takes memory
+        self._sides = {
+            "true": _Labels(pair, 0, labels[0], seeds[0], keys.true),
+            "pred": _Labels(pair, 1, labels[1], seeds[1], keys.pred),
+        }
+
+    def __call__(self, side: str, codes: NDArray[np.integer]) -> pa.Array:
+        """Return the labels of clusters, null for one that a policy has made."""
+        own = self._sides[side]
+        keys = kernels.partition.unmix_all(np.ascontiguousarray(own.keys[codes]))
+        made = self._are_made(keys)
+        if own.kind is not None:
+            return numbers_of_keys(keys, own.kind, made)
+        wanted, at = np.unique(keys[~made], return_inverse=True)
+        with self._one_at_a_time, Pool(self._threads) as pool:
+            found, place = own.look_for(wanted, pool)
+        rows = np.zeros(keys.size, np.int64)
+        rows[~made] = place[at]
+        return found.take(from_numpy(rows, made))
+
+    @contextmanager
+    def all_of(self, side: str) -> Iterator[Callable[[NDArray[np.integer]], pa.Array]]:
+        """Give what returns labels by codes, for those who ask for all of a side, in the order of their codes."""
+        own = self._sides[side]
+        if own.kind is not None:
+            yield partial(self, side)
+            return
+        with Spill(self._directory, named=True) as spill, Pool(1) as pool:  # others work on tables meanwhile
+            with self._one_at_a_time:
+                shards = LabelShards(own.stretches, own.labels_of, own.seed, self._bits, spill, pool)
+                buffers.release()  # what reading took
+
+            def labels(codes: NDArray[np.integer]) -> pa.Array:
+                mixed = np.ascontiguousarray(own.keys[codes])
+                found, known = shards.find(mixed, pool)
+                missing = ~known & ~self._are_made(kernels.partition.unmix_all(mixed))
+                own.require_found(int(np.count_nonzero(missing)), mixed.size)
+                return own.in_own_type(found)
+
+            yield labels
+
+    def _are_made(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which keys policies have made."""
+        if self._made is None:
+            return np.zeros(keys.size, bool)
+        start, n = self._made
+        return keys.view(np.uint64) - np.uint64(start % 2**64) < np.uint64(n)
+
+
+class _Labels:
+    """The labels of one side."""
+
+    def __init__(self, pair: Pair, k: int, first: Column, seed: int | None, keys: NDArray[np.int64]) -> None:
+        self.keys = keys
+        self.seed = seed
+        self.kind = number_type(first)
+        if self.kind is not None:
+            return  # and hold on to nothing
+        self.none = first.take(np.empty(0, np.int64))
+        self._name = pair.names[k]
+        self.stretches = pair.stretches[k if len(pair.stretches) == 2 else 0]
+        self._at = 0 if len(pair.stretches) == 2 else k
+
+    def labels_of(self, sides: Sequence[Any]) -> Column:
+        """Return the labels of a block that has these sides."""
+        labels: Column = sides[self._at].labels
+        return labels
+
+    def in_own_type(self, found: pa.Array) -> pa.Array:
+        """Return labels that were stored without dictionaries or views in the type that they have in the input.
+
+        Codes of a dictionary are 32 bits wide if there may be more labels than its own can tell apart.
+        """
+        kind = self.none.type
+        if pa.types.is_dictionary(kind):
+            found = found.dictionary_encode()
+            return found.cast(kind) if self.keys.size < 1 << kind.index_type.bit_width - 1 else found
+        return found if found.type == kind else found.cast(kind)
+
+    def require_found(self, n_missing: int, n: int) -> None:
+        """Raise if labels were not found."""
+        if n_missing:
+            raise FileFormatError(
+                f"{n_missing} of {n} clusters of {self._name} were not found when it was read again for their "
+                "names. Has it changed since it was evaluated? Evaluate it anew"
+            )
+
+    def look_for(self, wanted: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.int64]]:
+        """Read the input until the label of every key is found; return these, and which is each key's."""
+        place = np.full(wanted.size, -1)
+        low = (8 << wanted.size.bit_length()) - 1  # these bits tell most other keys from those wanted
+        likely = np.zeros(low + 1, bool)
+        likely[wanted & low] = True
+        pieces = [self.none]
+        n_found = 0
+        lock = threading.Lock()
+
+        def look(stretch: Stretch) -> None:
+            nonlocal n_found
+            with Pool(1) as alone:
+                blocks = stretch.blocks() if n_found < wanted.size else iter(())
+                for block in blocks:
+                    labels = self.labels_of(block.sides)
+                    keys, _ = seeded_keys(labels, self.seed, alone)
+                    nulls = labels.null_rows  # their keys are arbitrary
+                    there = likely[keys & low]
+                    rows = np.flatnonzero(there if nulls is None else there & ~nulls)
+                    at = np.minimum(np.searchsorted(wanted, keys[rows]), wanted.size - 1)
+                    new = (wanted[at] == keys[rows]) & (place[at] < 0)
+                    rows, at = rows[new], at[new]
+                    with lock:
+                        codes, first = np.unique(at, return_index=True)
+                        fresh = place[codes] < 0
+                        place[codes[fresh]] = n_found + np.arange(np.count_nonzero(fresh))
+                        pieces.append(labels.take(rows[first[fresh]]))
+                        n_found += len(pieces[-1])
+                    if n_found == wanted.size:
+                        return
+
+        pool.map(look, self.stretches, stage="look for the names of clusters")
+        self.require_found(wanted.size - n_found, wanted.size)
+        return combined(join_pieces([pa.chunked_array([each]) for each in pieces], self._name)), place

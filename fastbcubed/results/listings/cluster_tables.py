@@ -1,0 +1,285 @@
+"""Tables of clusters where not all cells fit in memory: by ranges of codes, each from the cells of its clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.cell_parts import ClusterKeys
+from fastbcubed.cells.confusion import TrueNegatives
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, summed
+from fastbcubed.metrics.losses import LOSSES
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.listings.drilldown import columns_by_code, listing_of
+from fastbcubed.results.listings.listing import contenders, listed, require_known, require_limit
+from fastbcubed.results.listings.outcomes import marked
+from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.runtime.spill import Spill
+from fastbcubed.runtime.spool import Spool
+
+Columns = dict[str, NDArray[Any]]
+#: What a cell takes at most while its range is worked on, and what each score adds.
+CELL_BYTES, SCORE_BYTES = 128, 24
+#: Cells that are sent to their ranges at once.
+BATCH = 1 << 16
+MAX_RANGES = 1 << 12
+#: What a cluster takes, about, while its label is looked for and its columns wait.
+NAMED_BYTES = 256
+
+
+class ClusterRanges:
+    """The clusters of cells that are mapped from a file, range by range of their codes.
+
+    Cells lie together by predicted cluster (`Contingency.parts`); to be so by true cluster, they are first
+    sent to the ranges of their true codes. Heavy true clusters may have any number of cells:
+    they are few, and added up on the way.
+    """
+
+    def __init__(
+        self, table: Contingency, keys: ClusterKeys, limit: int, directory: Path, threads: int
+    ) -> None:
+        self._table = table
+        self._keys = keys
+        self.limit = limit
+        self._directory = directory
+        self._threads = threads
+
+    def best(
+        self,
+        side: str,
+        metrics: list[Metric],
+        beta: float,
+        order_by: str,
+        limit: int,
+        named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]],
+        outcome: str | None = None,
+    ) -> pa.Table:
+        """Return the clusters that may be among the first `limit`; `listing.listed` puts them in order."""
+        require_limit(limit)
+        found: pa.Table | None = None
+        most = max(limit, self._named_at_once)
+        for first, columns in self.by_code(side, metrics, beta):
+            require_known(order_by, columns)
+            more = listing_of(first, columns, side, outcome)
+            found = more if found is None else pa.concat_tables([found, more])
+            found = contenders(found, metrics, order_by, limit).combine_chunks()
+            if found.num_rows > most:  # too many that tie: their labels decide now
+                found = listed(found, metrics, order_by, limit, named_by=named_by).to_arrow()
+                found = found.drop_columns([named_by[1]])
+        assert found is not None
+        return found
+
+    @property
+    def _named_at_once(self) -> int:
+        """Clusters whose labels are looked for, and whose columns wait, at once."""
+        return self.limit // 2 // NAMED_BYTES
+
+    def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
+        """Yield what `by_code` does, but more clusters at once: what is written should not be in small pieces."""
+        first, held = 0, list[Columns]()
+        for _, columns in self.by_code(side, metrics, beta):
+            held.append(columns)
+            n = sum(each["n_items"].size for each in held)
+            if n >= self._named_at_once:
+                yield first, _joined(held)
+                first, held = first + n, []
+        if held:
+            yield first, _joined(held)
+
+    def by_code(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
+        """Yield the first code of each range, and the columns of its clusters; see `columns_by_code`."""
+        asked = _Asked([m for m in metrics if not m.overall_only], beta, self._table.total_weight)
+        n_cells = max(1, self.limit // 4 // (CELL_BYTES + SCORE_BYTES * (len(metrics) + len(LOSSES))))
+        negatives = None
+        if any(m.uses_tn for m in asked.of_items):
+            negatives = TrueNegatives(self._table)
+            negatives(0, 1)  # makes what all threads use
+        ranges = self._pred if side == "pred" else self._true
+        yield from ranges(asked, n_cells, negatives)
+
+    def _pred(
+        self, asked: _Asked, n_cells: int, negatives: TrueNegatives | None
+    ) -> Iterator[tuple[int, Columns]]:
+        table, n_spread = self._table, self._keys.n_spread
+        if n_spread:
+            yield 0, self._spread(asked, negatives)
+        first = n_spread
+        for start, stop in _runs(self._keys.parts.tolist(), n_cells):
+            cells, codes = table.cells[start:stop], table.pred[start:stop]
+            tn = None if negatives is None else negatives(start, stop)
+            if n_spread:
+                own = codes >= n_spread
+                cells, codes, tn = cells[own], codes[own], None if tn is None else tn[own]
+            if codes.size:
+                end = int(codes.max()) + 1
+                yield first, asked.columns(self._excerpt(cells, codes, first, end, tn))
+                first = end
+        if first < self._keys.pred.size:  # clusters without cells
+            yield first, _blank(asked.metrics, self._keys.pred.size - first)
+
+    def _spread(self, asked: _Asked, negatives: TrueNegatives | None) -> Columns:
+        """Return the columns of the predicted clusters that have cells in any part."""
+        table, sums = self._table, _Sums(asked, self._keys.n_spread)
+        for start, stop in blocks(table.n_cells, BATCH):
+            own = np.flatnonzero(table.pred[start:stop] < self._keys.n_spread)
+            if own.size:
+                tn = None if negatives is None else negatives(start, stop)[own]
+                cells = table.cells[start:stop][own]
+                codes = table.pred[start:stop][own]
+                found = self._excerpt(cells, codes, 0, self._keys.n_spread, tn)
+                sums.add(found, {m.name: cell_scores(found, m) for m in asked.of_items})
+        return sums.columns()
+
+    def _true(
+        self, asked: _Asked, n_cells: int, negatives: TrueNegatives | None
+    ) -> Iterator[tuple[int, Columns]]:
+        table, n_heavy, n_true = self._table, self._keys.n_heavy, self._keys.true.size
+        n_ranges = min(-(-table.n_cells // n_cells), MAX_RANGES)
+        width = max(1, -(-(n_true - n_heavy) // n_ranges))
+        kind = np.dtype([("cell", table.cells.dtype)] + [("tn", "f8")] * (negatives is not None))
+        with Spill(self._directory, named=True) as spill, Pool(self._threads) as pool:
+            spill.require_free(max(0, table.n_cells * kind.itemsize - self.limit // 4))
+            spool = Spool(kind, n_ranges, spill, self.limit // 4)
+
+            def send(start: int, stop: int) -> tuple[Contingency, Columns] | None:
+                """Send cells to their ranges; return those of heavy clusters, and their scores."""
+                cells = table.cells[start:stop]
+                tn = None if negatives is None else negatives(start, stop)
+                home = (np.maximum(cells["true"] - n_heavy, -1) // width).astype(np.int16)
+                order = np.argsort(home, kind="stable")
+                apart, rest = np.split(order, [np.count_nonzero(home < 0)])
+                bounds = np.append(0, np.cumsum(np.bincount(home[rest], minlength=n_ranges)))
+                with spool.pages() as pages:
+                    out = pages.empty(rest.size, kind)
+                    out["cell"] = cells[rest]
+                    if tn is not None:
+                        out["tn"] = tn[rest]
+                    spool.put(start, pages, bounds)
+                if not apart.size:
+                    return None
+                cells, tn = cells[apart], None if tn is None else tn[apart]
+                found = self._excerpt(cells, cells["true"], 0, n_heavy, tn)
+                return found, {m.name: cell_scores(found, m) for m in asked.of_items}
+
+            sums = _Sums(asked, n_heavy)
+            tasks = blocks(table.n_cells, BATCH)
+            for found in pool.stream(send, tasks, stage="sort cells by true cluster"):
+                if found is not None:
+                    sums.add(*found)
+            if n_heavy:
+                yield 0, sums.columns()
+            first = n_heavy
+            for shard, records in spool.read_ahead(range(n_ranges), pool, "score clusters"):
+                start, end = (min(n_heavy + each * width, n_true) for each in (shard, shard + 1))
+                if first < start:  # clusters without cells
+                    yield first, _blank(asked.metrics, start - first)
+                first, cells = end, records["cell"]
+                tn = None if negatives is None else records["tn"]
+                yield start, asked.columns(self._excerpt(cells, cells["true"], start, end, tn))
+            if first < n_true:
+                yield first, _blank(asked.metrics, n_true - first)
+
+    def _excerpt(
+        self,
+        cells: np.ndarray,
+        codes: NDArray[np.integer],
+        first: int,
+        end: int,
+        tn: NDArray[np.float64] | None,
+    ) -> Contingency:
+        """Return these cells as if the clusters of one side, from a code on, were the predicted ones."""
+        whole = self._table
+        own = codes - first
+        found = Contingency(
+            cells,
+            lambda: own,
+            (end - first, end - first),
+            weighted=whole.weighted,
+            weighting=whole.weighting,
+            outside=whole.outside,
+        )
+        found.known_tn = tn
+        return found
+
+
+class _Asked:
+    """The scores that clusters have, the means over items that they are made from, the weight of all items."""
+
+    def __init__(self, metrics: list[Metric], beta: float, total: float) -> None:
+        self.metrics = metrics
+        self.beta = beta
+        self.total = total
+        self.of_items = summed(metrics, beta, losses=True)
+
+    def columns(self, table: Contingency) -> Columns:
+        """Return the columns of the predicted clusters of a table, which has all of their cells."""
+        return columns_by_code(table, "pred", self.metrics, self.beta, self.total)
+
+
+def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
+    """Cut cells between parts into ranges of so many, or of one part where it has more.
+
+    Examples
+    --------
+    >>> list(_runs([0, 2, 3, 3, 9, 10], 4))
+    [(0, 3), (3, 9), (9, 10)]
+    """
+    start = last = parts[0]
+    for end in parts:
+        if end - start > n_cells and last > start:
+            yield start, last
+            start = last
+        last = end
+    if last > start:
+        yield start, last
+
+
+def _joined(ranges: list[Columns]) -> Columns:
+    """Put consecutive ranges together."""
+    return {name: np.concatenate([columns[name] for columns in ranges]) for name in ranges[0]}
+
+
+def _blank(metrics: list[Metric], n: int) -> Columns:
+    """Return the columns of clusters without scored items."""
+    counts = {name: np.zeros(n, np.int64) for name in ("n_items", "n_parts")}
+    columns = {"weight": np.zeros(n), "exact": np.ones(n, bool), "outcome": np.zeros(n, np.uint8), **counts}
+    losses = {name: np.zeros(n) for name in LOSSES}
+    scores = {m.name: np.full(n, np.nan) for m in metrics}
+    names = ("n_items", "weight", "n_parts", "exact", "outcome")
+    return {name: columns[name] for name in names} | losses | scores
+
+
+class _Sums:
+    """The columns of clusters that have some of their cells here and some there, added up."""
+
+    def __init__(self, asked: _Asked, n: int) -> None:
+        self._asked = asked
+        self._found = _blank(asked.metrics, n)
+        self._marks = np.zeros(n, np.uint8)
+        self._weight = np.zeros((2, n))
+        self._sums = {m.name: np.zeros((2, n)) for m in asked.of_items}
+
+    def add(self, table: Contingency, scores: dict[str, NDArray[np.float64]]) -> None:
+        """Add cells, whose codes are those of `table.pred`, and the scores that their items have."""
+        codes, found = table.pred, self._found
+        kernels.sums.count_by_code(codes, table.n, found["n_items"])
+        found["n_parts"] += np.bincount(codes, minlength=found["n_parts"].size)
+        marked(table, "pred", self._marks)
+        kernels.sums.add_by_code(codes, table.weight, np.ones(codes.size), None, *self._weight)
+        for name, values in scores.items():
+            kernels.sums.add_by_code(codes, table.weight, values, None, *self._sums[name])
+
+    def columns(self) -> Columns:
+        """Return the columns."""
+        sums = {"n_items": self._found["n_items"], WEIGHT: self._weight.sum(axis=0)}
+        sums |= {name: both.sum(axis=0) for name, both in self._sums.items()}
+        outcome = self._marks >> 1
+        columns = self._found | {"exact": outcome == 0, "outcome": outcome}
+        return columns | means_of_groups(sums, self._asked.metrics, self._asked.beta, self._asked.total)

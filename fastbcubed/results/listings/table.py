@@ -1,0 +1,219 @@
+"""Tables to read: what every listing returns, an Arrow table that shows itself as people read tables."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fastbcubed.errors import MissingPackageError
+from fastbcubed.results.text.wording import Grid, aligned, amount, count, escaped, html_table, label, score
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+#: Rows that a table shows of itself: all if they are no more than FEW, else the first FIRST.
+FEW, FIRST = 20, 10
+#: Characters of a line in a terminal.
+WIDTH = 100
+#: Columns that hold sums of weights rather than scores.
+AMOUNTS = ("weight", "tp", "fp", "fn", "tn")
+
+
+class Table:
+    """A listing: an Arrow table that reads well in a terminal and in a notebook.
+
+    Whatever takes an Arrow stream takes it (``pa.table(t)``, ``pl.DataFrame(t)``, ``duckdb.sql("from t")``), and
+    it has the methods, attributes and columns of `pyarrow.Table`; where one of these returns a table, that is
+    a `Table` again.
+
+    Parameters
+    ----------
+    arrow : pyarrow.Table
+        What it holds.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> ev = fb.evaluate([0, 0, 1, 1], [5, 5, 5, 6], metrics=["precision", "recall"])
+    >>> ev.clusters("pred")
+    cluster  n_items  weight  n_parts  exact   outcome  precision_loss  recall_loss  precision   recall
+    5              3       3        2     no     mixed         0.33333      0.12500    0.55556  0.83333
+    6              1       1        1     no  fragment               0      0.12500          1  0.50000
+    <BLANKLINE>
+    2 rows
+    >>> ev.clusters("pred")["n_items"].to_pylist()
+    [3, 1]
+    """
+
+    __slots__ = ("_arrow",)
+
+    def __init__(self, arrow: pa.Table) -> None:
+        self._arrow = arrow
+
+    def to_arrow(self) -> pa.Table:
+        """Return the Arrow table itself, for what takes nothing else, such as `pyarrow.parquet.write_table`."""
+        return self._arrow
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Return a data frame; integers with nulls stay integers, of pandas' nullable types.
+
+        Parameters
+        ----------
+        **options
+            Those of `pyarrow.Table.to_pandas`.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> Table(pa.table({"n": [2**60 + 1, None]})).to_pandas()["n"].tolist()
+        [1152921504606846977, <NA>]
+        """
+        frame = self._arrow.to_pandas(**options)
+        if "types_mapper" not in options:
+            for field in self._arrow.schema:
+                column = self._arrow[field.name]
+                if pa.types.is_integer(field.type) and column.null_count:
+                    frame[field.name] = column.to_pandas(types_mapper=_nullable).array
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a Polars data frame, without copying where Polars can.
+
+        Returns
+        -------
+        polars.DataFrame
+
+        Raises
+        ------
+        MissingPackageError
+            If Polars is not installed.
+        """
+        try:
+            import polars
+        except ImportError:
+            raise MissingPackageError("to_polars() needs Polars: pip install polars") from None
+        return polars.DataFrame(self._arrow)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._arrow.__arrow_c_stream__(requested_schema)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_arrow":
+            raise AttributeError(name)
+        return _handed_on(getattr(self._arrow, name))
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._arrow[key]
+        return Table(found) if isinstance(found, pa.Table) else found
+
+    def __len__(self) -> int:
+        return int(self._arrow.num_rows)
+
+    def __eq__(self, other: object) -> bool:
+        mine = other._arrow if isinstance(other, Table) else other
+        return bool(isinstance(mine, pa.Table) and self._arrow.equals(mine))
+
+    __hash__ = None  # type: ignore[assignment]  # as for any table
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *dir(self._arrow)})
+
+    def __reduce__(self) -> tuple[type[Table], tuple[pa.Table]]:
+        return Table, (self._arrow,)
+
+    def __repr__(self) -> str:
+        grid, left_out = _grid(self._arrow, WIDTH)
+        return f"{aligned(grid)}\n\n{_extent(self._arrow, len(grid.rows), left_out)}"
+
+    def _repr_html_(self) -> str:
+        grid, left_out = _grid(self._arrow, None)
+        return (
+            f"<div>{html_table(grid)}<p>{escaped(_extent(self._arrow, len(grid.rows), left_out))}</p></div>"
+        )
+
+
+def _handed_on(thing: Any) -> Any:
+    """Return what an Arrow table has, so that tables made with it are tables to read again."""
+    if isinstance(thing, pa.Table):
+        return Table(thing)
+    if not callable(thing):
+        return thing
+
+    @functools.wraps(thing)
+    def method(*args: Any, **options: Any) -> Any:
+        found = thing(*map(_arrow_of, args), **{name: _arrow_of(value) for name, value in options.items()})
+        return Table(found) if isinstance(found, pa.Table) else found
+
+    return method
+
+
+def _arrow_of(thing: Any) -> Any:
+    return thing.to_arrow() if isinstance(thing, Table) else thing
+
+
+def _nullable(kind: pa.DataType) -> Any:
+    """Return the type of pandas that holds integers and nulls."""
+    import pandas as pd
+
+    return pd.api.types.pandas_dtype(str(kind).replace("i", "I").replace("uI", "UI"))
+
+
+def _grid(table: pa.Table, width: int | None) -> tuple[Grid, list[str]]:
+    """Return the first rows as texts, and the names of columns for which a line has no room."""
+    shown = table if table.num_rows <= FEW else table.slice(0, FIRST)
+    names = _names_of_rows(table.schema)
+    texts = {
+        name: [_text(name, column.type)(value) for value in column.to_pylist()]
+        for name, column in zip(shown.column_names, shown.columns, strict=True)
+    }
+    chosen: list[str] = []
+    used = 0
+    for name, column in texts.items():
+        used += 2 + max(map(len, (label(name), *column)))
+        if width is None or used - 2 <= width or not chosen:
+            chosen.append(name)
+        else:
+            break
+    rows = list(zip(*(texts[name] for name in chosen), strict=True))
+    return Grid([label(name) for name in chosen], rows, min(names, len(chosen))), shown.column_names[
+        len(chosen) :
+    ]
+
+
+def _names_of_rows(schema: pa.Schema) -> int:
+    """Return how many columns at the front name a row; figures follow from n_items, weight or the first number on."""
+    for at, field in enumerate(schema):
+        if field.name in ("n_clusters", "n_items", *AMOUNTS) or pa.types.is_floating(field.type):
+            return at
+    return len(schema)
+
+
+def _text(name: str, kind: pa.DataType) -> Callable[[Any], str]:
+    """Return what writes the values of a column."""
+    if pa.types.is_boolean(kind):
+        return lambda value: "" if value is None else "yes" if value else "no"
+    if pa.types.is_floating(kind):
+        write = amount if name in AMOUNTS else score
+        return lambda value: "" if value is None else write(value)
+    if pa.types.is_integer(kind) and name.startswith("n_"):
+        return lambda value: "" if value is None else count(value)
+    return label
+
+
+def _extent(table: pa.Table, shown: int, left_out: Sequence[str]) -> str:
+    """Return how large a table is, and what of it is not shown."""
+    rows = f"{count(table.num_rows)} row{'' if table.num_rows == 1 else 's'}"
+    if shown < table.num_rows:
+        rows = f"{rows}, the first {count(shown)} shown"
+    if not left_out:
+        return rows
+    named = ", ".join(map(label, left_out[:6])) + (", …" if len(left_out) > 6 else "")
+    return f"{rows}; {count(len(left_out))} more column{'' if len(left_out) == 1 else 's'}: {named}"

@@ -1,0 +1,238 @@
+"""Scores by slice, added up block by block of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.row_blocks import RowBlock, RowCells
+from fastbcubed.errors import SliceError
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.items.items import TableItems
+from fastbcubed.results.listings.listing import listed
+from fastbcubed.results.slices.slicing import (
+    SIZES,
+    Element,
+    Sliced,
+    as_subset,
+    crossed,
+    encoded,
+    missing_items,
+    named,
+    nothing_scored,
+    numbered_slices,
+    size_names,
+)
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.spill import Pages, Spill
+from fastbcubed.sources.arrays import from_numpy, from_texts, table_of, to_numpy
+
+__all__ = ["SliceSums", "SubsetSums"]
+
+#: So many slices wait at least before the sums of equal ones are added up.
+MANY = 1 << 17
+#: The sums of so many slices stay in memory.
+FEW = 1 << 12
+
+
+Sums = tuple[NDArray[Any], NDArray[Any]]
+
+
+class Part:
+    """Slices, and their sums by name, which are given one after the other; those of many slices are spilled."""
+
+    def __init__(self, keys: pa.Table, sums: Iterable[tuple[str, Sums]], spill: Spill) -> None:
+        self.keys = keys
+        self._spill = spill
+        self._sums = {name: self._put(*own) if len(keys) > FEW else own for name, own in sums}
+
+    def _put(self, total: NDArray[Any], error: NDArray[Any]) -> tuple[int, np.dtype]:
+        pages = Pages()  # those that the spill file lends stay as large as they were once
+        room = pages.empty(2 * total.size, total.dtype)
+        np.concatenate([total, error], out=room)
+        return self._spill.write(pages.first(room.nbytes)), total.dtype
+
+    def take(self, name: str) -> Sums:
+        """Return the sums of a name, once."""
+        own = self._sums.pop(name)
+        if isinstance(own[0], np.ndarray):
+            return own
+        at, dtype = own
+        found = np.empty((2, len(self.keys)), dtype)
+        self._spill.read((at, found.reshape(-1)))
+        return found[0], found[1]
+
+
+class SliceSums:
+    """What the scores of the slices by some attributes are made of.
+
+    Parameters
+    ----------
+    names : dict of str to str or Bins
+        The attributes as results name them, and as the columns of the blocks are called, or bins of these.
+    metrics : sequence of Metric
+        Scores that groups of items have.
+    beta : float
+        Weight of recall in F.
+    spill : Spill
+        Where sums go that are many.
+    """
+
+    def __init__(
+        self, names: Mapping[str, Element], metrics: Sequence[Metric], beta: float, spill: Spill
+    ) -> None:
+        self._names, self._spill = names, spill
+        self._metrics = aggregation.grouped(metrics)
+        self._beta = beta
+        self._needed = aggregation.summed(self._metrics, beta, losses=True)
+        self._parts: list[Part] = []
+        self._waiting = 0
+
+    def add_block(self, block: RowBlock, cells: RowCells | None) -> None:
+        """Add the rows of a block, in the order of blocks; `cells` is None if none of them is scored."""
+        if cells is not None:
+            self._add(self._of_block(block, cells))
+
+    def _of_block(self, block: RowBlock, cells: RowCells) -> Part:
+        """Return the sums of a block of rows by slice."""
+        cut = numbered_slices(tuple(self._names.values()), cells, TableItems(block.columns), None)
+        sums = aggregation.group_sums(cells, cut.codes, cut.n_slices, self._needed, by_row=True)
+        keys = {
+            name: _lower_bounds(cut.values[str(own)]) if own in SIZES else cut.values[str(own)]
+            for name, own in self._names.items()
+        }
+        return Part(pa.table(keys), sums.items(), self._spill)
+
+    def _add(self, part: Part) -> None:
+        """Take the sums of a block; they wait until they are as many as half of what is added up."""
+        self._parts.append(part)
+        self._waiting += len(part.keys)
+        if self._waiting > max(MANY, len(self._parts[0].keys) // 2):
+            self._parts, self._waiting = [Part(*self._added_up(), self._spill)], 0
+
+    def _added_up(self) -> tuple[pa.Table, Iterator[tuple[str, Sums]]]:
+        """Add up the sums of equal slices; slices come out in ascending order, nulls last.
+
+        The parts are used up, one kind of sums after the other, of which one is held at a time.
+        """
+        cut = self._crossed()
+        _release()
+        parts, self._parts = self._parts, []
+        codes = np.split(cut.codes, np.cumsum([len(part.keys) for part in parts])[:-1])
+        names = ("n_items", aggregation.WEIGHT, *(m.name for m in self._needed))
+        return pa.table(dict(cut.values)), (
+            (name, _sums_by_code(codes, [part.take(name) for part in parts], cut.n_slices)) for name in names
+        )
+
+    def _crossed(self) -> Sliced:
+        """Return the slices of all parts."""
+        _release()
+        whole = pa.concat_tables(
+            [part.keys for part in self._parts], promote_options="permissive"
+        ).combine_chunks()
+        keys = [encoded(name, whole[name]) for name in self._names]
+        return keys[0] if len(keys) == 1 else crossed(keys, np.ones(whole.num_rows, np.bool_))
+
+    def result(self, total: float) -> pa.Table:
+        """Return the slices with their losses and scores, as `Evaluation.slices` does; `total` is all items' weight."""
+        keys, added_up = self._added_up()
+        columns: dict[str, Any] = {}
+        for name, own in self._names.items():
+            values = keys[name]
+            columns[name] = (
+                size_names(to_numpy(values.combine_chunks())) if own in SIZES else named(own, values)
+            )
+        sums = {name: total + error for name, (total, error) in added_up}
+        _release()
+        columns |= aggregation.means_of_groups(sums, self._metrics, self._beta, total)
+        return listed(table_of(columns), self._metrics, None, None)
+
+
+class SubsetSums(SliceSums):
+    """The same for subsets by name.
+
+    Parameters
+    ----------
+    subsets : mapping
+        Names, and for each a mask of the truth's rows or a list of items.
+    n_rows : int
+        Rows of the truth.
+    metrics, beta, spill
+        As for `SliceSums`.
+    """
+
+    def __init__(
+        self, subsets: Mapping[str, Any], n_rows: int, metrics: Sequence[Metric], beta: float, spill: Spill
+    ) -> None:
+        super().__init__({"slice": "slice"}, metrics, beta, spill)
+        self._subsets = {str(name): as_subset(which, repr(name)) for name, which in subsets.items()}
+        self._seen = {
+            name: np.zeros(len(which), np.bool_)
+            for name, (mask, which) in self._subsets.items()
+            if mask is None
+        }
+        for name, (mask, _) in self._subsets.items():
+            if mask is not None and mask.size != n_rows:
+                raise SliceError(
+                    f"the mask of {name!r} has {mask.size} values; it needs one for each of the {n_rows} rows of "
+                    "the truth"
+                )
+
+    def add_block(self, block: RowBlock, cells: RowCells | None) -> None:
+        """Add the rows of a block, and note which items are seen."""
+        parts = []
+        for k, (name, (mask, which)) in enumerate(self._subsets.items()):
+            if mask is None:
+                rows = TableItems(block.columns).rows_of(which)
+                self._seen[name][rows >= 0] = True
+                here = np.zeros(block.found.size, np.bool_)
+                here[rows[rows >= 0]] = True
+            else:
+                here = np.append(mask, False)[to_numpy(block.columns["row"].fill_null(-1).combine_chunks())]
+            if cells is not None:
+                sums = aggregation.group_sums(cells, np.where(here, 0, -1), 1, self._needed, by_row=True)
+                parts.append(Part(pa.table({"slice": from_numpy(np.array([k]))}), sums.items(), self._spill))
+        for part in parts:
+            self._add(part)
+
+    def result(self, total: float) -> pa.Table:
+        """Return the subsets in the order given, with their losses and scores."""
+        for name, seen in self._seen.items():
+            if (missing := np.flatnonzero(~seen)).size:
+                which = list(self._subsets[name][1])
+                raise missing_items(repr(name), [which[k] for k in missing[:4]], missing.size, seen.size)
+        table = super().result(total)
+        for name, n_items in zip(self._subsets, table["n_items"].to_pylist(), strict=True):
+            if not n_items:
+                raise nothing_scored(repr(name))
+        return table.set_column(0, "slice", from_texts(list(self._subsets)))
+
+
+def _release() -> None:
+    """Give back the memory of what was added up."""
+    pa.default_memory_pool().release_unused()
+    buffers.release()
+
+
+def _sums_by_code(codes: list[NDArray[np.int64]], parts: list[Sums], n_slices: int) -> Sums:
+    """Add up sums with their errors, in the order of parts; numbers of items have no errors."""
+    added, rest = (np.zeros(n_slices, each.dtype) for each in parts[0])
+    if added.dtype.kind == "i":
+        for own, (total, _) in zip(codes, parts, strict=True):
+            kernels.sums.count_by_code(own, total, added)
+        return added, rest
+    for which in range(2):  # what errors hold is small beside the totals
+        for own, part in zip(codes, parts, strict=True):
+            kernels.sums.add_by_code(own, part[which], np.ones(own.size), None, added, rest)
+    return added, rest
+
+
+def _lower_bounds(texts: pa.Array) -> pa.Array:
+    """Return the smallest size of each slice by size, which sorts as a number."""
+    return pa.array([int(text.partition("-")[0]) for text in texts.to_pylist()], pa.int64())

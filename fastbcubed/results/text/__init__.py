@@ -1,0 +1,1 @@
+"""A result for people: in a terminal, in a notebook."""

@@ -1,0 +1,1 @@
+"""What a reader of a result should know: one function for each code."""

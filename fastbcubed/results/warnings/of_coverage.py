@@ -1,0 +1,179 @@
+"""Warnings of items that one side lacks: what dropping them hides, and whether ids match at all."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.errors import first_few
+from fastbcubed.results.text.wording import count, percent
+from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
+from fastbcubed.sources.arrays import to_numpy
+
+#: A loss of F1 that one would report is worth a note, and so is such a share of the truth where F1 is not known.
+FLATTERED = 0.01
+#: A loss of F1 from here on is more than lies between most systems, so that it has to be seen.
+FLATTERED_MUCH = 0.1
+#: Where the truth labels less than half of the prediction, the scores are about the smaller part of it.
+MOSTLY_LABELLED = 0.5
+#: Where the smaller side shares less than half of its items, neither side is a sample of the other.
+MOSTLY_COMMON = 0.5
+#: Rows at either end among which unmatched ids are looked for; both ends have them if there are many.
+ROWS_LOOKED_AT = 1 << 12
+#: Ids of each side that a message shows.
+SHOWN = 3
+
+
+def dropping_flatters(ev: Any) -> Iterator[Notice]:
+    """Warn if complete labels could make the precision very different."""
+    if ev.bounds is not None and (message := ev.bounds.warning()):
+        yield Notice(WARNING, message, asdict(ev.bounds))
+
+
+def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
+    """Warn if the scores would be lower had the items that only the truth has been alone in the prediction."""
+    n = ev.coverage.n_truth_only
+    if not n or ev.policies.truth != "drop":
+        return
+    share = n / (n + ev.coverage.n_common)
+    figures = {"n_items": n, **if_alone(ev)}
+    f1, alone = figures["f1"], figures["f1_if_alone"]
+    known = not math.isnan(alone)
+    loss = f1 - alone if known else share
+    if loss <= FLATTERED:
+        return
+    linked = ev._sides["pred"]["singletons"] == 0 and ev._sides["pred"]["items"] > 1
+    much = linked or (loss > FLATTERED_MUCH if known else share > MOSTLY_COMMON)
+    level = WARNING if much and n + ev.coverage.n_common >= FEW_ITEMS else NOTE
+    dropped = (
+        f"{count(n)} item{' that' if n == 1 else 's that'} only the truth has ({percent(share)} of its items)"
+    )
+    message = f"{dropped} {'was' if n == 1 else 'were'} dropped."
+    if known:
+        about = "" if figures["exact"] else "about "
+        message += (
+            f" If each were alone in the prediction, f1 would be {about}{alone:.3f} instead of {f1:.3f} "
+            f"(precision {figures['precision_if_alone']:.3f}, recall {figures['recall_if_alone']:.3f})."
+        )
+    who = (
+        "If it lists linked records only"
+        if linked
+        else "If the prediction lacks items that nothing was linked to"
+    )
+    hint = "The prediction has no cluster of one item. " if linked else ""
+    message += f' {hint}{who}, pass unmatched={{"truth": "singleton"}}.'
+    yield Notice(level, message, figures)
+
+
+def if_alone(ev: Any) -> dict[str, Any]:
+    """Return F1, precision and recall if items that only the truth has were alone; NaN where that is not known.
+
+    `exact` says whether the weights of the items of one cluster, which cells do not tell apart, need not be known.
+    """
+    found, change = ev.coverage, ev._change_if_alone
+    scored = found.weight_common + (
+        found.weight_prediction_only if ev.policies.prediction == "singleton" else 0
+    )
+    alone = found.weight_truth_only
+    known = change is not None
+    precision, recall = ((_score(ev, name) if known else math.nan) for name in ("precision", "recall"))
+    p = (precision * scored + alone) / (scored + alone)
+    r = (recall * scored + (change or 0)) / (scored + alone)
+    return {
+        "f1": _f1(precision, recall),
+        "f1_if_alone": _f1(p, r),
+        "precision_if_alone": p,
+        "recall_if_alone": r,
+        "exact": not (ev.contingency.weighted and ev.contingency.weighting == "pointwise"),
+    }
+
+
+def _f1(p: float, r: float) -> float:
+    return 2 * p * r / (p + r) if p + r else 0.0
+
+
+def _score(ev: Any, name: str) -> float:
+    """Return a score over all items; NaN where it was not computed, and there are no cells to compute it from."""
+    if name in ev.overall:
+        return float(ev.overall[name])
+    return float(ev.metric(name)) if not isinstance(ev.contingency, NoCells) else math.nan
+
+
+def few_items_labelled(ev: Any) -> Iterator[Notice]:
+    """Note that the truth labels less than half of the prediction; warn if the others are scored all the same."""
+    n, common = ev.coverage.n_prediction_only, ev.coverage.n_common
+    share = common / (n + common)
+    if n + common < FEW_ITEMS or share >= MOSTLY_LABELLED:
+        return
+    message = f"The truth labels {percent(share)} of the prediction's {count(n + common)} items."
+    if made_up := ev.policies.prediction == "singleton":
+        message += (
+            " The others are scored as if each were alone in the truth, and most of the score comes from them. If "
+            'true clusters are complete, pass unmatched={"prediction": "outside"}.'
+        )
+    else:
+        message += (
+            " The scores say nothing about the others, unless the labelled clusters were drawn at random."
+        )
+    yield Notice(WARNING if made_up else NOTE, message, {"share": share, "n_items": n + common})
+
+
+def few_ids_match(ev: Any) -> Iterator[Notice]:
+    """Warn if most items of either side are unknown to the other."""
+    found = ev.coverage
+    sides = found.n_common + found.n_truth_only, found.n_common + found.n_prediction_only
+    share = found.n_common / min(sides)
+    if min(sides) < FEW_ITEMS or share >= MOSTLY_COMMON:
+        return
+    message = (
+        f"Only {count(found.n_common)} items are on both sides, of {count(sides[0])} in the truth and "
+        f"{count(sides[1])} in the prediction."
+    )
+    ids = unmatched_ids(ev)
+    if all(ids.values()):
+        named = [first_few(own[: SHOWN + 1], SHOWN) for own in ids.values()]
+        message += f" Only the truth has {named[0]}; only the prediction has {named[1]}."
+        if alike := _alike(*ids.values()):
+            message += f" {alike}"
+    message += " Check that the item columns name the same things in the same way."
+    shown = {f"{side}_only": list(map(str, own[:SHOWN])) for side, own in ids.items()}
+    yield Notice(WARNING, message, {"share": share, "n_common": found.n_common, **shown})
+
+
+def unmatched_ids(ev: Any) -> dict[str, list[Any]]:
+    """Return a few ids that only the truth has, and only the prediction; none where the items were not kept."""
+    ids: dict[str, list[Any]] = {"truth": [], "prediction": []}
+    if not ev.has_items:
+        return ids
+    items = ev.kept_items()
+    n = len(items)
+    rows = np.unique(np.r_[: min(n, ROWS_LOOKED_AT), max(0, n - ROWS_LOOKED_AT) : n])
+    lacks = {side: to_numpy(items.labels(side, rows).is_null()) for side in ("true", "pred")}
+    ids["truth"] = items.ids(rows[lacks["pred"] & ~lacks["true"]]).to_pylist()
+    ids["prediction"] = items.ids(rows[lacks["true"] & ~lacks["pred"]]).to_pylist()
+    return ids
+
+
+#: What ids of the two sides may differ in, and what is left without it.
+WAYS: dict[str, Callable[[str], str]] = {
+    "white space": str.strip,
+    "upper and lower case": lambda text: text.strip().casefold(),
+    "leading zeros": lambda text: text.strip().casefold().lstrip("0"),
+    "what is before the last of : / - _ #": lambda text: re.split("[:/_#-]", text.strip().casefold())[-1],
+}
+
+
+def _alike(truth: list[Any], prediction: list[Any]) -> str:
+    """Say in which way ids of both sides would match, if in any; judged by those that were looked at."""
+    for way, plain in WAYS.items():
+        sides = [{plain(str(value)): value for value in own} for own in (truth, prediction)]
+        if common := sorted(sides[0].keys() & sides[1].keys()):
+            first = [first_few([side[common[0]]]) for side in sides]
+            return f"Without {way}, ids such as {first[0]} and {first[1]} would be the same."
+    return ""
