@@ -227,8 +227,9 @@ def _evaluate(options: argparse.Namespace) -> int:
     gates = Gates(options)
     arguments, order_by = with_order(evaluate_arguments(options), options.order_by)
     ev = call_evaluate(gates.needs(arguments), options.noise)
-    for warning in ev.warnings:
-        _say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
+    if options.json or not sys.stdout.isatty():  # a terminal gets them with the scores
+        for warning in ev.warnings:
+            _say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     opened = costliest(ev, options.show) if options.show else []
     repairs = ev.repairs(limit=options.repairs) if options.repairs else None
     pairs = {name: ev.source_pairs(element(name)) for name in options.slice_pairs}
@@ -266,7 +267,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _more(ev: Any, options: argparse.Namespace) -> str:
     """Return which flags would show more."""
     from fastbcubed.results.slices.slicing import id_parts
-    from fastbcubed.results.text.wording import label
+    from fastbcubed.results.text.wording import label, paragraph
 
     hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []
     if ev.has_items:
@@ -277,7 +278,7 @@ def _more(ev: Any, options: argparse.Namespace) -> str:
             hints.append(f"--slice NAME ({', '.join(left[:4])}{', …' if left[4:] else ''})")
     if options.out is None or not ev.has_clusters:
         hints.append(f"--out DIR --keep {'items' if ev.has_items else 'cells'}")
-    return f"More: {'; '.join(hints)}; see --help"
+    return paragraph(f"More: {'; '.join(hints)}; see --help")
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
     Examples
     --------
     >>> _columns(("item", ["source", "no, or id"]))
-    "'item,source+no\\\\, or id'"
+    "'item,source+no\\, or id'"
     """
     sides = names if isinstance(names, tuple) else (names,)
     joined = ("+".join(map(_escaped, [side] if isinstance(side, str) else side)) for side in sides)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastbcubed.cli.rewording import in_flags
 from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
 from fastbcubed.results.text.display import overview
 from fastbcubed.results.text.wording import Grid, amount, count, label, percent, score
@@ -116,7 +117,7 @@ def print_evaluation(
     evaluation: Evaluation, terminal: Terminal, *, worst: int, order_by: str | None = None
 ) -> None:
     """Write an evaluation, its slices, and its clusters of either side that cost most, or of the worst score."""
-    terminal.line(overview(evaluation))
+    terminal.line(overview(evaluation, in_flags))
     terminal.flush()
     for name in evaluation.sliced:
         print_slices(evaluation, terminal, name, worst=worst)

@@ -128,19 +128,29 @@ def test_cells_have_to_be_kept(tmp_path):
         fb.load(tmp_path).lorenz("true")
 
 
+PRECISION, RECALL = "Half of the precision loss is in", "Half of the recall loss is in"
+AND_PRECISION, AND_RECALL = "half of the precision loss in", "half of the recall loss in"
+FIRST, CAUSE = ": fix these first.", ": look for a cause, not for clusters."
+
+
 @pytest.mark.parametrize(
     ("pred", "true", "expected"),
     [
-        ((9, 300), (20, 400), "Half of the precision loss is in 9 predicted clusters, half of the recall loss in 20 true ones: fix these first."),  # noqa: E501
-        ((9, 300), (1084, 4000), "Half of the precision loss is in 9 predicted clusters: fix these first. Half of the recall loss is in 1,084 true clusters: look for a cause, not for clusters."),  # noqa: E501
-        ((60, 300), (1084, 4000), "Half of the precision loss is in 60 predicted clusters, half of the recall loss in 1,084 true ones: look for a cause, not for clusters."),  # noqa: E501
-        ((0, 0), (1, 1), "Half of the recall loss is in 1 true cluster: fix it first."),
-        ((200, 10_000), (0, 0), "Half of the precision loss is in 200 predicted clusters."),
-        ((0, 0), (0, 0), ""),
+        ((0.2, 9, 300), (0.2, 20, 400), f"{PRECISION} 9 predicted clusters, {AND_RECALL} 20 true ones{FIRST}"),
+        ((0.2, 9, 300), (0.3, 20, 400), f"{RECALL} 20 true clusters, {AND_PRECISION} 9 predicted ones{FIRST}"),
+        ((0.2, 9, 300), (0.1, 1084, 4000), f"{PRECISION} 9 predicted clusters{FIRST} {RECALL} 1,084 true clusters{CAUSE}"),  # noqa: E501
+        ((0.2, 9, 300), (0.5, 1084, 4000), f"{RECALL} 1,084 true clusters{CAUSE} {PRECISION} 9 predicted clusters{FIRST}"),  # noqa: E501
+        ((0.2, 60, 300), (0.1, 1084, 4000), f"{PRECISION} 60 predicted clusters, {AND_RECALL} 1,084 true ones{CAUSE}"),
+        ((0.1, 9, 300), (0.5, 1084, 4000), f"{RECALL} 1,084 true clusters{CAUSE} {PRECISION} 9 predicted clusters."),
+        ((0.01, 9, 300), (0.5, 1084, 4000), f"{RECALL} 1,084 true clusters{CAUSE}"),
+        ((0, 0, 0), (0.5, 1, 1), f"{RECALL} 1 true cluster: fix it first."),
+        ((0.1, 200, 10_000), (0, 0, 0), f"{PRECISION} 200 predicted clusters."),
+        ((0, 0, 0), (0, 0, 0), ""),
     ],
 )  # fmt: skip
 def test_sentences(pred, true, expected):
     figures = {
-        side: dict(zip(("n_half", "n_lossy"), n, strict=True)) for side, n in (("pred", pred), ("true", true))
+        side: dict(zip(("loss", "n_half", "n_lossy"), n, strict=True))
+        for side, n in (("pred", pred), ("true", true))
     }
     assert sentence(figures) == expected

@@ -51,12 +51,14 @@ def test_other_scores_make_no_headline_but_the_kind_of_error_is_said() -> None:
     assert _said([1] * 8, metrics=["adjusted_rand"]).startswith("Merging dominates")
 
 
-def test_warnings_and_notes_are_named() -> None:
+def test_warnings_and_notes_are_part_of_what_is_printed() -> None:
     with pytest.warns(fb.EvaluationWarning):
         ev = fb.evaluate({k: 1 for k in range(40)}, {k: 1 for k in range(20)}, slices=["true_size"])
-    codes = {found["code"] for found in ev.warnings}
-    line = verdict(ev)[-1]
-    assert codes and line.startswith("Believe it with care: see ") and all(code in line for code in codes)
+    text = " ".join(repr(ev).split())
+    assert ev.warnings and "No warnings." not in text
+    for found in ev.warnings:
+        assert " ".join(found["message"].split()) in text and f"[{found['code']}]" in text
+    assert "No warnings." in repr(fb.evaluate(TRUTH, [1, 1, 2, 2, 3, 3, 3, 3]))
 
 
 def test_scores_kept_alone_still_have_a_verdict(tmp_path) -> None:

@@ -19,6 +19,8 @@ from fastbcubed.sources.arrays import table_of
 
 #: Clusters that somebody can look at one by one; more than this share of those with a loss is no concentration.
 FEW, SHARE = 50, 0.05
+#: A side is told of if it loses such a share of what the other does, and its clusters are worth advice from another on.
+TOLD, ADVISED = 0.05, 1 / 3
 KINDS = {"true": "true cluster", "pred": "predicted cluster"}
 #: What a cluster takes while its loss is added up, and a loss that is unlike all others.
 CLUSTER_BYTES, LOSS_BYTES = 40, 48
@@ -145,22 +147,41 @@ def concentration(curves: dict[str, LossCurve]) -> dict[str, dict[str, Any]]:
 def sentence(figures: dict[str, dict[str, Any]]) -> str:
     """Return in a sentence where the loss is, and what follows from that; nothing if there is no loss.
 
+    The side that loses more comes first. A side that loses little beside the other is left out, and gets no advice.
+
     Examples
     --------
-    >>> found = {"true": {"n_half": 1084, "n_lossy": 4000}, "pred": {"n_half": 9, "n_lossy": 300}}
+    >>> found = {
+    ...     "true": {"loss": 0.26, "n_half": 1084, "n_lossy": 4000},
+    ...     "pred": {"loss": 0.1, "n_half": 9, "n_lossy": 300},
+    ... }
     >>> sentence(found)  # doctest: +NORMALIZE_WHITESPACE
-    'Half of the precision loss is in 9 predicted clusters: fix these first. Half of the recall loss is in 1,084 true
-    clusters: look for a cause, not for clusters.'
+    'Half of the recall loss is in 1,084 true clusters: look for a cause, not for clusters. Half of the precision loss
+    is in 9 predicted clusters: fix these first.'
     """
-    found = {side: figures[side]["n_half"] for side in SIDES[::-1] if figures[side]["n_half"]}
-    advice = {side: _advice(figures[side]) for side in found}
-    if len(set(advice.values())) < len(advice):
-        pred, true = _counted(found["pred"], "predicted cluster"), _counted(found["true"], "true one")
-        return f"Half of the precision loss is in {pred}, half of the recall loss in {true}{advice['true']}."
-    return " ".join(
-        f"Half of the {LOSS_OF_SIDE[side].removesuffix('_loss')} loss is in {_counted(n, KINDS[side])}{advice[side]}."
-        for side, n in found.items()
+    sides = sorted(
+        (side for side in SIDES[::-1] if figures[side]["n_half"]), key=lambda s: -figures[s]["loss"]
     )
+    largest = figures[sides[0]]["loss"] if sides else 0.0
+    told = [side for side in sides if figures[side]["loss"] >= TOLD * largest]
+    advice = {
+        side: _advice(figures[side]) if figures[side]["loss"] >= ADVISED * largest else "" for side in told
+    }
+    if len(told) == 2 and len(set(advice.values())) == 1:
+        first, second = told
+        other = _counted(figures[second]["n_half"], KINDS[second].replace("cluster", "one"))
+        return (
+            f"Half of the {_lost(first)} loss is in {_counted(figures[first]['n_half'], KINDS[first])}, half of the "
+            f"{_lost(second)} loss in {other}{advice[first]}."
+        )
+    return " ".join(
+        f"Half of the {_lost(side)} loss is in {_counted(figures[side]['n_half'], KINDS[side])}{advice[side]}."
+        for side in told
+    )
+
+
+def _lost(side: str) -> str:
+    return LOSS_OF_SIDE[side].removesuffix("_loss")
 
 
 def _counted(n: int, kind: str) -> str:

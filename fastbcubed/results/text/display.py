@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Callable
 
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.slices.slicing import id_parts
@@ -33,6 +34,7 @@ FATES_OF_NULLS = {
     "singleton": "each in a cluster of its own (singleton)",
     "raise": "taken as missing on that side",
 }
+NOTHING = "No warnings."
 #: Scores that are 1 minus another, which people need not read twice.
 REPEATED = {"over_merge_rate": "precision", "under_merge_rate": "recall"}
 
@@ -40,16 +42,19 @@ REPEATED = {"over_merge_rate": "precision", "under_merge_rate": "recall"}
 def as_text(evaluation: Estimated) -> str:
     """Return an evaluation as text for a terminal of 80 columns or more."""
     parts = [overview(evaluation)]
-    if warned := [paragraph(sentence(w)) for w in evaluation.warnings]:
-        parts.append("\n".join(warned))
     if steps := _next_steps(evaluation):
         parts.append(steps)
     return "\n\n".join(parts)
 
 
-def overview(evaluation: Estimated) -> str:
-    """Return what was compared, what comes out in sentences, how far the sides have the same items, the scores."""
+def overview(evaluation: Estimated, say: Callable[[str], str] = str) -> str:
+    """Return what was compared, what comes out in sentences, how far the sides have the same items, the scores.
+
+    `say` puts warnings in the words of whoever is told.
+    """
     parts = ["\n".join(_heading(evaluation)), "\n".join(map(paragraph, verdict(evaluation)))]
+    warned = [paragraph(say(sentence(found)), after="  ") for found in evaluation.warnings]
+    parts.append("\n".join(warned) or NOTHING)
     parts.append("\n".join([aligned(_sides(evaluation)), *map(paragraph, outcomes(evaluation))]))
     if lines := coverage(evaluation):
         parts.append("\n".join(paragraph(line, "  ", after="    ") for line in lines))
@@ -63,6 +68,8 @@ def as_html(evaluation: Estimated) -> str:
     title, *names = _heading(evaluation)
     parts = [f"<p><b>{escaped(title)}</b>{''.join(f'<br>{escaped(n)}' for n in names)}</p>"]
     parts.append(f"<p>{'<br>'.join(map(escaped, verdict(evaluation)))}</p>")
+    warned = [sentence(found) for found in evaluation.warnings] or [NOTHING]
+    parts.append(f"<p>{'<br>'.join(map(escaped, warned))}</p>")
     parts.append(html_table(_sides(evaluation)))
     if shown := outcomes(evaluation):
         parts.append(f"<p>{'<br>'.join(map(escaped, shown))}</p>")
@@ -71,7 +78,6 @@ def as_html(evaluation: Estimated) -> str:
     parts.append(html_table(_scores(evaluation), text_last=True))
     notes = [definition(evaluation), *_not_computed(evaluation)]
     parts.append(f"<p>{'<br>'.join(map(escaped, notes))}</p>")
-    parts += [f"<p>{escaped(sentence(w))}</p>" for w in evaluation.warnings]
     if steps := _next_steps(evaluation):
         parts.append(f"<pre>{html.escape(steps)}</pre>")
     return f"<div>{''.join(parts)}</div>"
@@ -171,7 +177,8 @@ def _scores(evaluation: Estimated) -> Grid:
             meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
             if known[name].best == "lower":
                 meaning = f"low is good; {meaning}"
-        error = "" if found is None or name not in found.of else f"{found.of[name]:#.2g}"
+        known_error = 0.0 if found is None else found.of.get(name, 0.0)
+        error = f"{known_error:#.2g}" if known_error > 0 else ""  # none was seen, which is not certainty
         rows.append([name, score(value), error, meaning])
     if not any(row[2] for row in rows):
         return Grid(["score", "", "definition"], [[name, value, meaning] for name, value, _, meaning in rows])

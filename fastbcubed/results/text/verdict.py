@@ -11,7 +11,6 @@ from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.estimates import Estimated, are_uneven
 from fastbcubed.results.listings.concentration import sentence
 from fastbcubed.results.text.wording import count, percent, with_error
-from fastbcubed.results.warnings.notices import NOTE, WARNING
 
 #: Scores of the headline, and what they are called there.
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -25,7 +24,7 @@ SEVERAL = {"fragment": "fragments", "union": "unions"}
 
 def verdict(ev: Estimated) -> list[str]:
     """Return sentences for people: the scores and their standard errors, and the kind of error."""
-    return [line for line in (_headline(ev), _kind_of_error(ev), _where(ev), _care(ev)) if line]
+    return [line for line in (_headline(ev), _kind_of_error(ev), _where(ev)) if line]
 
 
 def _headline(ev: Estimated) -> str:
@@ -91,20 +90,6 @@ def _rates(ev: Estimated) -> tuple[float, float] | None:
     return found[names[0]], found[names[1]]
 
 
-def _care(ev: Estimated) -> str:
-    """Name the warnings and notes, which are written out elsewhere."""
-    codes = {
-        level: [found["code"] for found in ev.warnings if found["level"] == level]
-        for level in (WARNING, NOTE)
-    }
-    kinds = [
-        f"{len(found)} {level}{'s' * (len(found) > 1)} ({', '.join(found)})"
-        for level, found in codes.items()
-        if found
-    ]
-    return f"Believe it with care: see {' and '.join(kinds)}." if kinds else ""
-
-
 def outcomes(ev: Estimated) -> list[str]:
     """Return what became of the clusters of either side; nothing where clusters overlap."""
     lines = []
@@ -112,7 +97,11 @@ def outcomes(ev: Estimated) -> list[str]:
         counted: Mapping[str, int] = ev.summary[side].get("outcomes") or {}
         if counted:
             n = ev.summary[side]["clusters"]
-            rest = [f"{count(k)} {SEVERAL.get(each, each)}" for each, k in counted.items() if each != "exact"]
+            rest = [
+                f"{count(k)} {each if k == 1 else SEVERAL.get(each, each)}"
+                for each, k in counted.items()
+                if each != "exact"
+            ]
             exact = f"{count(counted['exact'])} ({percent(counted['exact'] / n)}) are exact"
             lines.append(f"Of {count(n)} {name} clusters {exact}, {', '.join(rest)}.")
     return lines

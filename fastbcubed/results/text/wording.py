@@ -72,7 +72,7 @@ def percent(part: float) -> str:
     if math.isnan(part):
         return "n/a"
     rest = min(abs(part), abs(1 - part))
-    if rest == 0:
+    if rest < 1e-12:  # sums are rounded
         return f"{100 * part:.0f} %"
     decimals = max(1, -math.floor(math.log10(rest)) - 2) if rest < 0.0005 else 1
     return f"{100 * part:.{decimals}f} %"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.errors import OptionError
 from fastbcubed.results.text.wording import count, label, percent
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
 from fastbcubed.results.warnings.plain_shape import n_scored
@@ -114,7 +116,8 @@ def _units(ev: Any, n_items: int) -> tuple[float, float]:
     is smaller than its largest cluster; exact where cells are few.
     """
     if not isinstance(ev.contingency, NoCells) and ev.contingency.n_cells <= FEW_CELLS:
-        return ev.units.effective, ev.units.largest_share
+        with suppress(OptionError):  # the memory limit has no room
+            return ev.units.effective, ev.units.largest_share
     sides = ev._sides.values()
     return min(side["clusters"] for side in sides), max(side["largest"] for side in sides) / n_items
 
