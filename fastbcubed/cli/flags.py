@@ -9,6 +9,8 @@ from typing import Any
 
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.errors import OptionError
+from fastbcubed.results.slices.bins import element_of
+from fastbcubed.sources.marks import plain, split
 
 FILES = (
     "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input; with "
@@ -260,22 +262,6 @@ def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def split(text: str, mark: str) -> list[str]:
-    r"""Split at a mark, unless a backslash is before it.
-
-    Examples
-    --------
-    >>> split(r"a,b\,c,d", ",")
-    ['a', 'b\\,c', 'd']
-    """
-    return [part.strip() for part in re.split(rf"(?<!\\){re.escape(mark)}", text)]
-
-
-def plain(text: str) -> str:
-    """Return a name without the backslashes before its marks."""
-    return re.sub(r"\\([,:+\\])", r"\1", text)
-
-
 def _names(text: str) -> str | list[str]:
     names = [plain(name) for name in split(text, "+")]
     return names[0] if len(names) == 1 else names
@@ -301,24 +287,13 @@ def _scores(texts: list[str]) -> list[str]:
 
 
 def _slice(text: str) -> Any:
-    found = [element(part) for part in split(text, ",")]
+    found = [element_of(part) for part in split(text, ",")]
     if "" in found or len(set(map(str, found))) < len(found):
         raise OptionError(
             "--slice is an attribute, bins of one such as year:10, or different ones to be crossed, such as "
             f"country,year, not {text!r}"
         )
     return found[0] if len(found) == 1 else tuple(found)
-
-
-def element(text: str) -> Any:
-    """Return an attribute, or bins of it where numbers stand behind a colon: a width, or edges."""
-    name, *numbers = split(text, ":")
-    if not numbers or not all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", number) for number in numbers):
-        return plain(text)
-    from fastbcubed.results.slices.bins import bins
-
-    figures = [float(number) for number in numbers]
-    return bins(plain(name), figures if len(figures) > 1 else figures[0])
 
 
 def _weight(text: str | None) -> Any:

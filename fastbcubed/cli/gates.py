@@ -21,7 +21,8 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--fail-under", metavar="SCORE=VALUE[@NAME=SLICE]", **bound,
         help="fail if a score is below a value, or truth_coverage or prediction_coverage is; in a slice, such as "
-        "f1=0.9@country=US or f1=0.9@country=US,year=2020, if one is named; repeatable",
+        "f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a bin, if one is named; "
+        "repeatable",
     )  # fmt: skip
     add(
         "--fail-over", metavar="SCORE=VALUE[@NAME=SLICE]", **bound,
@@ -97,10 +98,12 @@ class Gates:
         if not in_slices:
             return arguments
         from fastbcubed.metrics.registry import resolve
+        from fastbcubed.results.gates.gating import same_slicing
+        from fastbcubed.results.slices.slicing import slice_name
 
         slices = list(arguments["slices"])
         for bound in in_slices:
-            if sorted(bound.by) not in [sorted([key] if isinstance(key, str) else key) for key in slices]:
+            if not any(same_slicing(slice_name(key), bound.by) for key in slices):
                 slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
         chosen = arguments.get("metrics")
         computed = {metric.name for metric in resolve(chosen)[0]}

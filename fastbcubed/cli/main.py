@@ -23,7 +23,6 @@ from fastbcubed.cli.flags import (
     add_evaluate_flags,
     add_generate_flags,
     constraints_arguments,
-    element,
     evaluate_arguments,
     generate_arguments,
 )
@@ -34,6 +33,7 @@ from fastbcubed.cli.repair_list import print_repairs, with_repairs
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.show import add_show_flags, costliest, open_all, print_opened, with_opened
 from fastbcubed.errors import FastBCubedError, VerificationError
+from fastbcubed.results.slices.bins import element_of
 
 OK, FAILED_GATE, WRONG, FAULT, STOPPED, READER_GONE, TERMINATED = 0, 1, 2, 70, 130, 141, 143
 
@@ -232,7 +232,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             _say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     opened = costliest(ev, options.show) if options.show else []
     repairs = ev.repairs(limit=options.repairs) if options.repairs else None
-    pairs = {name: ev.source_pairs(element(name)) for name in options.slice_pairs}
+    pairs = {name: ev.source_pairs(element_of(name)) for name in options.slice_pairs}
     verified = ev.verify(options.verify) if options.verify else None
     tried = gates.judge(ev)
     if options.json:

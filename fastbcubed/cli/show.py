@@ -16,11 +16,10 @@ from fastbcubed.cli.flags import (
     add_weighting_flag,
     evaluate_arguments,
     number,
-    plain,
-    split,
 )
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.errors import FastBCubedError, FileFormatError, NotKeptError, OptionError
+from fastbcubed.sources.marks import plain, split
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal

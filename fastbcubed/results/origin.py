@@ -16,6 +16,7 @@ from fastbcubed._version import __version__
 from fastbcubed.clusterings.content import contents
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.errors import FastBCubedError
+from fastbcubed.results.slices.bins import Bins
 from fastbcubed.results.warnings.of_input import same_source, swapped_names
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
@@ -106,7 +107,7 @@ def as_told(value: Any) -> Any:
     """
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, os.PathLike):
+    if isinstance(value, os.PathLike | Bins):
         return str(value)
     if isinstance(value, list | tuple) and len(value) <= 1000:
         return [as_told(each) for each in value]

@@ -11,8 +11,18 @@ from typing import Any
 
 from fastbcubed.errors import FileFormatError, OptionError
 from fastbcubed.results.files.manifest import MANIFEST, read_manifest
-from fastbcubed.results.gates.gating import COVERAGES, Bound, Gate, Row, metric_of, value_in_slice, value_of
+from fastbcubed.results.gates.gating import (
+    COVERAGES,
+    Bound,
+    Gate,
+    Row,
+    metric_of,
+    same_slicing,
+    value_in_slice,
+    value_of,
+)
 from fastbcubed.results.listings.summary import plain
+from fastbcubed.results.slices.slicing import Element, slice_name
 from fastbcubed.results.text.wording import score
 
 #: How far the same score may differ from one engine, or order of rows, to another.
@@ -78,7 +88,7 @@ class Baseline:
         worse = before - now if higher else now - before
         figures = {
             "score": bound.name,
-            "slice": dict(bound.where) or None,
+            "slice": bound.slice,
             "value": now,
             "baseline": before,
             "worse_by": worse,
@@ -100,12 +110,12 @@ class Baseline:
         value = self.result[part][bound.name]
         return math.nan if value is None else float(value)
 
-    def _slices(self, names: tuple[str, ...]) -> tuple[list[Row], list[str]]:
+    def _slices(self, names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
         for by, rows in self.result.get("slices", {}).items():
-            if sorted(by.split(",")) == sorted(names) and rows:
+            if same_slicing(by, names) and rows:
                 columns = list(rows[0])
                 return rows, columns[: columns.index("n_items")]
-        by = ",".join(names)
+        by = slice_name(names)
         raise OptionError(f'{self.name} has no slices by {by}; evaluate it with slices="{by}"')
 
 

@@ -6,24 +6,32 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import GateError, OptionError, SliceError, first_few
+from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, first_few
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.results.listings.table import Table
+from fastbcubed.results.slices.bins import Bins, element_of
+from fastbcubed.results.slices.slicing import Element
 from fastbcubed.results.text.wording import label, score
+from fastbcubed.sources.suggestions import did_you_mean
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
 COVERAGES = ("truth_coverage", "prediction_coverage")
 #: How a gate is written: a score, what it has to be, a value, and which slice.
 WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*))?")
+#: A comma between the attributes of a slice: without a backslash before it, and not that of a bin such as [0.5, 1).
+COMMA = re.compile(r"(?<!\\),(?!\s*[^,=]*\)\s*(?:,|$))")
+#: Names of bins: 1990-1999, -10 to -1, [0.5, 1), <1990, >=1990.
+BIN = re.compile(r"-?\d+(-| to )-?\d+|\[.*\)|(<|>=)-?[\d.]+")
 
 Row = Mapping[str, Any]
-#: Returns the rows of a slicing into attributes, and what its columns of attributes are called.
-SlicesBy = Callable[[tuple[str, ...]], tuple[Sequence[Row], list[str]]]
+#: Returns the rows of a slicing into attributes or bins, and what its columns of attributes are called.
+SlicesBy = Callable[[tuple[Element, ...]], tuple[Sequence[Row], list[str]]]
 
 
 @dataclass(frozen=True)
@@ -33,11 +41,11 @@ class Bound:
     name: str
     value: float
     at_least: bool = True
-    where: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[Element, str] = field(default_factory=dict)
 
     @property
-    def by(self) -> tuple[str, ...]:
-        """The attributes of the slice; none where it is about all items."""
+    def by(self) -> tuple[Element, ...]:
+        """The attributes of the slice, or bins of them; none where it is about all items."""
         return tuple(self.where)
 
     @property
@@ -45,6 +53,11 @@ class Bound:
         """What it is about: ``f1``, ``f1 of country=US``."""
         named = ",".join(f"{name}={value}" for name, value in self.where.items())
         return f"{self.name} of {named}" if named else self.name
+
+    @property
+    def slice(self) -> dict[str, str] | None:
+        """The slice as plain values; None where it is about all items."""
+        return {str(name): value for name, value in self.where.items()} or None
 
 
 @dataclass(frozen=True)
@@ -129,19 +142,22 @@ def _parsed(text: Any) -> Bound:
         name, sign, value, where = match.groups()
         return Bound(name, float(value), sign == ">=", as_where(where or ""))
     except ValueError as error:
-        if isinstance(error, OptionError):
+        if isinstance(error, FastBCubedError):
             raise
         raise OptionError(
             f'a gate is written as "f1>=0.9", "jaccard_distance<=0.1" or "f1>=0.9@country=US", not {text!r}'
         ) from None
 
 
-def as_where(text: str) -> dict[str, str]:
-    r"""Return attributes of a slice and their values from ``country=US,year=2020``; a comma in one is ``\,``."""
+def as_where(text: str) -> dict[Element, str]:
+    r"""Return attributes of a slice, or bins, and their values from ``country=US,year:10=1990-1999``.
+
+    A comma in one is ``\,``, and a colon of an attribute that would be read as one of its bins is ``\:``.
+    """
     if not text:
         return {}
-    parts = [part.partition("=") for part in re.split(r"(?<!\\),", text)]
-    found = {name.strip().replace("\\,", ","): value.strip().replace("\\,", ",") for name, _, value in parts}
+    parts = [part.partition("=") for part in COMMA.split(text)]
+    found = {element_of(name.strip()): value.strip().replace("\\,", ",") for name, _, value in parts}
     if len(found) < len(parts) or any(not (name.strip() and sign) for name, sign, _ in parts):
         raise OptionError(f"a slice is written as country=US or country=US,year=2020, not {text!r}")
     return found
@@ -157,7 +173,7 @@ def try_bound(bound: Bound, ev: Any) -> Gate:
     sense = "at least" if bound.at_least else "at most"
     figures = {
         "score": bound.name,
-        "slice": dict(bound.where) or None,
+        "slice": bound.slice,
         "value": value,
         "at_least" if bound.at_least else "at_most": bound.value,
     }
@@ -184,25 +200,30 @@ def value_of(bound: Bound, ev: Any) -> float:
     if not bound.where:
         return float(ev.overall[bound.name] if bound.name in ev.overall else ev.metric(bound.name))
 
-    def slices(names: tuple[str, ...]) -> tuple[list[Row], list[str]]:
+    def slices(names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
         table = slicing_of(ev, names)
         return table.to_pylist(), table.column_names[: table.column_names.index("n_items")]
 
     return value_in_slice(bound, slices)
 
 
-def slicing_of(ev: Any, names: tuple[str, ...]) -> Any:
+def slicing_of(ev: Any, names: tuple[Element, ...]) -> Any:
     """Return the slicing by some attributes, crossed in whatever order they were asked for."""
     for by, table in ev.sliced.items():
-        if sorted(by.split(",")) == sorted(names):
+        if same_slicing(by, names):
             return table
     return ev.slices(names[0] if len(names) == 1 else names)
+
+
+def same_slicing(by: str, names: Sequence[Element]) -> bool:
+    """Tell whether results list a slicing into these, in whatever order, by this name."""
+    return sorted(by.split(",")) == sorted(",".join(map(str, names)).split(","))
 
 
 def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
     """Return the score of a slice; raise SliceError if there is none, OptionError if it has no such score."""
     rows, columns = slices(bound.by)
-    keys = {column: name for column in columns for name in bound.by if column == name}
+    keys = {column: name for column in columns for name in bound.by if column == str(name)}
     if len(keys) < len(columns):  # one column of another name
         keys = dict(zip(columns, bound.by, strict=True))
     for row in rows:
@@ -212,8 +233,22 @@ def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
             return math.nan if row[bound.name] is None else float(row[bound.name])
     known = [",".join(label(row[column]) for column in keys) for row in rows]
     raise SliceError(
-        f"no slice is {bound.subject.partition(' of ')[2]}: there are {len(known)} by {','.join(keys.values())} "
-        f"({first_few(known)})"
+        f"no slice is {bound.subject.partition(' of ')[2]}: there are {len(known)} by "
+        f"{','.join(map(str, keys.values()))} ({first_few(known)}).{_meant(bound.where, list(keys.values()), known)}"
+    )
+
+
+def _meant(where: Mapping[Element, str], names: Sequence[Element], known: Sequence[str]) -> str:
+    """Return what may have been meant by a slice that is not there, to end a message with."""
+    for name in names:
+        if isinstance(name, str) and BIN.fullmatch(where[name]):
+            return f" A bin is written with its width or edges, such as {name}:10={where[name]}."
+    bins = [{where[name], *(name.holding(where[name]) if isinstance(name, Bins) else ())} for name in names]
+    exact = [each for each in map(",".join, product(*bins)) if each in known]
+    return (
+        f" Did you mean {exact[0]!r}?"
+        if exact
+        else did_you_mean(",".join(map(where.__getitem__, names)), known)
     )
 
 

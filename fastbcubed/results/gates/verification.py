@@ -6,6 +6,7 @@ Nothing here goes through the cells: labels are compared row by row, with pandas
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import ColumnError, OptionError, SliceError, VerificationError, first_few
 from fastbcubed.metrics import aggregation
 from fastbcubed.results.items.items import without_noise
+from fastbcubed.results.slices.bins import element_of
 from fastbcubed.results.text.wording import count
 from fastbcubed.sources.arrays import to_numpy
 
@@ -103,10 +105,8 @@ def _slices_differ(ev: Any) -> tuple[list[str], list[str]]:
     """Return the slicings that were worked out anew, and what differs; subsets are known to those who made them."""
     done, faults = [], []
     for by, table in ev.sliced.items():
-        names = tuple(by.split(","))
-        try:
-            anew = ev.slices(names[0] if len(names) == 1 else names)
-        except (ColumnError, SliceError, OptionError):
+        anew = _sliced_anew(ev, by.split(","))
+        if anew is None:
             continue
         done.append(by)
         same = anew.num_rows == table.num_rows and all(
@@ -115,6 +115,17 @@ def _slices_differ(ev: Any) -> tuple[list[str], list[str]]:
         if not same:
             faults.append(f"slices by {by} are not those that the cells give")
     return done, faults
+
+
+def _sliced_anew(ev: Any, names: Sequence[str]) -> Any:
+    """Return the slicing by attributes of these names, or else by bins; None if it is of subsets."""
+    for read in (str, element_of):
+        try:
+            elements = tuple(map(read, names))
+            return ev.slices(elements[0] if len(elements) == 1 else elements)
+        except (ColumnError, SliceError, OptionError):
+            continue
+    return None
 
 
 def _equal(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:

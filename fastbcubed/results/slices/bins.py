@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,8 +17,9 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import SliceError, first_few
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_null, to_numpy
+from fastbcubed.sources.marks import plain, split
 
-__all__ = ["Bins", "bins"]
+__all__ = ["Bins", "bins", "element_of"]
 
 #: Numbers of bins beyond this are no longer told apart.
 MOST = 2.0**53
@@ -26,7 +29,7 @@ ROUNDING = 1e-9
 Number = int | float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bins:
     """Ranges of an attribute; made by `fastbcubed.bins`."""
 
@@ -37,6 +40,10 @@ class Bins:
     def __str__(self) -> str:
         """Return the name by which results list them: ``year:10``."""
         return ":".join([self.name, *map(_figure, self.edges if self.width is None else [self.width])])
+
+    def __repr__(self) -> str:
+        by = repr(list(self.edges) if self.width is None else self.width)
+        return f"bins({json.dumps(self.name, ensure_ascii=False)}, {by})"
 
     def numbers(self, values: pa.Array) -> pa.Array:
         """Return the number of the bin of each value, null where there is none: int64 of integers, else float64.
@@ -96,6 +103,15 @@ class Bins:
         """Return the names of bins from their numbers: "1990-1999" of integers, "[0.5, 1)" of others."""
         whole = pa.types.is_integer(numbers.type)
         return from_texts([None if k is None else self._label(int(k), whole) for k in numbers.to_pylist()])
+
+    def holding(self, text: str) -> list[str]:
+        """Return the names that the bin may have that holds a number, which is given as text."""
+        try:
+            figures = _of_text(pa.array([text]))
+            found = [self.labels(self.numbers(figures.cast(kind))) for kind in {figures.type, pa.float64()}]
+        except (pa.ArrowInvalid, SliceError):
+            return []
+        return [label[0].as_py() for label in found if label[0].is_valid]
 
     def _label(self, k: int, whole: bool) -> str:
         if self.width is not None:
@@ -157,6 +173,21 @@ def bins(name: str, by: Number | Iterable[Number]) -> Bins:
     if not edges or not all(map(_is_number, edges)) or any(a >= b for a, b in pairwise(edges)):
         raise SliceError(f"the edges of the bins of {name!r} are numbers that ascend, not {edges!r}")
     return Bins(name, None, tuple(map(_plain, edges)))
+
+
+def element_of(text: str) -> str | Bins:
+    r"""Return an attribute, or bins of it where numbers stand behind a colon: a width, or edges.
+
+    Examples
+    --------
+    >>> element_of("year"), element_of("year:10"), element_of("year:1990:2000"), element_of(r"year\:10")
+    ('year', bins("year", 10), bins("year", [1990, 2000]), 'year:10')
+    """
+    name, *numbers = split(text, ":")
+    if not numbers or not all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", number) for number in numbers):
+        return plain(text)
+    figures = [float(number) for number in numbers]
+    return bins(plain(name), figures if len(figures) > 1 else figures[0])
 
 
 def _is_number(value: Any) -> bool:
