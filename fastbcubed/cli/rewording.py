@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 
@@ -25,6 +26,8 @@ _KEYWORD = re.compile(
     r"out|keep|repairs|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|max_pairs)="
     rf'(?:"([^"]*)"|\{{([^}}]*)\}}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|({_LIST}|{_PAIR})|(?=[\s.,;)?]|$))'
 )
+#: Bins as they are written in Python.
+_BINS = re.compile(r'fb\.bins\(("(?:[^"\\]|\\.)*"), \[?([^\])]*)\]?\)')
 
 
 def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
@@ -53,6 +56,8 @@ def in_flags(message: str) -> str:
     'Pass --unmatched drop or --unmatched prediction=outside.'
     >>> in_flags('Did you mean item=("item", ["DATA_SOURCE", "RECORD_ID"])?')
     'Did you mean --item item,DATA_SOURCE+RECORD_ID?'
+    >>> in_flags('To slice by bins, pass fb.bins("year", [1990, 2000]).')
+    'To slice by bins, pass year:1990:2000.'
     >>> in_flags("memory_limit is 1,000 bytes")
     '--memory-limit is 1,000 bytes'
     """
@@ -69,5 +74,6 @@ def in_flags(message: str) -> str:
     def subject(found: re.Match[str]) -> str:
         return f"--{_FLAGS.get(found[1], found[1]).replace('_', '-')}"
 
+    message = _BINS.sub(lambda found: f"{json.loads(found[1])}:{found[2].replace(', ', ':')}", message)
     message = _SUBJECT.sub(subject, _KEYWORD.sub(flag, message))
     return re.sub(r'(?<=--)(\w+ \w+) or "(\w+)"', r"\1 or \2", message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,31 @@ def test_bins_of_one_width_hold_what_their_names_say(values: list[int], width: i
         assert int(high) - int(low) + 1 == width
 
 
+def test_bins_show_how_they_are_made() -> None:
+    assert repr(fb.bins("year", 10)) == 'bins("year", 10)'
+    assert repr(fb.bins('the "é"', [0.5, 2])) == r'bins("the \"é\"", [0.5, 2])'
+    assert repr(("country", fb.bins("year", 2.5))) == """('country', bins("year", 2.5))"""
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_bins_in_the_words_of_the_command_line_are_hinted_at(engine: str, tmp_path: Path) -> None:
+    given = sides(tmp_path, YEARS)
+    for name, hint in (
+        ("year:10", 'fb.bins("year", 10)'),
+        ("year:1990:2000", 'fb.bins("year", [1990, 2000])'),
+        ("yaer:2.5", 'fb.bins("year", 2.5)'),
+    ):
+        with pytest.raises(ColumnError, match=re.escape(f"no attribute '{name}'")) as told:
+            fb.evaluate(*given, slices=[name], engine=engine)
+        assert str(told.value).endswith(f" To slice by bins, pass {hint}.")
+        with pytest.raises(ColumnError, match=re.escape(f"pass {hint}.")):
+            fb.evaluate(*given).slices(("true_size", name))
+    for name in ("year:0", "year:x", "zzz:10"):
+        with pytest.raises(ColumnError, match=f"no attribute '{name}'") as told:
+            fb.evaluate(*given, slices=[name], engine=engine)
+        assert "fb.bins" not in str(told.value)
+
+
 WRONG = {
     "width 0": (lambda: fb.bins("year", 0), "width of the bins of 'year' is above 0"),
     "width below 0": (lambda: fb.bins("year", -1), "is above 0"),
@@ -184,7 +210,16 @@ def test_wrong_bins_are_named(name: str) -> None:
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_values_that_have_no_bins(engine: str, tmp_path: Path) -> None:
     for values, by, message in (
-        (list("abcd"), 1, "cannot make bins of 'year': .*'[a-d]'"),
+        (
+            list("abcd"),
+            1,
+            r"cannot make bins of 'year': some of its values are not numbers \(first: '[a-d]'.*\)\. Slice by",
+        ),
+        (
+            ["1990", None, "", "1e3"],
+            1,
+            r"bins of 'year': some of its values are not numbers \(first: ''\)\. Slice by",
+        ),
         ([True, False, True, None], 1, "of type bool; they are ranges of numbers"),
         ([datetime.time(1)] * 4, 1, "of type time64"),
         ([1.0, np.inf, -np.inf, 2.0], 1, "some values of 'year' are in no bin of width 1"),
@@ -220,7 +255,8 @@ def test_bins_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert cli.main(["evaluate", *paths, "--slice", "year:10"]) == 0
     assert "1990-1999" in capsys.readouterr().out
     assert cli.main(["evaluate", *paths, "--slice", r"year\:10"]) == 2
-    assert "there is no attribute 'year:10'" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "there is no attribute 'year:10'" in err and "To slice by bins, pass year:10." in err
     assert cli.main(["evaluate", *paths, "--slice", "year:0"]) == 2
     assert "is above 0" in capsys.readouterr().err
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fastbcubed.errors import SliceError, first_few
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.sources.marks import plain, split
+from fastbcubed.sources.suggestions import similar
 
 __all__ = ["Bins", "bins", "element_of"]
 
@@ -93,6 +94,11 @@ class Bins:
             if is_type.is_floating(kind) or is_type.is_decimal(kind):
                 return values.cast(pa.float64())
         except pa.ArrowInvalid as error:
+            if first := list(islice(_no_numbers(values), 3)):
+                raise SliceError(
+                    f"cannot make bins of {self.name!r}: some of its values are not numbers (first: "
+                    f"{first_few(first)}). Slice by the attribute itself, or put nulls in their place"
+                ) from None
             raise SliceError(f"cannot make bins of {self.name!r}: {str(error).splitlines()[0]}") from error
         raise SliceError(
             f"cannot make bins of {self.name!r}, which is of type {kind}; they are ranges of numbers, or of years of "
@@ -190,6 +196,17 @@ def element_of(text: str) -> str | Bins:
     return bins(plain(name), figures if len(figures) > 1 else figures[0])
 
 
+def bins_meant(name: str, known: Iterable[str]) -> str:
+    """Return how to have bins of an attribute, to end a message with, if this is how the command line writes them."""
+    try:
+        element = element_of(name)
+    except SliceError:
+        return ""
+    if not isinstance(element, Bins) or (meant := similar(element.name, known)) is None:
+        return ""
+    return f" To slice by bins, pass fb.{replace(element, name=meant)!r}."
+
+
 def _is_number(value: Any) -> bool:
     numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return numeric and math.isfinite(value)
@@ -201,6 +218,15 @@ def _plain(value: Any) -> Number:
 
 def _figure(value: Number) -> str:
     return str(value) if isinstance(value, int) else f"{value:.12g}"
+
+
+def _no_numbers(values: pa.Array) -> Iterator[str]:
+    """Yield the texts that stand for no number."""
+    for text in filter(lambda value: isinstance(value, str), values.to_pylist()):
+        try:
+            _of_text(pa.array([text]))
+        except pa.ArrowInvalid:
+            yield text
 
 
 def _of_text(values: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_few
 from fastbcubed.results.items.items import AttributeTable, Items, named_sides
-from fastbcubed.results.slices.bins import Bins
+from fastbcubed.results.slices.bins import Bins, bins_meant
 from fastbcubed.results.slices.shared_attributes import shared_attribute
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow
 from fastbcubed.sources.attributes import number_values
@@ -200,7 +200,7 @@ def attribute_home(
     known = [own for names in (*there.values(), SIZES) for own in names]
     raise ColumnError(
         f"there is no attribute {name!r}. There are: {named_sides({**there, 'always': SIZES})}."
-        + did_you_mean(name, known)
+        + (bins_meant(name, known) or did_you_mean(name, known))
     )
 
 
