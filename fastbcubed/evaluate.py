@@ -215,7 +215,7 @@ def _evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> 
         ranges=answer.ranges,
         _summary=answer.summary,
         _bounds=answer.bounds,
-        notes=answer.notes,
+        _input_notes=answer.notes,
         memory_limit=request.limit if answer.engine == "disk" else None,
         _origin=Origin.of(request.given, arguments, answer.pair),
         _change_if_alone=answer.change_if_alone,

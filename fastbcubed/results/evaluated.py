@@ -55,7 +55,7 @@ class Evaluated:
     ranges: ClusterRanges | None = None
     _summary: dict[str, dict[str, Any]] | None = None
     _bounds: Bounds | None = None
-    notes: list[dict[str, Any]] = field(default_factory=list)
+    _input_notes: list[dict[str, Any]] = field(default_factory=list)
     #: bytes that may be held for what is worked out later; None where there is no limit
     memory_limit: int | None = None
     #: standard errors and units that were saved
@@ -134,7 +134,7 @@ class Evaluated:
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
         """What a reader of the scores should know: code, level (warning or note), message, figures of each."""
-        return [*found_in(self), *self.notes]
+        return [*found_in(self), *self._input_notes]
 
     @property
     def manifest(self) -> dict[str, Any]:

@@ -70,8 +70,6 @@ class Evaluation(Openings, Estimated):
         What did the work.
     ranges : ClusterRanges or None
         What works out the clusters where their cells do not fit in memory.
-    notes : list of dict
-        What there is to know of how the input was read, such as columns that were recognised; also in `warnings`.
 
     Examples
     --------

@@ -318,6 +318,13 @@ def test_results_keep_what_was_found(tmp_path, engine, keep) -> None:
     assert pickle.loads(pickle.dumps(ev)).warnings == expected
 
 
+def test_warnings_is_the_one_public_list_of_what_there_is_to_know() -> None:
+    floats = pa.table({"item": [1.0, 2.0], "cluster": ["a", "b"]})
+    ev = fb.evaluate(floats, {1: "x", 2: "y"})
+    assert [w["code"] for w in ev.warnings] == ["whole-floats"]
+    assert not hasattr(ev, "notes") and "notes" not in dir(ev)
+
+
 def test_text_tells_warnings_from_notes() -> None:
     text = repr(fb.evaluate(TRUTH, {item: item for item in TRUTH}))
     assert "Note: Precision is 1 by construction" in text and "Warning:" not in text

@@ -150,7 +150,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         not_computed=head["not_computed"],
         _origin=Origin(saved=head["manifest"]),
         names={side: head[side] for side in ("truth", "prediction")},
-        notes=[w for w in head["warnings"] if w["code"] in CODES],
+        _input_notes=[w for w in head["warnings"] if w["code"] in CODES],
         sliced={name: Table(pa.Table.from_pylist(rows)) for name, rows in head["slices"].items()},
         saved_errors=_errors(head),
     )
