@@ -225,6 +225,34 @@ def test_few_units() -> None:
     assert "few-units" not in found(only(few, 99), only(PREDICTION, 99))  # too few items for it to matter
 
 
+def test_few_units_of_clusters_that_overlap() -> None:
+    """All items but one in 60 are in a cluster that they share with the next: the prediction links them all."""
+    truth = {k: {k // 2} for k in range(120)}
+    chain = {k: {k, k + 1} if k < 90 else {200 + k} for k in range(120)}
+    warning = found(truth, chain, overlapping=True)["few-units"]
+    assert warning["largest_share"] == pytest.approx(90 / 120)
+    assert warning["n_units_at_most"] == pytest.approx(1 / (0.75**2 + 15 * (2 / 120) ** 2))
+    wordnet = Path(fb.__file__).parent / "data" / "wordnet_verbs"
+    for name in ("pred_hypernym", "pred_first_sense"):
+        ev = fb.evaluate(wordnet / "truth.parquet", wordnet / f"{name}.parquet", overlapping=True)
+        (note,) = (w for w in ev.warnings if w["code"] == "few-units")
+        assert (note["n_units_at_most"], note["largest_share"]) == (
+            ev.units.effective,
+            ev.units.largest_share,
+        )
+
+
+def test_many_cells_have_their_units_looked_at() -> None:
+    """100,000 items in pairs, of which two in five hang together in a chain: no cluster is large."""
+    n = 100_000
+    items = np.arange(n)
+    truth, chain = items // 2, np.where(items < 0.4 * n, (items + 1) // 2, n + items // 2)
+    pairs_alone = np.where(items < 0.4 * n, chain, n + items)  # 100,000 cells
+    ev = fb.evaluate(truth, pairs_alone)
+    (note,) = (w for w in ev.warnings if w["code"] == "few-units")
+    assert ev.contingency.n_cells == n and note["largest_share"] == pytest.approx(0.4)
+
+
 def test_small_slices(tmp_path) -> None:
     table = pa.table(
         {"item": list(TRUTH), "cluster": list(TRUTH.values()), "year": [k // 29 for k in range(120)]}

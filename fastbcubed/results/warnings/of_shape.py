@@ -22,8 +22,8 @@ MANY_MIXED = 10
 FEW_UNITS = 30
 #: A unit with more than a tenth of all items moves the score by itself.
 HEAVY_UNIT = 0.1
-#: Up to so many cells, the units are found in a few milliseconds.
-FEW_CELLS = 1 << 16
+#: Up to so many cells, the units are found in a few hundredths of a second, where clusters overlap, too.
+FEW_CELLS = 200_000
 #: Below so many items nobody takes a score for more than it is.
 UNITS_MATTER = 100
 #: The mean over fewer items than these moves by several hundredths with each of them.
