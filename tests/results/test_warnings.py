@@ -79,7 +79,7 @@ def test_linked_records_alone_flatter() -> None:
     assert warning["recall_if_alone"] == pytest.approx(100 / 120, abs=1e-15)
     assert warning["f1_if_alone"] == pytest.approx(2 * (5 / 6) / (1 + 5 / 6), abs=1e-15)
     assert (
-        "f1 would be 0.909 instead of 1.000" in warning["message"]
+        "f1 would be 0.90909 instead of 1 (precision 1, recall 0.83333)." in warning["message"]
         and "linked records only" in warning["message"]
     )
 
@@ -144,6 +144,29 @@ def test_overlapping_clusterings_say_that_items_were_dropped() -> None:
     assert (
         found(truth, only(PREDICTION, 50), overlapping=True)["dropping-truth-flatters"]["level"] == "warning"
     )
+
+
+def test_unlabelled_mates_put_precision_and_recall_in_doubt() -> None:
+    """Each of 60 labelled items is with one that has no label: precision is 1 at most, and 1/2 at least."""
+    truth, prediction = {k: k for k in range(60)}, {k: k % 60 for k in range(120)}
+    warning = found(truth, prediction)["dropping-flatters"]
+    assert (warning["precision_lower"], warning["precision_upper"]) == (0.5, 1.0)
+    assert "100 % of the scored weight" in warning["message"]
+    assert "anywhere from 0.50000 to 1. If the true clusters are complete" in warning["message"]
+    assert warning["message"].endswith(
+        "If the truth labels a sample of records, and not whole clusters, recall is too high as well, since the other "
+        "records of a true cluster are not looked for."
+    )
+
+
+def test_bounds_read_the_same_in_the_warning_and_in_the_text() -> None:
+    """One of 4,001 labelled items is alone, 4,000 are with an unlabelled one; of the pairs, half a precision."""
+    truth = {k: k for k in range(4001)}
+    ev = fb.evaluate(truth, {**truth, **{4001 + k: k for k in range(4000)}, 9000: 3999})
+    low = (1 + 3999 / 2 + 1 / 3) / 4001
+    (warning,) = (w for w in ev.warnings if w["code"] == "dropping-flatters")
+    assert f"anywhere from {low:.5f} to 1." in warning["message"] and "99.98 % of the" in warning["message"]
+    assert f"precision would be between {low:.5f} and 1." in " ".join(repr(ev).split())
 
 
 def test_few_items_labelled() -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.confusion import confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
+from fastbcubed.results.text.wording import percent, score
 from fastbcubed.runtime.pool import blocks
 
 #: Bounds of precision this far apart are worth a warning.
@@ -33,13 +34,14 @@ class Bounds:
         """Say so if the bounds are far apart, or not known; nothing if they are not."""
         if self.precision_upper - self.precision_lower <= BOUNDS_APART:
             return ""
-        between = f"anywhere from {self.precision_lower:.3f} to {self.precision_upper:.3f}"
+        between = f"anywhere from {score(self.precision_lower)} to {score(self.precision_upper)}"
         if np.isnan(self.precision_upper):
             between = "very different (the weights of unlabelled items are not known)"
         return (
-            f"{100 * self.unlabelled_mates:.1f} % of the scored weight is clustered with items that the truth does "
+            f"{percent(self.unlabelled_mates)} of the scored weight is clustered with items that the truth does "
             f"not label. Those were dropped; if they had labels, precision could be {between}. If the true clusters "
-            'are complete, pass unmatched={"prediction": "outside"}.'
+            'are complete, pass unmatched={"prediction": "outside"}. If the truth labels a sample of records, and not '
+            "whole clusters, recall is too high as well, since the other records of a true cluster are not looked for."
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.errors import first_few
-from fastbcubed.results.text.wording import count, percent
+from fastbcubed.results.text.wording import count, percent, score
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
 from fastbcubed.sources.arrays import to_numpy
 
@@ -58,8 +58,8 @@ def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
     if known:
         about = "" if figures["exact"] else "about "
         message += (
-            f" If each were alone in the prediction, f1 would be {about}{alone:.3f} instead of {f1:.3f} "
-            f"(precision {figures['precision_if_alone']:.3f}, recall {figures['recall_if_alone']:.3f})."
+            f" If each were alone in the prediction, f1 would be {about}{score(alone)} instead of {score(f1)} "
+            f"(precision {score(figures['precision_if_alone'])}, recall {score(figures['recall_if_alone'])})."
         )
     who = (
         "If it lists linked records only"
