@@ -137,7 +137,7 @@ def test_check_refuses(ev, gates, named, error, message) -> None:
         ),
         ("--fail-over accuracy=1@country=US", None),
         ("--fail-under accuracy=0.1@country=US", ["passed: accuracy of country=US is 0.50000, wanted at least 0.1"]),
-        ("--fail-on-warning", ["passed: warnings: none, wanted none"]),
+        ("--fail-on-warning", ["passed: no warning"]),
         ("--fail-on-warning few-units --fail-over over_merge_rate=0.1", [
             "failed: over_merge_rate is 0.33333, wanted at most 0.1",
             "passed: warning few-units: not given, wanted none",
@@ -187,6 +187,24 @@ def test_fail_on_warning(tmp_path, paths, capsys) -> None:
     assert cli.main([*flagged, "same"]) == 2
     err = capsys.readouterr().err
     assert "no warning has the code 'same'" in err and "Codes: same-input" in err
+
+
+def test_notes_are_named_where_no_warning_is_wanted(tmp_path, capsys) -> None:
+    """Two of 30 items are lacking, which is a note; in pairs of one file, 15 groups of items are no few units."""
+    for name, n in (("truth", 30), ("pred", 28)):
+        table = pa.table({"item": range(n), "cluster": [k // 2 if k % 5 else 99 + k for k in range(n)]})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / f"{name}.parquet") for name in ("truth", "pred")]
+    assert cli.main(["evaluate", *files, "--fail-on-warning"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "passed: no warning (1 note: dropping-truth-flatters)"
+    assert cli.main(["evaluate", *files, "--fail-on-warning", "--json"]) == 0
+    (gate,) = json.loads(capsys.readouterr().out)["gates"]
+    assert gate == {
+        "gate": "no warning",
+        "passed": True,
+        "warnings": [],
+        "notes": ["dropping-truth-flatters"],
+    }
 
 
 def test_summary_is_added_to_a_file(tmp_path, paths) -> None:

@@ -18,6 +18,7 @@ from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.bins import Bins, element_of
 from fastbcubed.results.slices.slicing import Element
 from fastbcubed.results.text.wording import label, score
+from fastbcubed.results.warnings.notices import NOTE, WARNING
 from fastbcubed.sources.suggestions import did_you_mean
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
@@ -69,16 +70,18 @@ class Gate:
     found: str
     passed: bool
     figures: Mapping[str, Any]
+    reason: str = ""  #: why it failed, where the figures do not say
 
     @property
     def line(self) -> str:
         """Whether it was passed, with the figures."""
-        told = f"{self.subject} {self.found}".strip()
-        return f"{'passed' if self.passed else 'failed'}: {told}, {self.wanted}"
+        told = ", ".join(filter(None, [f"{self.subject} {self.found}".strip(), self.wanted]))
+        return f"{'passed' if self.passed else 'failed'}: {told}{self.reason and f'. {self.reason}'}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
-        return {"gate": self.subject, "passed": self.passed, **self.figures}
+        reason = {"reason": self.reason} if self.reason else {}
+        return {"gate": self.subject, "passed": self.passed, **self.figures, **reason}
 
 
 # -- What is asked ---------------------------------------------------------------------------------
@@ -254,14 +257,28 @@ def _meant(where: Mapping[Element, str], names: Sequence[Element], known: Sequen
 
 def try_warnings(codes: Sequence[str], ev: Any) -> list[Gate]:
     """Say whether an evaluation has no warning; of a code that is named, no note either. "" stands for any warning."""
-    gates = []
-    for code in dict.fromkeys(codes):
-        found = [w for w in ev.warnings if (w["code"] == code if code else w["level"] == "warning")]
-        given = list(dict.fromkeys(w["code"] for w in found))
-        told = ": " + (", ".join(given) or "none") if not code else ": given" if found else ": not given"
-        subject = f"warning {code}" if code else "warnings"
-        gates.append(Gate(subject + told, "wanted none", "", not found, {"warnings": given}))
-    return gates
+    return [_try_warning(code, ev) if code else _try_all_warnings(ev) for code in dict.fromkeys(codes)]
+
+
+def _try_warning(code: str, ev: Any) -> Gate:
+    given = [w["code"] for w in ev.warnings if w["code"] == code][:1]
+    subject = f"warning {code}: {'given' if given else 'not given'}"
+    return Gate(subject, "wanted none", "", not given, {"warnings": given})
+
+
+def _try_all_warnings(ev: Any) -> Gate:
+    """Say whether there is no warning, and which notes there are all the same."""
+    warnings, notes = (
+        list(dict.fromkeys(w["code"] for w in ev.warnings if w["level"] == level))
+        for level in (WARNING, NOTE)
+    )
+    found = ""
+    if notes:
+        found = f"({len(notes)} {'note' if len(notes) == 1 else 'notes'}: {', '.join(notes)})"
+    figures = {"warnings": warnings, "notes": notes}
+    if warnings:
+        return Gate(f"warnings: {', '.join(warnings)}", "wanted none", found, False, figures)
+    return Gate("no warning", "", found, True, figures)
 
 
 def check(ev: Any, written: Sequence[str], named: Mapping[str, float]) -> Table:
