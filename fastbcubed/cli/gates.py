@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flags import GATE_FLAGS
+from fastbcubed.cli.rewording import in_flags
 from fastbcubed.errors import OptionError
 
 if TYPE_CHECKING:
@@ -121,7 +123,8 @@ class Gates:
         found = [try_bound(bound, ev) for bound in self.bounds]
         if self.baseline is not None:
             self.baseline.require_comparable(ev)
-            found += [self.baseline.try_bound(bound, ev) for bound in self.worse]
+            worse = [self.baseline.try_bound(bound, ev) for bound in self.worse]
+            found += [replace(gate, reason=in_flags(gate.reason)) for gate in worse]
         return found + try_warnings(self.codes, ev)
 
 

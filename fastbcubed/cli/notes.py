@@ -45,7 +45,8 @@ JSON (--json): one object. Later versions may add keys; these stay.
                   recall_gain, running_precision, running_recall}
   manifest        versions, engine, memory_limit, arguments that were given;
                   truth, prediction -> rows, fingerprint (of all rows, whatever their order and file format)
-  gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most | baseline, ...}
+  gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most | baseline, ...};
+                  with a baseline n_items, baseline_n_items, and a reason if fewer items are scored than then
   errors, units   score -> standard error by component of truth and prediction; {n, effective, largest_share}
 """
 

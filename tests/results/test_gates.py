@@ -356,6 +356,75 @@ def test_a_baseline_of_other_weights_is_refused(tmp_path, paths, capsys) -> None
     assert "its truth had other weights (6 there, 6.5 here)" in capsys.readouterr().err
 
 
+@pytest.fixture
+def linked(tmp_path) -> tuple[list[str], Path]:
+    """Ten items in pairs, six of them alone in the prediction; the second prediction leaves these out.
+
+    All ten have precision 1 and recall (4 + 6 / 2) / 10; the four that are left have recall 1.
+    """
+    clusters = {k: k // 2 if k < 4 else 10 + k for k in range(10)}
+    tables = {
+        "truth": ({k: k // 2 for k in range(10)}, {"half": [k < 5 for k in range(10)]}),
+        "whole": (clusters, {}),
+        "linked": ({k: c for k, c in clusters.items() if k < 4}, {}),
+    }
+    for name, (of, more) in tables.items():
+        columns = {
+            "item": list(of),
+            "cluster": list(of.values()),
+            **{n: list(map(str, v)) for n, v in more.items()},
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    paths = [str(tmp_path / f"{name}.parquet") for name in tables]
+    fb.evaluate(*paths[:2], slices="half").save(tmp_path / "old")
+    return paths, tmp_path / "old"
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+def test_leaving_items_out_makes_no_score_better(linked, capsys, engine) -> None:
+    (truth, _, pred), old = linked
+    flags = ["--engine", engine, "--baseline", str(old), "--fail-worse", "recall=0.1", "--json"]
+    flags += ["--fail-worse", "recall=0.1@half=True", "--fail-worse", "truth_coverage=0.7"]
+    assert cli.main(["evaluate", truth, pred, *flags]) == 1
+    out, err = capsys.readouterr()
+    recall, sliced, covered = json.loads(out)["gates"]
+    assert (recall["passed"], recall["n_items"], recall["baseline_n_items"]) == (False, 4, 10)
+    assert (sliced["passed"], sliced["n_items"], sliced["baseline_n_items"]) == (False, 4, 5)
+    assert (covered["passed"], covered["n_items"], covered["baseline_n_items"]) == (True, 4, 10)
+    reason = (
+        "The scores are of fewer items: 10 then, 4 now. Items that only the truth has are dropped, and are more of it "
+        "than then; pass --unmatched truth=singleton in both runs"
+    )
+    assert recall["reason"] == reason == sliced["reason"] and "reason" not in covered
+    assert (
+        f"failed: recall is 1, 0.70000 in {old}: 0.3 better, of 4 items, 10 in the baseline, wanted at most 0.1 worse. "
+        f"{reason}\n" in err
+    )
+
+
+def test_the_same_items_or_nearly_so_are_compared(linked, capsys) -> None:
+    """Alone, the items that were left out are scored; one of 200 may be lacking, and more in the baseline."""
+    (truth, whole, pred), old = linked
+    alone = ["--unmatched", "truth=singleton"]
+    flags = ["--fail-worse", "f1=0"]
+    assert cli.main(["evaluate", truth, whole, *alone, "--out", f"{old}-alone"]) == 0
+    assert cli.main(["evaluate", truth, pred, *alone, "--baseline", f"{old}-alone", *flags]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"passed: f1 is 0.82353, 0.82353 in {old}-alone: the same, wanted at most 0 worse"
+    for n, name in ((200, "many"), (199, "fewer"), (197, "few")):
+        pq.write_table(pa.table({"item": range(n), "cluster": range(n)}), old.parent / f"{name}.parquet")
+    many, fewer, few = (str(old.parent / f"{name}.parquet") for name in ("many", "fewer", "few"))
+    for pred, base, code in ((fewer, many, 0), (few, many, 1), (many, few, 0), (many, many, 0)):
+        out = f"{old}-{Path(base).stem}-{Path(pred).stem}"
+        assert cli.main(["evaluate", many, base, "--out", out]) == 0
+        assert cli.main(["evaluate", many, pred, "--baseline", out, *flags]) == code
+        line = capsys.readouterr().out.splitlines()[-1]
+        assert (", of 199 items, 200 in the baseline, wanted" in line) == (pred == fewer)
+        assert (", of 200 items, 197 in the baseline, wanted" in line) == (base == few)
+        assert ("in the baseline" in line) == (pred != base)
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

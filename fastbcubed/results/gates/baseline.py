@@ -18,17 +18,21 @@ from fastbcubed.results.gates.gating import (
     Row,
     metric_of,
     same_slicing,
+    slice_of,
+    slices_of,
     value_in_slice,
     value_of,
 )
 from fastbcubed.results.listings.summary import plain
 from fastbcubed.results.slices.slicing import Element, slice_name
-from fastbcubed.results.text.wording import score
+from fastbcubed.results.text.wording import count, score
 
 #: How far the same score may differ from one engine, or order of rows, to another.
 ROUNDED = 1e-12
 #: How far the weight of the truth may differ since it was added up in another order.
 ROUNDING = 1e-9
+#: Scores that leave out a larger share of the truth than the baseline's did are of other items, easier ones as a rule.
+LESS_COVERED = 0.01
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,31 @@ class Baseline:
         }
         change = f"{abs(worse):.3g} {'worse' if worse > 0 else 'better'}" if worse else "the same"
         found = f"is {score(now)}, {score(before)} in {self.name}: {'n/a' if math.isnan(worse) else change}"
-        passed = worse <= bound.value + ROUNDED
-        return Gate(bound.subject, f"wanted at most {bound.value:g} worse", found, passed, figures)
+        n, n_before = self._n_items(bound, ev)
+        if n != n_before:
+            found += f", of {count(n)} items, {count(n_before)} in the baseline"
+        figures |= {"n_items": n, "baseline_n_items": n_before}
+        reason = "" if bound.name in COVERAGES else self._left_out(ev)
+        passed = worse <= bound.value + ROUNDED and not reason
+        return Gate(bound.subject, f"wanted at most {bound.value:g} worse", found, passed, figures, reason)
+
+    def _n_items(self, bound: Bound, ev: Any) -> tuple[int, int]:
+        """Return how many items the score is of, now and in the baseline."""
+        if bound.where:
+            return slice_of(bound, slices_of(ev))["n_items"], slice_of(bound, self._slices)["n_items"]
+        unmatched = ev.definition["unmatched"]  # the baseline's is the same
+        return _n_scored(vars(ev.coverage), unmatched), _n_scored(self.result["coverage"], unmatched)
+
+    def _left_out(self, ev: Any) -> str:
+        """Say so if items that only the truth has are dropped, and are more of it than in the baseline."""
+        before, now = (_truth_coverage(of) for of in (self.result["coverage"], vars(ev.coverage)))
+        if ev.policies.truth != "drop" or not before - now > LESS_COVERED:
+            return ""
+        n, n_before = self._n_items(Bound("f1", 0.0), ev)
+        return (
+            f"The scores are of fewer items: {count(n_before)} then, {count(n)} now. Items that only the truth has are "
+            'dropped, and are more of it than then; pass unmatched={"truth": "singleton"} in both runs'
+        )
 
     def _value(self, bound: Bound) -> float:
         if bound.where:
@@ -117,6 +144,19 @@ class Baseline:
                 return rows, columns[: columns.index("n_items")]
         by = slice_name(names)
         raise OptionError(f'{self.name} has no slices by {by}; evaluate it with slices="{by}"')
+
+
+def _n_scored(coverage: Mapping[str, Any], unmatched: Mapping[str, str]) -> int:
+    """Return how many items the scores over all items are of."""
+    alone = (coverage[f"n_{side}_only"] for side, policy in unmatched.items() if policy == "singleton")
+    return int(coverage["n_common"] + sum(alone))
+
+
+def _truth_coverage(coverage: Mapping[str, Any]) -> float:
+    """Return the share of the truth's weight that the prediction has; of its items where weights are not known."""
+    unit = "n" if math.isnan(_weight_of_truth(coverage)) else "weight"
+    common, only = coverage[f"{unit}_common"], coverage[f"{unit}_truth_only"]
+    return float(common / (common + only)) if common + only else 1.0
 
 
 def _weight_of_truth(coverage: Mapping[str, Any]) -> float:

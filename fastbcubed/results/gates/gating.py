@@ -203,11 +203,17 @@ def value_of(bound: Bound, ev: Any) -> float:
     if not bound.where:
         return float(ev.overall[bound.name] if bound.name in ev.overall else ev.metric(bound.name))
 
+    return value_in_slice(bound, slices_of(ev))
+
+
+def slices_of(ev: Any) -> SlicesBy:
+    """Return what returns the slices of an evaluation."""
+
     def slices(names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
         table = slicing_of(ev, names)
         return table.to_pylist(), table.column_names[: table.column_names.index("n_items")]
 
-    return value_in_slice(bound, slices)
+    return slices
 
 
 def slicing_of(ev: Any, names: tuple[Element, ...]) -> Any:
@@ -224,16 +230,22 @@ def same_slicing(by: str, names: Sequence[Element]) -> bool:
 
 
 def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
-    """Return the score of a slice; raise SliceError if there is none, OptionError if it has no such score."""
+    """Return the score of a slice; raise OptionError if it has no such score."""
+    row = slice_of(bound, slices)
+    if bound.name not in row:
+        raise OptionError(f"the slices have no {bound.name}; name it in metrics=, too")
+    return math.nan if row[bound.name] is None else float(row[bound.name])
+
+
+def slice_of(bound: Bound, slices: SlicesBy) -> Row:
+    """Return the row of a slice; raise SliceError if there is none."""
     rows, columns = slices(bound.by)
     keys = {column: name for column in columns for name in bound.by if column == str(name)}
     if len(keys) < len(columns):  # one column of another name
         keys = dict(zip(columns, bound.by, strict=True))
     for row in rows:
         if all(label(row[column]) == bound.where[name] for column, name in keys.items()):
-            if bound.name not in row:
-                raise OptionError(f"the slices have no {bound.name}; name it in metrics=, too")
-            return math.nan if row[bound.name] is None else float(row[bound.name])
+            return row
     known = [",".join(label(row[column]) for column in keys) for row in rows]
     raise SliceError(
         f"no slice is {bound.subject.partition(' of ')[2]}: there are {len(known)} by "
