@@ -44,7 +44,8 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--summary", metavar="FILE",
-        help="add scores, warnings and gates to a file as Markdown, such as $GITHUB_STEP_SUMMARY",
+        help="add verdict, gates, warnings, scores, slices and the clusters that cost most to a file as Markdown, such "
+        "as $GITHUB_STEP_SUMMARY",
     )  # fmt: skip
 
 
@@ -150,7 +151,7 @@ def with_gates(text: str, gates: list[Gate]) -> str:
 
 def append_page(path: str, ev: Any, gates: list[Gate]) -> None:
     """Add an evaluation to a file as Markdown; other steps of a job may have written to it."""
-    from fastbcubed.results.gates.job_page import as_markdown
+    from fastbcubed.cli.job_page import as_markdown
 
     with open(path, "a", encoding="utf-8") as file:
         file.write(as_markdown(ev, gates))

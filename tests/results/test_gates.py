@@ -207,27 +207,6 @@ def test_notes_are_named_where_no_warning_is_wanted(tmp_path, capsys) -> None:
     }
 
 
-def test_summary_is_added_to_a_file(tmp_path, paths) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# Job\n\n")
-    flags = ["--summary", str(page), "--fail-under", "f1=0.9", "--fail-under", "recall=0.5"]
-    assert cli.main(["evaluate", *paths, *flags]) == 1
-    assert cli.main(["evaluate", paths[0], paths[0], "--summary", str(page)]) == 0
-    text = page.read_text()
-    assert (
-        text.startswith("# Job\n\n## fastbcubed: 3 items ✗\n") and text.count("## fastbcubed: 3 items") == 2
-    )
-    assert "| f1 | 0.66667 |" in text and "| mean\\_f1 | " in text
-    assert "| **failed** | f1 | is 0.66667 | wanted at least 0.9 |" in text
-    assert "| passed | recall | is 0.66667 | wanted at least 0.5 |" in text
-    assert "> **warning** `same-input`: Truth and prediction are the same file" in text
-
-
-def test_a_summary_that_cannot_be_written_is_said(tmp_path, paths, capsys) -> None:
-    assert cli.main(["evaluate", *paths, "--summary", str(tmp_path / "no" / "page.md")]) == 2
-    assert "No such file or directory" in capsys.readouterr().err
-
-
 # -- Manifest and baseline -------------------------------------------------------------------------
 
 
