@@ -10,6 +10,7 @@ import numpy as np
 
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
+from fastbcubed.results.listings.listing import LOSS, listed
 from fastbcubed.results.text.display import overview
 from fastbcubed.results.text.wording import Grid, amount, count, label, percent, score
 
@@ -139,8 +140,7 @@ def print_slices(
         if not worst:
             terminal.title(f"{title}: {count(n)} slices; --worst N lists the N that cost most")
             return
-        cost = sum(table[loss].to_numpy() for loss in LOSSES)
-        table = table.take(np.argsort(-cost, kind="stable")[:worst])
+        table = listed(table, evaluation.metrics, LOSS, worst)
         title += f": the {count(worst)} of {count(n)} slices that cost most"
     terminal.title(title)
     terminal.grid(_slice_grid(evaluation, table))

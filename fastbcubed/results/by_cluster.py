@@ -10,7 +10,7 @@ from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.listings import drilldown
 from fastbcubed.results.listings.concentration import LossCurve, concentration, loss_curves
-from fastbcubed.results.listings.listing import listed, require_limit
+from fastbcubed.results.listings.listing import LOSS, listed, require_limit
 from fastbcubed.results.listings.outcomes import not_defined, outcome_code
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.cached import cached_property
@@ -29,7 +29,8 @@ class ByCluster(Evaluated):
         side : {"true", "pred"}
             Which clusters.
         order_by : str, optional
-            A score or column; recall_loss for true clusters and precision_loss for predicted ones when absent.
+            A score or column; when absent, or "loss", recall_loss for true clusters and precision_loss for predicted
+            ones. Scores are listed worst first, all else largest first.
             Ties are broken by weight, largest first, then by label.
         limit : int, optional
             The number of clusters to return; all when absent.
@@ -58,7 +59,7 @@ class ByCluster(Evaluated):
         side = side_of(side)
         drilldown.require_items(self.contingency, [m for m in self.metrics if m.name == order_by], self.beta)
         metrics = drilldown.known_by_cluster(self.contingency, self.metrics, self.beta)
-        order_by = LOSS_OF_SIDE[side] if order_by is None else order_by
+        order_by = LOSS_OF_SIDE[side] if order_by in (None, LOSS) else order_by
         named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
         if outcome is not None:
             self._require_outcomes()

@@ -17,7 +17,7 @@ from fastbcubed.results.files import storage
 from fastbcubed.results.gates import gating, verification
 from fastbcubed.results.items.items import AttributeTable
 from fastbcubed.results.listings import drilldown
-from fastbcubed.results.listings.listing import listed
+from fastbcubed.results.listings.listing import LOSS, listed
 from fastbcubed.results.listings.opening import chosen_columns, rows_of_cluster, with_attributes
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.openings import Openings
@@ -161,7 +161,9 @@ class Evaluation(Openings, Estimated):
             Whether to work out standard errors, too, which takes about as long again: <score>_se behind each
             score, by the components that have items in the slice, and n_units, the number of these.
         order_by : str, optional
-            A score or column to list worst first, or largest first; by slice when absent.
+            A score or column to list worst first, or largest first, or "loss": by precision_loss and recall_loss
+            together, largest first. Ties are broken by weight, then by slice. When absent, by slice, or by "loss"
+            if there is a limit.
         limit : int, optional
             The number of slices to return; all when absent.
 
@@ -179,6 +181,7 @@ class Evaluation(Openings, Estimated):
             If a subset has no scored item, or an attribute cannot be sliced by.
         """
         by = check_key(by)
+        order_by = LOSS if order_by is None and limit is not None else order_by
         if not self.has_items and not errors and slice_name(by) in self.sliced:
             return listed(self.sliced[slice_name(by)], self.metrics, order_by, limit)
         items = self.kept_items()
@@ -211,9 +214,9 @@ class Evaluation(Openings, Estimated):
         true_cluster, pred_cluster : object, optional
             The label of a cluster, whose items alone are listed; a tuple if composite.
         order_by : str, optional
-            A score or column to list worst first, or largest first; in the order of the input when
-            absent, or in one of its own where the disk engine has joined rows by item, of two tables or of one
-            with `item=`. Ties are broken by weight, then by id.
+            A score or column to list worst first, or largest first, or "loss", both losses together; in the order of
+            the input when absent, or in one of its own where the disk engine has joined rows by item, of two tables
+            or of one with `item=`. Ties are broken by weight, then by id.
         limit : int, optional
             The number of items to return; all when absent.
 

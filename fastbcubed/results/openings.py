@@ -56,8 +56,8 @@ class Openings(Evaluated):
         Parameters
         ----------
         order_by : str, optional
-            A column to list by, largest first; both losses together when absent. Ties are broken by weight,
-            then by labels.
+            A column to list by, largest first; both losses together when absent, or "loss". Ties are broken by
+            weight, then by labels.
         limit : int, optional
             The number of cells to return; all when absent.
 

@@ -1,5 +1,6 @@
 """Losses: what items, clusters and slices cost add up to what all items lose, in every listing that has them."""
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -89,3 +90,57 @@ def test_clusters_are_listed_by_what_they_cost():
     assert ev.clusters("pred", order_by="recall_loss")["cluster"].to_pylist() == ["big", "whole", "pair"]
     assert ev.clusters("true")["recall_loss"].to_pylist() == [0] * 5
     assert ev.clusters("true", order_by="precision_loss", limit=2)["cluster"].to_pylist() == [2, 3]
+
+
+#: Precisions are 2/3, 2/3, 1/3, 1, 1, 1, 1 and recalls 1, 1, 1/2, 1/2, 1, 1, 1.
+SEVEN = ([0, 0, 1, 1, 2, 2, 2], [0, 0, 0, 1, 2, 2, 2])
+BY_NAME, BY_LOSS = list("abpqyz"), list("zyabqp")
+LOST = [7 / 6, 1 / 2, 1 / 3, 1 / 3, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["part", "loss"])
+def test_slices_are_listed_by_what_they_cost(name, tmp_path):
+    """By both losses, then by weight ("q" has two items), then by slice."""
+    ev = fb.evaluate(*SEVEN, attributes={name: list("abzypqq")}, slices=name)
+    ev.save(tmp_path / "items")
+    ev.save(tmp_path / "scores", keep="scores")
+    for each in (ev, fb.load(tmp_path / "items"), fb.load(tmp_path / "scores")):
+        found = each.slices(name, order_by="loss")
+        assert found[name].to_pylist() == BY_LOSS
+        lost = [row["precision_loss"] + row["recall_loss"] for row in found.to_pylist()]
+        assert lost == pytest.approx([each / 7 for each in LOST])
+        for limit in range(8):
+            assert each.slices(name, limit=limit)[name].to_pylist() == BY_LOSS[:limit]
+        assert each.slices(name)[name].to_pylist() == BY_NAME
+        assert each.slices(name, order_by="precision_loss", limit=4)[name].to_pylist() == list("zabq")
+        assert each.slices(name, order_by="n_items", limit=2)[name].to_pylist() == list("qa")
+    own = {"few": [0], "many": [2, 3]}
+    assert ev.slices(own)["slice"].to_pylist() == ["few", "many"]
+    assert ev.slices(own, limit=1)["slice"].to_pylist() == ["many"]
+
+
+def test_all_listings_take_loss_for_an_order(many_shards):
+    truth, prediction = ({f"i{k}": label for k, label in enumerate(side)} for side in SEVEN)
+    for ev in both(truth, prediction, keep="items"):
+        for side, loss in (("true", "recall_loss"), ("pred", "precision_loss")):
+            for limit in (None, 2):
+                assert ev.clusters(side, order_by="loss", limit=limit) == ev.clusters(side, limit=limit)
+                assert ev.clusters(side, order_by=loss, limit=limit) == ev.clusters(side, limit=limit)
+        assert ev.cells(order_by="loss", limit=2) == ev.cells(limit=2)
+        assert ev.cells(limit=2)["n_items"].to_pylist() == [1, 2]  # 7/6, 2/3
+        assert ev.items(order_by="loss", limit=2)["item"].to_pylist() == ["i2", "i3"]
+        with pytest.raises(fb.errors.MetricError, match=r"there are .*, loss\. Name a score"):
+            ev.slices("true_size", order_by="nope")
+
+
+def test_overlapping_slices_are_listed_by_what_they_cost():
+    """Items 0 and 1 are rightly together, 2 and 3 are not."""
+    pair = [
+        pa.table(side)
+        for side in (
+            {"item": [0, 1, 2, 3], "cluster": [0, 0, 1, 2]},
+            {"item": [0, 1, 2, 3], "cluster": [0, 0, 1, 1]},
+        )
+    ]
+    ev = fb.evaluate(*pair, attributes={"item": [0, 1, 2, 3], "part": list("abxx")}, overlapping=True)
+    assert ev.slices("part", limit=2)["part"].to_pylist() == ["x", "a"]

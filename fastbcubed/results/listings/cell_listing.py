@@ -15,7 +15,7 @@ from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items.cover_items import list_labels
-from fastbcubed.results.listings.listing import contenders, listed, require_known, require_limit
+from fastbcubed.results.listings.listing import LOSS, contenders, listed, require_known, require_limit
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.arrays import table_of, to_numpy
@@ -23,8 +23,6 @@ from fastbcubed.sources.selection import combined
 
 #: Cells that are looked at together.
 AT_ONCE = 1 << 20
-#: The sum of both losses, by which cells are listed unless something else is asked for.
-LOSS = "loss"
 COLUMNS = ("n_items", "weight", "fp", "fn", *LOSSES)
 
 
@@ -32,7 +30,7 @@ def list_cells(ev: Evaluated, order_by: str | None, limit: int | None) -> Table:
     """Return the cells as `Evaluation.cells` does."""
     require_limit(limit)
     key, table = order_by or LOSS, ev.contingency
-    require_known(key, COLUMNS if order_by else (LOSS,))
+    require_known(key, COLUMNS)
     n_cells = table.n_cells  # raises if they were not kept
     named_by = None if table.overlapping else ("cell", "clusters", lambda cells: _labels(ev, cells))
     found: pa.Table | None = None
@@ -57,7 +55,7 @@ def _columns(table: Contingency, start: int, stop: int) -> dict[str, NDArray[Any
     tp = found["n_items"].astype(np.float64) if table.weighting == "outer" else found["weight"]
     for name, wrong in zip(LOSSES, (found["fp"], found["fn"]), strict=True):
         found[name] = found["weight"] * (wrong / (tp + wrong)) / table.total_weight
-    return found | {LOSS: found["precision_loss"] + found["recall_loss"]}
+    return found
 
 
 def _labels(ev: Evaluated, cells: NDArray[np.int64]) -> pa.Array:

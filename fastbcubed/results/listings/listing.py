@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.table import Table
 from fastbcubed.sources.arrays import from_numpy, storage_of, to_numpy
+
+#: What listings are ordered by to have first what costs most of either: the sum of both losses.
+LOSS = "loss"
 
 
 def listed(
@@ -41,7 +45,7 @@ def _in_order(
         return _with_names(table.slice(0, n), named_by)
     known = [name for name in table.column_names if named_by is None or name != named_by[0]]
     require_known(order_by, known)
-    rank = _rank(table[order_by], order_by, metrics)
+    rank = _rank(table, order_by, metrics)
     lightest_last = -to_numpy(table["weight"])
     rows = first_rows(rank, lightest_last, n)
     found = _with_names(table.take(from_numpy(rows)), named_by)
@@ -58,8 +62,9 @@ def require_limit(limit: int | None) -> None:
         raise OptionError(f"limit is a number of rows, 0 or more, not {limit!r}")
 
 
-def require_known(order_by: str, known: Iterable[str]) -> None:
-    """Raise if there is no such column to order by."""
+def require_known(order_by: str, known: Collection[str]) -> None:
+    """Raise if there is no such column to order by; where there are losses, there is their sum."""
+    known = [*known, LOSS] if set(LOSSES) <= set(known) else list(known)
     if order_by not in known:
         raise MetricError(
             f"cannot order by {order_by!r}; there are {', '.join(known)}. Name a score in "
@@ -72,15 +77,16 @@ def contenders(table: pa.Table, metrics: Iterable[Metric], order_by: str, limit:
 
     Parameters are those of `listed`.
     """
-    rank = _rank(table[order_by], order_by, metrics)
+    rank = _rank(table, order_by, metrics)
     rows = first_rows(rank, -to_numpy(table["weight"]), min(limit, table.num_rows))
     return table.take(from_numpy(np.sort(rows)))
 
 
-def _rank(column: pa.ChunkedArray, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
+def _rank(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
     """Return numbers that ascend from worst to best, NaN last."""
     higher_is_better = {m.name: m.best == "higher" for m in metrics}
     higher_is_better |= {m.item_name: m.best == "higher" for m in metrics if m.item_name}
+    column = pc.add(*(table[loss] for loss in LOSSES)) if name == LOSS else table[name]
     try:
         rank = to_numpy(column.cast(pa.float64()))
     except pa.ArrowInvalid:
