@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.errors import EvaluationWarning, NotKeptError
+from fastbcubed.cli import main as cli
+from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError
 
 Keep = Callable[[fb.Evaluation, Path], fb.Evaluation]
 
@@ -286,3 +287,25 @@ def test_contingencies_go_with_pickles() -> None:
         for kept in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
             assert repr(kept) == repr(table)
             assert kept.pred.tolist() == table.pred.tolist() and (kept.cells == table.cells).all()
+
+
+def test_a_file_is_no_directory_to_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ev = fb.evaluate([0, 0, 1], [0, 1, 1])
+    written, table = tmp_path / "b.json", tmp_path / "t.parquet"
+    written.write_text(ev.to_json())
+    table.write_bytes(b"PAR1")
+    for path in (written, table):
+        with pytest.raises(FileFormatError) as told:
+            fb.load(path)
+        assert str(told.value).startswith(
+            f"{path} is not a directory. A saved evaluation is a directory that `save` or out="
+        )
+        assert cli.main(["show", str(path), "--item", "1"]) == 2
+        err = capsys.readouterr().err
+        assert "or --out wrote; what --json and `to_json` write cannot be loaded. To evaluate first" in err
+    ev.save(tmp_path / "r")
+    with pytest.raises(FileFormatError, match=r"load its directory, .*r$"):
+        fb.load(tmp_path / "r" / "overall.json")
+    for path in (tmp_path / "absent", tmp_path / ("x" * 300)):
+        with pytest.raises(FileFormatError, match="holds no saved evaluation"):
+            fb.load(path)

@@ -80,6 +80,7 @@ def load(directory: Any) -> Evaluation:
     0.6666666666666666
     """
     path = as_path(directory)
+    _require_directory(path)
     with ExitStack() as stack:
         head, files = _open_all(path, stack)
         tables = {name: SavedTable.read(file, path / name) for name, file in files.items()}
@@ -87,6 +88,18 @@ def load(directory: Any) -> Evaluation:
         return _assembled(head, tables)
     except (FastBCubedError, pa.ArrowException, KeyError, OverflowError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path} holds no saved evaluation: {error}") from error
+
+
+def _require_directory(path: Path) -> None:
+    """Raise if something else is there, and say what to load."""
+    if not os.path.exists(path) or path.is_dir():
+        return
+    if path.name == MANIFEST:
+        raise FileFormatError(f"{path} is one file of a saved evaluation; load its directory, {path.parent}")
+    raise FileFormatError(
+        f"{path} is not a directory. A saved evaluation is a directory that `save` or out= wrote; what --json and "
+        "`to_json` write cannot be loaded"
+    )
 
 
 def _open_all(directory: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, BinaryIO]]:
