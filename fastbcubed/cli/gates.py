@@ -102,11 +102,11 @@ class Gates:
             return arguments
         from fastbcubed.metrics.registry import resolve
         from fastbcubed.results.gates.gating import same_slicing
-        from fastbcubed.results.slices.slicing import slice_name
+        from fastbcubed.results.slices.slicing import elements
 
         slices = list(arguments["slices"])
         for bound in in_slices:
-            if not any(same_slicing(slice_name(key), bound.by) for key in slices):
+            if not any(same_slicing(map(str, elements(key)), bound.by) for key in slices):
                 slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
         chosen = arguments.get("metrics")
         computed = {metric.name for metric in resolve(chosen)[0]}

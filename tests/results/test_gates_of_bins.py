@@ -11,7 +11,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
-from fastbcubed.errors import OptionError, SliceError
+from fastbcubed.errors import ColumnError, OptionError, SliceError
 
 #: Precisions are 1/2, 1, 1/2 and recalls 1/2, 1/2, 1.
 TRUTH = {
@@ -163,3 +163,13 @@ def test_bins_of_gates_that_are_none(ev, paths, capsys) -> None:
     assert "is above 0" in capsys.readouterr().err
     assert cli.main(["evaluate", *paths, "--fail-under", "f1=0.9@country:10=1"]) == 2
     assert "cannot make bins of" in capsys.readouterr().err
+
+
+def test_gates_on_own_subsets() -> None:
+    ev = fb.evaluate(pa.table(TRUTH), pa.table(PREDICTION), slices={"old": [1], "new": [2, 3]})
+    assert ev.check("precision>=0.75@slice=new")["value"].to_pylist() == [0.75]
+    with pytest.raises(SliceError, match=r"no slice is slice=newer: .* Did you mean 'new'\?"):
+        ev.check("precision>=0.75@slice=newer")
+    for where in ("old=1", "old=1,new=2"):
+        with pytest.raises(ColumnError, match="no attribute 'old'"):
+            ev.check(f"precision>=0.75@{where}")

@@ -138,8 +138,8 @@ class Baseline:
         return math.nan if value is None else float(value)
 
     def _slices(self, names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
-        for by, rows in self.result.get("slices", {}).items():
-            if same_slicing(by, names) and rows:
+        for rows in self.result.get("slices", {}).values():
+            if rows and same_slicing(rows[0], names):
                 columns = list(rows[0])
                 return rows, columns[: columns.index("n_items")]
         by = slice_name(names)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -218,15 +218,15 @@ def slices_of(ev: Any) -> SlicesBy:
 
 def slicing_of(ev: Any, names: tuple[Element, ...]) -> Any:
     """Return the slicing by some attributes, crossed in whatever order they were asked for."""
-    for by, table in ev.sliced.items():
-        if same_slicing(by, names):
+    for table in ev.sliced.values():
+        if same_slicing(table.column_names, names):
             return table
     return ev.slices(names[0] if len(names) == 1 else names)
 
 
-def same_slicing(by: str, names: Sequence[Element]) -> bool:
-    """Tell whether results list a slicing into these, in whatever order, by this name."""
-    return sorted(by.split(",")) == sorted(",".join(map(str, names)).split(","))
+def same_slicing(columns: Iterable[str], names: Sequence[Element]) -> bool:
+    """Tell whether columns that name slices, and come before n_items, are these in whatever order."""
+    return sorted(takewhile(lambda column: column != "n_items", columns)) == sorted(map(str, names))
 
 
 def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
@@ -241,8 +241,6 @@ def slice_of(bound: Bound, slices: SlicesBy) -> Row:
     """Return the row of a slice; raise SliceError if there is none."""
     rows, columns = slices(bound.by)
     keys = {column: name for column in columns for name in bound.by if column == str(name)}
-    if len(keys) < len(columns):  # one column of another name
-        keys = dict(zip(columns, bound.by, strict=True))
     for row in rows:
         if all(label(row[column]) == bound.where[name] for column, name in keys.items()):
             return row
