@@ -391,7 +391,7 @@ def test_bounds(case):
 
 def test_the_warning_is_also_a_python_warning():
     truth, prediction = {1: 0, 2: 0}, {1: 0, 2: 0, 3: 0}
-    with pytest.warns(EvaluationWarning, match=r"100\.0 ?% of the scored weight.* 0\.667 to 1\.000"):
+    with pytest.warns(EvaluationWarning, match=r"100 % of the scored weight.* 0\.66667 to 1\."):
         ev = fb.evaluate(truth, prediction)
     assert [warning["code"] for warning in ev.warnings] == ["dropping-flatters"]
 
