@@ -53,7 +53,9 @@ class Origin:
         return {
             "versions": _versions(),
             "engine": engine,
-            "memory_limit": memory_limit,
+            "memory_limit": memory_limit
+            if "memory_limit" in self.arguments
+            else None,  # else by what is free
             "arguments": dict(self.arguments),
             **self.sides,
         }

@@ -41,7 +41,7 @@ def writer(engine: str, seed: int, keep: str) -> tuple[Callable[[Path], Any], fb
     """Return what writes a result, and the result."""
     pair = tables(seed)
     how: dict[str, Any] = {"slices": "country", "keep": keep, "threads": 1}
-    ev = fb.evaluate(*pair, **how)
+    ev = fb.evaluate(*pair, **how, engine=engine)
     if engine == "disk":
         return lambda path: fb.evaluate(*pair, **how, engine="disk", out=path), ev
     return lambda path: ev.save(path, keep=keep), ev

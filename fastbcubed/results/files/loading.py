@@ -183,7 +183,12 @@ def _errors(head: Mapping[str, Any]) -> Errors | None:
     """Return the standard errors, if they were saved."""
     if "errors" not in head:
         return None
-    return Errors(_with_nan(head["errors"]), Units(**{name: head["units"][name] for name in Units._fields}))
+    units = Units(**{name: head["units"][name] for name in Units._fields})
+    if units.effective > units.n * (1 + ROUNDING) or units.largest_share * units.n < 1 - ROUNDING:
+        raise FileFormatError(
+            f"no items come in units such as {units}, which are saved with the standard errors"
+        )
+    return Errors(_with_nan(head["errors"]), units)
 
 
 def _require_in_range(metric: Metric, value: float) -> None:

@@ -185,13 +185,15 @@ CONTENT = {
         value is None or (_is_text(value) and re.fullmatch("[0-9a-f]{32}", value) is not None)
     ),
 }
+#: How far figures may be out of their range.
+ROUNDING = 1e-9
 #: What has to be there with standard errors, which may be there or not.
 ERRORS = {
     "errors": _each(lambda value: value is None or (_is_number(value) and value >= 0)),
     "units": {
         "n": lambda value: _is_count(value) and value > 0,
-        "effective": lambda value: _is_number(value) and value >= 0,
-        "largest_share": lambda value: _is_number(value) and value >= 0,
+        "effective": lambda value: _is_number(value) and 1 - ROUNDING <= value < 2**63,
+        "largest_share": lambda value: _is_number(value) and 0 < value <= 1 + ROUNDING,
     },
 }
 #: What has to be there; there may be more.
