@@ -362,6 +362,11 @@ class Contingency:
             )
         return total
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cluster is known to have a scored item."""
+        return self._complete
+
     @cached_property
     def n_true(self) -> int:
         """True clusters that have a scored item."""

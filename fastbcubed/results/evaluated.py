@@ -27,7 +27,7 @@ from fastbcubed.results.listings.table import Table
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.warnings.codes import found_in
-from fastbcubed.results.warnings.plain_shape import is_plain
+from fastbcubed.results.warnings.plain_shape import Shape, shape_of
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
 
@@ -126,10 +126,15 @@ class Evaluated:
             return None
         return precision_bounds(self.contingency) if self._bounds is None else self._bounds
 
+    @property
+    def knows_sides(self) -> bool:
+        """Whether the clusters have been counted."""
+        return "_sides" in self.__dict__ or self._summary is not None
+
     @cached_property
-    def _has_plain_shape(self) -> bool:
-        """Whether clusters need not be counted to know that their sizes are worth no warning."""
-        return "_sides" not in self.__dict__ and self._summary is None and is_plain(self)
+    def _shape(self) -> dict[str, Shape]:
+        """The shape of either side, as far as there may be something to warn of."""
+        return shape_of(self)
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:

@@ -34,27 +34,25 @@ SHOWN = 3
 
 def all_singleton_truth(ev: Any) -> Iterator[Notice]:
     """Warn if every item is alone in the truth, which a wrong column often brings about."""
-    if ev._has_plain_shape:
-        return
-    side = ev._sides["true"]
-    if side["items"] >= FEW_ITEMS and side["largest"] == 1:
+    n_items = n_scored(ev)
+    if n_items >= FEW_ITEMS and ev._shape["true"].largest == 1:
         yield Notice(
             WARNING,
-            f"Each of the {count(side['items'])} items is alone in the truth, so that recall is 1 whatever the "
+            f"Each of the {count(n_items)} items is alone in the truth, so that recall is 1 whatever the "
             "prediction is. Check that the truth's column of clusters is one, and not a column of ids.",
-            {"n_items": side["items"]},
+            {"n_items": n_items},
         )
 
 
 def pure_by_construction(ev: Any) -> Iterator[Notice]:
     """Note that precision or recall is 1 since a side has one cluster, or one for each item."""
-    if ev.contingency.overlapping or n_scored(ev) < FEW_ITEMS or ev._has_plain_shape:
+    if ev.contingency.overlapping or n_scored(ev) < FEW_ITEMS:
         return
-    true, pred = ev._sides["true"], ev._sides["pred"]
+    true, pred = ev._shape["true"], ev._shape["pred"]
     found = (
-        ("precision", pred["largest"] == 1, "every item is alone in the prediction"),
-        ("recall", pred["clusters"] == 1, "the prediction is one cluster"),
-        ("precision", true["clusters"] == 1, "the truth is one cluster"),
+        ("precision", pred.largest == 1, "every item is alone in the prediction"),
+        ("recall", pred.clusters == 1, "the prediction is one cluster"),
+        ("precision", true.clusters == 1, "the truth is one cluster"),
     )
     for name, so, why in found:
         if so and (name not in ev.overall or ev.overall[name] == 1):
@@ -65,20 +63,18 @@ def pure_by_construction(ev: Any) -> Iterator[Notice]:
 
 def giant_cluster(ev: Any) -> Iterator[Notice]:
     """Warn if one predicted cluster holds a large share of all items, and mixes many true clusters."""
-    if ev._has_plain_shape:
-        return
-    side = ev._sides["pred"]
-    share = side["largest"] / side["items"]
-    if side["items"] < FEW_ITEMS or share < GIANT or side["clusters"] == 1:
+    n_items, largest = n_scored(ev), ev._shape["pred"].largest
+    share = largest / n_items
+    if n_items < FEW_ITEMS or share < GIANT or ev._shape["pred"].clusters == 1:
         return
     n_mixed = _mixed_by_giant(ev)
     if n_mixed >= MANY_MIXED:
         yield Notice(
             WARNING,
-            f"One predicted cluster has {count(side['largest'])} items, {percent(share)} of all, of at least "
+            f"One predicted cluster has {count(largest)} items, {percent(share)} of all, of at least "
             f"{count(n_mixed)} true clusters. A few wrong links, or a value that stands for none, join that many: "
             "look at the worst predicted cluster first.",
-            {"n_items": side["largest"], "share": share, "n_true_clusters": n_mixed},
+            {"n_items": largest, "share": share, "n_true_clusters": n_mixed},
         )
 
 
@@ -86,14 +82,14 @@ def _mixed_by_giant(ev: Any) -> int:
     """Return how many true clusters the largest predicted one has items of; at least so many where it is not known."""
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
-        return int(-(-ev._sides["pred"]["largest"] // ev._sides["true"]["largest"]))
+        return -(-ev._shape["pred"].largest // ev._shape["true"].largest)
     return int(np.count_nonzero(table.pred == np.argmax(table.pred_n)))
 
 
 def few_units(ev: Any) -> Iterator[Notice]:
     """Note that the scores stand on few independent units, or that one has a large share of the weight."""
     n_items = n_scored(ev)
-    if n_items < UNITS_MATTER or ev._has_plain_shape:
+    if n_items < UNITS_MATTER:
         return
     most, share = _units(ev, n_items)
     if most >= FEW_UNITS and share <= HEAVY_UNIT:
@@ -118,8 +114,8 @@ def _units(ev: Any, n_items: int) -> tuple[float, float]:
     if not isinstance(ev.contingency, NoCells) and ev.contingency.n_cells <= FEW_CELLS:
         with suppress(OptionError):  # the memory limit has no room
             return ev.units.effective, ev.units.largest_share
-    sides = ev._sides.values()
-    return min(side["clusters"] for side in sides), max(side["largest"] for side in sides) / n_items
+    sides = ev._shape.values()
+    return min(side.clusters for side in sides), max(side.largest for side in sides) / n_items
 
 
 def slices_without_scores(ev: Any) -> Iterator[Notice]:

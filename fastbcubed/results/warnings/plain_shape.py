@@ -1,11 +1,14 @@
-"""Whether a few rows rule out what there is to warn of in the shape of the sides, before clusters are counted."""
+"""The shape of either side: how many clusters, and how large; of large inputs only as far as there is to warn of it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.records import SIDES
 
 #: From so many scored items on it is worth looking: below, all clusters are counted in a few milliseconds.
 LARGE = 1 << 20
@@ -24,16 +27,36 @@ def n_scored(ev: Any) -> int:
     return int(found.n_common + sum(n for n, policy in alone if policy == "singleton"))
 
 
-def is_plain(ev: Any) -> bool:
-    """Tell whether no side has few clusters, a very large one, or one for each item; False if that is not known."""
-    n = n_scored(ev)
-    keys = getattr(ev._items, "label_keys", None)
-    if n < LARGE or keys is None:
-        return False
-    n_clusters = ev.contingency.n_codes.values()
-    if min(n_clusters) < FEW_CLUSTERS or max(n_clusters) >= n:
-        return False
-    return all(_largest_share(of_side) < SURELY_SMALL for of_side in keys())
+class Shape(NamedTuple):
+    """How many clusters a side has, and how many items the largest has."""
+
+    clusters: int
+    largest: int
+
+
+def shape_of(ev: Any) -> dict[str, Shape]:
+    """Return the shape of either side.
+
+    Clusters of large inputs are counted only on a side where a sample shows a large one. Otherwise their number is
+    an upper bound, and the largest is said to have two items.
+    """
+    n, keys = n_scored(ev), getattr(ev._items, "label_keys", None)
+    if n < LARGE or keys is None or ev.knows_sides:
+        return {side: Shape(each["clusters"], each["largest"]) for side, each in ev._sides.items()}
+    return {
+        side: _large_shape(ev.contingency, side, of_side, n)
+        for side, of_side in zip(SIDES, keys(), strict=True)
+    }
+
+
+def _large_shape(table: Contingency, side: str, keys: NDArray[np.int64], n: int) -> Shape:
+    n_clusters = table.n_codes[side]
+    if table.is_complete and n_clusters == n:
+        return Shape(n, 1)
+    if FEW_CLUSTERS <= n_clusters < n and _largest_share(keys) < SURELY_SMALL:
+        return Shape(n_clusters, 2)
+    counts = table.true_n if side == "true" else table.pred_n
+    return Shape(int(np.count_nonzero(counts)), int(counts.max()))
 
 
 def _largest_share(keys: NDArray[np.int64]) -> float:
