@@ -12,7 +12,7 @@ from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.errors import OptionError
 from fastbcubed.results.text.wording import count, label, percent
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
-from fastbcubed.results.warnings.plain_shape import n_scored
+from fastbcubed.results.warnings.plain_shape import is_sampled, n_mixed, n_scored
 
 #: A cluster with a tenth of all items decides the score, since its items are scored by what it mixes.
 GIANT = 0.1
@@ -22,8 +22,8 @@ MANY_MIXED = 10
 FEW_UNITS = 30
 #: A unit with more than a tenth of all items moves the score by itself.
 HEAVY_UNIT = 0.1
-#: Up to so many cells, the units are found in a few hundredths of a second, where clusters overlap, too.
-FEW_CELLS = 200_000
+#: Up to so many cells, the units are found in a few milliseconds; where clusters overlap, it takes ten times as long.
+FEW_CELLS, FEW_OVERLAPPING = 200_000, 20_000
 #: Below so many items nobody takes a score for more than it is.
 UNITS_MATTER = 100
 #: The mean over fewer items than these moves by several hundredths with each of them.
@@ -67,14 +67,14 @@ def giant_cluster(ev: Any) -> Iterator[Notice]:
     share = largest / n_items
     if n_items < FEW_ITEMS or share < GIANT or ev._shape["pred"].clusters == 1:
         return
-    n_mixed = _mixed_by_giant(ev)
-    if n_mixed >= MANY_MIXED:
+    mixed = _mixed_by_giant(ev)
+    if mixed >= MANY_MIXED:
         yield Notice(
             WARNING,
             f"One predicted cluster has {count(largest)} items, {percent(share)} of all, of at least "
-            f"{count(n_mixed)} true clusters. A few wrong links, or a value that stands for none, join that many: "
+            f"{count(mixed)} true clusters. A few wrong links, or a value that stands for none, join that many: "
             "look at the worst predicted cluster first.",
-            {"n_items": largest, "share": share, "n_true_clusters": n_mixed},
+            {"n_items": largest, "share": share, "n_true_clusters": mixed},
         )
 
 
@@ -83,6 +83,8 @@ def _mixed_by_giant(ev: Any) -> int:
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
         return -(-ev._shape["pred"].largest // ev._shape["true"].largest)
+    if is_sampled(ev):
+        return n_mixed(ev)
     return int(np.count_nonzero(table.pred == np.argmax(table.pred_n)))
 
 
@@ -111,7 +113,8 @@ def _units(ev: Any, n_items: int) -> tuple[float, float]:
     Items that clusters of either side join are one unit, so there are no more units than clusters of a side, and none
     is smaller than its largest cluster; exact where cells are few.
     """
-    if not isinstance(ev.contingency, NoCells) and ev.contingency.n_cells <= FEW_CELLS:
+    few = FEW_OVERLAPPING if ev.contingency.overlapping else FEW_CELLS
+    if not isinstance(ev.contingency, NoCells) and ev.contingency.n_cells <= few:
         with suppress(OptionError):  # the memory limit has no room
             return ev.units.effective, ev.units.largest_share
     sides = ev._shape.values()

@@ -37,29 +37,49 @@ class Shape(NamedTuple):
 def shape_of(ev: Any) -> dict[str, Shape]:
     """Return the shape of either side.
 
-    Clusters of large inputs are counted only on a side where a sample shows a large one. Otherwise their number is
-    an upper bound, and the largest is said to have two items.
+    Of large inputs the number of clusters is an upper bound, and the largest cluster is counted only on a side where a
+    sample shows that it is large; elsewhere it is said to have two items.
     """
-    n, keys = n_scored(ev), getattr(ev._items, "label_keys", None)
-    if n < LARGE or keys is None or ev.knows_sides:
+    if not is_sampled(ev):
         return {side: Shape(each["clusters"], each["largest"]) for side, each in ev._sides.items()}
-    return {
-        side: _large_shape(ev.contingency, side, of_side, n)
-        for side, of_side in zip(SIDES, keys(), strict=True)
-    }
+    sides = zip(SIDES, ev._items.label_keys(), strict=True)
+    return {side: _large_shape(ev.contingency, side, keys, n_scored(ev)) for side, keys in sides}
+
+
+def is_sampled(ev: Any) -> bool:
+    """Tell whether the sides are so large that a sample of their rows is looked at before clusters are counted."""
+    return n_scored(ev) >= LARGE and hasattr(ev._items, "label_keys") and not ev.knows_sides
+
+
+def n_mixed(ev: Any) -> int:
+    """Return how many true clusters a sample of the largest predicted one has items of."""
+    true, pred = ev._items.label_keys()
+    rows = _sample(pred.size)
+    key, _ = _most_frequent(pred)
+    return int(np.unique(true[rows[pred[rows] == key]]).size)
 
 
 def _large_shape(table: Contingency, side: str, keys: NDArray[np.int64], n: int) -> Shape:
     n_clusters = table.n_codes[side]
     if table.is_complete and n_clusters == n:
         return Shape(n, 1)
-    if FEW_CLUSTERS <= n_clusters < n and _largest_share(keys) < SURELY_SMALL:
-        return Shape(n_clusters, 2)
+    if FEW_CLUSTERS <= n_clusters < n:
+        key, share = _most_frequent(keys)
+        if share < SURELY_SMALL:
+            return Shape(n_clusters, 2)
+        if keys.size == n:
+            return Shape(n_clusters, int(np.count_nonzero(keys == key)))
     counts = table.true_n if side == "true" else table.pred_n
     return Shape(int(np.count_nonzero(counts)), int(counts.max()))
 
 
-def _largest_share(keys: NDArray[np.int64]) -> float:
-    """Return the share of the most frequent key in a sample spread over all."""
-    rows = np.random.default_rng(0).integers(0, keys.size, SAMPLE)
-    return float(np.unique(keys[rows], return_counts=True)[1].max() / SAMPLE)
+def _most_frequent(keys: NDArray[np.int64]) -> tuple[int, float]:
+    """Return the most frequent key in a sample, and its share there."""
+    found, counts = np.unique(keys[_sample(keys.size)], return_counts=True)
+    most = int(np.argmax(counts))
+    return int(found[most]), float(counts[most] / SAMPLE)
+
+
+def _sample(n_rows: int) -> NDArray[np.int64]:
+    """Return rows spread over all."""
+    return np.random.default_rng(0).integers(0, n_rows, SAMPLE)
