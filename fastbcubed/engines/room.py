@@ -22,7 +22,7 @@ from fastbcubed.sources.text_files import DELIMITERS
 #: What may be held: so many bytes, and this part of the limit.
 ROOM, SHARE = 128 << 20, 3
 #: Bytes of a field of CSV, and further ones of a field that is used, beside twice its text; how many are used.
-FIELD, USED, COLUMNS_USED = 8, 48, 4
+FIELD, USED, COLUMNS_USED = 16, 48, 4
 #: How much larger text is than its compressed form, about.
 UNPACKED = 5
 #: Bytes of a row of a table that is joined by item, beside its values.
