@@ -1,0 +1,192 @@
+"""Thresholds of links: the whole curve beside one evaluation, and beside one after the other at 20 thresholds."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import memory
+from benchmarks.harness import ROOT
+
+__all__ = ["CASES", "QUICK_CASES", "LinkCase", "make_links", "measure_links"]
+
+#: Thresholds that rivals cluster at, one after the other.
+THRESHOLDS = tuple(np.linspace(0.05, 0.95, 20).round(4).tolist())
+WARM = 2  # calls after the first
+
+
+@dataclass(frozen=True)
+class LinkCase:
+    """Items in true clusters of mean size 2.5, and links: most within them and strong, others anywhere and weak."""
+
+    n_items: int
+    n_links: int
+    decimals: int | None = None  # of the scores; all digits when absent
+    rivals: bool = False  # whether to measure 20 thresholds one by one, too
+
+
+CASES = (
+    LinkCase(10**5, 3 * 10**5, rivals=True),
+    LinkCase(10**6, 3 * 10**6, rivals=True),
+    LinkCase(10**6, 3 * 10**6, decimals=3),
+)
+#: Takes some 6 GiB.
+LARGE_CASES = (LinkCase(10**7, 3 * 10**7), LinkCase(10**7, 3 * 10**7, decimals=3))
+QUICK_CASES = (LinkCase(300, 900, rivals=True), LinkCase(1_000, 3_000, decimals=2))
+
+
+def make_links(case: LinkCase) -> tuple[pa.Table, pa.Table]:
+    """Make the truth and the links: hashed item ids, shuffled rows."""
+    rng = np.random.default_rng([0, case.n_items, case.n_links])
+    sizes = rng.geometric(0.4, case.n_items)
+    truth = rng.permutation(np.repeat(np.arange(sizes.size), sizes)[: case.n_items])
+    order = np.argsort(truth, kind="stable")
+    n_near = int(0.6 * case.n_links)
+    near = rng.integers(0, case.n_items - 1, n_near)
+    left = np.concatenate([order[near], rng.integers(0, case.n_items, case.n_links - n_near)])
+    right = np.concatenate([order[near + 1], rng.integers(0, case.n_items, case.n_links - n_near)])
+    scores = np.where(truth[left] == truth[right], rng.beta(5, 2, left.size), rng.beta(1.2, 6, left.size))
+    if case.decimals is not None:
+        scores = scores.round(case.decimals)
+    shuffled = rng.permutation(left.size)
+    odd = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it scatters ids over 64 bits, one to one
+    ids = (np.arange(1, case.n_items + 1, dtype=np.uint64) * odd).view(np.int64)
+    named = {"left": ids[left[shuffled]], "right": ids[right[shuffled]], "score": scores[shuffled]}
+    return pa.table({"item": ids, "cluster": truth}), pa.table(named)
+
+
+def measure_links(cases: tuple[LinkCase, ...] = CASES, rounds: int = 1) -> Iterator[dict[str, Any]]:
+    """Measure each case in fresh processes; give result lines."""
+    for case in cases:
+        record: dict[str, Any] = {"kind": "links", **asdict(case)}
+        command = [sys.executable, "-m", "benchmarks.links", "--case", json.dumps(asdict(case))]
+        try:
+            found = [
+                json.loads(
+                    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+                )
+                for _ in range(rounds)
+            ]
+        except subprocess.CalledProcessError as error:
+            record |= {"outcome": "error", "message": error.stderr[-500:], "seconds": None}
+        else:
+            middle = statistics.median(each["seconds"] for each in found)
+            record |= next(each for each in found if each["seconds"] >= middle) | {"outcome": "ok"}
+        yield record
+
+
+def measure(case: LinkCase) -> dict[str, Any]:
+    """Measure one case in this process: one evaluation, the whole curve, precision and recall alone, rivals."""
+    import warnings
+
+    import fastbcubed as fb
+
+    warnings.simplefilter("ignore", fb.EvaluationWarning)  # of giant clusters, at low thresholds
+    small = make_links(LinkCase(1_000, 3_000))  # loads what is compiled
+    fb.sweep(*small, progress=False)
+    fb.evaluate(small[0], fb.Clustering.from_links(small[1], threshold=0.5), progress=False)
+    truth, links = make_links(case)
+    memory.touch_memory(120 * case.n_links)
+
+    def evaluated() -> Any:
+        return fb.evaluate(truth, fb.Clustering.from_links(links, threshold=0.5), progress=False)
+
+    found: dict[str, Any] = {}
+    found["one_seconds"], ev = timed(evaluated)
+    memory.reset_peak()
+    before = memory.resident_memory() or 0
+    found["seconds"], sweep = timed(lambda: fb.sweep(truth, links, progress=False))
+    found |= {"growth_bytes": memory.peak_memory() - before, "thresholds": sweep.tree.n_levels}
+    found["difference"] = abs(sweep.evaluate(0.5).f1 - ev.f1)
+    found["f1_seconds"], _ = timed(lambda: fb.sweep(truth, links, metrics="f1", progress=False))
+    if case.rivals:
+        found |= measure_rivals(truth, links, sweep)
+    return found
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the median seconds of the warm calls, and what the last one returned."""
+    seconds = []
+    for _ in range(1 + WARM):
+        start = time.perf_counter()
+        answer = call()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds[1:]), answer
+
+
+def measure_rivals(truth: pa.Table, links: pa.Table, sweep: Any) -> dict[str, Any]:
+    """Measure what clusters at 20 thresholds one after the other; with SciPy each clustering is also evaluated."""
+    found: dict[str, Any] = {}
+    if importlib.util.find_spec("scipy"):
+        start = time.perf_counter()
+        scores = list(scipy_scores(truth, links))
+        found["scipy_seconds"] = time.perf_counter() - start
+        mine = [sweep.evaluate(threshold).f1 for threshold in THRESHOLDS]
+        found["rival_difference"] = max(abs(a - b) for a, b in zip(scores, mine, strict=True))
+    if importlib.util.find_spec("splink"):
+        start = time.perf_counter()
+        splink_clusters(truth, links)
+        found["splink_seconds"] = time.perf_counter() - start
+    return found
+
+
+def scipy_scores(truth: pa.Table, links: pa.Table) -> Iterator[float]:
+    """Give F1 at each threshold: components by SciPy, evaluated by position."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    import fastbcubed as fb
+
+    ids, labels = (np.asarray(column) for column in truth.columns)
+    order = np.argsort(ids)
+    left, right = (
+        order[np.searchsorted(ids, np.asarray(links[side]), sorter=order)] for side in ("left", "right")
+    )
+    scores = np.asarray(links["score"])
+    for threshold in THRESHOLDS:
+        used = scores >= threshold
+        graph = coo_array(
+            (np.ones(np.count_nonzero(used), bool), (left[used], right[used])), shape=(ids.size,) * 2
+        )
+        _, components = connected_components(graph, directed=False)
+        yield fb.evaluate(labels, components, metrics="f1", progress=False).f1
+
+
+def splink_clusters(truth: pa.Table, links: pa.Table) -> None:
+    """Cluster at all thresholds with Splink's own function, and DuckDB."""
+    from splink import DuckDBAPI
+    from splink.internals.clustering import cluster_pairwise_predictions_at_multiple_thresholds
+
+    edges = links.rename_columns(["item_l", "item_r", "match_probability"])
+    clusters = cluster_pairwise_predictions_at_multiple_thresholds(
+        truth.select(["item"]), edges, DuckDBAPI(), "item", match_probability_thresholds=list(THRESHOLDS)
+    )
+    clusters.as_duckdbpyrelation().count("item").fetchall()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure one case given as JSON, or the usual ones, and print them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.links", description=__doc__)
+    parser.add_argument("--case", help="one case as JSON, measured in this process")
+    parser.add_argument("--large", action="store_true", help="also 1e7 items and 3e7 links")
+    options = parser.parse_args(arguments)
+    if options.case is not None:
+        print(json.dumps(measure(LinkCase(**json.loads(options.case)))))
+        return
+    for record in measure_links(CASES + (LARGE_CASES if options.large else ())):
+        print(json.dumps(record), flush=True)
+
+
+if __name__ == "__main__":
+    main()

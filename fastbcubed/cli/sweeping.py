@@ -1,0 +1,195 @@
+"""``fastbcubed sweep``: the clusters of links at every threshold, scored against the truth."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.cli.calling import call
+from fastbcubed.cli.flags import FILES, add_work_flags, number, read_flags
+from fastbcubed.cli.link_flags import add_column_flags, columns_of
+from fastbcubed.cli.rewording import in_flags
+from fastbcubed.cli.saying import print_json, say
+from fastbcubed.errors import OptionError
+from fastbcubed.sources.marks import split
+
+if TYPE_CHECKING:
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.thresholds.best import Best
+    from fastbcubed.thresholds.swept import Sweep
+
+#: Flags that the library has no argument for.
+OWN = ("run", "json", "best", "where", "merges", "out", "rows")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed sweep``."""
+    add = parser.add_argument
+    add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
+    add("edges", metavar="LINKS", help="table of links with scores, one row for each pair of items")
+    add_column_flags(parser.add_argument_group("links").add_argument, "--")
+    add = parser.add_argument_group("truth").add_argument
+    add("--item", default="item", metavar="NAME", help="column of item ids (default: item); a+b is one id")
+    add("--cluster", default="cluster", metavar="NAME", help="column of clusters (default: cluster)")
+    add("--weight", metavar="NAME", help="column of weights, or a file with the columns item and weight")
+    add("--attributes", metavar="PATH", help="table of further columns to slice by, joined by item")
+    add(
+        "--unmatched", metavar="POLICY",
+        help="what to do with items that one side lacks: drop, raise, singleton, or outside (items that only links "
+        "have are then false positives for those they are clustered with); or truth=POLICY,prediction=POLICY "
+        "(default: truth=singleton, as they have no link, unless --items is given; prediction=drop)",
+    )  # fmt: skip
+    add(
+        "--nulls", default="raise", choices=("raise", "singleton", "drop"),
+        help="what to do with items whose cluster is null (default: raise)",
+    )  # fmt: skip
+    add(
+        "--duplicates", default="raise", choices=("raise", "drop"),
+        help="what to do with rows that repeat an earlier one (default: raise)",
+    )  # fmt: skip
+    add(
+        "--noise", metavar="LABEL", help="a label, such as -1, for items that are in no cluster but their own"
+    )
+    _add_score_flags(parser)
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add(
+        "--merges", type=number, default=3, metavar="N",
+        help="how many of the merges that cost most at the best threshold to list (default: 3)",
+    )  # fmt: skip
+    add(
+        "--rows", type=number, default=1000, metavar="N",
+        help="rows of the curve in JSON at most; the ends and the extremes are kept (default: 1000)",
+    )  # fmt: skip
+    add(
+        "--out", metavar="DIR",
+        help="directory to write the whole curve, the clusters at the best threshold, the merges that cost most and "
+        "the weakest links to",
+    )  # fmt: skip
+    add_work_flags(
+        parser.add_argument_group("work").add_argument,
+        "threads to work with (default: all cores); the scores do not depend on it",
+    )
+
+
+def _add_score_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("scores").add_argument
+    add(
+        "--best",
+        default="f1",
+        metavar="SCORE",
+        help="the score that the threshold is to be best in (default: f1)",
+    )
+    add(
+        "--where", action="append", metavar="CONDITION",
+        help='what has to hold there, such as "precision>=0.98" or "largest<=500"; on scores, clusters, largest, '
+        "singletons and threshold; repeatable",
+    )  # fmt: skip
+    add(
+        "--threshold", dest="thresholds", action="append", metavar="T,...",
+        help="also list the scores at these thresholds, of which some can be had nowhere else, such as mean_f1",
+    )  # fmt: skip
+    add(
+        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
+        help="scores, families, or all (see: fastbcubed metrics); repeatable",
+    )  # fmt: skip
+    add("--beta", type=float, default=1.0, help="weight of recall in F; any but 1 adds fbeta")
+    add(
+        "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
+        help="find the best threshold of each slice, and what one for all costs it; an attribute, several crossed, "
+        "such as country,year, or true_size; repeatable",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Sweep, print what was asked for, and write it."""
+    from pathlib import Path
+
+    import fastbcubed
+    from fastbcubed.runtime.written import require_writable
+
+    arguments = {name: value for name, value in vars(options).items() if name not in OWN}
+    arguments |= read_flags(options, ("truth's",))
+    arguments |= {side: columns_of(getattr(options, side)) for side in ("left", "right")}
+    arguments["thresholds"] = _thresholds(options.thresholds)
+    if options.out is not None:
+        require_writable(Path(options.out))
+    sweep = call(fastbcubed.sweep, arguments, options.noise)
+    best = sweep.best(options.best, where=options.where)
+    for warning in sweep.warnings:
+        say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
+    if options.json:
+        from fastbcubed.results.listings.summary import as_json
+
+        merges = sweep.merges(limit=options.merges, threshold=best.threshold).to_pylist()
+        print_json(as_json(sweep.to_dict(limit=options.rows, best=best) | {"merges": merges}))
+    else:
+        from fastbcubed.cli.terminal import Terminal
+
+        _print(sweep, best, options, Terminal())
+    if options.out is not None:
+        sweep.save(options.out, score=options.best, where=options.where)
+        say(f"wrote {options.out}: the curve, and the clusters at threshold {best.shown}")
+    return 0
+
+
+def _thresholds(texts: list[str] | None) -> list[float] | None:
+    if texts is None:
+        return None
+    try:
+        return [float(part) for text in texts for part in split(text, ",")]
+    except ValueError as error:
+        raise OptionError(f"--threshold is a number, or several with commas between them: {error}") from None
+
+
+def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Terminal) -> None:
+    """Write what was swept, the best threshold, the curve, merges to look at, thresholds asked for and slices."""
+    from fastbcubed.results.text.wording import paragraph
+    from fastbcubed.thresholds.sweep_text import drawn, what_was_swept
+
+    columns = sweep.links.columns
+    read = {"left": " + ".join(columns.left), "right": " + ".join(columns.right), "score": columns.score}
+    terminal.line(paragraph(what_was_swept(sweep)))
+    terminal.line(f"Read as {', '.join(f'{part} = {name}' for part, name in read.items())}.\n")
+    terminal.line("\n".join(map(paragraph, (best.sentence, best.range))))
+    if lines := drawn(sweep, best):
+        terminal.line("\n" + "\n".join(lines))
+    if options.merges:
+        _print_merges(sweep, best, options.merges, terminal)
+    if sweep.asked:
+        terminal.title("At the thresholds asked for")
+        _grid(sweep.points.to_pylist(), 1, terminal)
+    for name, table in sweep.sliced.items():
+        terminal.title(f"By {name}: the best threshold of each slice, and what the one for all costs it")
+        _grid(table.to_pylist(), table.column_names.index("n_items"), terminal)
+
+
+def _print_merges(sweep: Sweep, best: Best, limit: int, terminal: Terminal) -> None:
+    """Write the merges that cost most of those at the best threshold; if none costs anything, of the others."""
+    told = f"Merges to look at, of those at threshold {best.shown}: a stronger one undoes them"
+    for threshold in (best.threshold, None):
+        table = sweep.merges(limit=limit, threshold=threshold)
+        if costly := [row for row in table.to_pylist() if row["f1_change"] < 0]:
+            terminal.title(told)
+            _grid(costly, 3, terminal)
+            return
+        told = f"Merges to look at, which a weaker threshold than {best.shown} makes; none lowers F1 there"
+    terminal.line("\nNo merge lowers F1.")
+
+
+def _grid(rows: list[dict[str, Any]], names: int, terminal: Terminal) -> None:
+    """Write rows, of which so many columns at the front name each."""
+    from fastbcubed.results.text.wording import Grid, count, label, score
+    from fastbcubed.thresholds.best import shown
+
+    def text(name: str, value: Any) -> str:
+        if value is None:
+            return "-"
+        if name == "threshold":
+            return shown(value)
+        if isinstance(value, float):
+            return score(value)
+        return count(value) if isinstance(value, int) and name.startswith("n_") else label(value)
+
+    header = [name.removeprefix("n_").replace("_", " ") for name in rows[0]]
+    terminal.grid(Grid(header, [[text(name, value) for name, value in row.items()] for row in rows], names))

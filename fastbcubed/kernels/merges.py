@@ -1,0 +1,124 @@
+"""The merges of a tree as records: what either cluster holds, and the pairs of items that they put together wrongly."""
+
+from __future__ import annotations
+
+from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.jit import at, inlined, kernel
+
+
+@kernel
+def add_crosses(meetings, scored, crosses):
+    """Count, by merge, the ordered pairs that rightly come together: a scored item, and one of its true cluster."""
+    for i in range(meetings.size):
+        m = meetings[i]
+        if scored:
+            crosses[at(m.at)] += m.s_a * m.n_b + m.s_b * m.n_a
+        else:
+            crosses[at(m.at)] += 2 * (m.n_a * m.n_b)
+
+
+@kernel
+def add_masses(meetings, scored, dominant, masses):
+    """Weigh the same pairs, all but those of one true cluster; `masses` (n, 2) are sums and their errors."""
+    for i in range(meetings.size):
+        m = meetings[i]
+        if m.code == dominant:
+            continue
+        mass = m.v_a * m.w_b + m.v_b * m.w_a if scored else 2.0 * (m.w_a * m.w_b)
+        masses[at(m.at), 0], masses[at(m.at), 1] = add_exactly(masses[at(m.at), 0], masses[at(m.at), 1], mass)
+
+
+@inlined
+def start_cluster(cluster, row, code, weights, scored, dominant):
+    """Begin a cluster with one row."""
+    is_dominant = code == dominant
+    cluster.n = 1
+    cluster.x = 1 if is_dominant else 0
+    cluster.wrong = 0
+    if scored is not None:
+        cluster.s = scored[at(row)]
+    if weights is not None:
+        cluster.mass_x = weights[at(row)] if is_dominant else 0.0
+        cluster.mass_r = 0.0 if is_dominant else weights[at(row)]
+        cluster.error_x = cluster.error_r = 0.0
+        cluster.lost = cluster.error_lost = 0.0
+        if scored is not None:
+            cluster.mass_v = weights[at(row)] if scored[at(row)] else 0.0
+            cluster.error_v = 0.0
+
+
+@inlined
+def join_counts(a, b, cross, scored, found):
+    """Write the counts of two clusters, and make them those of one, which stand in the first."""
+    found.n_a, found.n_b, found.x_a, found.x_b = a.n, b.n, a.x, b.x
+    found.r_a, found.r_b = a.n - a.x, b.n - b.x
+    found.wrong_a, found.wrong_b = a.wrong, b.wrong
+    if scored:
+        found.s_a, found.s_b = a.s, b.s
+        a.wrong += b.wrong + (a.s * b.n + b.s * a.n - cross)
+        a.s += b.s
+    else:
+        a.wrong += b.wrong + (2 * (a.n * b.n) - cross)
+    a.n += b.n
+    a.x += b.x
+    found.wrong = a.wrong
+
+
+@inlined
+def join_weights(a, b, cross, scored, found):
+    """Do the same for weights, when the counts have been joined.
+
+    `mass_x` is that of the dominant true cluster, and `mass_r` of the rest, so that little beside much loses no digits.
+    """
+    found.w_a = (a.mass_x + a.error_x) + (a.mass_r + a.error_r)
+    found.w_b = (b.mass_x + b.error_x) + (b.mass_r + b.error_r)
+    found.mass_x_a, found.mass_x_b = a.mass_x + a.error_x, b.mass_x + b.error_x
+    found.mass_r_a, found.mass_r_b = a.mass_r + a.error_r, b.mass_r + b.error_r
+    if scored:
+        found.v_a, found.v_b = a.mass_v + a.error_v, b.mass_v + b.error_v
+    if found.wrong == found.wrong_a + found.wrong_b:
+        found.apart = 0.0
+    elif scored:
+        found.apart = max(0.0, found.v_a * found.w_b + found.v_b * found.w_a - cross)
+    else:
+        found.apart = max(0.0, 2.0 * (found.mass_r_a * found.mass_r_b) - cross)
+        found.apart += 2.0 * (found.mass_x_a * found.mass_r_b + found.mass_r_a * found.mass_x_b)
+    found.lost_a, found.lost_b = a.lost + a.error_lost, b.lost + b.error_lost
+    a.lost, a.error_lost = add_exactly(a.lost, a.error_lost + b.error_lost, b.lost)
+    a.lost, a.error_lost = add_exactly(a.lost, a.error_lost, found.apart)
+    found.lost = a.lost + a.error_lost
+    a.mass_x, a.error_x = add_exactly(a.mass_x, a.error_x + b.error_x, b.mass_x)
+    a.mass_r, a.error_r = add_exactly(a.mass_r, a.error_r + b.error_r, b.mass_r)
+    if scored:
+        a.mass_v, a.error_v = add_exactly(a.mass_v, a.error_v + b.error_v, b.mass_v)
+
+
+@kernel
+def find_merges(place, depth, levels, codes, weights, scored, dominant, crosses, masses, stack, found):
+    """Find merges from a place on until `found` is full; return the next place, the depth, and how many were found.
+
+    Rows are those of `find_meetings`; one more place ends them. `crosses` and `masses` (None without weights) are the
+    pairs of each merge that belong together. Of `stack`, which are where the levels between clusters fall and the
+    clusters, `depth` clusters are in use.
+    """
+    bounds, clusters = stack
+    n_found = 0
+    while place <= levels.size:
+        while place and depth > 1 and levels[at(bounds[at(depth - 2)])] <= levels[at(place - 1)]:
+            if n_found == found.size:
+                return place, depth, n_found
+            merge, bound = found[at(n_found)], bounds[at(depth - 2)]
+            a, b = clusters[at(depth - 2)], clusters[at(depth - 1)]
+            merge.at = bound
+            join_counts(a, b, crosses[at(bound)], scored is not None, merge)
+            if weights is not None:
+                join_weights(a, b, masses[at(bound), 0] + masses[at(bound), 1], scored is not None, merge)
+            n_found += 1
+            depth -= 1
+        if place < levels.size:
+            if depth:
+                bounds[at(depth - 1)] = place - 1
+            start_cluster(clusters[at(depth)], place, codes[at(place)], weights, scored, dominant)
+            depth += 1
+        place += 1
+    return place, depth, n_found

@@ -1,0 +1,308 @@
+"""sweep(): links with scores and a truth → the clusters at every threshold, scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.align import Alignment, align
+from fastbcubed.alignment.policies import Duplicates, Nulls, Policies, Unmatched
+from fastbcubed.cells.build import build_cells
+from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.inputs import Given
+from fastbcubed.clusterings.links import Links, read_links
+from fastbcubed.clusterings.stretches import Pair, open_pair
+from fastbcubed.engines import memory
+from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
+from fastbcubed.errors import AlignmentError, IdTypeError, OptionError, first_few
+from fastbcubed.evaluate import Progress, evaluate, evaluation
+from fastbcubed.linkage.curve import Curve
+from fastbcubed.linkage.kept_scores import Kept, choose_scores, family_of
+from fastbcubed.linkage.level_sums import level_sums
+from fastbcubed.linkage.merge_tree import MergeTree, merge_tree
+from fastbcubed.linkage.placed_rows import PlacedRows, place_rows
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.items.items import AlignedItems
+from fastbcubed.results.slices.slicing import SliceKey, slice_name
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.reporting import reporting
+from fastbcubed.sources.arrays import to_numpy
+from fastbcubed.sources.columns import as_column
+from fastbcubed.sources.open import as_rows
+from fastbcubed.sources.tables import ColumnName
+from fastbcubed.thresholds.swept import Sweep
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    truth: Any,
+    edges: Any,
+    *,
+    left: ColumnName | None = None,
+    right: ColumnName | None = None,
+    score: str | None = None,
+    items: Any = None,
+    thresholds: Iterable[float] | None = None,
+    ascending: bool = False,
+    item: ColumnName = "item",
+    cluster: ColumnName = "cluster",
+    weight: Any = None,
+    slices: SliceKey | Iterable[SliceKey] = (),
+    attributes: Any = None,
+    metrics: str | Iterable[str | Callable[..., Any]] | Callable[..., Any] | None = None,
+    beta: float = 1.0,
+    unmatched: Unmatched | Mapping[str, Unmatched] | None = None,
+    nulls: Nulls = "raise",
+    duplicates: Duplicates = "raise",
+    noise: Any = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Sweep:
+    """Score the clusters that links give at every threshold: which one is best, and where clusters tip.
+
+    A threshold uses the links whose score is at least that; the clusters are the connected components of these, and
+    items without such a link are alone. Every figure is that of `evaluate` on these clusters.
+
+    Parameters
+    ----------
+    truth : Clustering, table, path, dict, or array-like of shape (n_items,)
+        As for `evaluate`. With an array of labels, links name items by their positions.
+    edges : table, path, or list of tuples
+        A row per link: two items and a score. Links may be repeated, reversed, or from an item to itself.
+    left, right : str or list of str, optional
+        Columns of the two items; a list makes a composite id. Those of Splink, dedupe, Zingg and others are recognised.
+    score : str, optional
+        Column of scores, probabilities or weights; likewise.
+    items : array-like or table, optional
+        All items that there are, so that links with others raise; those without a link are alone.
+    thresholds : list of float, optional
+        Thresholds to list in `Sweep.points`, where scores can be had that cannot be kept up at all thresholds.
+    ascending : bool
+        Whether small scores are strong, as those of distances: a threshold then uses links of at most that.
+    item, cluster : str or list of str
+        Columns of the truth, as for `evaluate`.
+    weight, attributes, nulls, duplicates, noise
+        As for `evaluate`; noise is a label of the truth.
+    slices : str, Bins, tuple of these, or a list of several of these
+        Slices whose best thresholds to list in `Sweep.sliced`; see `Sweep.slices`.
+    metrics : str, callable, or iterable of these, optional
+        Scores or families. Kept up at every threshold are precision, recall, F of them, over- and under-merge rate,
+        those of pairs, of ELM (without weights), and entropies; others need `thresholds`. By default most of these.
+    beta : float
+        Weight of recall in F; any other than 1 adds fbeta.
+    unmatched : {"drop", "raise", "singleton", "outside"} or dict, optional
+        As for `evaluate`: items that only the truth has are alone by default, as they have no link, unless `items` says
+        which there are. Items that do not count connect others all the same.
+    threads, progress
+        As for `evaluate`.
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    FastBCubedError
+        One of its children, which says what is wrong with the input, where, and what to do.
+
+    Notes
+    -----
+    Links are sorted by score and joined once, which gives a tree of merges. What clusters share with true clusters
+    changes only where two of them meet: a pair of items of one true cluster counts from the lowest merge that joins
+    them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n items and m
+    links. Memory is about 40 bytes a link and 100 an item.
+
+    Links of the same score are used together, so that a threshold lies between two different scores.
+
+    References
+    ----------
+    J. Gower and G. Ross, Minimum Spanning Trees and Single Linkage Cluster Analysis, 1969. E. Amigó et al., A
+    comparison of extrinsic clustering evaluation metrics based on formal constraints, 2009.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> links = [("a", "b", 0.9), ("b", "c", 0.4), ("c", "d", 0.8)]
+    >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
+    >>> sweep.best("f1")
+    f1 is best at threshold 0.8: 1 (precision 1, recall 1), with 2 clusters, the largest of 2 items.
+    Any threshold from there to just before 0.4 gives the same clusters.
+    """
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise OptionError(f"progress is True, False or a function, not {progress!r}")
+    if not isinstance(ascending, bool):
+        raise OptionError(f"ascending is True or False, not {ascending!r}")
+    truth_only = "singleton" if items is None else "drop"
+    policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
+    outside = policies.prediction == "outside"
+    wanted = as_metrics(metrics, outside=outside)
+    how_scored: dict[str, Any] = {"outside": outside, "beta": beta, "everywhere": thresholds is None}
+    choose_scores(wanted, weighted=weight is not None, **how_scored)  # a wrong name is said before the work
+    asked, cuts = _thresholds(thresholds), as_slices(slices)
+    everyone = items.items if isinstance(items, Clustering) else items
+    links = read_links(edges, left, right, score=score, scored=True, items=everyone, item=item)
+    with reporting(progress) as report, Pool(as_threads(threads), report) as pool:
+        side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise)
+        assert links.scores is not None
+        alignment = align(*side.pair.first, policies, pool, weight_table=side.pair.weight_table)
+        tree = merge_tree(n_items, links.left, links.right, links.scores, pool, ascending=ascending)
+        placed = place_rows(tree, alignment, pool, outside=outside)
+        chosen = choose_scores(wanted, weighted=placed.rows.weights is not None, **how_scored)
+        curve = _curve(links, tree, placed, chosen.kept, beta, pool)
+    how = {
+        "unmatched": {"truth": policies.truth, "prediction": policies.prediction},
+        "nulls": nulls, "duplicates": duplicates, "noise": noise, "beta": beta, "threads": threads, "progress": False,
+    }  # fmt: skip
+    found = Sweep(
+        links,
+        tree,
+        *chosen,
+        alignment.coverage,
+        policies,
+        asked,
+        curve,
+        placed,
+        alignment,
+        Evaluator(side, how),
+    )
+    found.warn(stacklevel=3)
+    for key in cuts:
+        found.sliced[slice_name(key)] = found.slices(key)
+    return found
+
+
+class _Beside(NamedTuple):
+    """Truth and the items of the links, side by side, and what `evaluate` needs to put them so again."""
+
+    pair: Pair
+    how: dict[str, Any]
+
+
+class Evaluator:
+    """Evaluates clusterings of the items of the links against the truth of a sweep, as the sweep does."""
+
+    def __init__(self, beside: _Beside, how: dict[str, Any]) -> None:
+        self._pair, self._how = beside.pair, how | beside.how
+
+    def __call__(self, clustering: Clustering, options: Mapping[str, Any]) -> Evaluation:
+        """Return what `evaluate` does; `options` are arguments of it, in place of those of the sweep."""
+        truth = self._pair.first[0]
+        return evaluate(truth, _without(self._how["noise"], clustering), **{**self._how, **options})
+
+    def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:
+        """Return the same with the usual scores; `rows` are aligned with a clustering of the same items."""
+        clustering = _without(self._how["noise"], clustering)
+        keys, own = clustering.labels.keys(), rows.pred_rows
+        if own is not None:
+            there = own >= 0
+            keys = rows.pred_keys.copy()
+            keys[there] = clustering.labels.keys()[own[there]]
+        rows = replace(rows, prediction=clustering, pred_keys=keys)
+        given = Given(self._pair.first[0], clustering)
+        request = Request(given, policies, beta=self._how["beta"])
+        tables: dict[str, Any] = {
+            "weight_table": self._pair.weight_table,
+            "attribute_table": self._pair.attribute_table,
+        }
+        with Pool(self._how["threads"]) as pool:
+            cells = build_cells(rows, pool, weighting="pointwise", outside=request.outside)
+            built = memory.Built(rows.coverage, cells, AlignedItems(rows))
+            return evaluation(
+                request, memory.answer(replace(open_pair(given), **tables), built, request, pool), {}
+            )
+
+
+def _beside(
+    truth: Any, links: Links, item: ColumnName, cluster: ColumnName, weight: Any, attributes: Any, noise: Any
+) -> tuple[_Beside, Links, int]:
+    """Read the truth, and take the items of the links for a clustering whose rows are the items."""
+    if not isinstance(truth, (Clustering, Mapping)):
+        truth = as_rows(truth, "the truth") or truth
+    plain = not isinstance(truth, (Clustering, Mapping)) and as_rows(truth, "the truth") is None
+    by_position = plain or (isinstance(truth, Clustering) and truth.items is None)
+    if by_position:
+        n_items = len(truth)
+        links, column = _by_position(links, n_items), None
+    else:
+        n_items, column = len(links.items), links.items
+    leaves = Clustering.from_labels(np.arange(n_items), items=column, name=links.name)
+    given = Given(truth, _without(noise, leaves), item, cluster, weight, attributes=attributes)
+    how: dict[str, Any] = {"weight": given.weight, "attributes": given.attributes}
+    pair = open_pair(given)
+    if pair.weight_table is not None or pair.attribute_table is not None:
+        how["item"] = item
+    return _Beside(pair, how), links, n_items
+
+
+def _by_position(links: Links, n_items: int) -> Links:
+    """Return the links with positions in place of codes of items."""
+    if len(links) and links.items.kind != "integer":
+        raise IdTypeError(
+            f"the truth has labels without item ids, so that links name items by position, an integer; those of "
+            f"{links.name} are of kind {links.items.kind}. Give the truth as a table with its items"
+        )
+    positions = links.items.keys()
+    strange = np.flatnonzero((positions < 0) | (positions >= n_items))
+    if strange.size:
+        raise AlignmentError(
+            f"{strange.size} of {positions.size} items of {links.name} are no position of the {n_items} labels of the "
+            f"truth (first: {first_few(positions[strange[:4]].tolist())}). Positions count from 0"
+        )
+    dtype = np.int32 if n_items < 2**31 else np.int64
+    left, right = (positions[codes].astype(dtype) for codes in (links.left, links.right))
+    return replace(links, left=left, right=right)
+
+
+def _without(noise: Any, clustering: Clustering) -> Clustering:
+    """Return a clustering none of whose labels, which are numbers from 0, is the label of noise."""
+    if isinstance(noise, bool) or not isinstance(noise, (int, np.integer)) or noise < 0:
+        return clustering
+    labels = clustering.labels.keys() + (int(noise) + 1)
+    return replace(clustering, labels=as_column(labels, "cluster", clustering.labels.where))
+
+
+def _thresholds(thresholds: Any) -> list[float]:
+    """Return the thresholds asked for."""
+    if thresholds is None:
+        return []
+    listed = [thresholds] if isinstance(thresholds, (int, float)) else list(thresholds)
+    for each in listed:
+        if isinstance(each, bool) or not isinstance(each, (int, float, np.number)) or np.isnan(each):
+            raise OptionError(f"thresholds are numbers, not {each!r}")
+    return [float(each) for each in listed]
+
+
+def _as_typed(scores: NDArray[np.float64], precision: np.dtype[Any]) -> NDArray[np.float64]:
+    """Return scores that came as shorter floats as one would type them: 0.9, not 0.8999999761581421."""
+    if precision.itemsize == 4:
+        texts = pa.array(scores.astype(precision)).cast(pa.string())
+        return to_numpy(texts.cast(pa.float64()))
+    return (
+        np.array([float(str(score)) for score in scores.astype(precision)])
+        if precision.itemsize < 4
+        else scores
+    )
+
+
+def _curve(
+    links: Links, tree: MergeTree, placed: PlacedRows, metrics: Sequence[Metric], beta: float, pool: Pool
+) -> Curve:
+    """Add up what the scores are made of; where a score of a link is infinite, there is no point without links."""
+    families = {
+        "clusters",
+        "bcubed",
+        *(family for metric in metrics if (family := family_of(metric)) is not None),
+    }
+    sums = level_sums(placed.rows, families, pool)
+    none = -np.inf if tree.ascending else np.inf
+    skipped = int(tree.n_levels > 0 and tree.thresholds[0] == none)
+    shown = {name: values[skipped:] if values.ndim else values for name, values in sums.items()}
+    thresholds = np.concatenate([[none], _as_typed(tree.thresholds, links.precision)])[skipped:]
+    return Curve(thresholds, Kept(shown, placed.rows.total, beta), metrics)

@@ -1,0 +1,143 @@
+"""The best threshold: the point of the curve where a score is best, under conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.linkage.curve import Curve
+from fastbcubed.metrics.registry import METRICS, computed_as
+from fastbcubed.results.text.wording import count, score
+from fastbcubed.sources.suggestions import did_you_mean
+from fastbcubed.thresholds.conditions import Condition, as_conditions
+
+#: What the strongest of all thresholds is called, which uses no link.
+NO_LINK = "no link"
+
+
+@dataclass(frozen=True)
+class Best:
+    """The threshold at which a score is best.
+
+    Attributes
+    ----------
+    score : str
+        The score that was asked for.
+    value : float
+        What it is there.
+    threshold : float
+        The strongest threshold that gives it, a score of a link; infinite if it is best to use no link.
+    until : float or None
+        The next score at which clusters become one: every threshold before it gives the same clusters as this one.
+        None if there is none.
+    figures : dict
+        All figures and scores of the curve there.
+    """
+
+    score: str
+    value: float
+    threshold: float
+    until: float | None
+    figures: Mapping[str, Any]
+    where: str = ""
+
+    def __repr__(self) -> str:
+        return f"{self.sentence}\n{self.range}"
+
+    @property
+    def sentence(self) -> str:
+        """The best threshold, and what comes with it."""
+        others = [n for n in ("precision", "recall", "f1") if n in self.figures and n != self.score]
+        told = ", ".join(f"{name} {score(self.figures[name])}" for name in others)
+        at = "with no link at all" if np.isinf(self.threshold) else f"at threshold {shown(self.threshold)}"
+        clusters = self.figures["clusters"]
+        return (
+            f"{self.score} is best {at}{f', where {self.where}' if self.where else ''}: {score(self.value)}"
+            f"{f' ({told})' if told else ''}, with {count(clusters)} cluster{'' if clusters == 1 else 's'}, the "
+            f"largest of {count(self.figures['largest'])} item{'' if self.figures['largest'] == 1 else 's'}."
+        )
+
+    @property
+    def shown(self) -> str:
+        """The threshold as it is to be typed."""
+        return shown(self.threshold)
+
+    @property
+    def range(self) -> str:
+        """Which other thresholds give the same clusters."""
+        if self.until is None:
+            return "No weaker threshold joins more."
+        if np.isinf(self.threshold):
+            return f"The first clusters are joined at {shown(self.until)}."
+        return f"Any threshold from there to just before {shown(self.until)} gives the same clusters."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "score": self.score, "value": self.value, "threshold": self.threshold, "until": self.until,
+            "where": self.where or None, **self.figures,
+        }  # fmt: skip
+
+
+def shown(threshold: float) -> str:
+    """Return a threshold as it is to be typed: all its digits, as 0.9 and not 0.90000.
+
+    >>> shown(0.9), shown(3.0), shown(float("inf"))
+    ('0.9', '3', 'inf')
+    """
+    return (
+        f"{threshold:.0f}" if threshold == round(threshold, 0) and abs(threshold) < 1e15 else repr(threshold)
+    )
+
+
+def best_point(
+    curve: Curve, name: str, where: str | Iterable[str] | None
+) -> tuple[int, str, list[Condition]]:
+    """Return the point at which a score is best, the strongest of several, and what the score is called."""
+    known = known_score(curve, name)
+    conditions = as_conditions(where, ["threshold", *curve.names])
+    allowed = np.ones(len(curve), np.bool_)
+    for each in conditions:
+        allowed &= each.holds(curve[each.name])
+    if not allowed.any():
+        raise OptionError(
+            f"no threshold has {' and '.join(map(str, conditions))}. {_nearest(curve, conditions)}"
+        )
+    values = curve[known].astype(np.float64)
+    values = np.where(allowed, values if is_higher_better(known) else -values, -np.inf)
+    return int(np.argmax(values)), known, conditions
+
+
+def known_score(curve: Curve, name: str) -> str:
+    """Return the score of the curve that goes by this name; raise MetricError if there is none."""
+    names = [metric.name for metric in curve.metrics]
+    known = name if name in names else computed_as(name, names)
+    if known is None:
+        raise MetricError(
+            f"the curve has no score {name!r}; it has {', '.join(names)}.{did_you_mean(str(name), names)} Name a score "
+            "in metrics= to have it"
+        )
+    if METRICS[known].best == "neither":
+        raise MetricError(f"no value of {known} is better than another; name a score that is best somewhere")
+    return known
+
+
+def is_higher_better(name: str) -> bool:
+    """Return whether more of a score is better."""
+    return METRICS[name].best == "higher"
+
+
+def _nearest(curve: Curve, conditions: list[Condition]) -> str:
+    """Say how far each condition can be met."""
+    told = []
+    for each in conditions:
+        values: NDArray[np.float64] = curve[each.name].astype(np.float64)
+        if not each.holds(values).any():
+            most = values.max() if each.sign[0] == ">" else values.min()
+            told.append(f"{each.name} is {'at most' if each.sign[0] == '>' else 'at least'} {score(most)}")
+    return f"{'; '.join(told)}." if told else "Each can be had, but not together."

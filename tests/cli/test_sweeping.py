@@ -1,0 +1,144 @@
+"""``fastbcubed sweep``: flags, what is printed and written, messages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.cli import main as cli
+
+LINKS = {
+    "unique_id_l": ["a", "b", "d", "a", "c"],
+    "unique_id_r": ["b", "c", "e", "a", "d"],
+    "match_probability": [0.95, 0.8, 0.9, 1.0, 0.85],
+}
+TRUTH = {"item": list("abcdef"), "cluster": [1, 1, 1, 2, 2, 2], "country": list("xxxyyy")}
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table(LINKS), "links.parquet")
+    pq.write_table(pa.table(TRUTH), "truth.parquet")
+
+
+def ran(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[str, str]:
+    assert cli.main(["sweep", "truth.parquet", "links.parquet", *argv]) == 0
+    shown = capsys.readouterr()
+    return shown.out, shown.err
+
+
+def test_the_best_threshold_the_curve_and_merges_to_look_at(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ran(capsys)
+    best = fb.sweep("truth.parquet", "links.parquet").best("f1")
+    assert out.startswith("Sweep of 5 links over 5 items: clusters change at 4 scores of links")
+    assert "Read as left = unique_id_l, right = unique_id_r, score = match_probability." in out
+    assert best.sentence in " ".join(out.split())
+    assert "P precision, R recall, F f1" in out and "1.0 |" in out
+    lines = out.splitlines()
+    merge = next(line for line in lines if line.startswith("0.85")).split()
+    assert merge[:6] == ["0.85", "c", "d", "1", "2", "2"]
+    assert "Merges to look at, which a weaker threshold than 0.9 makes" in out
+    used, _ = ran(capsys, "--best", "recall")
+    assert "Merges to look at, of those at threshold 0.8: a stronger one undoes them" in used
+
+
+def test_the_best_under_a_condition(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ran(capsys, "--best", "recall", "--where", "precision>=0.98", "--where", "largest <= 2")
+    assert "recall is best at threshold 0.9, where precision >= 0.98 and largest <= 2" in " ".join(
+        out.split()
+    )
+    assert "which a weaker threshold than 0.9 makes; none lowers F1 there" in out
+    out, _ = ran(capsys, "--best", "pair_f1", "--merges", "0")
+    assert "B pair_f1" in out and "erge" not in out.partition("B pair_f1")[2]
+
+
+def test_thresholds_and_slices(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ran(capsys, "--metric", "f1,mean_f1", "--threshold", "0.9,0.8", "--slice", "country")
+    sweep = fb.sweep("truth.parquet", "links.parquet", metrics=["f1", "mean_f1"], thresholds=[0.9, 0.8])
+    assert "At the thresholds asked for" in out
+    row = next(line for line in out.splitlines() if line.startswith("0.9 ")).split()
+    assert float(row[-1]) == pytest.approx(sweep.points["mean_f1"][0].as_py(), abs=1e-4)
+    assert "By country: the best threshold of each slice" in out
+
+
+def test_json_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ran(capsys, "--json", "--slice", "country", "--rows", "3")
+    found = json.loads(out)
+    sweep = fb.sweep("truth.parquet", "links.parquet", slices="country")
+    assert found["best"] == sweep.best("f1").to_dict() | {"where": None}
+    assert len(found["curve"]) == 3 and found["curve"][0]["threshold"] is None
+    assert found["slices"]["country"] == sweep.sliced["country"].to_pylist()
+    assert found["merges"] == sweep.merges(limit=3, threshold=sweep.best("f1").threshold).to_pylist()
+
+
+def test_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    _, err = ran(capsys, "--out", "swept", "--best", "precision", "--where", "clusters <= 4")
+    assert "wrote swept: the curve, and the clusters at threshold 0.9" in err
+    sweep = fb.sweep("truth.parquet", "links.parquet")
+    best = sweep.best("precision", where="clusters <= 4")
+    assert pq.read_table("swept/curve.parquet").equals(sweep.curve(limit=None).to_arrow())
+    assert (
+        pq.read_table("swept/clusters.parquet").to_pydict() == sweep.at(best.threshold).to_table().to_pydict()
+    )
+    assert pq.read_table("swept/merges.parquet").num_rows == 4
+    assert pq.read_table("swept/weakest_links.parquet").num_rows == 2
+    told = json.loads(Path("swept/sweep.json").read_text(encoding="utf-8"))
+    assert told["best"]["score"] == "precision" and set(told["files"]) == {
+        path.name for path in Path("swept").iterdir()
+    } - {"sweep.json"}
+    assert (
+        fb.evaluate("truth.parquet", "swept/clusters.parquet", unmatched={"truth": "singleton"}).f1
+        == sweep.evaluate(best.threshold).f1
+    )
+
+
+def test_columns_ascending_and_items(capsys: pytest.CaptureFixture[str]) -> None:
+    table = pa.table(LINKS).rename_columns(["one", "two", "far"])
+    pq.write_table(table, "far.parquet")
+    argv = [
+        "sweep",
+        "truth.parquet",
+        "far.parquet",
+        "--left",
+        "one",
+        "--right",
+        "two",
+        "--score",
+        "far",
+        "--ascending",
+    ]
+    assert cli.main([*argv, "--items", "truth.parquet", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["items"], found["ascending"]) == (6, True)
+    assert [row["threshold"] for row in found["curve"]] == [None, 0.8, 0.85, 0.9, 0.95]
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["--threshold", "x"], "--threshold is a number"),
+        (["--where", "precision"], "--where is a condition"),
+        (["--best", "f9"], "the curve has no score 'f9'"),
+        (["--metric", "mean_f1"], "Pass --threshold"),
+        (["--score", "weight"], "There is no column 'weight'"),
+        (["--unmatched", "raise"], "--unmatched"),
+    ],
+)
+def test_what_is_wrong_is_said_in_flags(
+    capsys: pytest.CaptureFixture[str], argv: list[str], told: str
+) -> None:
+    assert cli.main(["sweep", "truth.parquet", "links.parquet", *argv]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_help_names_every_key_of_the_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["sweep", "--help"]) == 0
+    shown = capsys.readouterr().out
+    out, _ = ran(capsys, "--json")
+    assert all(key in shown for key in json.loads(out))

@@ -1,0 +1,422 @@
+"""What `fastbcubed.sweep` takes, and what its result answers."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.errors import (
+    AlignmentError,
+    EmptyInputError,
+    EvaluationWarning,
+    FastBCubedError,
+    IdTypeError,
+    LinkError,
+    MetricError,
+    OptionError,
+    SliceError,
+)
+
+TRUTH = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2}
+LINKS = [("a", "b", 0.9), ("b", "c", 0.7), ("c", "d", 0.5), ("d", "e", 0.4), ("a", "b", 0.2), ("e", "e", 1.0)]
+#: By hand: at 0.9 {ab}, c, d, e; at 0.7 {abc}; at 0.5 {abcd}; at 0.4 all five.
+PRECISION = {
+    math.inf: 1.0,
+    0.9: 1.0,
+    0.7: 1.0,
+    0.5: (3 * 3 / 4 + 1 / 4 + 1) / 5,
+    0.4: (3 * 3 / 5 + 2 * 2 / 5) / 5,
+}
+RECALL = {
+    math.inf: (3 / 3 + 2 / 2) / 5, 0.9: (2 * 2 / 3 + 1 / 3 + 1) / 5, 0.7: 4 / 5, 0.5: 4 / 5, 0.4: 1.0
+}  # fmt: skip
+
+
+@pytest.fixture
+def sweep() -> fb.Sweep:
+    return fb.sweep(TRUTH, LINKS)
+
+
+def column(table: fb.Table, name: str) -> list[Any]:
+    return table[name].to_pylist()
+
+
+def test_the_curve_by_hand(sweep: fb.Sweep) -> None:
+    curve = sweep.curve()
+    assert column(curve, "threshold") == list(PRECISION)
+    assert column(curve, "precision") == pytest.approx(list(PRECISION.values()), abs=1e-15)
+    assert column(curve, "recall") == pytest.approx(list(RECALL.values()), abs=1e-15)
+    assert column(curve, "clusters") == [5, 4, 3, 2, 1]
+    assert column(curve, "largest") == [1, 2, 3, 4, 5]
+    assert column(curve, "singletons") == [5, 3, 2, 1, 0]
+
+
+def test_all_of_the_usual_scores_are_there(sweep: fb.Sweep) -> None:
+    assert sweep.curve().column_names == [
+        "threshold", "clusters", "largest", "singletons", "precision", "recall", "f1", "over_merge_rate",
+        "under_merge_rate", "pair_precision", "pair_recall", "pair_f1", "rand", "adjusted_rand", "elm_precision",
+        "elm_recall", "elm_f1", "homogeneity", "completeness", "v_measure", "variation_of_information",
+    ]  # fmt: skip
+    assert sweep.not_computed == {}
+
+
+# The best threshold
+
+
+def test_the_best_threshold_and_what_comes_with_it(sweep: fb.Sweep) -> None:
+    best = sweep.best("f1")
+    assert (best.threshold, best.until, best.score) == (0.7, 0.5, "f1")
+    assert best.value == pytest.approx(2 * 0.8 / 1.8)
+    assert best.figures["clusters"] == 3
+    assert "f1 is best at threshold 0.7" in repr(best) and "just before 0.5" in repr(best)
+
+
+def test_conditions_restrict_the_best(sweep: fb.Sweep) -> None:
+    assert sweep.best("recall").threshold == 0.4
+    assert sweep.best("recall", where="precision >= 0.98").threshold == 0.7
+    assert sweep.best("recall", where="precision>=0.6 and largest < 5").threshold == 0.7
+    assert sweep.best("recall", where=["precision >= 0.98", "threshold > 0.8"]).threshold == 0.9
+    assert sweep.best("over_merge_rate", where="clusters <= 2").threshold == 0.5
+
+
+def test_no_link_may_be_best() -> None:
+    best = fb.sweep({"a": 1, "b": 2}, [("a", "b", 0.9)]).best("f1")
+    assert (best.threshold, best.until, best.value) == (math.inf, 0.9, 1.0)
+    assert "with no link at all" in repr(best)
+    ascending = fb.sweep({"a": 1, "b": 2}, [("a", "b", 0.9)], ascending=True)
+    assert ascending.best("f1").threshold == -math.inf
+
+
+@pytest.mark.parametrize(
+    ("score", "where", "error", "told"),
+    [
+        ("presision", None, MetricError, "Did you mean 'precision'"),
+        ("mean_f1", None, MetricError, "the curve has no score 'mean_f1'"),
+        ("f1", "precision", OptionError, 'such as "precision >= 0.98"'),
+        ("f1", "recall >= 2", OptionError, "recall is at most 1"),
+        ("f1", "presision >= 0.5", OptionError, "Did you mean 'precision'"),
+        ("f1", "precision >= 0.99 and recall >= 0.99", OptionError, "but not together"),
+    ],
+)
+def test_what_has_no_best(sweep: fb.Sweep, score: str, where: str | None, error: type, told: str) -> None:
+    with pytest.raises(error, match=told):
+        sweep.best(score, where=where)
+
+
+# Clusters
+
+
+@pytest.mark.parametrize(
+    ("threshold", "labels"), [(0.9, [0, 0, 1, 2, 3]), (0.8, [0, 0, 1, 2, 3]), (0.5, [0, 0, 0, 0, 1])]
+)
+def test_clusters_at_a_threshold(sweep: fb.Sweep, threshold: float, labels: list[int]) -> None:
+    found = sweep.at(threshold)
+    assert found.labels.keys().tolist() == labels
+    assert sweep.evaluate(threshold).f1 == fb.evaluate(TRUTH, found).f1
+
+
+def test_clusterings_side_by_side(sweep: fb.Sweep) -> None:
+    table = sweep.clusterings([0.9, 0.5, 1])
+    assert table.column_names == ["item", "cluster_0_9", "cluster_0_5", "cluster_1"]
+    assert column(table, "item") == ["a", "b", "c", "d", "e"]
+    assert column(table, "cluster_0_5") == [0, 0, 0, 0, 1]
+    assert column(table, "cluster_1") == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("threshold", ["0.9", None, math.nan, True])
+def test_a_threshold_is_a_number(sweep: fb.Sweep, threshold: Any) -> None:
+    with pytest.raises(OptionError, match="threshold is"):
+        sweep.at(threshold)
+
+
+def test_evaluate_at_the_best_threshold_when_none_is_given(sweep: fb.Sweep) -> None:
+    assert sweep.evaluate().f1 == pytest.approx(sweep.best("f1").value, abs=1e-15)
+    assert sweep.evaluate(0.9, metrics="pairs").pair_precision == 1.0
+
+
+# Scores
+
+
+def test_scores_that_cannot_be_kept_up_are_exact_at_thresholds(sweep: fb.Sweep) -> None:
+    found = fb.sweep(TRUTH, LINKS, metrics=["f1", "mean_f1", "jaccard_index"], thresholds=[0.9, 0.45])
+    assert column(found.points, "threshold") == [0.9, 0.45]
+    for row in found.points.to_pylist():
+        ev = fb.evaluate(TRUTH, sweep.at(row["threshold"]), metrics=["f1", "mean_f1", "jaccard_index"])
+        assert {name: row[name] for name in ev.overall} == pytest.approx(dict(ev.overall))
+    assert "mean_f1" not in found.curve().column_names
+
+
+def test_scores_that_cannot_be_kept_up_need_thresholds() -> None:
+    with pytest.raises(MetricError, match=r"mean_f1 cannot be kept up .* Pass thresholds="):
+        fb.sweep(TRUTH, LINKS, metrics="mean_f1")
+    found = fb.sweep(TRUTH, LINKS, metrics="pointwise")
+    assert "mean_f1" in found.not_computed and "precision" in found.curve().column_names
+
+
+def test_a_formula_of_the_users_own_at_thresholds() -> None:
+    def halved(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        return tp / (tp + fp) / 2
+
+    found = fb.sweep(TRUTH, LINKS, metrics=["precision", halved], thresholds=[0.5])
+    assert column(found.points, "halved") == pytest.approx([PRECISION[0.5] / 2])
+
+
+def test_beta_and_other_combinations() -> None:
+    found = fb.sweep(TRUTH, LINKS, metrics=["precision", "k_measure", "bcubed_f1"], beta=2.0)
+    row = found.curve().to_pylist()[3]
+    ev = found.evaluate(0.5, metrics=["precision", "k_measure", "bcubed_f1"])
+    assert {name: row[name] for name in ("precision", "k_measure", "bcubed_f1", "fbeta")} == pytest.approx(
+        {name: ev.overall[name] for name in ("precision", "k_measure", "bcubed_f1", "fbeta")}
+    )
+
+
+def test_what_is_not_defined_is_listed_with_the_reason() -> None:
+    weight = dict.fromkeys(TRUTH, 1.5)
+    weighted = fb.sweep(TRUTH, LINKS, weight=weight)
+    assert "not the same for all items" in weighted.not_computed["elm_f1"]
+    outside = fb.sweep({"a": 1, "b": 1}, LINKS, unmatched="outside")
+    assert "outside" in outside.not_computed["pair_f1"]
+    with pytest.raises(MetricError, match="pair_f1 is not defined here"):
+        fb.sweep({"a": 1}, LINKS, unmatched="outside", metrics="pair_f1")
+
+
+# Input
+
+
+def test_frames_files_and_columns_by_name(tmp_path: Any) -> None:
+    left, right, scores = zip(*LINKS, strict=True)
+    frame = pd.DataFrame({"one": left, "two": right, "p": scores})
+    expected = fb.sweep(TRUTH, LINKS).curve()
+    named = {"left": "one", "right": "two", "score": "p"}
+    assert fb.sweep(TRUTH, frame, **named).curve() == expected
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "links.parquet")
+    assert fb.sweep(TRUTH, tmp_path / "links.parquet", **named).curve() == expected
+    splink = frame.rename(columns={"one": "unique_id_l", "two": "unique_id_r", "p": "match_probability"})
+    assert fb.sweep(TRUTH, splink).curve() == expected
+
+
+def test_labels_by_position() -> None:
+    found = fb.sweep([0, 0, 1, 1], [(0, 1, 0.9), (1, 2, 0.2)])
+    assert column(found.curve(), "clusters") == [4, 3, 2]
+    assert found.at(0.9).items is None and found.at(0.9).labels.keys().tolist() == [0, 0, 1, 2]
+    assert column(found.clusterings([0.9]), "item") == [0, 1, 2, 3]
+    assert found.evaluate(0.9).f1 == fb.evaluate([0, 0, 1, 1], [0, 0, 1, 2]).f1
+    assert column(found.merges(limit=1), "left") == [1]
+
+
+@pytest.mark.parametrize(
+    ("links", "error", "told"),
+    [
+        ([(0, 4, 0.9)], AlignmentError, "no position of the 4 labels"),
+        ([("a", "b", 0.9)], IdTypeError, "by position"),
+    ],
+)
+def test_positions_that_are_none(links: list[Any], error: type, told: str) -> None:
+    with pytest.raises(error, match=told):
+        fb.sweep([0, 0, 1, 1], links)
+
+
+@pytest.mark.parametrize("score", [math.nan, None])
+def test_scores_are_numbers(score: Any) -> None:
+    with pytest.raises(LinkError, match="1 of 2 scores"):
+        fb.sweep(TRUTH, {"left": ["a", "b"], "right": ["b", "c"], "score": [0.5, score]})
+
+
+def test_links_without_scores() -> None:
+    with pytest.raises(FastBCubedError, match="score"):
+        fb.sweep(TRUTH, [("a", "b"), ("b", "c")])
+
+
+def test_items_without_a_link_are_alone_and_unknown_ones_raise() -> None:
+    found = fb.sweep(TRUTH, [("a", "b", 0.9)])
+    assert (found.coverage.n_truth_only, found.policies.truth) == (3, "singleton")
+    assert column(found.curve(), "clusters") == [5, 4]
+    everyone = fb.sweep(TRUTH, [("a", "b", 0.9)], items=list("abcdef"), unmatched={"prediction": "singleton"})
+    assert column(everyone.curve(), "clusters") == [6, 5]
+    with pytest.raises(LinkError, match="not among the 2 that were given"):
+        fb.sweep(TRUTH, LINKS, items=["a", "b"])
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+def test_items_that_do_not_count_connect_others() -> None:
+    links = [("a", "x", 0.9), ("x", "b", 0.8)]
+    dropped = fb.sweep({"a": 1, "b": 1}, links, unmatched={"prediction": "drop"})
+    assert column(dropped.curve(), "recall") == [0.5, 0.5, 1.0]
+    assert column(dropped.curve(), "largest") == [1, 1, 2]
+    assert column(dropped.merges(), "n_items") == [3]
+
+
+def test_policies_that_raise() -> None:
+    with pytest.raises(AlignmentError):
+        fb.sweep(TRUTH, LINKS[:2], unmatched="raise")
+    with pytest.raises(OptionError, match="cannot be outside"):
+        fb.sweep(TRUTH, LINKS, unmatched={"truth": "outside"})
+
+
+def test_nothing_in_common() -> None:
+    with pytest.raises(EmptyInputError, match="no item of the truth"):
+        fb.sweep({"x": 1}, LINKS)
+
+
+def test_no_links_at_all() -> None:
+    none = pa.array([], pa.string())
+    nothing = {"left": none, "right": none, "score": pa.array([], pa.float64())}
+    found = fb.sweep(TRUTH, nothing, items=list(TRUTH))
+    assert column(found.curve(), "clusters") == [5]
+    assert "none of which joins anything" in repr(found)
+    assert (len(found.merges()), found.weakest_links()["threshold"].to_pylist()) == (0, [None, None])
+    with pytest.raises(EmptyInputError, match="has no rows"):
+        fb.sweep(TRUTH, nothing)
+
+
+def test_noise_and_nulls_of_the_truth() -> None:
+    truth = {"item": list("abcde"), "cluster": [0, 0, None, 3, 3]}
+    table = pa.table(truth)
+    found = fb.sweep(table, LINKS, noise=3, nulls="singleton")
+    for threshold in (0.9, 0.5, 0.4):
+        ev = fb.evaluate({"a": 0, "b": 0, "c": 90, "d": 91, "e": 92}, fb.sweep(TRUTH, LINKS).at(threshold))
+        assert found.evaluate(threshold).f1 == pytest.approx(ev.f1)
+        row = next(r for r in found.curve().to_pylist() if r["threshold"] == threshold)
+        assert row["f1"] == pytest.approx(ev.f1)
+    assert found.coverage.n_noise == 2 and found.coverage.n_null == 1
+
+
+@pytest.mark.parametrize("precision", [np.float16, np.float32])
+def test_short_floats_reach_their_own_thresholds(precision: Any) -> None:
+    links = {"left": ["a", "c"], "right": ["b", "d"], "score": np.array([0.9, 0.3], precision)}
+    found = fb.sweep(TRUTH, links)
+    assert found.at(0.9).labels.keys().tolist() == [0, 0, 1, 2]
+    assert found.best("f1").threshold == 0.9
+
+
+def test_infinite_scores_are_scores() -> None:
+    links = [("a", "b", math.inf), ("b", "c", 0.5), ("d", "e", -math.inf)]
+    found = fb.sweep(TRUTH, links)
+    assert column(found.curve(), "threshold") == [math.inf, 0.5, -math.inf]
+    assert column(found.curve(), "clusters") == [4, 3, 2]
+    assert found.at(math.inf).labels.keys().tolist() == [0, 0, 1, 2, 3]
+    assert found.evaluate(0.5).f1 == pytest.approx(found.curve().to_pylist()[1]["f1"])
+    assert not math.isnan(found.curve(errors=True).to_pylist()[0]["f1_se"])
+    assert column(found.merges(order_by="recall_change", limit=None), "threshold")[0] == 0.5
+
+
+def test_scores_that_are_no_probabilities_warn() -> None:
+    links = {"unique_id_l": ["a"], "unique_id_r": ["b"], "match_probability": [7.5]}
+    with pytest.warns(EvaluationWarning, match="no probabilities"):
+        fb.sweep(TRUTH, links)
+
+
+def test_a_truth_of_few_items_warns_as_evaluate_does() -> None:
+    links = [(f"{k}", f"{k + 1}", 0.9) for k in range(0, 200, 2)]
+    truth = {"0": 1, "1": 1, "2": 2, "3": 3}
+    with pytest.warns(EvaluationWarning, match="few-items-labelled"):
+        found = fb.sweep(truth, links, unmatched={"prediction": "singleton"})
+    assert "few-items-labelled" in [each["code"] for each in found.warnings]
+
+
+# The curve, thinned
+
+
+def test_a_thinned_curve_keeps_its_ends_and_extremes() -> None:
+    rng = np.random.default_rng(0)
+    n = 3000
+    truth = np.repeat(np.arange(n // 3), 3)
+    right = np.concatenate([np.arange(n) // 3 * 3, rng.integers(0, n, n)])
+    left = np.concatenate([np.arange(n), np.arange(n)])
+    scores = np.concatenate([rng.beta(6, 2, n), rng.beta(2, 6, n)])
+    found = fb.sweep(
+        truth, {"left": left, "right": right, "score": scores}, metrics=["f1", "precision", "recall"]
+    )
+    whole, thin = found.curve(limit=None), found.curve(limit=50)
+    assert len(whole) == found.tree.n_levels + 1 and 40 <= len(thin) <= 50
+    for name in ("f1", "precision", "recall"):
+        assert max(column(thin, name)) == max(column(whole, name))
+        assert min(column(thin, name)) == min(column(whole, name))
+        assert np.abs(np.diff(column(thin, name))).max() < 0.15
+    assert (column(thin, "threshold")[0], column(thin, "threshold")[-1]) == (
+        column(whole, "threshold")[0],
+        column(whole, "threshold")[-1],
+    )
+    assert set(column(thin, "threshold")) <= set(column(whole, "threshold"))
+    assert len(found.curve(limit=3)) <= 3
+
+
+# Slices
+
+
+@pytest.mark.parametrize(
+    ("key", "score", "told"),
+    [("pred_size", "f1", "differs from threshold"), ("colour", "f1", "no attribute 'colour'")],
+)
+def test_slices_that_cannot_be(sweep: fb.Sweep, key: str, score: str, told: str) -> None:
+    with pytest.raises(FastBCubedError, match=told):
+        sweep.slices(key, score)
+    with pytest.raises(MetricError, match="of all items at once"):
+        sweep.slices("true_size", "pair_f1")
+    with pytest.raises(SliceError):
+        sweep.slices(())
+
+
+def test_slices_by_size_and_by_name(sweep: fb.Sweep) -> None:
+    by_size = {row["true_size"]: row for row in sweep.slices("true_size").to_pylist()}
+    assert by_size["2-3"]["n_items"] == 5
+    named = sweep.slices({"first": ["a", "b", "c"], "rest": ["d", "e"]}).to_pylist()
+    found = {row["slice"]: row for row in named}
+    assert (found["first"]["threshold"], found["first"]["f1"], found["first"]["cost"]) == (0.7, 1.0, 0.0)
+    assert (found["rest"]["threshold"], found["rest"]["f1"]) == (math.inf, pytest.approx(2 / 3))
+    assert found["rest"]["f1_at_common"] == pytest.approx(2 / 3)
+    none = sweep.slices({"rest": ["d", "e"]}, "recall", where="precision >= 0.6").to_pylist()[0]
+    assert (none["threshold"], none["recall"]) == (math.inf, 0.5)
+    impossible = sweep.slices({"rest": ["d", "e"]}, "recall", where="clusters >= 3").to_pylist()[0]
+    assert impossible["threshold"] is None and impossible["cost"] is None
+
+
+# Output
+
+
+def test_it_reads_in_sentences_with_a_chart(sweep: fb.Sweep) -> None:
+    lines = repr(sweep).splitlines()
+    text = " ".join(" ".join(lines).split())
+    assert text.startswith(
+        "Sweep of 6 links over 5 items: clusters change at 4 scores of links, from 0.9 to 0.4."
+    )
+    assert "f1 is best at threshold 0.7" in text
+    assert "P precision, R recall, F f1" in text
+    assert max(map(len, lines)) <= 80
+
+
+def test_json_and_back(sweep: fb.Sweep) -> None:
+    found = json.loads(sweep.to_json())
+    assert found["best"]["threshold"] == 0.7 and found["curve"][0]["threshold"] is None
+    assert len(found["curve"]) == 5 and found["unmatched"] == {"truth": "singleton", "prediction": "drop"}
+
+
+def test_any_number_of_threads_gives_the_same_bits() -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 900, 3000)
+    links = {
+        "left": rng.integers(0, 3000, 5000),
+        "right": rng.integers(0, 3000, 5000),
+        "score": rng.random(5000),
+    }
+    weight = rng.random(3000) + 0.1
+    one, four = (fb.sweep(truth, links, weight=weight, threads=threads) for threads in (1, 4))
+    assert one.curve(limit=None) == four.curve(limit=None)
+
+
+@pytest.mark.parametrize("wrong", [{"thresholds": ["x"]}, {"ascending": 1}, {"threads": 0}, {"progress": 3}])
+def test_wrong_arguments(wrong: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        fb.sweep(TRUTH, LINKS, **wrong)
+
+
+def test_progress_is_told() -> None:
+    stages = []
+    fb.sweep(TRUTH, LINKS, progress=lambda step: stages.append(step.stage))
+    assert "join items" in stages

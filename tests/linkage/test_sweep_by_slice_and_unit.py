@@ -1,0 +1,87 @@
+"""Thresholds by slice, and standard errors: against `evaluate` at every threshold, and against the twin of errors."""
+
+import math
+from typing import Any
+
+import naive
+import naive_errors
+import naive_sweep
+import numpy as np
+import pytest
+from effort import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from test_sweep_against_naive import Case, at_every_threshold, cases, policy, swept
+
+import fastbcubed as fb
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+
+
+def close(value: float) -> Any:
+    return pytest.approx(float(value), rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+@examples(60)
+@given(cases())
+def test_standard_errors_are_those_of_the_units_of_the_weakest_threshold(case: Case) -> None:
+    sweep = swept(case)
+    unmatched = policy(case.unmatched)
+    weakest = naive_sweep.thresholds(case.links, case.ascending)[-1]
+    everyone = naive_sweep.clusters_at(case.links, weakest, ascending=case.ascending)
+    unit = naive_errors.components(naive.evaluate(case.truth, everyone, case.weights, unmatched=unmatched))
+    curve = sweep.curve(limit=None, errors=True).to_pylist()
+    by_threshold = {row["threshold"]: row for row in curve}
+    names = ("precision", "recall", "f1", "over_merge_rate")
+    for threshold, row in at_every_threshold(case, sweep):
+        clusters = naive_sweep.clusters_at(case.links, threshold, ascending=case.ascending)
+        twin = naive.evaluate(case.truth, clusters, case.weights, unmatched=unmatched)
+        expected = naive_errors.errors(twin, names, unit)
+        found = by_threshold[row["threshold"]]
+        assert {name: found[f"{name}_se"] for name in names} == {n: close(e) for n, e in expected.items()}
+
+
+@examples(60)
+@given(cases(max_size=12), st.data())
+def test_each_slice_has_its_best_threshold(case: Case, data: st.DataObject) -> None:
+    colours = {item: data.draw(st.sampled_from(["red", "blue", None])) for item in case.truth}
+    composite = isinstance(next(iter(case.truth)), tuple)
+    ids = {"item": list(case.truth)}
+    if composite:
+        ids = {f"item_{k}": [item[k] for item in case.truth] for k in (0, 1)}
+    columns = {**ids, "cluster": list(case.truth.values()), "colour": list(colours.values())}
+    truth = fb.Clustering.from_table(columns, item=list(ids))
+    sweep = swept(case._replace(truth=truth), metrics=["f1", "recall"], slices="colour")
+    found = {row["colour"]: row for row in sweep.sliced["colour"].to_pylist()}
+    common = sweep.best("f1").threshold
+    scores: dict[Any, dict[float, float]] = {}
+    for threshold, _ in at_every_threshold(case, sweep):
+        for row in sweep.evaluate(threshold, metrics=["f1"]).slices("colour").to_pylist():
+            scores.setdefault(row["colour"], {})[threshold] = row["f1"]
+            assert (found[row["colour"]]["n_items"], found[row["colour"]]["weight"]) == (
+                row["n_items"],
+                close(row["weight"]),
+            )
+    assert found.keys() == scores.keys()
+    for colour, by_threshold in scores.items():
+        best = max(by_threshold.values())
+        assert found[colour]["f1"] == close(best)
+        assert by_threshold[found[colour]["threshold"]] == close(best)
+        assert found[colour]["f1_at_common"] == close(by_threshold[common])
+        assert found[colour]["cost"] == close(best - by_threshold[common])
+
+
+def test_an_interval_is_that_of_evaluate_at_the_weakest_threshold() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 60, 200)
+    left, right = rng.integers(0, 200, (2, 90))
+    sweep = fb.sweep(truth, {"left": left, "right": right, "score": rng.random(90)})
+    weakest = float(sweep.tree.thresholds[-1])
+    ev = sweep.evaluate(weakest)
+    for name in ("precision", "recall", "f1"):
+        assert sweep.interval(name, weakest) == close_pair(ev.interval(name))
+    assert not math.isnan(sweep.interval("f1").low)
+
+
+def close_pair(interval: tuple[float, float]) -> Any:
+    return pytest.approx(tuple(interval), rel=1e-9)
