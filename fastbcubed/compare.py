@@ -1,0 +1,238 @@
+"""compare(): any number of runs against one truth, aligned, scored, and set beside each other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.policies import Coverage, Duplicates, Nulls, Policies, Unmatched, Weighting
+from fastbcubed.cells.contingency import MAX_PAIRS
+from fastbcubed.clusterings.inputs import Given, PerSide, default_for_truth_only
+from fastbcubed.clusterings.stretches import open_pairs
+from fastbcubed.comparison.comparison import Comparison
+from fastbcubed.engines import memory, several
+from fastbcubed.engines.choose import choose
+from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
+from fastbcubed.errors import EvaluationWarning, OptionError, first_few, naming
+from fastbcubed.evaluate import Progress, evaluation
+from fastbcubed.results.origin import not_default
+from fastbcubed.results.slices.slicing import SliceKey
+from fastbcubed.results.warnings.notices import WARNING
+from fastbcubed.runtime.limits import memory_limit as memory_limit_of
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.reporting import reporting
+from fastbcubed.uncertainty.intervals import check_level
+
+__all__ = ["compare"]
+
+Align = Literal["common", "each"]
+
+
+def compare(
+    truth: Any,
+    runs: Mapping[str, Any],
+    *,
+    baseline: str | None = None,
+    align: Align = "common",
+    level: float = 0.95,
+    bootstrap: int = 0,
+    seed: int = 0,
+    unit: str = "component",
+    item: PerSide = "item",
+    cluster: PerSide = "cluster",
+    weight: Any = None,
+    slices: SliceKey | Iterable[SliceKey] = (),
+    attributes: Any = None,
+    metrics: str | Iterable[str | Callable[..., Any]] | Callable[..., Any] | None = None,
+    beta: float = 1.0,
+    weighting: Weighting = "pointwise",
+    unmatched: Unmatched | Mapping[str, Unmatched] | None = None,
+    nulls: Nulls = "raise",
+    duplicates: Duplicates = "raise",
+    noise: Any = None,
+    overlapping: bool = False,
+    max_pairs: float = MAX_PAIRS,
+    table: Any = None,
+    engine: Literal["memory", "disk"] | None = None,
+    memory_limit: int | str | None = None,
+    spill_dir: Any = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Comparison:
+    """Score several runs against one truth on the same items, and tell how they differ and whether that holds up.
+
+    Parameters
+    ----------
+    truth : Clustering, table, path, dict, or array-like of shape (n_items,)
+        As for `evaluate`. With `table`, the name of its column of true clusters.
+    runs : dict of str to one of these
+        The predictions, by name. With `table`, the names of their columns.
+    baseline : str, optional
+        The run that the others are compared with; the first one when absent.
+    align : {"common", "each"}
+        Whether all runs are scored on the items that every run scores, once policies have acted on each run; or each
+        run on all that it scores, so that differences are of items, too.
+    level : float
+        The confidence of intervals.
+    bootstrap : int
+        Replicates of the bootstrap, whose percentiles take the place of intervals by Student's t; none when 0.
+    seed : int
+        What replicates are drawn from. The same seed draws the same, whatever the engine and the order of rows.
+    unit : str
+        What could have been drawn otherwise, as a whole: "component", a connected component of the truth and all
+        runs; "true_cluster", which is right only with ``unmatched="outside"``; or a column of the truth.
+    item, cluster, weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
+        As for `evaluate`. Of a pair of columns the second is that of all runs. Policies are those of all runs: if one
+        is made of links, items that only the truth has are alone by default.
+    overlapping, max_pairs, table, engine, memory_limit, spill_dir, threads, progress
+        As for `evaluate`. Differences of overlapping runs have no standard errors. The disk engine aligns one run
+        after the other, those that turn out to have too many items again, and refuses runs with items that the truth
+        lacks if these are scored. The arguments `out`, `keep` and `repairs` are lacking: save the evaluation of a run.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    OptionError
+        If there is no run, or the baseline is none.
+    EmptyInputError
+        If no item is scored by every run.
+    WeightError
+        If an item weighs differently in two runs.
+    FastBCubedError
+        As `evaluate` does.
+
+    References
+    ----------
+    S. van Staden, Pointwise Metrics for Clustering Evaluation, 2024.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> truth = {"a": 1, "b": 1, "c": 2, "d": 2}
+    >>> old = {"a": 1, "b": 2, "c": 3, "d": 4}
+    >>> new = {"a": 1, "b": 1, "c": 3}
+    >>> cmp = fb.compare(truth, {"old": old, "new": new})
+    >>> cmp["old"].recall, cmp["new"].recall, cmp.n_items  # of a, b and c, which both have
+    (0.6666666666666666, 1.0, 3)
+    """
+    arguments = not_default(compare, locals())
+    names = _names(runs, baseline)
+    if align not in ("common", "each"):
+        raise OptionError(f'align is "common" or "each", not {align!r}')
+    level = check_level(level)
+    for name, number in (("bootstrap", bootstrap), ("seed", seed)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise OptionError(f"{name} is a number, 0 or more, not {number!r}")
+    alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
+    truth_only = "singleton" if alone else "drop"
+    if not isinstance(unit, str):
+        raise OptionError(f'unit is "component", "true_cluster" or a column, not {unit!r}')
+    policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
+    first = Request(
+        Given(truth, runs[names[0]], item, cluster, weight, table, attributes, overlapping),
+        policies,
+        weighting=weighting,
+        metrics=as_metrics(metrics, outside=policies.prediction == "outside"),
+        beta=beta,
+        max_pairs=max_pairs,
+        slices=as_slices(slices),
+        limit=memory_limit_of(memory_limit),
+        spill_dir=spill_dir,
+    )
+    threads = as_threads(threads)
+    with reporting(progress) as report, Pool(threads, report) as pool:
+        found = _answers(first, runs, names, engine, align, pool)
+    evs = {name: evaluation(*of_run, arguments) for name, of_run in zip(names, found.runs, strict=True)}
+    for name, ev in evs.items():
+        for said in ev.warnings:
+            if said["level"] == WARNING:
+                message = EvaluationWarning(f"{name}: {said['message']}", said["code"])
+                warnings.warn(message, stacklevel=2)
+    return Comparison(
+        evs,
+        baseline=names[0] if baseline is None else baseline,
+        align=align,
+        level=level,
+        unit=unit,
+        n_bootstrap=bootstrap,
+        seed=seed,
+        shared=found.shared,
+        n_scored=found.n_scored,
+        coverage=found.coverage,
+        true_keys=found.true_keys,
+    )
+
+
+def _names(runs: Any, baseline: Any) -> list[str]:
+    """Return the names of the runs, or raise OptionError for what holds none."""
+    if not isinstance(runs, Mapping):
+        raise OptionError(
+            'runs is a dict from the name of a run to its clustering, such as {"old": old, "new": new}, not '
+            f"{type(runs).__name__}"
+        )
+    if not runs:
+        raise OptionError('runs is empty; give at least one, such as {"new": new}')
+    if strange := [name for name in runs if not isinstance(name, str) or not name]:
+        raise OptionError(
+            f"the names of runs are texts, not {first_few(strange)}; a dict from item to cluster is one run, given "
+            'as {"new": that dict}'
+        )
+    if baseline is not None and baseline not in runs:
+        raise OptionError(f"the baseline {baseline!r} is no run; there are {', '.join(map(repr, runs))}")
+    return list(runs)
+
+
+class _Found(NamedTuple):
+    """What the engine answers of each run, and how far their rows and true clusters are known to be the same."""
+
+    runs: list[tuple[Request, Answer]]
+    shared: bool  #: whether rows and codes of true clusters are
+    n_scored: list[int] | None = None
+    coverage: list[Coverage] | None = None
+    true_keys: list[NDArray[np.int64]] | None = (
+        None  #: keys of true clusters by code; None where they are not known
+    )
+
+
+def _answers(
+    first: Request, runs: Mapping[str, Any], names: list[str], engine: Any, align: str, pool: Pool
+) -> _Found:
+    """Score all runs, with the engine that the largest needs."""
+    requests = [replace(first, given=replace(first.given, prediction=runs[name])) for name in names]
+    if choose(engine, *requests) is not memory.run:
+        from fastbcubed.engines import several_on_disk
+
+        done = several_on_disk.run(requests, names, pool, common=align == "common")
+        return _Found(list(zip(requests, done.runs, strict=True)), False, *done[1:])
+    pairs = open_pairs([request.given for request in requests], names)
+    if align == "common" and not first.given.overlapping:
+        done = several.run(pairs, names, first, pool)
+        return _Found(list(zip(requests, done.runs, strict=True)), True, *done[1:])
+    answers = []
+    for name, pair in zip(names, pairs, strict=True):
+        with naming(name):
+            answers.append(memory.answer(pair, memory.build(pair, first, pool), first, pool))
+    if align == "common":
+        _require_same_items(first.policies, names, [answer.coverage for answer in answers])
+    return _Found(list(zip(requests, answers, strict=True)), False)
+
+
+def _require_same_items(policies: Policies, names: list[str], coverage: list[Coverage]) -> None:
+    """Raise if runs whose clusters may overlap, which are not restricted to common items, are scored on others."""
+    for name, each in zip(names, coverage, strict=True):
+        lacking = each.n_truth_only if policies.truth != "singleton" else 0
+        further = each.n_prediction_only if policies.prediction == "singleton" else 0
+        if len(names) > 1 and lacking + further:
+            raise OptionError(
+                f"not every run scores the same items: {name!r} lacks {lacking:,} of the truth, and has {further:,} "
+                "others that are scored. To restrict runs to common items, clusters may not overlap. Pass "
+                'unmatched={"truth": "singleton"}, or align="each"'
+            )

@@ -1,0 +1,191 @@
+"""What a comparison says of all items: scores, differences, ranks, coverage."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fastbcubed.comparison.differences import Differences, adjusted, table_of_deltas
+from fastbcubed.comparison.estimated_differences import estimated
+from fastbcubed.comparison.ranking import agreement, ranks
+from fastbcubed.comparison.runs import Runs
+from fastbcubed.errors import EvaluationWarning, NotKeptError
+from fastbcubed.results.estimates import warn_of_units
+from fastbcubed.results.listings.table import Table
+from fastbcubed.runtime.cached import cached_property
+from fastbcubed.sources.arrays import from_texts, table_of
+from fastbcubed.uncertainty.units import Units
+
+
+class Compared(Runs):
+    """Runs that are asked how they differ over all items; see `Comparison`."""
+
+    def scores(self) -> Table:
+        """Return the scores of each run.
+
+        Returns
+        -------
+        Table
+            run, n_items, weight, n_clusters (predicted ones with a scored item), then the scores.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3]}, metrics=["precision", "recall"])
+        >>> cmp.scores()
+        run  n_items  weight  n_clusters  precision   recall
+        a          3       3           1    0.55556        1
+        b          3       3           3          1  0.66667
+        <BLANKLINE>
+        2 rows
+        """
+        evs = self.runs.values()
+        columns: dict[str, Any] = {
+            "run": from_texts(list(self.runs)),
+            "n_items": np.array([ev.contingency.n_items for ev in evs], np.int64),
+            "weight": np.array([ev.contingency.total_weight for ev in evs], np.float64),
+            "n_clusters": np.array([ev.summary["pred"]["clusters"] for ev in evs], np.int64),
+        }
+        columns |= {m.name: np.array([ev.overall[m.name] for ev in evs], np.float64) for m in self.metrics}
+        return Table(table_of(columns))
+
+    def deltas(self, *, adjust: str = "bonferroni") -> Table:
+        """Return how the scores of each experiment differ from the baseline's, and whether that holds up.
+
+        Parameters
+        ----------
+        adjust : {"bonferroni", "none"}
+            With several experiments, whether the intervals of a score are widened, so that all of them hold together
+            with the confidence `level`; or each by itself.
+
+        Returns
+        -------
+        Table
+            baseline, experiment, score, baseline_value, experiment_value, delta (experiment minus baseline), se, low,
+            high, holds (whether the interval excludes 0). A score that is no mean over items has no standard error:
+            NaN, and null for holds.
+
+        Raises
+        ------
+        OptionError
+            If the unit does not serve here.
+
+        Notes
+        -----
+        Errors are paired, and linearised: with D_u what a unit u adds to the score of the experiment less what it adds
+        to that of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected components of the truth and of
+        all runs. A run that is equal to the baseline differs by 0 ± 0. Under "outside", items that only a
+        run has connect nothing.
+
+        Examples
+        --------
+        Three of four components are treated alike, and the fourth is better by 1/2 in the second run. The error is
+        sqrt(4/3 * (3 * 0.125**2 + 0.375**2)) / 4.
+
+        >>> import fastbcubed as fb
+        >>> runs = {"old": [1, 1, 2, 2, 3, 3, 4, 5], "new": [1, 1, 2, 2, 3, 3, 4, 4]}
+        >>> cmp = fb.compare(list("aabbccdd"), runs, metrics="recall")
+        >>> cmp.deltas().select(["experiment", "score", "delta", "se", "holds"])
+        experiment  score     delta       se  holds
+        new         recall  0.12500  0.12500     no
+        <BLANKLINE>
+        1 row
+        """
+        level, found = adjusted(self.level, len(self.experiments), adjust), self._differences
+        if self.experiments and found.units is not None:
+            for reason in found.warnings:
+                warnings.warn(reason, EvaluationWarning, stacklevel=2)
+            warn_of_units(found.units, self.unit, stacklevel=3)
+        return self._deltas(level)
+
+    def _deltas(self, level: float | None = None) -> Table:
+        """Return the table of deltas; without a level with intervals adjusted for all experiments."""
+        level = adjusted(self.level, len(self.experiments), "bonferroni") if level is None else level
+        overall = {name: ev.overall for name, ev in self.runs.items()}
+        found = self._differences
+        return Table(table_of_deltas(self.baseline, self.experiments, self.metrics, overall, found, level))
+
+    @cached_property
+    def units(self) -> Units:
+        """How many independent units all runs have in common, how many equal ones would tell as much, the largest.
+
+        Raises
+        ------
+        MetricError
+            If clusters may overlap: their units are not worked out.
+        """
+        if self._differences.units is None:
+            raise NotKeptError(str(self.why_no_errors()))
+        return self._differences.units
+
+    @cached_property
+    def _differences(self) -> Differences:
+        return estimated(self)
+
+    def ranks(self) -> Table:
+        """Return the rank of each run by each score: 1 is best, and runs that are equal share a rank.
+
+        Returns
+        -------
+        Table
+            run, then the scores of which more or less is better; null where a score is not defined.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3]}, metrics=["precision", "recall"])
+        >>> cmp.ranks().to_pylist()
+        [{'run': 'a', 'precision': 2, 'recall': 1}, {'run': 'b', 'precision': 1, 'recall': 2}]
+        """
+        return Table(ranks(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
+
+    def agreement(self) -> Table:
+        """Return how far each two scores rank the runs alike: Kendall's tau-b.
+
+        Returns
+        -------
+        Table
+            score, then a column for each score: 1 if both rank all runs alike, -1 if in opposite order, NaN if a score
+            is the same for all runs.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3]}, metrics=["precision", "recall"])
+        >>> cmp.agreement()["recall"].to_pylist()
+        [-1.0, 1.0]
+        """
+        return Table(agreement(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
+
+    def coverage(self) -> Table:
+        """Return how far each run has the items of the truth, before it is restricted to those of all runs.
+
+        Returns
+        -------
+        Table
+            run, n_common, n_truth_only, n_prediction_only (items on both sides, and on one of them), truth_coverage and
+            prediction_coverage (shares of weight), n_scored (items that the run scores), n_left_out (those of
+            them that another run does not score).
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare({"a": 1, "b": 1}, {"old": {"a": 1}, "new": {"a": 1, "b": 1}})
+        >>> cmp.coverage().select(["run", "n_common", "n_truth_only", "n_left_out"]).to_pylist()[1]
+        {'run': 'new', 'n_common': 2, 'n_truth_only': 0, 'n_left_out': 1}
+        """
+        of = self._coverage
+        counts = {
+            name: np.array([getattr(each, name) for each in of], np.int64)
+            for name in ("n_common", "n_truth_only", "n_prediction_only")
+        }
+        shares = {
+            name: np.array([getattr(each, name) for each in of], np.float64)
+            for name in ("truth_coverage", "prediction_coverage")
+        }
+        kept = [ev.contingency.n_items for ev in self.runs.values()]
+        scored = np.array(self._n_scored, np.int64)
+        left = {"n_scored": scored, "n_left_out": scored - np.array(kept, np.int64)}
+        return Table(table_of({"run": from_texts(list(self.runs)), **counts, **shares, **left}))

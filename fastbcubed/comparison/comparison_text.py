@@ -1,0 +1,229 @@
+"""A comparison for people: which run is better, by how much, and whether the difference holds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastbcubed.comparison.compared import Compared
+from fastbcubed.results.estimates import are_uneven
+from fastbcubed.results.listings.table import Table
+from fastbcubed.results.text.display import REPEATED
+from fastbcubed.results.text.wording import (
+    Grid,
+    aligned,
+    count,
+    escaped,
+    html_table,
+    label,
+    paragraph,
+    percent,
+    score,
+    with_error,
+)
+
+#: Scores of the sentences, where they were computed; else the first of all.
+HEADLINE = ("precision", "recall", "f1")
+#: Differences this small are rounding.
+NONE = 1e-12
+
+
+def as_text(comparison: Compared) -> str:
+    """Return a comparison as text for a terminal."""
+    parts = [heading(comparison), "\n".join(map(paragraph, sentences(comparison)))]
+    parts.append(aligned(scores_grid(comparison)))
+    if (grid := deltas_grid(comparison)).rows:
+        parts.append(aligned(grid))
+    return "\n\n".join([*parts, paragraph(note(comparison))])
+
+
+def as_html(comparison: Compared) -> str:
+    """Return a comparison as HTML for a notebook."""
+    title = f"<p><b>{escaped(heading(comparison))}</b></p>"
+    said = f"<p>{'<br>'.join(map(escaped, sentences(comparison)))}</p>"
+    tables = [html_table(scores_grid(comparison))]
+    if (grid := deltas_grid(comparison)).rows:
+        tables.append(html_table(grid))
+    return f"<div>{title}{said}{''.join(tables)}<p>{escaped(note(comparison))}</p></div>"
+
+
+def heading(comparison: Compared) -> str:
+    """Return what is compared."""
+    runs = f"{count(len(comparison))} run{'s' * (len(comparison) != 1)}"
+    if comparison.align == "each":
+        return f"Comparison of {runs}, each on the items that it scores"
+    return f"Comparison of {runs} on {count(comparison.n_items)} items that all of them score"
+
+
+def sentences(comparison: Compared) -> list[str]:
+    """Return what comes out in sentences: each experiment against the baseline, items left out, how sure it is."""
+    found = [line for name in comparison.experiments for line in _against_baseline(comparison, name)]
+    if not comparison.experiments:
+        found.append("There is one run, so that there is nothing to compare it with.")
+    found += [*_best(comparison), *_left_out(comparison)]
+    found += _how_sure(comparison)
+    return found
+
+
+def _against_baseline(comparison: Compared, name: str) -> list[str]:
+    rows = {row["score"]: row for row in comparison._deltas().to_pylist() if row["experiment"] == name}
+    chosen = [rows[s] for s in HEADLINE if s in rows] or list(rows.values())[:1]
+    versus = f"{label(name)} against {label(comparison.baseline)}"
+    if chosen and all(abs(row["delta"]) <= NONE for row in rows.values()):
+        return [f"{versus}: no difference in any score."]
+    best = {m.name: m.best for m in comparison.metrics}
+    texts = []
+    for row in chosen:
+        delta = row["delta"]
+        how = "" if abs(delta) <= NONE else _word(delta, best.get(row["score"], "neither"))
+        held = {True: "", False: ", which may be chance", None: ""}[row["holds"]] if how else ""
+        change = with_error(abs(delta), row["se"])
+        texts.append(f"{row['score']} {'the same' if abs(delta) <= NONE else f'{change} {how}{held}'}")
+    return [f"{versus}: {'; '.join(texts)}."]
+
+
+def _best(comparison: Compared) -> list[str]:
+    """Say which run is best by which scores, where these disagree."""
+    table = comparison.ranks()
+    first: dict[tuple[str, ...], list[str]] = {}
+    for name in table.column_names[1:]:
+        if REPEATED.get(name) not in table.column_names:
+            runs = tuple(r for r, rank in zip(comparison, table[name].to_pylist(), strict=True) if rank == 1)
+            first.setdefault(runs, []).append(name)
+    first = {runs: names for runs, names in first.items() if len(runs) < len(comparison)}
+    if len(first) < 2:
+        return []
+    told = [f"{_listed(list(map(label, runs)))} by {_listed(names)}" for runs, names in first.items()]
+    return [f"Which run is best depends on the score: {'; '.join(told)}."]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names with commas, and an "and" before the last."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _word(delta: float, best: str) -> str:
+    if best == "neither":
+        return "higher" if delta > 0 else "lower"
+    return "better" if (delta > 0) == (best == "higher") else "worse"
+
+
+def _left_out(comparison: Compared) -> list[str]:
+    """Say which runs score more items than all of them do."""
+    if comparison.align == "each":
+        return ["The runs are scored on different items, so that differences are of items, too."] * (
+            len({ev.contingency.n_items for ev in comparison.runs.values()}) > 1
+        )
+    more = [
+        f"{label(row['run'])} {count(row['n_left_out'])}"
+        for row in comparison.coverage().to_pylist()
+        if row["n_left_out"]
+    ]
+    return [f"Items that a run scores and another does not are left out: {', '.join(more)}."] if more else []
+
+
+def _how_sure(comparison: Compared) -> list[str]:
+    if not comparison.experiments:
+        return []
+    if (reason := comparison.why_no_errors()) is not None:
+        return [f"There are no standard errors: {reason}."]
+    units = comparison.units
+    if units.n < 2:
+        return ["All items are in one group that shares clusters, so there is no telling what is chance."]
+    groups = f"{count(units.n)} groups of items that share clusters in the truth or a run"
+    line = f"± is one standard error of the difference, from {groups}"
+    if are_uneven(units):
+        line += f", so uneven that {units.effective:.1f} equal ones would tell as much: it is too small"
+    return [f"{line}."]
+
+
+def scores_grid(comparison: Compared) -> Grid:
+    """Return the scores of each run."""
+    table = comparison.scores()
+    names = [name for name in table.column_names if name not in ("run", "weight")]
+    names = [name for name in names if REPEATED.get(name) not in names]
+    rows = [
+        [label(row["run"]), *(count(row[n]) if isinstance(row[n], int) else score(row[n]) for n in names)]
+        for row in table.to_pylist()
+    ]
+    return Grid(["run", *names], rows)
+
+
+def deltas_grid(comparison: Compared) -> Grid:
+    """Return the differences from the baseline, with their intervals."""
+    header = ["run", "score", "delta", "±", "low", "high", "holds"]
+    rows = []
+    for row in comparison._deltas().to_pylist():
+        if REPEATED.get(row["score"]) in comparison[comparison.baseline].overall:
+            continue
+        ends = [signed(row["low"]), signed(row["high"])]
+        holds = {True: "yes", False: "no", None: ""}[row["holds"]]
+        error = f"{row['se']:#.2g}" if row["se"] == row["se"] else ""
+        rows.append([label(row["experiment"]), row["score"], signed(row["delta"]), error, *ends, holds])
+    if not any(text for row in rows for text in row[3:]):
+        return Grid(header[:3], [row[:3] for row in rows], 2)
+    return Grid(header, rows, 2)
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign, in four decimals or as many as it takes.
+
+    >>> signed(0.01234), signed(-0.00001234), signed(0.0), signed(float("nan"))
+    ('+0.0123', '-1.234e-05', '0', '')
+    """
+    if value != value:
+        return ""
+    if abs(value) <= NONE:
+        return "0"
+    return f"{value:+.4f}" if abs(value) >= 5e-4 else f"{value:+.4g}"
+
+
+def note(comparison: Compared) -> str:
+    """Return what the intervals are of."""
+    if not comparison.experiments:
+        return "Name a second run to compare."
+    if comparison.why_no_errors() is not None:
+        return f"Differences are of the runs less {label(comparison.baseline)}."
+    n, level = len(comparison.experiments), percent(comparison.level)
+    how = (
+        f"by {comparison.n_bootstrap:,} replicates of the bootstrap"
+        if comparison.n_bootstrap
+        else "by Student's t"
+    )
+    text = f"low, high: {level} intervals, {how}; a difference holds if its interval excludes 0."
+    if n > 1:
+        text += f" They are widened, so that those of the {n} runs for one score hold together (Bonferroni)."
+    return text
+
+
+def slices_grid(table: Table) -> Grid:
+    """Return slices with the scores of the headline, and how they differ from the baseline's."""
+    columns = table.column_names
+    names = columns[1 : columns.index("n_items")]
+    scores = [name for name in HEADLINE if name in columns]
+    header = ["run", *map(label, names), "items", *(part for name in scores for part in (name, "delta", "±"))]
+    rows = []
+    for row in table.to_pylist():
+        cells = [label(row["run"]), *(label(row[name]) for name in names), count(row["n_items"])]
+        for name in scores:
+            error = row.get(f"{name}_delta_se")
+            delta = row[f"{name}_delta"]
+            cells += [
+                score(row[name]),
+                "" if delta is None else signed(delta),
+                f"{error:#.2g}" if error is not None and error == error else "",
+            ]
+        rows.append(cells)
+    return Grid(header, rows, 1 + len(names))
+
+
+def clusters_grid(table: Table, runs: Sequence[str]) -> Grid:
+    """Return true clusters with what became of each in two runs, and what that changes."""
+    header = ["cluster", "items", *(f"in {label(name)}" for name in runs), "precision", "recall"]
+    rows = []
+    for row in table.to_pylist():
+        cells = [label(row["cluster"]), count(row["n_items"])]
+        for name in runs:
+            n_parts, outcome = row[f"{name}.n_parts"], row.get(f"{name}.outcome", "")
+            cells.append(f"{outcome}{f' in {count(n_parts)}' if n_parts > 1 else ''}".strip() or "1")
+        rows.append([*cells, signed(row["precision_delta"]), signed(row["recall_delta"])])
+    return Grid(header, rows, 1)

@@ -1,0 +1,111 @@
+"""The bootstrap of differences: units drawn anew, the same ones in all runs.
+
+How often a unit is drawn follows from what it holds, the seed and the number of the replicate alone: not from the order
+of rows, the engine or the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.comparison.paired import MIRRORED, UnitSums
+from fastbcubed.comparison.units_of_runs import RunUnits
+from fastbcubed.errors import NotKeptError
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources.columns import as_column
+
+Keys = NDArray[np.int64]
+Floats = NDArray[np.float64]
+#: Replicates that a thread draws at once.
+AT_ONCE = 25
+#: The hash function of what units hold; another one would draw other replicates.
+SEED = 0
+
+
+def content_of(values: Any, name: str) -> Keys:
+    """Return a hash of each value, whatever holds it; 0 for a null."""
+    from fastbcubed.sources.fingerprints import write_both
+
+    column = as_column(values, name)
+    with Pool() as pool:
+        found, _ = write_both(column.plain, SEED, pool)
+    nulls = column.null_rows
+    return found if nulls is None else np.where(nulls, 0, found)
+
+
+def keys_of_units(runs: Sequence[Evaluation], units: RunUnits) -> Keys:
+    """Return what tells the units apart: the hashes of the labels of their true clusters, mixed and added up.
+
+    A true cluster that a policy has made has no label, and its item stands for it.
+    """
+    keys = np.zeros(units.n, np.int64)
+    known = np.zeros(units.n, np.bool_)
+    for ev, codes in zip(runs, units.of_true, strict=True):
+        there = np.flatnonzero((ev.contingency.true_n > 0) & ~known[codes])
+        labels = ev.cluster_labels("true", there)
+        own = content_of(labels, "cluster")
+        nameless = np.flatnonzero(labels.is_null())
+        if nameless.size and not ev.has_items:
+            raise NotKeptError(
+                f"the bootstrap draws true clusters by their labels, and {nameless.size:,} that a policy has made have "
+                'none; compare with engine="memory", where their items stand for them'
+            )
+        if nameless.size:
+            ids = ev.kept_items().ids(ev.first_rows("true")[there[nameless]])
+            own[nameless] = ~content_of(ids, "item")
+        np.add.at(keys, codes[there], kernels.partition.mix_all(own))
+        known[codes[there]] = True
+        if len({id(each) for each in units.of_true}) == 1:  # the codes of all runs are the same
+            break
+    return keys
+
+
+def replicates(
+    sums: Mapping[str, UnitSums],
+    baseline: str,
+    metrics: Sequence[Metric],
+    beta: float,
+    keys: Keys,
+    n: int,
+    seed: int,
+) -> dict[tuple[str, str], Floats]:
+    """Return the differences from the baseline in n replicates, by run and score; NaN where no unit was drawn."""
+    values = np.concatenate([each.sums for each in sums.values()], axis=1)
+    there = np.flatnonzero(values.any(axis=1))
+    order = there[np.argsort(keys[there], kind="stable")]
+    keys, values = keys[order], values[order]
+    totals = np.zeros((n, values.shape[1]))
+    ranges = blocks(n, AT_ONCE)
+    with Pool() as pool:
+        pool.map(
+            lambda a, b: kernels.resampling.resample(seed % 2**63, a, b, keys, values, totals[a:b]),
+            *zip(*ranges, strict=True),
+            stage="bootstrap",
+        )
+    scores = {}
+    at = 0
+    for name, own in sums.items():
+        width = 1 + len(own.needed)
+        scores[name] = _scores(own, metrics, beta, totals[:, at : at + width])
+        at += width
+    return {(name, m.name): scores[name][m.name] - scores[baseline][m.name] for name in sums for m in metrics}
+
+
+def _scores(sums: UnitSums, metrics: Sequence[Metric], beta: float, totals: Floats) -> dict[str, Floats]:
+    """Return the scores of each replicate from what its units add up to."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = {
+            name: sums.means[name] + totals[:, 1 + k] / totals[:, 0] for k, name in enumerate(sums.needed)
+        }
+        means |= {name: 1.0 - means[own] for name, (own, _) in MIRRORED.items() if own in means}
+        return {
+            m.name: means[m.name] if m.combine is None else np.asarray(m.combine(means, beta), np.float64)
+            for m in metrics
+        }

@@ -1,0 +1,177 @@
+"""Units of a comparison: what could have been drawn otherwise, in the truth and in all runs at once.
+
+Two true clusters belong to one unit if any run puts items of both into one cluster. So a unit is a set of true
+clusters, which are known by numbers that are the same in all runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.runtime.grouping import number
+from fastbcubed.runtime.joining import match
+from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources import as_column
+from fastbcubed.sources.keys import comparable_keys
+from fastbcubed.uncertainty.units import CELLS_OF_RANGE
+
+Numbers = NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class RunUnits:
+    """The unit of each true cluster of each run."""
+
+    #: run by run, by code of the true cluster; -1 for one that is a unit by itself, as all runs find it exactly
+    of_true: list[Numbers]
+    n: int  #: units, with or without scored items, but for those
+
+    def every(self) -> RunUnits:
+        """Return the same with a unit for each true cluster that is one by itself, too."""
+        alone = np.flatnonzero(self.of_true[0] < 0)
+        if not alone.size:
+            return self
+        codes = self.of_true[0].copy()
+        codes[alone] = self.n + np.arange(alone.size)
+        return RunUnits([codes] * len(self.of_true), self.n + alone.size)
+
+
+def components_of_runs(tables: Sequence[Contingency], numbers: Sequence[Numbers] | None) -> RunUnits:
+    """Return the connected components of the truth and of the predictions of all runs.
+
+    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
+    """
+    if numbers is None:
+        parents = _nobody(tables[0].codes("true")[1])
+        for table in tables:
+            _join(table, parents)
+        n = int(kernels.components.number_components(parents))
+        return RunUnits([parents] * len(tables), n)
+    parents = np.arange(1 + max(int(own.max(initial=-1)) for own in numbers))
+    for table, own in zip(tables, numbers, strict=True):
+        alone = _nobody(table.codes("true")[1])
+        _join(table, alone)
+        codes, n = _numbered(alone)
+        first = np.empty(n, np.int64)
+        first[codes[::-1]] = np.arange(codes.size)[::-1]
+        kernels.components.find_components(own, own[first[codes]], parents)
+        parents = _as_parents(parents)
+    n = int(kernels.components.number_components(parents))
+    return RunUnits([parents[own] for own in numbers], n)
+
+
+def _nobody(n_true: int) -> Numbers:
+    """Return parents of true clusters of which none is joined; in 32 bits, if these do, as they are met at random."""
+    return np.full(n_true, -1, np.int32 if n_true < 2**31 else np.int64)
+
+
+def _join(table: Contingency, parents: Numbers) -> None:
+    """Join the true clusters that meet in a predicted cluster; those that meet no other stay at -1 if they are."""
+    firsts = np.full(table.codes("pred")[1], -1, parents.dtype)
+    for start, stop in blocks(table.n_cells, CELLS_OF_RANGE):
+        kernels.components.join_cells(
+            table.cells[start:stop], table.pred[start:stop], table.total_weight, firsts, parents
+        )
+
+
+def _numbered(parents: Numbers) -> tuple[Numbers, int]:
+    """Return the component of each true cluster, those at -1 as components of their own, and how many there are."""
+    n = int(kernels.components.number_components(parents))
+    alone = np.flatnonzero(parents < 0)
+    parents[alone] = n + np.arange(alone.size)
+    return parents, n + alone.size
+
+
+def _as_parents(components: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return, for each node, the first node of its component."""
+    first = np.full(int(components.max(initial=-1)) + 1, components.size)
+    np.minimum.at(first, components, np.arange(components.size))
+    return np.asarray(first[components])
+
+
+def true_clusters_of_runs(tables: Sequence[Contingency], numbers: Sequence[Numbers] | None) -> RunUnits:
+    """Return the true clusters as units; parameters are those of `components_of_runs`."""
+    if numbers is None:
+        n = tables[0].codes("true")[1]
+        return RunUnits([np.arange(n)] * len(tables), n)
+    n = 1 + max(int(own.max(initial=-1)) for own in numbers)
+    return RunUnits([np.asarray(own, np.int64) for own in numbers], n)
+
+
+def number_keys(keys: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Return numbers of the true clusters of each run from their keys by code; those of the first run are its codes."""
+    known, others = keys[0], keys[1:]
+    found = [np.arange(known.size)]
+    with Pool() as pool:
+        for own in others:
+            numbers = match(known, own, pool).true_of_pred
+            new = np.flatnonzero(numbers < 0)
+            numbers[new] = known.size + np.arange(new.size)
+            found.append(numbers)
+            known = np.concatenate([known, own[new]])
+    return found
+
+
+def are_alike(keys: Sequence[NDArray[np.int64]]) -> bool:
+    """Tell whether keys are the same in all runs; they are compared block by block, so that a difference ends it."""
+    sizes = {own.size for own in keys}
+    return len(sizes) == 1 and all(
+        np.array_equal(keys[0][start:stop], own[start:stop])
+        for start, stop in blocks(sizes.pop())
+        for own in keys[1:]
+    )
+
+
+def number_true_clusters(runs: Sequence[Evaluation]) -> list[NDArray[np.int64]]:
+    """Return numbers of the true clusters of each run by code: the same label, the same number.
+
+    A cluster that a policy has made has no label; its one item stands for it, if the items are at hand. One without
+    a scored item has a number of its own.
+    """
+    found = [np.full(ev.contingency.codes("true")[1], -1) for ev in runs]
+    there = [np.flatnonzero(ev.contingency.true_n > 0) for ev in runs]
+    labels = [
+        as_column(ev.cluster_labels("true", codes), "cluster") for ev, codes in zip(runs, there, strict=True)
+    ]
+    nameless = [
+        np.zeros(codes.size, np.bool_) if (nulls := each.null_rows) is None else nulls
+        for codes, each in zip(there, labels, strict=True)
+    ]
+    keys = zip(comparable_keys(labels), nameless, strict=True)
+    named = [codes[~mask] for codes, mask in zip(there, nameless, strict=True)]
+    total = _number(found, named, [own[~mask] for own, mask in keys], 0)
+    if all(ev.has_items for ev in runs):
+        alone = [codes[mask] for codes, mask in zip(there, nameless, strict=True)]
+        items = [
+            as_column(ev.kept_items().ids(ev.first_rows("true")[codes]), "item")
+            for ev, codes in zip(runs, alone, strict=True)
+        ]
+        total = _number(found, alone, comparable_keys(items), total)
+    for own in found:
+        rest = np.flatnonzero(own < 0)
+        own[rest] = total + np.arange(rest.size)
+        total += rest.size
+    return found
+
+
+def _number(
+    found: Sequence[NDArray[np.int64]],
+    codes: Sequence[NDArray[np.int64]],
+    keys: Sequence[NDArray[np.int64]],
+    first: int,
+) -> int:
+    """Write numbers from `first` on at codes of each run, equal keys alike, and return the next one."""
+    with Pool(1) as pool:
+        numbered = number(np.concatenate(keys), pool)
+    start = 0
+    for numbers, own in zip(found, codes, strict=True):
+        numbers[own] = first + numbered.codes[start : start + own.size]
+        start += own.size
+    return first + numbered.firsts.size

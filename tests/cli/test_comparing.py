@@ -1,0 +1,128 @@
+"""fastbcubed compare: names of runs, what is printed, JSON, gates."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fastbcubed.cli.comparing import runs_of
+from fastbcubed.cli.main import main
+from fastbcubed.errors import OptionError
+
+TRUTH = {"item": list("abcdefgh"), "cluster": list("11223344"), "part": list("xxxxyyyy")}
+OLD = {"item": list("abcdefgh"), "cluster": [1, 1, 2, 2, 3, 4, 5, 6]}
+NEW = {"item": list("abcdefgh"), "cluster": [1, 1, 2, 2, 3, 3, 4, 5]}
+
+
+@pytest.fixture
+def paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, columns in (("truth", TRUTH), ("old", OLD), ("new", NEW)):
+        pq.write_table(pa.table(columns), f"{name}.parquet")
+    wide = {"truth": TRUTH["cluster"], "p50": OLD["cluster"], "p95": NEW["cluster"]}
+    pq.write_table(pa.table(wide), "wide.parquet")
+
+
+@pytest.mark.parametrize(
+    ("named", "runs"),
+    [
+        (["new=a.parquet"], {"new": "a.parquet"}),
+        (["run-7.b=a=b.parquet"], {"run-7.b": "a=b.parquet"}),
+        (["out/day=5/a.parquet"], {"a": "out/day=5/a.parquet"}),
+        (["a.csv.gz", "-"], {"a": "a.csv.gz", "-": "-"}),
+        (["s3://bucket/a.parquet?region=eu"], {"a": "s3://bucket/a.parquet?region=eu"}),
+    ],
+)
+def test_runs_are_named_by_a_word_or_by_their_file(named, runs):
+    assert runs_of(named, in_table=False) == runs
+
+
+def test_in_a_table_runs_are_columns():
+    assert runs_of(["p50=cluster_50", "other", "two=a+b"], in_table=True) == {
+        "p50": "cluster_50", "other": "other", "two": ["a", "b"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("named", "said"), [(["a=x", "a=y"], "two runs are called 'a'"), (["a="], "has no path")]
+)
+def test_wrong_names_say_so(named, said):
+    with pytest.raises(OptionError, match=said):
+        runs_of(named, in_table=False)
+
+
+def test_what_is_printed(paths, capsys):
+    command = "compare truth.parquet old=old.parquet new=new.parquet --slice part --show 1 --worst 2"
+    assert main(command.split()) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Comparison of 2 runs on 8 items that all of them score")
+    # recall: old (1 + 1 + 1/2 + 1/2) / 4, new (1 + 1 + 1 + 1/2) / 4
+    said = "new against old: precision the same; recall 0.12 ± 0.12 better, which may be chance"
+    assert said in " ".join(out.split())
+    assert "By part: the slices that changed most, against old" in out
+    assert "True clusters that changed most from old to new" in out
+    assert "True cluster 3: 2 items; in old in 2 clusters, in new in 1" in out
+
+
+def test_json_has_all_of_it(paths, capsys):
+    command = (
+        "compare truth.parquet old.parquet new.parquet --json --slice part --show 1 --fail-worse recall=0"
+    )
+    assert main(command.split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["baseline"], found["n_items"], list(found["runs"])) == ("old", 8, ["old", "new"])
+    (recall,) = (row for row in found["deltas"] if row["score"] == "recall")
+    assert (recall["baseline_value"], recall["experiment_value"], recall["delta"]) == (0.75, 0.875, 0.125)
+    assert found["gates"] == [
+        {
+            "gate": "new: recall", "passed": True, "run": "new", "score": "recall", "slice": None, "value": 0.875,
+            "baseline": 0.75, "worse_by": -0.125, "at_most_worse_by": 0.0,
+        }
+    ]  # fmt: skip
+    assert [(row["run"], row["part"]) for row in found["slices"]["part"]] == [
+        ("old", "x"), ("new", "x"), ("old", "y"), ("new", "y"),
+    ]  # fmt: skip
+    assert found["opened"][0]["members"][0] == {
+        "item": "e", "true_cluster": "3", "old.pred_cluster": 3, "new.pred_cluster": 3, "part": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        ("recall=0.2", 0),
+        ("recall=0.1", 1),
+        ("recall=0.3@part=y", 0),
+        ("recall=0.2@part=y", 1),
+        ("truth_coverage=0", 0),
+    ],
+)
+def test_a_run_that_is_worse_fails(paths, capsys, gate, code):
+    # against new, recall of old is worse by 1/8, and in part y by 1/4
+    command = f"compare truth.parquet old.parquet new.parquet --baseline new --fail-worse {gate}"
+    assert main(command.split()) == code
+    assert ("passed" if code == 0 else "failed") + ": old: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--baseline nix", "the baseline 'nix' is no run"),
+        ("--level 2", "level is a confidence"),
+        ("--unit nix", "there is no attribute 'nix'"),
+        ("--fail-worse f1=-1", "how much worse"),
+        ("--fail-worse pairs=0.1", "is a family"),
+    ],
+)
+def test_wrong_flags_exit_with_2(paths, capsys, flags, said):
+    assert main(f"compare truth.parquet old.parquet new.parquet {flags}".split()) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_runs_of_a_wide_table(paths, capsys):
+    assert main("compare truth p50=p50 p95 --table wide.parquet --json".split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["recall"] for row in found["scores"]] == [0.75, 0.875]

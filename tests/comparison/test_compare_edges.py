@@ -1,0 +1,249 @@
+"""Comparisons worked by hand, of one run, of runs that lack rows, of names like columns; and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.errors import AlignmentError, EmptyInputError, FastBCubedError, OptionError
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+
+
+def labels(*clusters):
+    return {item: number for number, cluster in enumerate(clusters) for item in cluster}
+
+
+TRUTH, SPLIT = labels("ab", "cd", "e"), labels("ab", "c", "d", "e")
+
+
+def delta(cmp, experiment, score):
+    (row,) = (
+        row
+        for row in cmp.deltas(adjust="none").to_pylist()
+        if (row["experiment"], row["score"]) == (experiment, score)
+    )
+    return row
+
+
+# Worked by hand
+
+
+def test_a_split_cluster():
+    """Recall falls from 1 to 4/5; d_u are 2, -3, 1 over 25, and t with 2 degrees of freedom is 4.3027."""
+    cmp = fb.compare(TRUTH, {"old": TRUTH, "new": SPLIT})
+    row = delta(cmp, "new", "recall")
+    se = math.sqrt(21) / 25
+    assert row["delta"] == pytest.approx(-1 / 5, rel=1e-12)
+    assert row["se"] == pytest.approx(se, rel=1e-12)
+    assert row["low"] == pytest.approx(-1 / 5 - 4.302652729911275 * se, rel=1e-9)
+    assert row["high"] == pytest.approx(-1 / 5 + 4.302652729911275 * se, rel=1e-9)
+    assert row["holds"] is False
+    assert delta(cmp, "new", "f1")["delta"] == pytest.approx(-1 / 9, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("weight", "p", "r", "jd"),
+    [(None, 1 / 6, 1 / 6, -2 / 9), (dict(zip("abcdef", range(1, 7), strict=True)), 29 / 378, 8 / 49, None)],
+)
+def test_worked_deltas(weight, p, r, jd):
+    """METRICS 11.2: all items are one component, so nothing is said of errors."""
+    runs = {"base": labels("abc", "de", "f"), "exp": labels("ab", "cde", "f")}
+    cmp = fb.compare(labels("ab", "cd", "ef"), runs, weight=weight)
+    assert delta(cmp, "exp", "precision")["delta"] == pytest.approx(p, rel=1e-12)
+    assert delta(cmp, "exp", "recall")["delta"] == pytest.approx(r, rel=1e-12)
+    if jd is not None:
+        assert delta(cmp, "exp", "jaccard_distance")["delta"] == pytest.approx(jd, rel=1e-12)
+    assert delta(cmp, "exp", "precision")["holds"] is None
+
+
+def test_a_run_without_rows_for_singletons():
+    """Its missing items are alone, as in the split cluster above."""
+    runs = {"old": TRUTH, "new": {"a": 1, "b": 1}}
+    cmp = fb.compare(TRUTH, runs, unmatched={"truth": "singleton"})
+    row = delta(cmp, "new", "recall")
+    assert row["delta"] == pytest.approx(-1 / 5, rel=1e-12)
+    assert row["se"] == pytest.approx(math.sqrt(21) / 25, rel=1e-12)
+    assert cmp.scores().column("n_items").to_pylist() == [5, 5]
+    assert cmp.scores().column("n_clusters").to_pylist() == [3, 4]
+    dropped = fb.compare(TRUTH, runs)
+    assert dropped.scores().column("n_items").to_pylist() == [2, 2]
+    each = fb.compare(TRUTH, runs, align="each")
+    assert each.scores().column("n_items").to_pylist() == [5, 2]
+
+
+def test_three_runs_give_two_rows_a_score_and_all_pairs_by_composition():
+    runs = {"a": TRUTH, "b": SPLIT, "c": labels("abcd", "e")}
+    assert {fb.compare(TRUTH, runs, baseline=name).baseline for name in runs} == set(runs)
+    cmp = fb.compare(TRUTH, runs, metrics=["precision", "recall"], baseline="b")
+    rows = cmp.deltas().to_pylist()
+    assert [(row["experiment"], row["score"]) for row in rows] == [
+        ("a", "precision"), ("a", "recall"), ("c", "precision"), ("c", "recall"),
+    ]  # fmt: skip
+    assert [row["delta"] for row in rows] == pytest.approx([0, 1 / 5, 3 / 5 - 1, 1 / 5])
+
+
+# One run, equal runs
+
+
+def test_one_run():
+    cmp = fb.compare(TRUTH, {"only": SPLIT})
+    assert list(cmp) == ["only"] and cmp.baseline == "only" and len(cmp) == 1
+    assert len(cmp.deltas()) == 0
+    assert {"baseline", "experiment", "score", "delta", "se", "low", "high", "holds"} <= set(
+        cmp.deltas().column_names
+    )
+    assert cmp["only"].recall == pytest.approx(4 / 5)
+    assert "only" in repr(cmp)
+
+
+def test_two_equal_runs():
+    cmp = fb.compare(TRUTH, {"old": SPLIT, "new": dict(SPLIT)}, bootstrap=50)
+    for row in cmp.deltas().to_pylist():
+        assert (row["delta"], row["se"], row["low"], row["high"], row["holds"]) == (0, 0, 0, 0, False)
+
+
+def test_the_truth_as_a_run():
+    cmp = fb.compare(TRUTH, {"truth": TRUTH, "new": SPLIT})
+    assert cmp["truth"].f1 == 1 and cmp["new"].f1 == pytest.approx(8 / 9)
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "name", ["item", "cluster", "score", "run", "baseline", "delta", "true_cluster", "a.b", "é", ""]
+)
+def test_runs_named_like_columns(name):
+    runs = {"old": TRUTH, name: SPLIT}
+    if not name:
+        with pytest.raises(OptionError):
+            fb.compare(TRUTH, runs)
+        return
+    cmp = fb.compare(TRUTH, runs)
+    assert delta(cmp, name, "recall")["delta"] == pytest.approx(-1 / 5)
+    for table in (
+        cmp.scores(),
+        cmp.deltas(),
+        cmp.items(),
+        cmp.clusters("true"),
+        cmp.ranks(),
+        cmp.agreement(),
+    ):
+        assert len(set(table.column_names)) == len(table.column_names)
+        repr(table)
+
+
+# One table
+
+
+def test_columns_of_one_table(tmp_path):
+    items = list(TRUTH)
+    table = pa.table(
+        {
+            "item": items,
+            "cluster": [TRUTH[e] for e in items],
+            "col_a": [TRUTH[e] for e in items],
+            "col_b": [SPLIT[e] for e in items],
+        }
+    )
+    pq.write_table(table, tmp_path / "all.parquet")
+    for source in (table, table.to_pandas(), tmp_path / "all.parquet"):
+        cmp = fb.compare("cluster", {"p50": "col_a", "p95": "col_b"}, table=source)
+        assert delta(cmp, "p95", "recall")["delta"] == pytest.approx(-1 / 5)
+
+
+def test_nulls_of_one_table_follow_the_policy():
+    """A null label says that the item is not on that side."""
+    table = pa.table({"cluster": [1, 1, 2, 2, 3], "a": [1, 1, 2, 2, 3], "b": [1, 1, None, None, None]})
+    cmp = fb.compare("cluster", {"old": "a", "new": "b"}, table=table, unmatched={"truth": "singleton"})
+    assert delta(cmp, "new", "recall")["delta"] == pytest.approx(-1 / 5)
+    cmp = fb.compare("cluster", {"old": "a", "new": "b"}, table=table)
+    assert cmp.scores().column("n_items").to_pylist() == [2, 2]
+
+
+def test_one_column_for_two_runs():
+    table = pa.table({"cluster": [1, 1, 2], "a": [1, 2, 2]})
+    cmp = fb.compare("cluster", {"x": "a", "y": "a"}, table=table)
+    assert {row["delta"] for row in cmp.deltas().to_pylist()} == {0}
+
+
+# Nothing is changed
+
+
+def test_the_input_is_left_as_it_is():
+    truth, runs = dict(TRUTH), {"old": dict(TRUTH), "new": dict(SPLIT)}
+    fb.compare(truth, runs, bootstrap=10)
+    assert truth == TRUTH and runs == {"old": TRUTH, "new": SPLIT}
+    arrays = [np.array([1, 1, 2]), np.array([1, 2, 2])]
+    copies = [each.copy() for each in arrays]
+    fb.compare(arrays[0], {"x": arrays[1], "y": arrays[0]})
+    for each, copy in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(each, copy)
+
+
+def test_runs_changed_later_do_not_change_the_comparison():
+    runs = {"old": dict(TRUTH), "new": dict(SPLIT)}
+    cmp = fb.compare(TRUTH, runs)
+    del runs["new"]
+    assert list(cmp.runs) == ["old", "new"]
+
+
+# Refused
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "said"),
+    [
+        ({}, {}, "run"),
+        ({"old": TRUTH}, {"baseline": "nobody"}, "nobody"),
+        ({"old": TRUTH}, {"align": "both"}, "both"),
+        ({"old": TRUTH}, {"level": 95}, "95"),
+        ({"old": TRUTH}, {"level": 0}, "level"),
+        ({"old": TRUTH}, {"bootstrap": -1}, "bootstrap"),
+        ({"old": TRUTH}, {"bootstrap": 1.5}, "bootstrap"),
+        ({"old": TRUTH}, {"seed": "x", "bootstrap": 10}, "seed"),
+        ({"old": TRUTH, "new": SPLIT}, {"unit": 3}, "unit"),
+        ({"old": TRUTH, 7: TRUTH}, {}, "7"),
+        ([TRUTH, SPLIT], {}, "name"),
+    ],
+)
+def test_what_is_refused(runs, options, said):
+    with pytest.raises(FastBCubedError, match=said) as caught:
+        fb.compare(TRUTH, runs, **options).deltas()
+    assert len(str(caught.value)) < 1000
+
+
+def test_an_unknown_run():
+    cmp = fb.compare(TRUTH, {"old": TRUTH, "new": SPLIT})
+    with pytest.raises((KeyError, FastBCubedError), match="nobody"):
+        cmp["nobody"]
+
+
+def test_the_error_names_the_run():
+    """Items that are not to be unmatched, an item twice, no item in common: whose?"""
+    with pytest.raises(AlignmentError, match="new"):
+        fb.compare(TRUTH, {"old": TRUTH, "new": {"a": 1}}, unmatched="raise")
+    with pytest.raises(FastBCubedError, match="new"):
+        fb.compare(TRUTH, {"old": TRUTH, "new": {"x": 1}})
+    twice = pa.table({"item": ["a", "a"], "cluster": [1, 2]})
+    with pytest.raises(FastBCubedError, match="new"):
+        fb.compare(TRUTH, {"old": TRUTH, "new": twice})
+
+
+def test_no_item_that_every_run_scores():
+    runs = {"old": {"a": 1, "b": 2}, "new": {"c": 1}}
+    with pytest.raises(EmptyInputError) as caught:
+        fb.compare(TRUTH, runs)
+    assert "each" in str(caught.value)  # the way out
+    assert len(fb.compare(TRUTH, runs, align="each").deltas()) > 0
+
+
+def test_arrays_of_unequal_length():
+    with pytest.raises(FastBCubedError, match="new"):
+        fb.compare([1, 1, 2], {"old": [1, 1, 2], "new": [1, 2]})

@@ -1,0 +1,87 @@
+"""Paired errors of many items, whose cells take several blocks, against NumPy's sums and SciPy's components."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from asking_compare import deltas
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+import fastbcubed as fb
+from fastbcubed.cells import shards
+
+SCORES = ["precision", "recall", "mean_f1", "jaccard_distance", "f1"]
+N_CLUSTERS = 100_000
+
+
+def clusterings():
+    """Return a truth of small clusters, three runs that each move items next door, and weights."""
+    rng = np.random.default_rng(31)
+    true = np.repeat(np.arange(N_CLUSTERS), rng.geometric(0.4, N_CLUSTERS))
+    rng.shuffle(true)
+    runs = {
+        name: np.where(rng.random(true.size) < share, true // 8 * 8 + rng.integers(0, 8, true.size), true)
+        for name, share in (("old", 0.1), ("new", 0.08), ("other", 0.2))
+    }
+    return true, runs, rng.uniform(1, 100, true.size)
+
+
+def weight_of(labels, weight):
+    """Return for each item the weight of all that share its label."""
+    _, codes = np.unique(labels, return_inverse=True)
+    return np.bincount(codes, weight)[codes]
+
+
+def connected(*clusterings):
+    """Return the component of each item: clusters are nodes, and an item links those that it is in."""
+    nodes = [labels + k * N_CLUSTERS for k, labels in enumerate(clusterings)]
+    start = np.tile(nodes[0], len(nodes) - 1)
+    links = coo_array(
+        (np.ones(start.size), (start, np.concatenate(nodes[1:]))), (N_CLUSTERS * len(nodes),) * 2
+    )
+    _, found = connected_components(links, directed=False)
+    _, unit = np.unique(found[nodes[0]], return_inverse=True)
+    return unit
+
+
+def influences(true, pred, weight, unit):
+    """Return scores, and by unit the sums of share * (s - S), of an F by its slopes."""
+    share = weight / weight.sum()
+    cell, own, other = (weight_of(labels, weight) for labels in (true * N_CLUSTERS + pred, pred, true))
+    p, r = cell / own, cell / other
+    by_item = {
+        "precision": p,
+        "recall": r,
+        "mean_f1": 2 * p * r / (p + r),
+        "jaccard_distance": 1 - cell / (own + other - cell),
+    }
+    values = {score: share @ each for score, each in by_item.items()}
+    sums = {score: np.bincount(unit, share * (each - values[score])) for score, each in by_item.items()}
+    p, r = values["precision"], values["recall"]
+    values["f1"] = 2 * p * r / (p + r)
+    sums["f1"] = values["f1"] ** 2 / 2 * (sums["precision"] / p**2 + sums["recall"] / r**2)
+    return values, sums
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_errors_of_many_items(engine):
+    true, runs, weight = clusterings()
+    unit = connected(true, *runs.values())
+    n = unit.max() + 1
+    found = {name: influences(true, pred, weight, unit) for name, pred in runs.items()}
+    items = np.arange(true.size)
+    sides = [pa.table({"item": items, "cluster": each}) for each in (true, *runs.values())]
+    options = {} if engine == "memory" else {"memory_limit": shards.SMALLEST_LIMIT}
+    cmp = fb.compare(
+        sides[0].append_column("w", pa.array(weight)), dict(zip(runs, sides[1:], strict=True)),
+        weight="w", metrics=SCORES, engine=engine, **options,
+    )  # fmt: skip
+    assert cmp.units.n == n
+    (old, of_old) = found["old"]
+    for (name, score), row in deltas(cmp).items():
+        new, of_new = found[name]
+        se = np.sqrt(n / (n - 1) * np.sum((of_new[score] - of_old[score]) ** 2))
+        assert row["delta"] == pytest.approx(new[score] - old[score], rel=1e-9)
+        assert row["se"] == pytest.approx(se, rel=1e-9), (name, score)

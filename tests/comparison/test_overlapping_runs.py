@@ -1,0 +1,79 @@
+"""Runs whose items may be in several clusters: scores and deltas as of each by itself, and no errors."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from asking_compare import close, deltas, number
+from effort import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_overlap import align, extended_bcubed, items_of
+from strategies_overlap import Covers, covers
+
+import fastbcubed as fb
+from fastbcubed.errors import OptionError
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+SCORES = ["precision", "recall", "f1", "mean_f1"]
+
+
+def clustering(family):
+    rows = [(e, number) for number, cluster in enumerate(family) for e in sorted(cluster)]
+    return fb.Clustering.from_table({"item": [e for e, _ in rows], "cluster": [k for _, k in rows]})
+
+
+def runs_of(pair: Covers, lost: int) -> dict[str, list[set]]:
+    """Return a run as drawn, the truth, and the run without one of its clusters."""
+    less = [cluster for k, cluster in enumerate(pair.prediction) if k != lost]
+    found = {"old": pair.prediction, "truth": pair.truth, "less": less}
+    return {name: run for name, run in found.items() if set(items_of(run)) & set(items_of(pair.truth))}
+
+
+def compare(pair, families, **options):
+    runs = {name: clustering(family) for name, family in families.items()}
+    return fb.compare(clustering(pair.truth), runs, metrics=SCORES, overlapping=True, **options)
+
+
+def check(cmp, pair, families, unmatched):
+    scores = {name: extended_bcubed(*align(pair.truth, run, unmatched)) for name, run in families.items()}
+    found = deltas(cmp)
+    for name, expected in scores.items():
+        for score in SCORES:
+            assert cmp[name].overall[score] == close(float(getattr(expected, score)))
+            if name != "old":
+                row = found[name, score]
+                delta = getattr(expected, score) - getattr(scores["old"], score)
+                assert row["delta"] == close(float(delta))
+                assert math.isnan(number(row["se"])) and row["holds"] is None
+    assert repr(cmp)
+
+
+@examples(50)
+@given(covers(), st.data(), st.sampled_from(["drop", "singleton"]))
+def test_each_on_its_own_items(pair, data, unmatched):
+    families = runs_of(pair, data.draw(st.integers(0, len(pair.prediction) - 1)))
+    check(compare(pair, families, align="each", unmatched=unmatched), pair, families, unmatched)
+
+
+@examples(50)
+@given(covers(unmatched=False), st.data())
+def test_on_common_items(pair, data):
+    """These runs have them all, or are told that overlapping ones are not restricted to them."""
+    families = runs_of(pair, data.draw(st.integers(0, len(pair.prediction) - 1)))
+    if all(set(items_of(run)) == set(items_of(pair.truth)) for run in families.values()):
+        check(compare(pair, families), pair, families, "drop")
+    else:
+        with pytest.raises(OptionError, match="each"):
+            compare(pair, families)
+
+
+@examples(50)
+@given(covers(), st.data())
+def test_items_that_runs_lack_are_alone(pair, data):
+    """All items of the truth are then scored in every run."""
+    pair = Covers(pair.truth, [cluster & set(items_of(pair.truth)) for cluster in pair.prediction])
+    pair = Covers(pair.truth, [cluster for cluster in pair.prediction if cluster])
+    families = runs_of(pair, data.draw(st.integers(0, len(pair.prediction) - 1)))
+    check(compare(pair, families, unmatched={"truth": "singleton"}), pair, families, "singleton")
