@@ -1,0 +1,1 @@
+"""Changes: what an experiment does to a baseline, and whether a truth approves of it."""

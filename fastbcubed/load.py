@@ -1,0 +1,54 @@
+"""load(): read a saved result, and make of it what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastbcubed.changes.difference import Diff
+from fastbcubed.changes.keeping import MARK, parts_of
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.files.loading import read_saved
+
+
+def load(directory: Any) -> Evaluation | Diff:
+    """Read an evaluation, or a diff, that `save` or `out=` has written.
+
+    The files are checked first: that they are those of one evaluation, as they were saved, and that what
+    they say is possible. So a directory that was damaged, or made up, is refused.
+
+    Parameters
+    ----------
+    directory : path
+        Where it was saved.
+
+    Returns
+    -------
+    Evaluation or Diff
+        What was saved, with all that was kept: saved with keep="items", it can be sliced by any attribute that the
+        tables had, or by those of another table; with "cells", listed by cluster; with "scores", it
+        has overall scores, coverage, summary and the slices that were asked for.
+
+    Raises
+    ------
+    FileFormatError
+        If the directory holds no saved result, files of several, or one that is damaged.
+    OptionError
+        If this is no path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fastbcubed as fb
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     fb.evaluate([0, 0, 1], [0, 1, 1]).save(directory)
+    ...     fb.load(directory).f1
+    0.6666666666666666
+    """
+    found: Evaluation | Diff = read_saved(directory, _made)
+    return found
+
+
+def _made(ev: Evaluation, head: Mapping[str, Any]) -> Evaluation | Diff:
+    """Return a diff if the manifest says that it is one, else the evaluation."""
+    return Diff(**parts_of(ev, head[MARK])) if MARK in head else ev
