@@ -1,0 +1,168 @@
+"""A sample of complete true clusters: the cluster of each item by number, how it was drawn, and how often."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.alignment.policies import Policies
+from fastbcubed.alignment.side import Side
+from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.errors import (
+    AlignmentError,
+    ColumnError,
+    EmptyInputError,
+    OptionError,
+    WeightError,
+    first_few,
+)
+from fastbcubed.runtime.grouping import number
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.suggestions import did_you_mean
+from fastbcubed.sources.tables import read_columns
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+UNIFORM, CLUSTER_SIZE = "uniform", "cluster_size"
+
+
+class ClusterSample(NamedTuple):
+    """True clusters that were drawn, each complete. All arrays are by cluster."""
+
+    clustering: Clustering  #: whose labels are the numbers of the clusters
+    size: Counts  #: items
+    weight: Floats  #: one over the chance to be drawn, or in proportion to that
+    draws: Counts  #: how often it was drawn
+    n_null: int  #: rows whose cluster is null
+    n_duplicates: int  #: rows left out since they repeat an earlier one
+
+
+def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any, pool: Pool) -> ClusterSample:
+    """Return the clusters of a sample by number, and how each was drawn; raise for what cannot be."""
+    if side.items is None:
+        raise AlignmentError(
+            "the sample has labels without item ids, so it cannot be found in the prediction. Pass a table, a dict, "
+            "or Clustering.from_labels(labels, items=ids)."
+        )
+    for name, value in (("sampling", sampling), ("draws", draws)):
+        if not isinstance(value, str) and not (name == "draws" and value is None):
+            known = '"uniform", "cluster_size" or ' if name == "sampling" else ""
+            raise OptionError(f"{name} is {known}the name of a column of the sample, not {value!r}")
+    rows = Side.of(side, policies, side.labels.keys(pool), False)
+    items = side.items.keys(pool)
+    kept = np.arange(len(side))
+    if number(items, pool).firsts.size < len(side):
+        kept = rows.without_repeats(items)
+    if rows.absent is not None:
+        kept = kept[~rows.absent[kept]]
+    if not kept.size:
+        raise EmptyInputError(f"{side.name} has no item in a cluster")
+    codes = number(_keys_of(rows, kept), pool)
+    size = np.bincount(codes.codes)
+    by_cluster = _ByCluster(side, kept, codes.codes, codes.firsts)
+    return ClusterSample(
+        _numbered(side, kept, codes.codes),
+        size,
+        _weights(by_cluster, sampling, size),
+        np.ones(size.size, np.int64) if draws is None else by_cluster.counts(draws),
+        rows.n_null,
+        rows.n_duplicates,
+    )
+
+
+def _keys_of(rows: Side, kept: Counts) -> Counts:
+    """Return keys of the clusters of some rows, in which those that are alone have keys of their own."""
+    keys = rows.labels[kept]
+    if rows.alone is None or not rows.alone[kept].any():
+        return keys
+    alone = rows.alone[kept]
+    codes = np.unique(keys, return_inverse=True)[1]
+    return np.where(alone, codes.size + np.arange(codes.size), codes)
+
+
+def _numbered(side: Clustering, kept: Counts, codes: Counts) -> Clustering:
+    """Return the clustering of some rows by number of the cluster."""
+    assert side.items is not None
+    items = side.items
+    if kept.size < len(side):
+        items = as_column(items.take(kept), items.name, items.where)
+    labels = pa.chunked_array([from_numpy(codes)])
+    return Clustering(
+        Column("cluster", [labels], "the numbers of the sampled clusters"), items, name=side.name
+    )
+
+
+def _weights(by_cluster: _ByCluster, sampling: str, size: Counts) -> Floats:
+    """Return the weight of each cluster: one over the chance to be drawn, or in proportion to that."""
+    if sampling == UNIFORM:
+        return np.ones(size.size)
+    if sampling == CLUSTER_SIZE:
+        return 1.0 / size
+    found = by_cluster.values(sampling, "sampling")
+    if (bad := np.flatnonzero(~((found > 0) & np.isfinite(found)))).size:
+        raise WeightError(
+            f"{bad.size} of {found.size} sampled clusters have a weight in column {sampling!r} that is not a positive "
+            f"number ({by_cluster.first(bad, found)}). It is one over the chance of the cluster to be drawn."
+        )
+    return found
+
+
+class _ByCluster(NamedTuple):
+    """Reads columns of a sample that have one value for each cluster."""
+
+    side: Clustering
+    kept: Counts  #: the rows that count
+    codes: Counts  #: the cluster of each
+    firsts: Counts  #: which of these is the first of each cluster
+
+    def values(self, name: str, argument: str) -> Floats:
+        """Return the value of each cluster; raise where its items have different ones."""
+        table = self.side.attributes
+        if table is None or name not in table.names:
+            known = ("uniform", "cluster_size") if argument == "sampling" else ()
+            names = () if table is None else self.side.attribute_names
+            raise ColumnError(
+                f'{argument}="{name}" is no column of {self.side.name}'
+                + (f" ({', '.join(names) or 'which has no other columns'})" if table is not None else "")
+                + f".{did_you_mean(name, (*known, *names))}"
+            )
+        values = read_columns(table, [], name)[1]
+        assert values is not None
+        by_row = values[self.kept]
+        by_cluster = by_row[self.firsts]
+        differ = np.flatnonzero((by_row != by_cluster[self.codes]) & ~np.isnan(by_row))
+        if differ.size:
+            clusters = np.unique(self.codes[differ])
+            raise WeightError(
+                f"{clusters.size} of {by_cluster.size} sampled clusters have items with different values of "
+                f"{name!r} (first: {first_few(self.labels(clusters[:4]))}). A cluster is drawn as a whole: give all "
+                "of its items the same value."
+            )
+        return by_cluster
+
+    def counts(self, name: str) -> Counts:
+        """Return a number of draws of each cluster."""
+        found = self.values(name, "draws")
+        if (bad := np.flatnonzero(~((found >= 1) & (found == np.floor(found)) & (found < 2**31)))).size:
+            raise WeightError(
+                f"{bad.size} of {found.size} sampled clusters have a number of draws in column {name!r} that is not "
+                f"1, 2, 3 and so on ({self.first(bad, found)})."
+            )
+        return found.astype(np.int64)
+
+    def labels(self, clusters: Counts) -> list[Any]:
+        """Return the labels of some clusters."""
+        return self.side.labels.take(self.kept[self.firsts[clusters]]).to_pylist()
+
+    def first(self, clusters: Counts, values: Floats) -> str:
+        """Return the first few of some clusters with their values, for a message."""
+        few = clusters[:3]
+        named = zip(self.labels(few), values[few].tolist(), strict=True)
+        shown = ", ".join(f"{first_few([label])}: {value:g}" for label, value in named)
+        return f"first: {shown}{', …' if clusters.size > 3 else ''}"

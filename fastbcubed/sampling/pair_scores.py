@@ -1,0 +1,70 @@
+"""Scores of a change that judged pairs estimate: which pairs each adds up, how they weigh, which verdict counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fastbcubed.errors import MetricError
+from fastbcubed.sources.suggestions import did_you_mean
+
+#: What a person says of two items.
+SAME, DIFFERENT, UNSURE = VERDICTS = ("same", "different", "unsure")
+#: What the change did to two items: they were together before alone, they are now alone, they were and are.
+SPLIT, MERGED, STABLE = CHANGES = ("split", "merged", "stable")
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """A score that is a sum over ordered pairs of an item and another one, each with a weight of its own."""
+
+    name: str
+    counts: Mapping[str, str] = field(
+        hash=False
+    )  #: the verdict that counts, by what the change did to the pair
+    by_union: bool = (
+        False  #: whether a mate weighs beside all mates, before and now; else beside those of its side
+    )
+    signed: bool = False  #: whether pairs that were separated count against it
+
+    @property
+    def answers(self) -> list[PairScore]:
+        """The scores that pairs drawn for this one estimate: itself, and those of the same weights and of no more."""
+        others = (
+            other
+            for other in PAIR_SCORES.values()
+            if other is not self
+            and other.by_union == self.by_union
+            and other.counts.keys() <= self.counts.keys()
+        )
+        return [self, *others]
+
+
+def _quality(kind: str, split: str, merged: str) -> list[PairScore]:
+    """Return the scores of what the change did well, or badly: which verdict on what it separated, and joined."""
+    return [
+        PairScore(f"{kind}_split_rate", {SPLIT: split}),
+        PairScore(f"{kind}_merge_rate", {MERGED: merged}),
+        PairScore(f"{kind}_split_distance", {SPLIT: split}, by_union=True),
+        PairScore(f"{kind}_merge_distance", {MERGED: merged}, by_union=True),
+        PairScore(f"{kind}_distance", {SPLIT: split, MERGED: merged}, by_union=True),
+    ]
+
+
+#: All of them, by name.
+PAIR_SCORES = {
+    each.name: each
+    for each in (
+        *_quality("good", split=DIFFERENT, merged=SAME),
+        *_quality("bad", split=SAME, merged=DIFFERENT),
+        PairScore("delta_precision", {SPLIT: SAME, MERGED: SAME, STABLE: SAME}, signed=True),
+    )
+}
+
+
+def pair_score(name: object) -> PairScore:
+    """Return the score of this name, or raise MetricError."""
+    if isinstance(name, str) and name in PAIR_SCORES:
+        return PAIR_SCORES[name]
+    asked = did_you_mean(name, PAIR_SCORES) if isinstance(name, str) else ""
+    raise MetricError(f"judged pairs estimate {', '.join(PAIR_SCORES)}, not {name!r}.{asked}")
