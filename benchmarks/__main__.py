@@ -19,6 +19,9 @@ from benchmarks.disk import BILLION, BILLION_LIMIT, LIMIT, NoRoomError, billion,
 from benchmarks.families import AMI, measure_families, measure_functions
 from benchmarks.forms import Form
 from benchmarks.harness import ROOT, TOLERANCE, Protocol, measure_all
+from benchmarks.links import CASES as LINK_CASES
+from benchmarks.links import LARGE_CASES, measure_links
+from benchmarks.links import QUICK_CASES as QUICK_LINK_CASES
 from benchmarks.machine import machine_facts, usable_cores
 from benchmarks.markdown import rewrite_regions
 from benchmarks.overlap import CASES, QUICK_CASES, measure_overlap
@@ -34,7 +37,7 @@ FAMILY_SIZE = 10**7
 FUNCTION_SIZES = (10**6, 10**7)
 AMI_SIZE = 250_000  # 1e5 clusters a side
 FILE_SIZES = (10**6, 10**7, 10**8)
-PARTS = ("startup", "families", "functions", "overlap", "scores", "disk")
+PARTS = ("startup", "families", "functions", "overlap", "links", "scores", "disk")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -185,7 +188,7 @@ def installed(rivals: list[str], dataset: Dataset) -> list[Form]:
 
 
 def measure_fastbcubed(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Measure what is not one work of many rivals: the start, families, overlap, scikit-learn's functions."""
+    """Measure what is not one work of many rivals: the start, families, overlap, links, scikit-learn's functions."""
     runs, size = (1, QUICK_SIZES[0]) if options.quick else (options.repeat, None)
     if "startup" in options.only:
         yield from measure_startup(options.data_dir, runs=1 if options.quick else 9)
@@ -193,6 +196,8 @@ def measure_fastbcubed(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield from measure_families(size or FAMILY_SIZE, runs, options.threads)
     if "overlap" in options.only:
         yield from measure_overlap(QUICK_CASES if options.quick else CASES, runs)
+    if "links" in options.only:
+        yield from measure_links(QUICK_LINK_CASES if options.quick else LINK_CASES + LARGE_CASES, runs)
     if "functions" in options.only and importlib.util.find_spec("sklearn"):
         yield from measure_functions(size or AMI_SIZE, [AMI], runs, options.timeout)
         for n_items in [size] if size else FUNCTION_SIZES:

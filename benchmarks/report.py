@@ -15,7 +15,7 @@ __all__ = ["TABLES", "load_runs", "make_tables"]
 Record = dict[str, Any]
 TABLES = (
     *("overview", "sizes", "large", "sweep", "strings", "small", "disk", "join", "billion"),
-    *("overlap", "families", "functions", "startup"),
+    *("overlap", "links", "families", "functions", "startup"),
 )
 RIVALS = (REFERENCE, "polars", "duckdb", "pandas")  # columns of the overview
 #: What the overview shows of each layout of rows, at its largest size: shapes, ids, and how to say it.
@@ -65,7 +65,7 @@ def newest(runs: list[list[Record]]) -> list[Record]:
 
 def workload(record: Record) -> tuple[Any, ...]:
     """Say what a record is about, apart from the rival."""
-    if record["kind"] in ("startup", "overlap"):
+    if record["kind"] in ("startup", "overlap", "links"):
         return (record["kind"],)
     if record["kind"] == "family":
         return ("family", record["n_items"], record["weighted"])
@@ -81,7 +81,7 @@ def best_forms(group: list[Record]) -> list[Record]:
     """Keep the fastest form of each rival."""
     best: dict[str, Record] = {}
     for record in group:
-        if record["kind"] == "overlap":
+        if record["kind"] in ("overlap", "links"):
             return group
         name = record.get("rival") or record["name"]
         if name not in best or speed_key(record) < speed_key(best[name]):
@@ -113,6 +113,7 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         "small": [r for r in of_er if workload(r) in small],
         **{name: [r for r in of_rivals if r.get("layout") == layout] for name, layout in OF_FILES.items()},
         "overlap": [record for record in records if record["kind"] == "overlap"],
+        "links": [record for record in records if record["kind"] == "links"],
         "families": [record for record in records if record["kind"] == "family"],
         "functions": [record for record in records if record["kind"] == "function"],
         "startup": [record for record in records if record["kind"] == "startup"],
@@ -123,6 +124,7 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         "sizes": sizes_table,
         "sweep": sweep_table,
         "overlap": overlap_table,
+        "links": links_table,
         "families": families_table,
         "functions": functions_table,
         "startup": startup_table,
@@ -299,6 +301,28 @@ def overlap_table(records: list[Record]) -> str:
             )
         )
     return markdown(head, rows, left=1)
+
+
+def links_table(records: list[Record]) -> str:
+    """One row for each number of links: one evaluation, the whole curve, and what takes 20 thresholds one by one."""
+    head = (
+        *("items", "links", "thresholds", "one evaluation", "all scores", "precision, recall, F1", "growth"),
+        *("20 with SciPy", "20 clusterings with Splink"),
+    )
+    rows = []
+    for record in records:
+        row = [count(record["n_items"]), count(record["n_links"])]
+        if record["outcome"] != "ok":
+            rows.append((*row, unfinished(record), *[""] * (len(head) - 3)))
+            continue
+        one = record["one_seconds"]
+        own = [f"{seconds(t)} ({ratio(t, one)})" for t in (record["seconds"], record["f1_seconds"])]
+        rivals = [record.get(f"{name}_seconds") for name in ("scipy", "splink")]
+        told = [f"{seconds(t)} ({ratio(t, one)})" if t else "" for t in rivals]
+        rows.append(
+            (*row, count(record["thresholds"]), seconds(one), *own, size(record["growth_bytes"]), *told)
+        )
+    return markdown(head, rows, left=0)
 
 
 def families_table(records: list[Record]) -> str:

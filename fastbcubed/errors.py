@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "FileFormatError",
     "GateError",
     "IdTypeError",
+    "JudgementError",
+    "LinkError",
     "MetricError",
     "MissingPackageError",
     "NotKeptError",
@@ -58,6 +61,10 @@ class NullError(FastBCubedError):
 
 class WeightError(FastBCubedError):
     """A weight is missing, null, not finite, negative, or zero where it must be positive."""
+
+
+class LinkError(FastBCubedError):
+    """A link has a score that is no number, or an item that is not among those that there are."""
 
 
 class DuplicateItemError(FastBCubedError):
@@ -102,6 +109,10 @@ class SliceError(FastBCubedError):
 
 class TooMuchWorkError(FastBCubedError):
     """More pairs would have to be compared than the caller allows; the message names the argument."""
+
+
+class JudgementError(FastBCubedError):
+    """Judged pairs are not those that were drawn, or have a verdict that is none."""
 
 
 class NotKeptError(FastBCubedError):
@@ -149,3 +160,14 @@ class EvaluationWarning(UserWarning):
     def __init__(self, message: str = "", code: str | None = None) -> None:
         super().__init__(message if code is None else f"{message} [{code}]")
         self.code = code
+
+
+@contextmanager
+def naming(run: str | None) -> Iterator[None]:
+    """Say of an error which of several runs it is of; None if there is one alone."""
+    try:
+        yield
+    except FastBCubedError as error:
+        if run is not None:
+            error.args = (f"run {run!r}: {error}", *error.args[1:])
+        raise

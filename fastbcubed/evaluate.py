@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fastbcubed.alignment.policies import Duplicates, Nulls, Policies, Unmatched, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.clusterings.inputs import Given, PerSide
+from fastbcubed.clusterings.inputs import Given, PerSide, default_for_truth_only
 from fastbcubed.clusterings.stretches import open_pair
 from fastbcubed.engines import memory
 from fastbcubed.engines.choose import choose
@@ -44,7 +44,7 @@ def evaluate(
     metrics: str | Iterable[str | Callable[..., Any]] | Callable[..., Any] | None = None,
     beta: float = 1.0,
     weighting: Weighting = "pointwise",
-    unmatched: Unmatched | Mapping[str, Unmatched] = "drop",
+    unmatched: Unmatched | Mapping[str, Unmatched] | None = None,
     nulls: Nulls = "raise",
     duplicates: Duplicates = "raise",
     noise: Any = None,
@@ -93,7 +93,8 @@ def evaluate(
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
         What happens to items that one side lacks; a dict has a policy for "truth" and one for
         "prediction". "outside" is for those that only the prediction has: they are not scored,
-        but are false positives for the items they are clustered with.
+        but are false positives for the items they are clustered with. When absent, "drop"; but items that only
+        the truth has are "singleton" if the prediction was made of links without a list of all items.
     nulls : {"raise", "singleton", "drop"}
         What happens to items with a null cluster; "drop" means that the side lacks the item. With
         `table`, a null always means that.
@@ -170,7 +171,8 @@ def evaluate(
         out = storage.as_path(out)
         require_writable(out)
     require_repairable(repairs, keep=keep, overlapping=overlapping)
-    policies = Policies.of(unmatched, nulls, duplicates, noise)
+    truth_only = default_for_truth_only(prediction)
+    policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     request = Request(
         Given(truth, prediction, item, cluster, weight, table, attributes, overlapping),
         policies,
@@ -184,10 +186,7 @@ def evaluate(
         limit=memory_limit_of(memory_limit),
         spill_dir=spill_dir,
     )
-    threads, run = as_threads(threads), choose(engine, request)
-    with reporting(progress) as report, Pool(threads, report) as pool:
-        answer = run(request, pool)
-    ev = _evaluation(request, answer, arguments)
+    ev = carry_out(request, arguments, engine=engine, threads=threads, progress=progress)
     for found in ev.warnings:
         if found["level"] == WARNING:
             warnings.warn(EvaluationWarning(found["message"], found["code"]), stacklevel=2)
@@ -196,7 +195,22 @@ def evaluate(
     return ev
 
 
-def _evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> Evaluation:
+def carry_out(
+    request: Request,
+    arguments: dict[str, Any],
+    *,
+    engine: str | None,
+    threads: int | None,
+    progress: Progress,
+) -> Evaluation:
+    """Run an engine and return what it answers as an evaluation; nothing is warned of, and nothing written."""
+    threads, run = as_threads(threads), choose(engine, request)
+    with reporting(progress) as report, Pool(threads, report) as pool:
+        answer = run(request, pool)
+    return evaluation(request, answer, arguments)
+
+
+def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> Evaluation:
     """Return what an engine has answered, with the slices that were asked for."""
     ev = Evaluation(
         answer.cells,
@@ -216,7 +230,7 @@ def _evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> 
         _summary=answer.summary,
         _bounds=answer.bounds,
         _input_notes=answer.notes,
-        memory_limit=request.limit if answer.engine == "disk" else None,
+        _memory_limit=request.limit if answer.engine == "disk" else None,
         _origin=Origin.of(request.given, arguments, answer.pair),
         _change_if_alone=answer.change_if_alone,
     )
@@ -234,7 +248,7 @@ def contingency(
     cluster: PerSide = "cluster",
     weight: Any = None,
     weighting: Weighting = "pointwise",
-    unmatched: Unmatched | Mapping[str, Unmatched] = "drop",
+    unmatched: Unmatched | Mapping[str, Unmatched] | None = None,
     nulls: Nulls = "raise",
     duplicates: Duplicates = "raise",
     noise: Any = None,
@@ -268,9 +282,10 @@ def contingency(
     >>> fb.metrics.extended_bcubed_recall(contingency=cells)
     0.875
     """
+    truth_only = default_for_truth_only(prediction)
     request = Request(
         Given(truth, prediction, item, cluster, weight, table, overlapping=overlapping),
-        Policies.of(unmatched, nulls, duplicates, noise),
+        Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only),
         weighting,
         max_pairs=max_pairs,
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.alignment.combination import combine
+from fastbcubed.alignment.combination import Combination, combine
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Rows, Side, require_known_type
 from fastbcubed.alignment.weights import WeightTable, row_weights
@@ -62,6 +62,25 @@ def align(
     Items may have their weights in a table of their own. If `outer`, these serve the mean alone, so that zeros are
     allowed. If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
     """
+    both = matched(
+        truth, prediction, policies, pool,
+        weight_table=weight_table, outer=outer, null_is_absent=null_is_absent,
+    )  # fmt: skip
+    start = _unused_run(both.true_keys, both.pred_keys) if both.needs_special_keys else 0
+    return Alignment(truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage)
+
+
+def matched(
+    truth: Clustering,
+    prediction: Clustering,
+    policies: Policies,
+    pool: Pool,
+    *,
+    weight_table: WeightTable | None,
+    outer: bool,
+    null_is_absent: bool,
+) -> Combination:
+    """Match the rows of two clusterings; raise for what the policies do not allow. Parameters are those of `align`."""
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
     pair = truth, prediction
@@ -73,8 +92,7 @@ def align(
     both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool)
     require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
     both.report_faults()
-    start = _unused_run(both.true_keys, both.pred_keys) if both.needs_special_keys else 0
-    return Alignment(truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage)
+    return both
 
 
 def _items(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.block_keys import Items, Labels
 from fastbcubed.alignment.carried import Carried, number_type
 from fastbcubed.alignment.combination import combine
+from fastbcubed.alignment.common_rows import RowsOfRun
 from fastbcubed.alignment.item_join import ItemJoin, join_bits, kept_of
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_aligner import AlignedBlock, Choice, RowAligner
@@ -32,7 +33,7 @@ class Aligner:
     """Aligns two clusterings block by block, with `limit` bytes of memory; what does not fit goes to the spill.
 
     `outer` tells whether weights serve the mean alone, `null_is_absent` whether a null cluster says "not on that
-    side" (the one-table form), `carried` which columns go with the rows.
+    side" (the one-table form), `carried` which columns go with the rows, `kept` which rows of the truth count.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class Aligner:
         outer: bool,
         null_is_absent: bool,
         carried: Carried | None = None,
+        kept: RowsOfRun | None = None,
     ) -> None:
         self.pair = pair
+        self._numbered = policies.may_leave_alone or kept is not None
         self._policies, self._null_is_absent = policies, null_is_absent
         self._pool = pool
         self._memory = kept_of(limit)
@@ -66,7 +69,9 @@ class Aligner:
         items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
         if self.by_item and carried and policies.nulls == "raise" and not null_is_absent:
             carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
-        self.rows = RowAligner(pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried)
+        self.rows = RowAligner(
+            pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried, kept
+        )
         if self.by_item:
             self._join = ItemJoin(self.rows, Items(items, choice.seed), spill, bits, self._memory, pool)
 
@@ -84,7 +89,7 @@ class Aligner:
         first = self.firsts[0]
         proved = first.items is not None and not are_plain([first.items])
         labels = 3 - len(self.pair.stretches)
-        return 1 + labels + proved + (first.weight is not None) + 2 * self._policies.may_leave_alone
+        return 1 + labels + proved + (first.weight is not None) + 2 * self._numbered
 
     @property
     def may_lack(self) -> bool:

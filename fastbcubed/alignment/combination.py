@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,35 @@ class Combination:
             where = where[of_side < 0]
         self.sides[0].report(Unweighted("both sides", n_items, self.weight.size, named))
 
+    def take(self, rows: Rows) -> Combination:
+        """Choose rows. The coverage is theirs, but for nulls, noise and repeated rows, which are those of all."""
+
+        def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if values is None else values[rows]
+
+        lacks_true, lacks_pred, weight = some(self.lacks_true), some(self.lacks_pred), some(self.weight)
+        of_true, of_pred = (rows if own is None else own[rows] for own in self.rows)
+        return replace(
+            self, true_keys=self.true_keys[rows], pred_keys=self.pred_keys[rows],
+            lacks_true=lacks_true, lacks_pred=lacks_pred,
+            alone_true=some(self.alone_true), alone_pred=some(self.alone_pred), weight=weight,
+            coverage=replace(self.coverage, **_figures(lacks_true, lacks_pred, weight, rows.size, math.nan)),
+            rows=(of_true, of_pred),
+        )  # fmt: skip
+
+    @property
+    def scored(self) -> Mask | None:
+        """Rows that are scored, policies applied; None for all."""
+        (lacks_true, _), (lacks_pred, _) = self._by_policy()
+        lacking = either(lacks_true, lacks_pred)
+        return None if lacking is None else ~lacking
+
+    @property
+    def unscored_prediction(self) -> Mask | None:
+        """Rows that the prediction has and the truth, policies applied, has not; None for none."""
+        (lacks_true, _), (lacks_pred, _) = self._by_policy()
+        return only(lacks_true, lacks_pred)
+
     def _by_policy(self) -> tuple[tuple[Mask | None, Mask | None], ...]:
         """Return, for each side, the rows that it lacks and those that are alone, policies applied."""
         policies = self.policies
@@ -144,30 +173,35 @@ def combine(
     weight, total_weight = weigh(rows)
     true_keys, lacks_true, alone_true = sides[0].aligned(rows[0])
     pred_keys, lacks_pred, alone_pred = sides[1].aligned(rows[1])
-    truth_only, prediction_only = only(lacks_pred, lacks_true), only(lacks_true, lacks_pred)
-    lacking = either(lacks_true, lacks_pred)
-
-    def figure(mask: Mask | None) -> tuple[int, float]:
-        if mask is None:
-            return 0, 0.0
-        n = int(np.count_nonzero(mask))
-        return n, float(n) if weight is None else float(weight[mask].sum())
-
-    truth, prediction = figure(truth_only), figure(prediction_only)
-    if lacking is not None:
-        common = figure(~lacking)
-    elif weight is None:
-        common = true_keys.size, float(true_keys.size)
-    else:
-        common = true_keys.size, float(weight.sum()) if math.isnan(total_weight) else total_weight
-    coverage = Coverage(
-        common[0], truth[0], prediction[0], common[1], truth[1], prediction[1],
-        *(sum(getattr(side, name) for side in sides) for name in ("n_null", "n_noise", "n_duplicates")),
-    )  # fmt: skip
+    special = (sum(getattr(side, name) for side in sides) for name in ("n_null", "n_noise", "n_duplicates"))
+    figures = _figures(lacks_true, lacks_pred, weight, true_keys.size, total_weight)
+    coverage = Coverage(**figures, **dict(zip(("n_null", "n_noise", "n_duplicates"), special, strict=True)))
     return Combination(
         true_keys, pred_keys, lacks_true, lacks_pred, alone_true, alone_pred, weight, coverage,
         sides, rows, may_lack_weight=weight is not None and math.isnan(total_weight),
     )  # fmt: skip
+
+
+def _figures(
+    lacks_true: Mask | None,
+    lacks_pred: Mask | None,
+    weight: NDArray[np.float64] | None,
+    n_rows: int,
+    total_weight: float,
+) -> dict[str, Any]:
+    """Return how many rows both sides have, and one of them, and their weight; the total is NaN if it is not known."""
+    masks = {"truth_only": only(lacks_pred, lacks_true), "prediction_only": only(lacks_true, lacks_pred)}
+    lacking = either(lacks_true, lacks_pred)
+    found: dict[str, Any] = {"n_common": n_rows, "weight_common": total_weight}
+    if lacking is not None:
+        masks["common"] = ~lacking
+    elif weight is None or math.isnan(total_weight):
+        found["weight_common"] = float(n_rows) if weight is None else float(weight.sum())
+    for name, mask in masks.items():
+        n = 0 if mask is None else int(np.count_nonzero(mask))
+        found[f"n_{name}"] = n
+        found[f"weight_{name}"] = float(n) if weight is None or not n else float(weight[mask].sum())
+    return found
 
 
 def _match(

@@ -125,9 +125,10 @@ class ItemJoin:
         first_of_side = 0
         for stretches in self._pair.stretches:
             first = next(stretches[0].blocks())
+            numbered = lonely or (self._aligner.kept is not None and not found)
             shards = ItemShards(
                 len(first.sides), self._bits, self._spill, self._memory // len(self._pair.stretches),
-                proved=self._items.seed is not None, numbered=lonely, flagged=flagged,
+                proved=self._items.seed is not None, numbered=numbered, flagged=flagged,
                 weighted=first.sides[0].weight is not None,
             )  # fmt: skip
             spool = partial(self._spool, shards, len(found), first_of_side)
@@ -264,16 +265,16 @@ class ItemJoin:
 
     @staticmethod
     def _numbers(rows: list[dict[str, np.ndarray]], matched: Matched, n_rows: int) -> NDArray[np.int64]:
-        """Return a number for each aligned row, which no other row of any shard has."""
+        """Return the number of the truth's row of each aligned row; where rows may be alone, others have their own."""
         if "number" not in rows[0]:
             return np.arange(n_rows)  # no row is alone
-        own = [side["number"] for side in rows]
         true_rows, pred_rows = matched
-        if true_rows is None or pred_rows is None:
-            return own[0]
-        numbers = np.append(own[0], 0)[true_rows]
-        missing = true_rows < 0
-        numbers[missing] = own[-1][pred_rows[missing]]
+        if true_rows is None:
+            return rows[0]["number"]
+        numbers = np.append(rows[0]["number"], -1)[true_rows]
+        if pred_rows is not None and "number" in rows[-1]:
+            missing = true_rows < 0
+            numbers[missing] = rows[-1]["number"][pred_rows[missing]]
         return numbers
 
     # Faults

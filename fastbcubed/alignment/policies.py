@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import Any, Literal
 
 from fastbcubed.errors import OptionError, first_few
@@ -50,10 +50,20 @@ class Policies:
         return self.noise is not None or "singleton" in (self.truth, self.prediction, self.nulls)
 
     @classmethod
-    def of(cls, unmatched: str | Mapping[str, str], nulls: str, duplicates: str, noise: Any) -> Policies:
-        """Check the arguments of `evaluate` and fill in what they leave open."""
-        sides = {"truth": "drop", "prediction": "drop"}
-        if isinstance(unmatched, str):
+    def of(
+        cls,
+        unmatched: str | Mapping[str, str] | None,
+        nulls: str,
+        duplicates: str,
+        noise: Any,
+        *,
+        truth_only: str = "drop",
+    ) -> Policies:
+        """Check the arguments of `evaluate` and fill in what they leave open, for items of the truth alone as told."""
+        sides = {"truth": truth_only, "prediction": "drop"}
+        if unmatched is None:
+            pass
+        elif isinstance(unmatched, str):
             sides = dict.fromkeys(sides, unmatched)
             if unmatched == "outside":
                 sides["truth"] = "singleton"
@@ -134,6 +144,13 @@ class Coverage:
         return self.weight_common / known if known else 1.0
 
     @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> Coverage:
+        """Build from what JSON says of it, by name, among other figures; null is NaN."""
+        own: dict[str, Any] = {field.name: figures[field.name] for field in fields(cls)}
+        unknown = dict.fromkeys((name for name, figure in own.items() if figure is None), math.nan)
+        return cls(**own | unknown)
+
+    @classmethod
     def total(cls, parts: Iterable[Coverage]) -> Coverage:
         """Add up the coverage of blocks."""
         columns = zip(*(astuple(part) for part in parts), strict=True)
@@ -143,3 +160,8 @@ class Coverage:
     def complete(self) -> bool:
         """Whether both sides have the same items."""
         return not (self.n_truth_only or self.n_prediction_only)
+
+    def n_scored(self, policies: Policies) -> int:
+        """Return how many items are scored, of which `policies` take some as alone on the other side."""
+        alone = (self.n_truth_only, policies.truth), (self.n_prediction_only, policies.prediction)
+        return self.n_common + sum(n for n, policy in alone if policy == "singleton")

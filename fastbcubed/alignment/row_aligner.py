@@ -14,6 +14,7 @@ from fastbcubed.alignment.align import Facts, is_used, require_common
 from fastbcubed.alignment.block_keys import Labels, Retry
 from fastbcubed.alignment.carried import Carried
 from fastbcubed.alignment.combination import Combination
+from fastbcubed.alignment.common_rows import RowsOfRun
 from fastbcubed.alignment.faults import (
     Fault,
     Faults,
@@ -28,6 +29,7 @@ from fastbcubed.alignment.weights import check_weights
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.stretches import Block, Pair
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.arrays import from_numpy
 
 
 class AlignedBlock(NamedTuple):
@@ -63,11 +65,13 @@ class RowAligner:
     outer: bool  #: whether weights serve the mean alone
     null_is_absent: bool  #: whether a null cluster says "not on that side"
     carried: Carried | None  #: the columns that go with the rows
+    kept: RowsOfRun | None = None  #: keeps the run to rows of the truth that other runs score, too
 
     def __post_init__(self) -> None:
         self.faults = Faults()
         self.has_special_keys = self._is_taken = False
         self._coverage: list[Coverage] = []
+        self._coverage_kept: list[Coverage] = []
         self._n_absent: tuple[list[int], list[int]] = ([], [])
         self._n_repeats: tuple[list[int], list[int]] = ([], [])
         self._n_aligned: list[int] = []
@@ -89,7 +93,9 @@ class RowAligner:
         """Count the nulls, the noise and the repeated rows of a block that is joined later, from side k on."""
         self._count_repeats(k, sides)
         columns = ([getattr(side, name) for side in sides] for name in ("n_null", "n_noise", "n_duplicates"))
-        self._coverage.append(Coverage(0, 0, 0, 0.0, 0.0, 0.0, *map(sum, columns)))
+        found = Coverage(0, 0, 0, 0.0, 0.0, 0.0, *map(sum, columns))
+        self._coverage.append(found)
+        self._coverage_kept.append(found)
 
     def _count_repeats(self, k: int, sides: tuple[Side, ...]) -> None:
         for counts, side in zip(self._n_repeats[k:], sides, strict=False):
@@ -102,7 +108,10 @@ class RowAligner:
     def finished(
         self, index: Any, both: Combination, numbers: NDArray[np.int64], columns: pa.Table | None
     ) -> AlignedBlock:
-        """Apply the policies to a block of aligned rows."""
+        """Apply the policies to a block of aligned rows, and leave out those that are not kept.
+
+        `numbers` tell rows apart; where runs are kept to rows of the truth, they are those of these.
+        """
         self._coverage.append(both.coverage)
         self._count_repeats(0, both.sides)
         self._n_aligned.append(both.true_keys.size)
@@ -111,6 +120,11 @@ class RowAligner:
         self._is_taken = self._is_taken or any(
             is_used(start, keys, n_rows) for keys in (both.true_keys, both.pred_keys)
         )
+        rows = None if self.kept is None else self.kept.keep(both, numbers)
+        if rows is not None:
+            both, numbers = both.take(rows), numbers[rows]
+            columns = None if columns is None else columns.take(from_numpy(rows))
+        self._coverage_kept.append(both.coverage)
         self.has_special_keys = self.has_special_keys or both.needs_special_keys
         true_keys, pred_keys, _, _ = both.finished(start, numbers)
         return AlignedBlock(index, true_keys, pred_keys, both.weight, columns)
@@ -120,7 +134,7 @@ class RowAligner:
         self.faults.enforce(self._whole, WeightsOutOfRange.step)
 
     def total(self, pool: Pool, named: Callable[[int, Fault], Fault]) -> Coverage:
-        """Return the coverage of all blocks; raise for what all of them show to be wrong, or Retry.
+        """Return the coverage of all rows that are kept; raise for what all blocks show to be wrong, or Retry.
 
         `named` replaces keys by the first few items that have them, in what was found wrong after a join.
         """
@@ -136,7 +150,10 @@ class RowAligner:
         self.faults.enforce(whole, RepeatedTableRows.step)
         require_common(coverage, *self._facts())
         self.faults.enforce(whole, Unweighted.step)
-        return coverage
+        if self.kept is None:
+            return coverage
+        self.kept.coverage = coverage
+        return Coverage.total(self._coverage_kept)
 
     def _facts(self) -> tuple[Facts, Facts]:
         """Return what messages say of both sides."""

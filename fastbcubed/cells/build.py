@@ -20,10 +20,27 @@ from fastbcubed.cells.planning import Plan, plan_parts
 from fastbcubed.runtime.pool import Pool
 
 
-def build_cells(rows: Alignment, pool: Pool, *, weighting: str, outside: bool) -> Contingency:
-    """Build the cells of aligned rows; which cell a row is in is worked out when that is asked for."""
-    true_keys, pred_keys, weight = rows.true_keys, rows.pred_keys, rows.weight
-    plan = plan_parts(true_keys, rows.absent_true, rows.absent_pred)
+def build_cells(
+    rows: Alignment, pool: Pool, *, weighting: str, outside: bool, plan: Plan | None = None
+) -> Contingency:
+    """Build the cells of aligned rows, as planned; which cell a row is in is worked out when that is asked for."""
+    plan = plan or plan_parts(rows.true_keys, rows.absent_true, rows.absent_pred)
+    keys = rows.true_keys, rows.pred_keys
+    return cells_of_keys(*keys, rows.weight, pool, weighting=weighting, outside=outside, plan=plan)
+
+
+def cells_of_keys(
+    true_keys: NDArray[np.int64],
+    pred_keys: NDArray[np.int64],
+    weight: NDArray[np.float64] | None,
+    pool: Pool,
+    *,
+    weighting: str,
+    outside: bool = False,
+    plan: Plan | None = None,
+) -> Contingency:
+    """Build the cells of rows by the keys of their clusters; all of them are on both sides, unless the plan says."""
+    plan = plan or plan_parts(true_keys)
     outer = weighting == "outer"
     built = build(plan, true_keys, pred_keys, weight, pool, outer=outer, outside=outside)
 

@@ -315,6 +315,10 @@ class Contingency:
         counts = np.bincount(alone.codes, alone.n, size).astype(np.int64)
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
 
+    def alone(self, side: str) -> OneSided | None:
+        """Return the items that the other side lacks as they were counted; None if there are none."""
+        return self._one_sided.get(side)
+
     def mates(self, side: str) -> NDArray[np.integer]:
         """Return, by cell, the items in its cluster of this side."""
         codes, _ = self.codes(side)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -32,15 +31,3 @@ def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
 def _cells(row: Mapping[str, Any], count: Any, score: Any) -> list[str]:
     counts = [count(int(row[f"pair_{name}"])) for name in ("tp", "fp", "fn")]
     return [row["pair"], *counts, *(score(row[f"pair_{name}"]) for name in ("precision", "recall", "f1"))]
-
-
-def with_source_pairs(text: str, found: Mapping[str, Table]) -> str:
-    """Return a JSON object with pairs of sources, if some were asked for."""
-    if not found:
-        return text
-    from fastbcubed.results.listings.summary import plain
-
-    pairs = {name: plain(table.to_pylist()) for name, table in found.items()}
-    return json.dumps(
-        {**json.loads(text), "source_pairs": pairs}, indent=2, ensure_ascii=False, allow_nan=False
-    )

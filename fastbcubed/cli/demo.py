@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import textwrap
 import warnings
 from contextlib import ExitStack
@@ -9,7 +10,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.terminal import SHARES, cluster_grid, print_slices
+from fastbcubed.cli.grids import SHARES, cluster_grid
+from fastbcubed.cli.terminal import print_slices
 from fastbcubed.results.text.wording import Grid, count, label, percent, score
 
 if TYPE_CHECKING:
@@ -80,6 +82,20 @@ In Python
   ev.items(), ev.save("results")     every item as a table; the whole result as files
 
 Data: PatentsView (patentsview.org), CC BY 4.0; rows and columns were selected."""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add nothing: the demo has no flags."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the demo."""
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.runtime.reporting import announcing_compilation
+
+    with announcing_compilation():
+        show(Terminal())
+    return 0
 
 
 def show(terminal: Terminal) -> None:

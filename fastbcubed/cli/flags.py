@@ -20,6 +20,8 @@ FILES = (
 
 #: Flags of gates, which `evaluate` of the library has no arguments for; see `cli.gates`.
 GATE_FLAGS = ("fail_under", "fail_over", "fail_worse", "baseline", "fail_on_warning", "summary")
+#: Flags that say that an input is links; see `cli.link_flags`.
+LINK_FLAGS = ("links", "threshold", "ascending", "link_left", "link_right", "link_score", "link_items")
 
 
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
@@ -28,20 +30,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
     add("prediction", metavar="PREDICTION", help="the clustering to score, given in the same way")
     add_input_flags(parser)
-    add = parser.add_argument_group("scores").add_argument
-    add(
-        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
-        help="scores, families, or all (see: fastbcubed metrics); repeatable",
-    )  # fmt: skip
-    add("--beta", type=float, default=1.0, help="weight of recall in F; any but 1 adds fbeta and mean_fbeta")
-    add_weighting_flag(add)
-    add(
-        "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
-        help="score by an attribute, or by several crossed, such as country,year; year:10 is in bins of that width, "
-        "year:1990:2000 between edges; repeatable. There are always true_size and pred_size, the size of the cluster "
-        "in powers of two",
-    )  # fmt: skip
-
+    add = add_score_flags(parser)
     add(
         "--slice-pairs", action="append", metavar="NAME", default=[],
         help="tell the sources of items by an attribute, and count links within each and across each two; repeatable",
@@ -77,13 +66,44 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     add_engine_flags(parser)
 
 
-def add_input_flags(parser: argparse.ArgumentParser, item: str = "--item") -> None:
-    """Add the flags that say what is in TRUTH and PREDICTION, and what is made of it; `item` is the column's."""
+def add_score_flags(
+    parser: argparse.ArgumentParser, sizes: tuple[str, str] = ("true_size", "pred_size"), *, beta: bool = True
+) -> Any:
+    """Add the flags that say which scores to compute and of what slices; return what adds further ones to them."""
+    add = parser.add_argument_group("scores").add_argument
+    add(
+        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
+        help="scores, families, or all (see: fastbcubed metrics); repeatable",
+    )  # fmt: skip
+    if beta:
+        text = "weight of recall in F; any but 1 adds fbeta and mean_fbeta"
+        add("--beta", type=float, default=1.0, help=text)
+    add_weighting_flag(add)
+    add(
+        "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
+        help="score by an attribute, or by several crossed, such as country,year; year:10 is in bins of that width, "
+        f"year:1990:2000 between edges; repeatable. There are always {' and '.join(sizes)}, the size of the cluster "
+        "in powers of two",
+    )  # fmt: skip
+    return add
+
+
+def add_input_flags(
+    parser: argparse.ArgumentParser,
+    item: str = "--item",
+    sides: tuple[str, str] = ("truth", "prediction"),
+    outside: str = "they are not scored, but are false positives for the items they are clustered with",
+) -> None:
+    """Add the flags that say what is in the two sides, and what is made of it; `item` is the column's.
+
+    `outside` says what that policy means.
+    """
     add = parser.add_argument_group("input").add_argument
     add(
         "--table",
         metavar="PATH",
-        help="one table with both labels of each item; TRUTH and PREDICTION are two of its columns",
+        help="one table with both labels of each item; "
+        f"{sides[0].upper()} and {sides[1].upper()} are two of its columns",
     )
     add(
         item,
@@ -102,11 +122,9 @@ def add_input_flags(parser: argparse.ArgumentParser, item: str = "--item") -> No
     add("--attributes", metavar="PATH", help="table of further columns to slice by, joined by item")
     add(
         "--unmatched",
-        default="drop",
         metavar="POLICY",
-        help="what to do with items that one side lacks: drop (default), raise, singleton, or outside (if "
-        "only the prediction has them: they are not scored, but are false positives for the items they are "
-        "clustered with); or truth=POLICY,prediction=POLICY",
+        help="what to do with items that one side lacks: drop (default, but of links see below), raise, singleton, or "
+        f"outside (if only the {sides[1]} has them: {outside}); or {sides[0]}=POLICY,{sides[1]}=POLICY",
     )
     add(
         "--nulls", default="raise", choices=("raise", "singleton", "drop"),
@@ -156,61 +174,11 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="directory for what does not fit in memory (default: /var/tmp); nothing is left there",
     )
-    _add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
+    add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
 
 
-def add_generate_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags, one for each argument of `fastbcubed.synthetic.generate.generate`."""
-    add = parser.add_argument
-    add(
-        "path", metavar="PATH", help="Parquet file to write, with both labels of each item: truth, prediction"
-    )
-    add(
-        "--prediction-out", metavar="PATH",
-        help="write two tables of item and cluster, the truth to the first PATH and the prediction to this "
-        "one, with rows in different orders",
-    )  # fmt: skip
-    add(
-        "--items",
-        dest="n_items",
-        type=_amount,
-        default=1_000_000,
-        metavar="N",
-        help="number of items, such as 1e8 (default: 1e6)",
-    )
-    add(
-        "--shape",
-        default="er",
-        choices=("er", "heavy", "singletons", "one_giant"),
-        help="shape of the true clusters, see below (default: er)",
-    )
-    add("--seed", type=number, default=0, metavar="N", help="seed of the random numbers (default: 0)")
-    add("--ids", default="int", choices=("int", "string"), help="type of items and labels (default: int)")
-    add("--weights", action="store_true", help="add a column weight, uniform between 0.5 and 1.5")
-    add("--attributes", action="store_true", help="add the columns country and year")
-    add(
-        "--row-group",
-        type=_amount,
-        default=1 << 20,
-        metavar="N",
-        help="rows of a row group (default: 1048576)",
-    )
-    add(
-        "--compression", default="none", choices=("none", "snappy", "lz4", "zstd"),
-        help="compression of the files (default: none)",
-    )  # fmt: skip
-    add("--overwrite", action="store_true", help="replace files that exist")
-    _add_work_flags(
-        parser.add_argument, "threads to work with (default: all cores); the files do not depend on it"
-    )
-
-
-def generate_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.synthetic.generate.generate` that the flags stand for."""
-    return {name: value for name, value in vars(options).items() if name != "run"}
-
-
-def _add_work_flags(add: Any, threads: str) -> None:
+def add_work_flags(add: Any, threads: str) -> None:
+    """Add the flags of threads and progress."""
     add("--threads", type=int, metavar="N", help=threads)
     add(
         "--progress", action=argparse.BooleanOptionalAction,
@@ -218,66 +186,56 @@ def _add_work_flags(add: Any, threads: str) -> None:
     )  # fmt: skip
 
 
-def add_constraints_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``fastbcubed constraints``."""
-    add = parser.add_argument
-    add(
-        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
-        help="scores or families (default: every score that has a direction); repeatable",
-    )  # fmt: skip
-    add(
-        "--random", dest="n_random", type=number, default=20, metavar="N",
-        help="random instances of each check, after the small ones (default: 20)",
-    )  # fmt: skip
-    add("--seed", type=number, default=0, metavar="N", help="seed of the random instances (default: 0)")
-    add("--examples", action="store_true", help="show the smallest counterexample of each verdict")
-    add("--json", action="store_true", help="one JSON object, counterexamples included")
-
-
-def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.constraints.table` that the flags stand for."""
-    names = None
-    if options.metrics is not None:
-        names = _scores(options.metrics)
-    return {"metrics": names, "n_random": options.n_random, "seed": options.seed}
-
-
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.evaluate` that the flags stand for."""
-    given = {name: value for name, value in vars(options).items() if name not in GATE_FLAGS}
+    unknown = (*GATE_FLAGS, *LINK_FLAGS)
+    given = {name: value for name, value in vars(options).items() if name not in unknown}
     for name in ("run", "json", "worst", "show", "order_by", "verify", "slice_pairs"):
         given.pop(name, None)
     if (options.show or options.verify or options.slice_pairs) and options.out is None:
         given["keep"] = "items"
-    given["item"] = _columns(options.item, "item")
-    given["cluster"] = _columns(options.cluster, "cluster")
     if options.table is not None:
-        given["truth"], given["prediction"] = (_names(options.truth), _names(options.prediction))
-    given["weight"] = _weight(options.weight)
-    given["slices"] = [_slice(text) for text in options.slices]
+        given["truth"], given["prediction"] = column_names(options.truth), column_names(options.prediction)
+    return given | read_flags(options)
+
+
+def read_flags(
+    options: argparse.Namespace, sides: tuple[str, ...] = ("truth's", "prediction's")
+) -> dict[str, Any]:
+    """Return the arguments of `fastbcubed.evaluate` that flags of inputs and scores stand for and do not spell out."""
+    given: dict[str, Any] = {
+        "item": columns_of_sides(options.item, "item", sides),
+        "cluster": columns_of_sides(options.cluster, "cluster", sides),
+        "weight": _weight(options.weight),
+        "slices": [_slice(text) for text in options.slices],
+        "unmatched": _policy(options.unmatched),
+        "noise": _label(options.noise),
+    }
     if options.metrics is not None:
-        given["metrics"] = _scores(options.metrics)
-    given["unmatched"] = _policy(options.unmatched)
-    given["noise"] = _label(options.noise)
+        given["metrics"] = score_names(options.metrics)
     return given
 
 
-def _names(text: str) -> str | list[str]:
+def column_names(text: str) -> str | list[str]:
+    """Return the column that a text names, or several that are one id."""
     names = [plain(name) for name in split(text, "+")]
     return names[0] if len(names) == 1 else names
 
 
-def _columns(text: str, flag: str) -> Any:
-    sides = [_names(side) for side in split(text, ",")]
-    if len(sides) > 2 or "" in sides or any("" in side for side in sides if isinstance(side, list)):
+def columns_of_sides(text: str, flag: str, sides: tuple[str, ...] = ("truth's", "prediction's")) -> Any:
+    """Return the columns that a flag names: for all sides, or one for each."""
+    found = [column_names(side) for side in split(text, ",")]
+    if len(found) > len(sides) or "" in found or any("" in side for side in found if isinstance(side, list)):
+        several = "a pair of columns" if len(sides) == 2 else "a column of each side"
         raise OptionError(
-            f"--{flag} is a column, a pair of columns (truth's,prediction's), or columns joined by + that "
+            f"--{flag} is a column, {several} ({','.join(sides)}), or columns joined by + that "
             f"are one id, not {text!r}"
         )
-    return sides[0] if len(sides) == 1 else tuple(sides)
+    return found[0] if len(found) == 1 else tuple(found)
 
 
-def _scores(texts: list[str]) -> list[str]:
+def score_names(texts: list[str]) -> list[str]:
+    """Return the names of scores of a flag that may be repeated."""
     names = [name for text in texts for name in split(text, ",")]
     if "" in names:
         raise OptionError(
@@ -314,8 +272,8 @@ def _weight(text: str | None) -> Any:
     return Path(text) if is_file else text
 
 
-def _policy(text: str) -> str | dict[str, str]:
-    if "=" not in text:
+def _policy(text: str | None) -> str | dict[str, str] | None:
+    if text is None or "=" not in text:
         return text
     pairs = [part.partition("=") for part in split(text, ",")]
     return {side.strip(): policy.strip() for side, _, policy in pairs}
@@ -333,13 +291,3 @@ def number(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number, 0 or more")
     return int(text)
-
-
-def _amount(text: str) -> int:
-    try:
-        value = float(text)
-        if value >= 1 and value == int(value):
-            return int(text) if text.isdigit() else int(value)
-    except (ValueError, OverflowError):
-        pass
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more, such as 1e6")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fastbcubed.cli.calling import with_scores
 from fastbcubed.cli.flags import GATE_FLAGS
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.errors import OptionError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of gates: each that fails makes the exit code 1."""
     add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
-    bound: Any = {"action": "append", "default": [], "type": _bound}
+    bound: Any = {"action": "append", "default": [], "type": bound_of}
     add(
         "--fail-under", metavar="SCORE=VALUE[@NAME=SLICE]", **bound,
         help="fail if a score is below a value, or truth_coverage or prediction_coverage is; in a slice, such as "
@@ -49,7 +50,7 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _bound(text: str) -> tuple[str, float, str]:
+def bound_of(text: str) -> tuple[str, float, str]:
     """Return score, value and slice of SCORE=VALUE or SCORE=VALUE@SLICE."""
     bound, _, where = text.partition("@")
     name, _, value = bound.partition("=")
@@ -97,23 +98,7 @@ class Gates:
 
     def needs(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of `evaluate` with the slices, and the scores in them, that the gates need."""
-        in_slices = [bound for bound in (*self.bounds, *self.worse) if bound.where]
-        if not in_slices:
-            return arguments
-        from fastbcubed.metrics.registry import resolve
-        from fastbcubed.results.gates.gating import same_slicing
-        from fastbcubed.results.slices.slicing import elements
-
-        slices = list(arguments["slices"])
-        for bound in in_slices:
-            if not any(same_slicing(map(str, elements(key)), bound.by) for key in slices):
-                slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
-        chosen = arguments.get("metrics")
-        computed = {metric.name for metric in resolve(chosen)[0]}
-        more = list(dict.fromkeys(bound.name for bound in in_slices if bound.name not in computed))
-        if more:
-            arguments = {**arguments, "metrics": [*(sorted(computed) if chosen is None else chosen), *more]}
-        return {**arguments, "slices": slices}
+        return with_slices(arguments, [*self.bounds, *self.worse])
 
     def judge(self, ev: Any) -> list[Gate]:
         """Try all gates."""
@@ -129,6 +114,21 @@ class Gates:
         return found + try_warnings(self.codes, ev)
 
 
+def with_slices(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any]:
+    """Return the arguments of `evaluate` with the slices, and the scores in them, that bounds are on."""
+    in_slices = [bound for bound in bounds if bound.where]
+    if not in_slices:
+        return arguments
+    from fastbcubed.results.gates.gating import same_slicing
+    from fastbcubed.results.slices.slicing import elements
+
+    slices = list(arguments["slices"])
+    for bound in in_slices:
+        if not any(same_slicing(map(str, elements(key)), bound.by) for key in slices):
+            slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
+    return {**with_scores(arguments, [bound.name for bound in in_slices]), "slices": slices}
+
+
 def _require_code(code: str, require: Any) -> None:
     try:
         require(code)
@@ -137,16 +137,6 @@ def _require_code(code: str, require: Any) -> None:
             f"--fail-on-warning: {error}. For any warning, put the flag after TRUTH and PREDICTION, before "
             "another flag or last"
         ) from None
-
-
-def with_gates(text: str, gates: list[Gate]) -> str:
-    """Return a JSON object with what the gates came to."""
-    from fastbcubed.results.listings.summary import plain
-
-    if not gates:
-        return text
-    whole = {**json.loads(text), "gates": plain([gate.to_dict() for gate in gates])}
-    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def append_page(path: str, ev: Any, gates: list[Gate]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fastbcubed.cli.saying import print_json
 from fastbcubed.metrics.metric import REFERENCES, Metric
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as, resolve
 from fastbcubed.results.text.wording import Grid
@@ -18,6 +20,26 @@ if TYPE_CHECKING:
 
 #: The least width of a terminal that has room for every column.
 WIDE = 160
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed metrics``."""
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="a score, or a family of scores, to explain in full"
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON list of objects, for programs")
+
+
+def run(options: argparse.Namespace) -> int:
+    """List the scores, or explain those that were named."""
+    chosen = choose(options.names)
+    if options.json:
+        print_json(as_json(chosen))
+        return 0
+    from fastbcubed.cli.terminal import Terminal
+
+    (print_entries if options.names else print_list)(chosen, Terminal())
+    return 0
 
 
 def choose(names: Sequence[str]) -> list[Metric]:

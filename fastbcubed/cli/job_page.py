@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from fastbcubed.cli.grids import SHARES, cluster_grid, slice_grid
 from fastbcubed.cli.rewording import in_flags
-from fastbcubed.cli.terminal import SHARES, cluster_grid, score_columns
-from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
+from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results.gates.gating import Gate
-from fastbcubed.results.text.display import REPEATED
+from fastbcubed.results.listings.listing import LOSS, listed
+from fastbcubed.results.text.display import score_rows
 from fastbcubed.results.text.verdict import outcomes, verdict
-from fastbcubed.results.text.wording import Grid, count, label, percent, score
-from fastbcubed.results.warnings.plain_shape import n_scored
+from fastbcubed.results.text.wording import Grid, count, label, percent
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from fastbcubed.results.evaluation import Evaluation
 
 #: Slices of each slicing, and clusters of either side, that a page shows: those that cost most.
@@ -31,7 +27,7 @@ def as_markdown(ev: Evaluation, gates: Sequence[Gate] = ()) -> str:
     """Return an evaluation as Markdown, and what the gates came to; it ends with an empty line."""
     failed = any(not gate.passed for gate in gates)
     mark = "" if not gates else " ✗" if failed else " ✓"
-    blocks = [f"## fastbcubed: {count(n_scored(ev))} items{mark}"]
+    blocks = [f"## fastbcubed: {count(ev.coverage.n_scored(ev.policies))} items{mark}"]
     names = [ev.names.get(side) for side in ("truth", "prediction")]
     if all(names):
         blocks.append(f"Prediction: {_plain(label(names[1]))}, truth: {_plain(label(names[0]))}")
@@ -71,13 +67,7 @@ def _warnings(ev: Evaluation) -> Iterator[str]:
 
 def _scores(ev: Evaluation) -> Grid:
     """Return the scores and their standard errors; not those that are 1 minus another one."""
-    known = ev.errors_at_hand()
-    errors: Mapping[str, float] = {} if known is None else known.of
-    rows = [
-        (name, score(value), f"{errors[name]:#.2g}" if errors.get(name, 0.0) > 0 else "")
-        for name, value in ev.overall.items()
-        if REPEATED.get(name) not in ev.overall
-    ]
+    rows = list(score_rows(ev))
     if any(row[2] for row in rows):
         return Grid(("score", "value", "±"), rows)
     return Grid(("score", "value"), [row[:2] for row in rows])
@@ -88,28 +78,11 @@ def _slices(ev: Evaluation) -> Iterator[str]:
     for name, table in ev.sliced.items():
         n, title = table.num_rows, f"### By {_plain(label(name))}"
         if n > SLICES:
-            cost = sum(table[loss].to_numpy() for loss in LOSSES)
-            table = table.take(np.argsort(-cost, kind="stable")[:SLICES])
+            table = listed(table, ev.metrics, LOSS, SLICES)
             title += f": the {SLICES} of {count(n)} slices that cost most"
-        yield f"{title}\n\n{_table(_slice_grid(ev, table))}"
+        yield f"{title}\n\n{_table(slice_grid(ev, table, of_all=False))}"
     if ev.sliced:
         yield f"{SHARES}."
-
-
-def _slice_grid(ev: Evaluation, table: pa.Table) -> Grid:
-    names = table.column_names[: table.column_names.index("n_items")]
-    scores = score_columns(ev.metrics, table.column_names)
-    lost = {name: ev.metric(metric) for name, metric in LOSSES.items()}
-    rows = [
-        (
-            *(label(row[name]) for name in names),
-            count(row["n_items"]),
-            *(score(row[name]) for name in scores),
-            *(percent(row[name] / whole if whole else 0.0) for name, whole in lost.items()),
-        )
-        for row in table.to_pylist()
-    ]
-    return Grid([*map(label, names), "items", *scores, "of P loss", "of R loss"], rows, len(names))
 
 
 def _clusters(ev: Evaluation) -> Iterator[str]:

@@ -1,6 +1,19 @@
 """What the help of a command says below its flags."""
 
-__all__ = ["EXIT_CODES", "NOTES", "SHAPES", "SHOWN", "WARM_UP"]
+__all__ = [
+    "CLUSTERED",
+    "COMPARED",
+    "DIFFED",
+    "ESTIMATED",
+    "EXIT_CODES",
+    "NOTES",
+    "PAIRS",
+    "SHAPES",
+    "SHOWN",
+    "SWEPT",
+    "VERDICTS",
+    "WARM_UP",
+]
 
 NOTES = """\
 Names of columns
@@ -10,6 +23,10 @@ Names of columns
   A comma or plus in a name is written \\, or \\+.
   If a table has no column of the default name, and one column only is left, that one is taken. The columns that
   Splink, Zingg, dedupe and Senzing write are known, and a note says that they were recognised.
+
+Links
+  With --links the prediction has a row for each pair of linked items instead of one for each item. Items that
+  only the truth has then count as alone, unless --unmatched says otherwise or --link-items names all items.
 
 Tables elsewhere
   s3://bucket/run7/*.parquet, and likewise gs://, abfs://, hdfs:// and file:///, are read by pyarrow, with options
@@ -23,6 +40,7 @@ Examples
   fastbcubed evaluate true_label pred_label --table items.parquet --metric all
   fastbcubed evaluate truth.parquet 'run7/*.parquet' --json | jq .overall.f1
   duckdb -csv crm.db 'select id as item, entity as cluster from matches' | fastbcubed evaluate truth.csv -
+  fastbcubed evaluate truth.parquet splink_predictions.parquet --links --threshold 0.9
   fastbcubed evaluate truth.csv pred.csv --fail-under f1=0.9 --fail-under precision=0.95
 
 JSON (--json): one object. Later versions may add keys; these stay.
@@ -68,6 +86,164 @@ JSON (--json): one object. Later versions may add keys; these stay.
     its parts     true_cluster or pred_cluster, n_items, weight, n_items_of_cluster, both losses, members
     a member      item, weight, attributes
     item          item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, scores, attributes, members
+"""
+
+DIFFED = """\
+Names of columns
+  a,b,c           the baseline's, the experiment's and the truth's          --item id,rec_id,id
+  a+b             several columns that are one id                           --item source+number
+  With --table, baseline, experiment and truth are columns of it.
+
+Examples
+  fastbcubed diff run6.parquet run7.parquet --out diff --keep items
+  fastbcubed diff run6.parquet run7.parquet --truth truth.parquet --slice country --worst 10
+  fastbcubed diff run6.parquet run7.parquet --fail-over split_rate=0.05 --fail-over bad_distance=0.01@country=US \\
+    --truth truth.parquet
+  fastbcubed show diff --baseline 4711
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  baseline, experiment, truth             what was compared
+  definition      average, overlapping, weighted, weighting, unmatched {baseline, experiment}, unlabelled, nulls,
+                  duplicates, noise
+  overall         score -> number, null where it is not defined
+  coverage        n_common, n_gone, n_new, the same as weight_..., n_null, n_noise, n_duplicates, baseline_coverage,
+                  experiment_coverage
+  summary         baseline, experiment -> items, clusters, singletons, largest, size_quantiles, unchanged, outcomes
+  changes         list of {became, n_clusters, n_items, weight, share}; null where clusters overlap
+  slices          slicing -> list of {its attributes, n_items, weight, split_change, merge_change, scores}
+  verdict         with a truth: n_items, weight, n_unlabelled, weight_unlabelled, unlabelled,
+                  levels {baseline, experiment} -> precision, recall, jaccard_distance; errors, by score
+  warnings        list of {code, level (warning, note), message, figures}
+  not_computed    score of a family -> reason
+  opened          with --show: list of clusters; see: fastbcubed show --help
+  manifest        versions, engine, memory_limit, arguments that were given; baseline, experiment -> rows, fingerprint
+  gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most}
+"""
+
+COMPARED = """\
+Runs
+  new=out/run7.parquet     a run called new; the name is a word before the first equals sign
+  out/run7.parquet         a run called run7, by the stem of its file
+  With --table, a run is a column: --table wide.parquet truth p50=cluster_p_0_5 p95=cluster_p_0_95
+
+Examples
+  fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --slice country
+  fastbcubed compare truth.parquet run*.parquet --baseline run6 --bootstrap 1000
+  fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --fail-worse f1=0.002
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  baseline, align, level, unit, bootstrap, seed, n_items
+  coverage        list of {run, n_common, n_truth_only, n_prediction_only, truth_coverage, prediction_coverage,
+                  n_scored, n_left_out}, before runs are restricted to common items
+  scores          list of {run, n_items, weight, n_clusters, scores}
+  deltas          list of {baseline, experiment, score, baseline_value, experiment_value, delta, se, low, high, holds}
+  units           {n, effective, largest_share} of the units that errors come from; null if there are none
+  ranks           list of {run, rank by score}
+  slices          slicing -> list of {run, its attributes, n_items, weight, n_units, scores, <score>_delta,
+                  <score>_delta_se}
+  runs            run -> what evaluate --json writes of it
+  opened          with --show: list of {side, cluster, n_items, runs, members}
+  gates           with --fail-worse: list of {gate, passed, run, score, slice, value, baseline, worse_by, ...}
+"""
+
+PAIRS = """\
+Scores (--score)
+  good_split_rate bad_split_rate          what was rightly, wrongly separated: share of an item's old cluster
+  good_merge_rate bad_merge_rate          what was rightly, wrongly joined: share of its new cluster
+  good_, bad_ split_, merge_distance      the same as shares of both clusters together; good_distance is the sum of
+  good_distance bad_distance              good_split_distance and good_merge_distance
+  delta_precision                         BCubed precision now, less that of before
+  Pairs for one score serve others as well: those for good_split_rate also bad_split_rate, those for delta_precision
+  the four rates, those for good_distance all distances.
+
+The file
+  pair            its number; judge from the first on, and stop where you like
+  item, mate      the two items; item.NAME and mate.NAME their attributes, with --column NAME
+  verdict         empty: write same, different, or unsure
+  repeats         if it has a number, the pair is that one again, and needs no verdict
+  All other columns, and all rows, have to stay as they are. A judge need not see them: change and sign tell what
+  the change did.
+
+Examples
+  fastbcubed sample-pairs old.parquet new.parquet -n 300 --column name,city --out pairs.csv
+  fastbcubed sample-pairs old.parquet new.parquet --score delta_precision --by country --out pairs.parquet
+"""
+
+VERDICTS = """\
+Examples
+  fastbcubed estimate-pairs pairs.csv
+  fastbcubed estimate-pairs pairs.csv --by-stratum --json
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  level           the confidence of the intervals
+  estimates       list of {stratum (with --by-stratum), score, estimate, se (null where a stratum has one judged pair),
+                  low, high, n_judged, n_unsure, n_unjudged, low_unsure, high_unsure}
+"""
+
+CLUSTERED = """\
+Clusters
+  are the connected components of the links that reach the threshold, and are numbered from 0 in the order of the
+  items: those of --items, else as they appear in the links. Links may be repeated, reversed, or from an item to
+  itself. Several thresholds give columns such as cluster_p_0_9 and cluster_p_0_95, as Splink names them.
+
+Examples
+  fastbcubed cluster splink_predictions.parquet --threshold 0.9 --items records.parquet --out clusters.parquet
+  fastbcubed cluster links.csv --left a --right b --score distance --ascending --threshold 0.2,0.3,0.4
+  fastbcubed evaluate truth.parquet links.csv --links --threshold 0.9
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  fastbcubed, links, out          version, what was read, what was written
+  columns                         left, right (lists of names), score, tool that writes such columns
+  n_links, n_items                links and items that were read
+  all_items_given                 whether --items was given
+  clusterings                     list of {threshold, column, n_connecting, clusters, singletons, largest}
+"""
+
+ESTIMATED = """\
+Columns
+  a,b             the sample's and the prediction's         --item id,rec_id
+  a+b             several columns that are one id           --item source+number
+
+Examples
+  fastbcubed estimate labelled.csv run7.parquet
+  fastbcubed estimate labelled.csv run7.parquet --sampling cluster_size --draws times
+  fastbcubed estimate labelled.csv run7.parquet --sampling weight --population-clusters 120000 --json
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  fastbcubed      version                    sample, prediction   what they are called
+  definition      sampling, draws, population_clusters, missing, beta, level, nulls, duplicates
+  estimates       list of {score, estimate, se, low, high, unadjusted, n_clusters, df}
+  summary         sample {n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective, n_null,
+                  n_duplicates}, true {mean_cluster_size, matching_rate, hill},
+                  pred {n_items, n_clusters, mean_cluster_size, n_null, n_duplicates}
+  warnings        list of {code, level (warning, note), message, figures}
+  not_computed    score of a family -> reason
+"""
+
+SWEPT = """\
+Thresholds
+  A threshold uses the links whose score is at least that, with --ascending at most that; the clusters are the
+  connected components of these. They change only at scores of links, so that the figures there are those of all
+  thresholds. Precision, recall, F1, scores of pairs, ELM and entropies are known everywhere; others, such as mean_f1,
+  at the thresholds that --threshold names.
+
+Examples
+  fastbcubed sweep truth.parquet splink_predictions.parquet
+  fastbcubed sweep truth.parquet links.csv --score p --best recall --where 'precision>=0.98' --out swept
+  fastbcubed sweep truth.csv pairs.csv --left a --right b --score distance --ascending --slice country
+  fastbcubed sweep truth.parquet links.parquet --metric f1,mean_f1 --threshold 0.5,0.9,0.99
+
+JSON (--json): one object. Later versions may add keys; these stay. An infinite threshold, which uses no link, is null.
+  links, items    links and items that were read             thresholds      at how many scores clusters change
+  ascending, unmatched {truth, prediction}, coverage         as of evaluate
+  best            score, value, threshold, until (the next weaker score at which clusters change), where, and all
+                  figures there
+  curve           list of {threshold, clusters, largest, singletons, scores}
+  points          the same for --threshold
+  merges          list of {threshold, left, right, n_left, n_right, n_clusters, n_items, precision_change,
+                  recall_change, f1_change}: a link, the clusters it joins, and what the merge does
+  slices          slicing -> list of {its attributes, n_items, weight, threshold, scores, <score>_at_common, cost}
+  warnings        list of {code, level, message, figures}    not_computed    score -> reason
 """
 
 WARM_UP = """\

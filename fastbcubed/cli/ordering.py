@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastbcubed.cli.calling import with_scores
 from fastbcubed.errors import OptionError
 
 #: What clusters are ordered by unless a score is named.
@@ -16,7 +17,6 @@ def with_order(arguments: dict[str, Any], asked: str) -> tuple[dict[str, Any], s
 
     if asked == LOSS:
         return arguments, None
-    chosen = arguments.get("metrics")
     found = resolve([asked])[0]
     if len(found) > 1 or found[0].overall_only:
         what = (
@@ -26,7 +26,4 @@ def with_order(arguments: dict[str, Any], asked: str) -> tuple[dict[str, Any], s
         )
         raise OptionError(f"--order-by {asked} is {what}; name a mean over items, such as f1, or {LOSS}")
     name = found[0].alias_of or found[0].name
-    computed = [metric.name for metric in resolve(chosen)[0]]
-    if name not in computed:
-        arguments = {**arguments, "metrics": [*(computed if chosen is None else chosen), name]}
-    return arguments, name
+    return with_scores(arguments, [name]), name

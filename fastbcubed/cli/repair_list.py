@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal
@@ -43,13 +42,3 @@ def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
     terminal.grid(Grid(header, rows, 2))
     if len(shown) < n:
         terminal.line(f"… {count(n - len(shown))} more; --out DIR writes all, as repairs.parquet")
-
-
-def with_repairs(text: str, repairs: Table | None) -> str:
-    """Return a JSON object with repairs."""
-    from fastbcubed.results.listings.summary import plain
-
-    if repairs is None:
-        return text
-    whole: dict[str, Any] = {**json.loads(text), "repairs": plain(repairs.to_pylist())}
-    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)

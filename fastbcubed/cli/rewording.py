@@ -10,22 +10,27 @@ import shlex
 _FLAGS = {
     "slices": "slice",
     "metrics": "metric",
+    "thresholds": "threshold",
     "memory_limit": "memory-limit",
     "spill_dir": "spill-dir",
+    "population_clusters": "population-clusters",
 }
 #: The argument that a message begins with.
 _SUBJECT = re.compile(
-    r"^(repairs|slices|metrics|beta|weighting|nulls|duplicates|keep|engine|memory_limit|spill_dir|threads|max_pairs)"
-    r"(?= (?:is|are|must)\b)"
+    r"^(threshold|score|items|where|repairs|slices|metrics|beta|weighting|nulls|duplicates|keep|engine|memory_limit|spill_dir|"
+    r"threads|max_pairs|sampling|draws|missing|level|population_clusters)(?= (?:is|are|must)\b)"
 )
 #: Columns as they are written in Python: a list, and a pair of names or lists.
 _LIST = r'\["[^"]*"(?:, "[^"]*")*\]'
 _PAIR = rf'\((?:"[^"]*"|{_LIST}), (?:"[^"]*"|{_LIST})\)'
 _KEYWORD = re.compile(
     r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
-    r"out|keep|repairs|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|max_pairs)="
+    r"left|right|score|items|thresholds|out|keep|repairs|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|"
+    r"max_pairs|sampling|draws|missing|align)="
     rf'(?:"([^"]*)"|\{{([^}}]*)\}}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|({_LIST}|{_PAIR})|(?=[\s.,;)?]|$))'
 )
+#: A function that is a command.
+_FUNCTION = re.compile(r"\bfb\.estimate\b")
 #: Bins as they are written in Python.
 _BINS = re.compile(r'fb\.bins\(("(?:[^"\\]|\\.)*"), \[?([^\])]*)\]?\)')
 
@@ -56,15 +61,19 @@ def in_flags(message: str) -> str:
     'Pass --unmatched drop or --unmatched prediction=outside.'
     >>> in_flags('Did you mean item=("item", ["DATA_SOURCE", "RECORD_ID"])?')
     'Did you mean --item item,DATA_SOURCE+RECORD_ID?'
+    >>> in_flags('Say which: left="id_l" and right="id_r".')
+    'Say which: --left id_l and --right id_r.'
     >>> in_flags('To slice by bins, pass fb.bins("year", [1990, 2000]).')
     'To slice by bins, pass year:1990:2000.'
+    >>> in_flags('Pass unmatched={"prediction": "outside"}, or use fb.estimate.')
+    'Pass --unmatched prediction=outside, or use fastbcubed estimate.'
     >>> in_flags("memory_limit is 1,000 bytes")
     '--memory-limit is 1,000 bytes'
     """
 
     def flag(found: re.Match[str]) -> str:
         name, value, several, number, columns = found.groups()
-        if name in ("item", "cluster") and (columns or value):
+        if name in ("item", "cluster", "left", "right") and (columns or value):
             return f"--{name} {_columns(ast.literal_eval(columns) if columns else value)}"
         value = value or number
         if several is not None:
@@ -74,6 +83,8 @@ def in_flags(message: str) -> str:
     def subject(found: re.Match[str]) -> str:
         return f"--{_FLAGS.get(found[1], found[1]).replace('_', '-')}"
 
+    message = message.replace("pass Clustering.from_links(...)", "pass --links")
     message = _BINS.sub(lambda found: f"{json.loads(found[1])}:{found[2].replace(', ', ':')}", message)
+    message = _FUNCTION.sub("fastbcubed estimate", message)
     message = _SUBJECT.sub(subject, _KEYWORD.sub(flag, message))
     return re.sub(r'(?<=--)(\w+ \w+) or "(\w+)"', r"\1 or \2", message)

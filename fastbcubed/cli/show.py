@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,14 @@ from fastbcubed.cli.flags import (
     evaluate_arguments,
     number,
 )
+from fastbcubed.cli.link_flags import add_link_flags, with_links
 from fastbcubed.cli.rewording import in_flags
+from fastbcubed.cli.saying import print_json
 from fastbcubed.errors import FastBCubedError, FileFormatError, NotKeptError, OptionError
 from fastbcubed.sources.marks import plain, split
 
 if TYPE_CHECKING:
+    from fastbcubed.changes.difference import Diff
     from fastbcubed.cli.terminal import Terminal
     from fastbcubed.results.evaluation import Evaluation
 
@@ -42,15 +44,22 @@ OWN = ("paths", "pred", "true", "items", "columns", "members", "json", "run")
 FLAGS = {"pred": "--pred", "true": "--true", "item": "--item"}
 
 
-def add_show_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed show``."""
     parser.add_argument(
         "paths", nargs="+", metavar="RESULT | TRUTH PREDICTION",
-        help=f"a directory that evaluate --out wrote; or both clusterings: {FILES}",
+        help=f"a directory that evaluate --out or diff --out wrote; or both clusterings: {FILES}",
     )  # fmt: skip
     add = parser.add_argument_group("what to open").add_argument
-    add("--pred", action="append", default=[], metavar="ID", help="a predicted cluster; repeatable")
-    add("--true", action="append", default=[], metavar="ID", help="a true cluster; repeatable")
+    many: dict[str, Any] = {"action": "append", "default": [], "metavar": "ID"}
+    add(
+        "--pred",
+        "--experiment",
+        dest="pred",
+        **many,
+        help="a predicted cluster, or an experiment's; repeatable",
+    )
+    add("--true", "--baseline", dest="true", **many, help="a true cluster, or a baseline's; repeatable")
     add("--item", dest="items", action="append", default=[], metavar="ID", help="an item; repeatable")
     add(
         "--columns", metavar="NAME,...",
@@ -62,28 +71,53 @@ def add_show_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("--json", action="store_true", help="one JSON object on stdout, as described below")
     add_input_flags(parser, "--item-column")
+    add_link_flags(parser)
     add_weighting_flag(add)
     add_engine_flags(parser)
     parser.set_defaults(defaults=vars(parser.parse_args([""])))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open what was asked for, and print it."""
+    opened = open_all(options)
+    if options.json:
+        from fastbcubed.results.listings.summary import as_json
+
+        print_json(as_json({"opened": opened}))
+    else:
+        from fastbcubed.cli.terminal import Terminal
+
+        print_opened(opened, Terminal())
+    return 0
 
 
 def open_all(options: argparse.Namespace) -> list[Any]:
     """Return the clusters and the items that were asked for."""
     if not (options.pred or options.true or options.items):
         raise OptionError("say what to open: --pred ID, --true ID or --item ID")
-    ev = _evaluation(options)
+    found = _result(options)
+    ev, sides = _as_evaluation(found)
     columns = None if options.columns is None else [plain(name) for name in split(options.columns, ",")]
     of_clusters: dict[str, Any] = {"columns": columns}
     if options.members is not None:
         of_clusters["members"] = options.members
     opened: list[Any] = []
     for side, texts in (("pred", options.pred), ("true", options.true)):
-        opened += [ev.cluster(side, as_id(ev, side, text), **of_clusters) for text in texts]
+        opened += [found.cluster(sides[side], as_id(ev, side, text), **of_clusters) for text in texts]
     of_items = {**of_clusters, "columns": columns or ()}
-    return opened + [ev.item(as_id(ev, "item", text), **of_items) for text in options.items]
+    return opened + [found.item(as_id(ev, "item", text), **of_items) for text in options.items]
 
 
-def _evaluation(options: argparse.Namespace) -> Evaluation:
+def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]]:
+    """Return the evaluation that a result is or has, and what it calls its sides."""
+    from fastbcubed.results.evaluation import Evaluation
+
+    if isinstance(found, Evaluation):
+        return found, {"pred": "pred", "true": "true"}
+    return found.evaluation, {"pred": "experiment", "true": "baseline"}
+
+
+def _result(options: argparse.Namespace) -> Evaluation | Diff:
     """Return the result that was named, or evaluate."""
     given = {name: value for name, value in vars(options).items() if name not in (*OWN, "defaults")}
     if len(options.paths) == 1 and options.table is None:
@@ -100,25 +134,27 @@ def _evaluation(options: argparse.Namespace) -> Evaluation:
             f"{len(options.paths)} things ({', '.join(options.paths[:4])})"
         )
     truth, prediction = options.paths
-    arguments = evaluate_arguments(argparse.Namespace(**UNASKED, **given, truth=truth, prediction=prediction))
+    asked = argparse.Namespace(**UNASKED, **given, truth=truth, prediction=prediction)
+    arguments = with_links(evaluate_arguments(asked), asked)
     try:
-        return call_evaluate({**arguments, "keep": "items"}, options.noise)
+        found: Evaluation = call_evaluate({**arguments, "keep": "items"}, options.noise)
+        return found
     except FastBCubedError as error:
         raise type(error)(re.sub(r"--item(?![-\w])", "--item-column", in_flags(str(error)))) from error
 
 
-def _loaded(path: str) -> Evaluation:
+def _loaded(path: str) -> Evaluation | Diff:
     import fastbcubed
 
     try:
-        ev = fastbcubed.load(path)
+        found = fastbcubed.load(path)
     except FileFormatError as error:
         raise FileFormatError(f"{error}. To evaluate first, name TRUTH and PREDICTION") from error
-    if not ev.has_items:
+    if not _as_evaluation(found)[0].has_items:
         raise NotKeptError(
             f"{path} has no items, so that nothing can be opened; write it with evaluate --out DIR --keep items"
         )
-    return ev
+    return found
 
 
 def as_id(ev: Evaluation, kind: str, text: str) -> Any:
@@ -173,16 +209,6 @@ def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = Tru
         terminal.grid(grid)
         if notes := each.notes(left_out):
             terminal.line("\n" + "\n".join(notes))
-
-
-def with_opened(text: str, opened: Sequence[Any]) -> str:
-    """Return a JSON object with what was opened."""
-    from fastbcubed.results.listings.summary import plain as fit_for_json
-
-    if not opened:
-        return text
-    whole = {**json.loads(text), "opened": fit_for_json(list(opened))}
-    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def costliest(ev: Evaluation, n: int) -> list[Any]:

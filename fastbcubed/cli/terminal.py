@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastbcubed.cli.grids import SHARES, cluster_grid, lost_by_all, slice_grid
 from fastbcubed.cli.rewording import in_flags
-from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
+from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results.listings.listing import LOSS, listed
 from fastbcubed.results.text.display import overview
-from fastbcubed.results.text.wording import Grid, amount, count, label, percent, score
+from fastbcubed.results.text.wording import Grid, count, label, percent
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fastbcubed.metrics.metric import Metric
     from fastbcubed.results.evaluation import Evaluation
 
 
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
 FEW_SLICES = 12
 #: Empty columns between two columns of a table.
 GAP = 2
-#: Scores that a listing shows where they were computed; else the first few that were.
-LISTED = ("precision", "recall", "f1")
-#: What the last columns of slices are.
-SHARES = "of P loss, of R loss: share of what all items lose of precision, and of recall"
 
 
 class Terminal:
@@ -143,7 +138,7 @@ def print_slices(
         table = listed(table, evaluation.metrics, LOSS, worst)
         title += f": the {count(worst)} of {count(n)} slices that cost most"
     terminal.title(title)
-    terminal.grid(_slice_grid(evaluation, table))
+    terminal.grid(slice_grid(evaluation, table))
 
 
 def print_worst(
@@ -159,8 +154,8 @@ def print_worst(
         terminal.title(f"Every {kind} cluster has the best {what}.")
         return
     listed = f"{count(table.num_rows)} of {count(evaluation.summary[side]['clusters'])}"
-    whole = _lost(evaluation)[lost]
-    share = percent(round(table[lost].to_numpy().sum() / whole, 9) if whole else 0.0)  # sums are rounded
+    whole = lost_by_all(evaluation)[lost]
+    share = percent(table[lost].to_numpy().sum() / whole if whole else 0.0)
     how = f"that cost most {what}" if order_by is None else f"of worst {what}"
     terminal.title(f"{kind.capitalize()} clusters {how}: {listed}, with {share} of what is lost")
     terminal.grid(cluster_grid(evaluation, table, lost))
@@ -174,55 +169,3 @@ def _not_best(evaluation: Evaluation, table: pa.Table, name: str) -> Any:
             best = {"higher": metric.high, "lower": metric.low}.get(metric.best, np.inf)
             return values != best
     return values > 0
-
-
-def cluster_grid(evaluation: Evaluation, table: pa.Table, lost: str) -> Grid:
-    """Return a listing of clusters: label, items, parts, outcome, scores, and their share of a loss."""
-    weighted = evaluation.contingency.weighted
-    scores = score_columns(evaluation.metrics, table.column_names)
-    outcome = ["outcome"] if "outcome" in table.column_names else []
-    whole = _lost(evaluation)[lost]
-    header = ["cluster", *outcome, "items", *(["weight"] if weighted else []), "parts", *scores]
-    rows = [
-        [
-            "(alone by policy)" if row["cluster"] is None else label(row["cluster"]),
-            *(row[name] for name in outcome),
-            count(row["n_items"]),
-            *([amount(row["weight"])] if weighted else []),
-            count(row["n_parts"]),
-            *(score(row[name]) for name in scores),
-            percent(row[lost] / whole if whole else 0.0),
-        ]
-        for row in table.to_pylist()
-    ]
-    return Grid([*header, "of loss"], rows, 1 + len(outcome))
-
-
-def score_columns(metrics: Sequence[Metric], there: Sequence[str]) -> list[str]:
-    """Return the scores that a listing shows, of those in a table."""
-    listed = [name for name in LISTED if name in there]
-    return listed if len(listed) == len(LISTED) else [m.name for m in metrics if m.name in there][:4]
-
-
-def _slice_grid(evaluation: Evaluation, table: pa.Table) -> Grid:
-    names = table.column_names[: table.column_names.index("n_items")]
-    weighted = evaluation.contingency.weighted
-    scores = score_columns(evaluation.metrics, table.column_names)
-    total, lost = evaluation.contingency.total_weight, _lost(evaluation)
-    header = [*map(label, names), "items", f"of {'weight' if weighted else 'items'}", *scores]
-    rows = [
-        [
-            *(label(row[name]) for name in names),
-            count(row["n_items"]),
-            percent(row["weight"] / total),
-            *(score(row[name]) for name in scores),
-            *(percent(row[name] / whole if whole else 0.0) for name, whole in lost.items()),
-        ]
-        for row in table.to_pylist()
-    ]
-    return Grid([*header, "of P loss", "of R loss"], rows, len(names))
-
-
-def _lost(evaluation: Evaluation) -> dict[str, float]:
-    """Return what all items lose of precision and of recall."""
-    return {name: evaluation.metric(metric) for name, metric in LOSSES.items()}

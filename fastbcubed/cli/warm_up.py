@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import warnings
 from pathlib import Path
 from typing import Any, Literal
 
 from fastbcubed import kernels
+from fastbcubed.cli.saying import say
 from fastbcubed.errors import EvaluationWarning, FileFormatError
 from fastbcubed.runtime.reporting import announcing_compilation, kept
 
@@ -15,6 +17,16 @@ from fastbcubed.runtime.reporting import announcing_compilation, kept
 N_ITEMS = 600
 WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
 POLICIES = ("drop", "singleton", "outside")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add nothing: there are no flags."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compile the kernels, and say where they are kept."""
+    say(warm_up())
+    return 0
 
 
 def warm_up() -> str:
@@ -28,6 +40,7 @@ def warm_up() -> str:
             _one_table(ids, Path(work))
             _two_tables(ids, Path(work))
         _covers(Path(work))
+        _links()
         if kernels.cache.failures:
             raise FileFormatError(f"kernels could not be kept in {directory}: {kernels.cache.failures[0]}")
     return f"kernels are kept in {directory}"
@@ -59,6 +72,7 @@ def _two_tables(ids: str, work: Path) -> None:
     _evaluate(work, truth, prediction.slice(1))
     for path, table in zip(paths, (truth, prediction), strict=True):
         pq.write_table(table.slice(1), path)
+    _estimate(*paths)
     for options in WEIGHTS:
         own: dict[str, Any] = {**options, "weight": weights} if options else {}
         for policy in POLICIES:
@@ -76,6 +90,31 @@ def _covers(work: Path) -> None:
         _look_at(ev, work)
 
 
+def _links() -> None:
+    import fastbcubed as fb
+
+    for kind in (int, str):
+        links = [(kind(item), kind(item // 2), item / N_ITEMS) for item in range(N_ITEMS)]
+        fb.Clustering.from_links(links)
+        fb.Clustering.from_links(links, threshold=0.5, items=list(map(kind, range(5 * N_ITEMS))))
+        _sweep(links, {kind(item): item % 70 for item in range(1, N_ITEMS + 1)})
+
+
+def _sweep(links: list[Any], truth: dict[Any, int]) -> None:
+    """Sweep links, of which the truth lacks an item."""
+    import fastbcubed as fb
+
+    weights = {item: 1.0 + k % 7 for k, item in enumerate([*truth, links[0][0]])}
+    policies: tuple[dict[str, Any], ...] = ({}, {"unmatched": "outside"})
+    for weight in (None, weights):
+        for policy in policies:
+            sweep = fb.sweep(truth, links, weight=weight, progress=False, **policy)
+            sweep.curve(errors=True)
+            sweep.merges()
+            sweep.weakest_links()
+            sweep.slices("true_size")
+
+
 def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
     """Evaluate with either engine; weighted scores that need all items are for that in memory."""
     import fastbcubed as fb
@@ -87,6 +126,15 @@ def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
             progress=False, **options,
         )  # fmt: skip
         _look_at(ev, work)
+
+
+def _estimate(sample: Path, prediction: Path) -> None:
+    """Estimate scores by either engine, as if the true clusters were a sample."""
+    import fastbcubed as fb
+
+    engines: tuple[Literal["memory", "disk"], ...] = ("memory", "disk")
+    for engine in engines:
+        fb.estimate(sample, prediction, engine=engine, progress=False)
 
 
 def _look_at(ev: Any, work: Path) -> None:

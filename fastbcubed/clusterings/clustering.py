@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, EvaluationWarning, OptionError, OverlapError, first_few
+from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
 from fastbcubed.sources.arrays import is_pandas, join_pieces
 from fastbcubed.sources.blocks import rows_between
 from fastbcubed.sources.choosing import choose_columns, refuse_links
@@ -25,6 +25,9 @@ from fastbcubed.sources.tables import (
     read_columns,
     weight_array,
 )
+
+if TYPE_CHECKING:
+    from fastbcubed.clusterings.components import Connected
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +51,8 @@ class Clustering:
         What the clustering is, for messages: "the truth", "the prediction", or a path.
     reading : Reading or None
         How the columns were recognised, where they were neither named nor have the default names.
+    links : Connected or None
+        How it was made of links, if it was.
 
     Examples
     --------
@@ -63,6 +68,7 @@ class Clustering:
     attributes: Rows | None = None
     name: str = "the clustering"
     reading: Reading | None = None
+    links: Connected | None = None
 
     def __post_init__(self) -> None:
         lengths = {"labels": len(self.labels)}
@@ -107,7 +113,8 @@ class Clustering:
         items = None if self.items is None else self.items.stretch(start, stop)
         weight = None if self.weight is None else self.weight[start:stop]
         others = None if self.attributes is None else rows_between(self.attributes, start, stop)
-        return Clustering(self.labels.stretch(start, stop), items, weight, others, self.name, self.reading)
+        labels = self.labels.stretch(start, stop)
+        return Clustering(labels, items, weight, others, self.name, self.reading, self.links)
 
     @property
     def attribute_names(self) -> tuple[str, ...]:
@@ -141,6 +148,21 @@ class Clustering:
             The column of weights.
         name : str, optional
             What the clustering is called in messages; a path speaks for itself.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        ColumnError
+            If it is no table, or has no such columns.
+        NullError, IdTypeError
+            If an item is null, or items or clusters are of a type that ids cannot have.
+        OptionError, WeightError
+            If `weight` is no name, or the column is not of numbers.
+        FileFormatError
+            If there is no such file, or it cannot be read.
 
         Examples
         --------
@@ -192,6 +214,28 @@ class Clustering:
             A file, a glob or a directory; or the URI of one.
         item, cluster, weight
             Columns, as in `from_table`.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        OptionError
+            If this is no path.
+        FastBCubedError
+            As `from_table` does.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet as pq
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     pq.write_table(pa.table({"id": ["a", "b"], "city": [1, 1]}), f"{directory}/cities.parquet")
+        ...     found = Clustering.from_parquet(f"{directory}/cities.parquet", item="id", cluster="city")
+        >>> len(found)
+        2
         """
         if not is_path(path):
             raise OptionError(f"from_parquet reads a path, not {type(path).__name__}.")
@@ -218,6 +262,17 @@ class Clustering:
             Weight of each item.
         name : str, optional
             What the clustering is called in messages.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        ColumnError
+            If these are no columns, or of different lengths.
+        NullError, IdTypeError, WeightError
+            If an item is null, items or labels are of a type that ids cannot have, or weights are no numbers.
 
         Examples
         --------
@@ -246,6 +301,19 @@ class Clustering:
             Whether an item may be in several clusters; else that raises OverlapError.
         name : str, optional
             What the clustering is called in messages.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        OptionError
+            If this is no dict, or has lists or dicts for clusters.
+        OverlapError
+            If an item is in several clusters, without `overlapping`.
+        NullError, IdTypeError
+            If an item is None, or items or clusters are of types that ids cannot have, or of several.
 
         Examples
         --------
@@ -282,6 +350,17 @@ class Clustering:
             The clusters; labels are 0, 1, ... if they have none.
         name : str, optional
             What the clustering is called in messages.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        OptionError
+            If these are no lists of items.
+        NullError, IdTypeError
+            If an item is None, or items or labels are of types that ids cannot have, or of several.
 
         Examples
         --------
@@ -327,6 +406,25 @@ class Clustering:
             Weight of each row, in the same order; a Series must have the same index.
         name : str, optional
             What the clustering is called in messages.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        OptionError
+            If this is no Series.
+        ColumnError
+            If the weights are not as many, or have another index.
+        NullError, IdTypeError, WeightError
+            As `from_labels` does.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> Clustering.from_series(pd.Series([1, 1, 2], index=["a", "b", "c"])).items.take([1]).to_pylist()
+        ['b']
         """
         if not is_pandas(series, "Series"):
             raise OptionError(
@@ -338,18 +436,100 @@ class Clustering:
         return cls.from_labels(series, items=series.index, weight=weight, name=name)
 
     @classmethod
+    def from_links(
+        cls,
+        table: Any,
+        left: ColumnName | None = None,
+        right: ColumnName | None = None,
+        *,
+        score: str | None = None,
+        threshold: float | None = None,
+        ascending: bool = False,
+        items: Any = None,
+        item: ColumnName = "item",
+        name: str = "the links",
+    ) -> Clustering:
+        """Make a clustering of links, which are pairs of items with a score: the connected components.
+
+        Parameters
+        ----------
+        table : path, URI, data frame, Arrow stream exporter or data set, dict of columns, or list of tuples
+            A row per link. Tuples are (left, right) or (left, right, score); an item that is a tuple is a composite
+            id. Links may be repeated, reversed, or from an item to itself. Of files only the needed columns are
+            read, block by block.
+        left, right : str or list of str, optional
+            The columns of the two items; a list makes a composite id. When absent they are those that Splink, dedupe,
+            Zingg or recordlinkage writes, or those whose names differ as ``id_l`` and ``id_r``, ``left_id`` and
+            ``right_id``, ``id1`` and ``id2`` do.
+        score : str, optional
+            The column of scores; when absent ``match_probability``, ``match_weight``, ``score``, ... or the only
+            column left.
+        threshold : float, optional
+            The score that a link needs to connect its items. All links connect when absent.
+        ascending : bool
+            Whether scores are distances, which have to be at most the threshold.
+        items : table, path, Clustering, or array-like, optional
+            All items that there are. Those without a link that connects are alone. When absent, they are all
+            items of the links; of others, `evaluate` says that they are alone, not missing.
+        item : str or list of str
+            The column of items, if `items` is a table with several columns.
+        name : str, optional
+            What the clustering is called in messages; a path speaks for itself.
+
+        Returns
+        -------
+        Clustering
+            An item per row, in the order in which items are given, or appear in the links; clusters are
+            numbered from 0 in that order.
+
+        Raises
+        ------
+        NullError
+            If an id is null.
+        LinkError
+            If a score is null or NaN, or a link has an item that is not among `items`.
+
+        Notes
+        -----
+        A threshold is rounded to 32 bits where the scores are, so that a score of 0.9 reaches 0.9. Cost is nearly
+        linear in the links; 16 bytes are used for each, and about 30 for each item, besides its id.
+
+        Examples
+        --------
+        >>> links = [("a", "b", 0.95), ("b", "c", 0.5), ("d", "e", 0.9)]
+        >>> Clustering.from_links(links, threshold=0.9).to_table().to_pydict()
+        {'item': ['a', 'b', 'c', 'd', 'e'], 'cluster': [0, 0, 1, 2, 2]}
+        """
+        from fastbcubed.clusterings.components import as_threshold, connect, warn_if_none_reaches
+        from fastbcubed.clusterings.links import read_links
+
+        threshold = None if threshold is None else as_threshold(threshold)
+        if isinstance(items, Clustering):
+            if items.items is None:
+                raise OptionError(f"items= is {items.name}, which has no item ids.")
+            items = items.items
+        scored = threshold is not None
+        links = read_links(table, left, right, score=score, scored=scored, items=items, item=item, name=name)
+        if threshold is not None:
+            warn_if_none_reaches(links, threshold, ascending=ascending, stacklevel=3)
+        labels, made = connect(links, threshold, ascending=ascending)
+        return cls(as_column(labels, "cluster"), links.items, None, None, links.name, links=made)
+
+    @classmethod
     def from_pairs(
         cls, left: Any, right: Any, *, items: Any = None, name: str = "the clustering"
     ) -> Clustering:
-        """Make a clustering of pairs that belong together: the connected components.
+        """Make a clustering of two arrays of items that belong together, pair by pair: the connected components.
+
+        For tables of links, and those with a score, see `from_links`.
 
         Parameters
         ----------
         left, right : array-like of shape (n_pairs,)
             The two items of each pair.
         items : array-like, optional
-            Further items, such as all there are; those in no pair become singletons. Without them such items
-            are missing, which a warning says; pass ``[]`` if there are none.
+            Further items, such as all there are; those in no pair become singletons. When absent, the items are those
+            of the pairs; of others, `evaluate` says that they are alone, not missing. Pass ``[]`` if there are none.
         name : str, optional
             What the clustering is called in messages.
 
@@ -358,39 +538,45 @@ class Clustering:
         Clustering
             An item per row, those of `items` first; clusters are numbered from 0 in that order.
 
-        Notes
-        -----
-        Cost is nearly linear in the pairs and items; about 40 bytes are used for each.
-
         Examples
         --------
         >>> Clustering.from_pairs(["a", "b"], ["b", "c"], items=["d"]).labels.keys().tolist()
         [0, 1, 1, 1]
         """
         from fastbcubed.clusterings.components import connect
+        from fastbcubed.clusterings.links import links_of
 
         columns = [
             as_column(values, "item", f"the {what} of {name}")
             for what, values in (("items", items), ("left items", left), ("right items", right))
             if values is not None or what != "items"
         ]
-        if len(columns[-1]) != len(columns[-2]):
-            raise ColumnError(
-                f"{name}: each pair has two items, but there are {len(columns[-2])} left and "
-                f"{len(columns[-1])} right ones."
-            )
-        for column in columns:
-            column.refuse_nulls()
-        found, labels = connect(columns)
-        if items is None and len(found):
-            warnings.warn(
-                f"{name} has the {len(found)} items that are in a pair, and no other: items in no pair are missing, "
-                "and scores are better than they should be where such items are dropped. Pass items= with all "
-                "there are (items=[] if none is in no pair).",
-                EvaluationWarning,
-                stacklevel=2,
-            )
-        return cls.from_labels(labels, items=found, name=name)
+        links = links_of(columns[-2], columns[-1], columns[0] if len(columns) > 2 else None, name)
+        labels, made = connect(links)
+        return cls(as_column(labels, "cluster"), links.items, None, None, name, links=made)
+
+    @property
+    def omits_singletons(self) -> bool:
+        """Whether it has only the items that are in a link, so that those it lacks are alone, not missing."""
+        return self.links is not None and not self.links.complete
+
+    def to_table(self) -> pa.Table:
+        """Return the items and the cluster of each as a table, which `from_table` reads again.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of the items, one for each part of a composite id and none for items by position; then those
+            of the labels. A row per membership, in the order of the clustering.
+
+        Examples
+        --------
+        >>> Clustering.from_clusters({"x": ["a", "b"], "y": ["c"]}).to_table().to_pydict()
+        {'item': ['a', 'b', 'c'], 'cluster': ['x', 'x', 'y']}
+        """
+        columns = [self.labels] if self.items is None else [self.items, self.labels]
+        names = [name for column in columns for name in column.names]
+        return pa.table([part for column in columns for part in column.parts], names=names)
 
     def with_ancestors(self, child: Any, parent: Any) -> Clustering:
         """Return this clustering with every item in all ancestors of its clusters, too.
@@ -409,7 +595,9 @@ class Clustering:
         Raises
         ------
         OptionError
-            If a cluster is its own ancestor.
+            If a cluster is its own ancestor, or items have no ids.
+        ColumnError, NullError
+            If there is not one parent for each child, or a child is null.
 
         Examples
         --------

@@ -1,35 +1,124 @@
-"""Pairs of items that belong together → items, and the connected component of each."""
+"""Links → the clusters that they connect: the connected components, at one threshold of the score or at several."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.runtime.grouping import number
-from fastbcubed.runtime.pool import Pool
-from fastbcubed.sources.arrays import join_pieces
-from fastbcubed.sources.columns import Column
-from fastbcubed.sources.keys import comparable_keys
+from fastbcubed.clusterings.links import Links
+from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.link_columns import LinkColumns
 
 
-def connect(columns: Sequence[Column]) -> tuple[Column, np.ndarray]:
-    """Return the distinct items, in order of first appearance, and the component of each.
+@dataclass(frozen=True)
+class Connected:
+    """How links became a clustering.
 
-    The left and the right item of each pair are the last two columns; before them stand further items.
+    Attributes
+    ----------
+    n_links, n_connecting : int
+        How many links there were, and how many of them connect.
+    columns : LinkColumns
+        Where they were read from.
+    threshold : float or None
+        The score that links have to reach, if they have to.
+    ascending : bool
+        Whether they reach it from above.
+    complete : bool
+        Whether all items were given; else those without a link are not among its items, and are alone.
     """
-    with Pool() as pool:
-        codes, rows = number(np.concatenate(comparable_keys(columns, pool)), pool)
-    ends = np.cumsum([len(column) for column in columns])
-    parents = np.arange(rows.size, dtype=np.int64)
-    kernels.components.find_components(
-        codes[ends[-3] if len(ends) > 2 else 0 : ends[-2]], codes[ends[-2] :], parents
+
+    n_links: int
+    n_connecting: int
+    columns: LinkColumns
+    threshold: float | None
+    ascending: bool
+    complete: bool
+
+
+def connect(
+    links: Links, threshold: float | None = None, *, ascending: bool = False
+) -> tuple[NDArray[Any], Connected]:
+    """Return the component of each item by the links that reach a threshold, or by all; and how that came."""
+    if threshold is None:
+        n_connecting = len(links)
+        labels = np.arange(len(links.items), dtype=links.left.dtype)
+        kernels.components.find_components(links.left, links.right, labels)
+    else:
+        n_connecting = int(np.count_nonzero(links.reaches(threshold, ascending=ascending)))
+        (labels,) = connect_at(links, [threshold], ascending=ascending)
+    return labels, Connected(len(links), n_connecting, links.columns, threshold, ascending, links.complete)
+
+
+def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> list[NDArray[Any]]:
+    """Return the component of each item by the links that reach each threshold, in the order of the thresholds.
+
+    Components are counted from 0 in the order of the items. They only grow as the threshold is relaxed, so each link
+    is looked at once, at the strictest one that it reaches.
+    """
+    strictest_first = sorted(range(len(thresholds)), key=lambda k: thresholds[k], reverse=not ascending)
+    found: list[Any] = [None] * len(thresholds)
+    parents = np.arange(len(links.items), dtype=links.left.dtype)
+    joined = np.zeros(len(links), bool)
+    for k in strictest_first:
+        reached = links.reaches(thresholds[k], ascending=ascending)
+        new = reached & ~joined
+        kernels.components.join_pairs(links.left[new], links.right[new], parents)
+        found[k], joined = parents.copy(), reached
+        kernels.components.number_components(found[k])
+    return found
+
+
+def wide_table(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> pa.Table:
+    """Return the items, and their cluster at each threshold, in columns that are named as Splink names them."""
+    labels = connect_at(links, thresholds, ascending=ascending)
+    names = [*links.items.names, *(column_at(threshold, links.columns.score) for threshold in thresholds)]
+    return pa.table([*links.items.parts, *map(from_numpy, labels)], names=names)
+
+
+def column_at(threshold: float, score: str | None) -> str:
+    """Return the name of the column of clusters at a threshold.
+
+    Examples
+    --------
+    >>> column_at(0.95, "match_probability"), column_at(1.0, "match_probability"), column_at(-2.0, "match_weight")
+    ('cluster_p_0_95', 'cluster_p_1_0', 'cluster_mw_-2')
+    """
+    name = (score or "").lower()
+    kind = "p_" if "probability" in name else "mw_" if name == "match_weight" else ""
+    digits = np.format_float_positional(threshold, trim="0" if kind == "p_" else "-")
+    return f"cluster_{kind}{digits.replace('.', '_')}"
+
+
+def as_threshold(threshold: Any) -> float:
+    """Return a threshold, or raise OptionError."""
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):
+        raise OptionError(f"threshold is a number, the score that links have to reach, not {threshold!r}.")
+    if math.isnan(threshold):
+        raise OptionError(
+            "threshold is NaN, which no score reaches; it is the score that links have to reach."
+        )
+    return float(threshold)
+
+
+def warn_if_none_reaches(links: Links, threshold: float, *, ascending: bool, stacklevel: int) -> None:
+    """Warn if there are links, and none of them reaches a threshold."""
+    if not len(links) or links.reaches(threshold, ascending=ascending).any():
+        return
+    assert links.scores is not None
+    least, most = links.scores.min(), links.scores.max()
+    warnings.warn(
+        f"No link of {links.name} has a score of {threshold:g} or {'less' if ascending else 'more'}: those in column "
+        f"{links.columns.score!r} go from {least:g} to {most:g}. Every item is alone.",
+        EvaluationWarning,
+        stacklevel=stacklevel,
     )
-    taken = np.split(rows, np.searchsorted(rows, ends[:-1]))
-    pieces = [
-        column.rows_of(which - (end - len(column)))
-        for column, which, end in zip(columns, taken, ends, strict=True)
-    ]
-    parts = [join_pieces(list(part), columns[0].where) for part in zip(*pieces, strict=True)]
-    return Column(columns[-1].names, parts, columns[-1].where), parents

@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.clusterings.memberships import Memberships
-from fastbcubed.errors import OptionError, first_few
+from fastbcubed.errors import ColumnError, NullError, OptionError, first_few
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import join_pieces
 from fastbcubed.sources.columns import Column
@@ -20,11 +20,13 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
     """Return the memberships in ancestors that are not there yet.
 
     `items` is the key of the item of each row; each cluster of `child` is within that of `parent`. Return a
-    row of the item of each new membership, and its cluster. Raise OptionError if a cluster is within itself.
+    row of the item of each new membership, and its cluster. Raise OptionError if a cluster is within itself,
+    ColumnError or NullError if these are no links. A row without label has no ancestors.
     Shapes: `items` (n_rows,), `rows` (n_new,).
     """
     from fastbcubed.runtime.grouping import number
 
+    _check(child, parent)
     if (nulls := parent.null_rows) is not None:  # roots
         kept = np.flatnonzero(~nulls)
         child, parent = (
@@ -45,14 +47,29 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
             raise OptionError(
                 f"{circular.size} clusters are each its own ancestor ({first_few(names)}); a hierarchy has no cycle"
             )
-        taken = above.take(own)
-        rows = np.repeat(np.arange(len(labels)), taken.counts)
+        labelled = np.arange(len(labels)) if labels.null_rows is None else np.flatnonzero(~labels.null_rows)
+        taken = above.take(own[labelled])
+        rows = np.repeat(labelled, taken.counts)
         who, n = number(items, pool).codes, firsts.size
         pairs = who[rows] * n + taken.codes
         _, first = np.unique(pairs, return_index=True)
-        new = np.sort(first[~np.isin(pairs[first], who * n + own)])
+        new = np.sort(first[~np.isin(pairs[first], (who * n + own)[labelled])])
         found = pa.chunked_array([values.take(firsts[taken.codes[new]])])
     return rows[new], Column(labels.name, [found], labels.where)
+
+
+def _check(child: Column, parent: Column) -> None:
+    """Raise if these are not a cluster for each, and one or none that it is within."""
+    if len(child) != len(parent):
+        raise ColumnError(
+            f"each link has a child and a parent, but there are {len(child)} children and {len(parent)} parents"
+        )
+    if child.null_rows is not None:
+        rows = np.flatnonzero(child.null_rows)
+        raise NullError(
+            f"{rows.size} of {len(child)} children are null (first rows: {first_few(rows[:4].tolist())}); a null "
+            "parent says that a cluster is within no other, but a null child says nothing"
+        )
 
 
 def _ancestors(steps: Memberships) -> Memberships:

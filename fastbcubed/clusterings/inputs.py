@@ -72,6 +72,12 @@ class Given:
         )
 
 
+def default_for_truth_only(prediction: Any) -> str:
+    """Return the policy for items of the truth alone if none is given: those that no link has are alone."""
+    alone = isinstance(prediction, Clustering) and prediction.omits_singletons
+    return "singleton" if alone else "drop"
+
+
 class Inputs(NamedTuple):
     """Two clusterings over the same rows (`items` is None, or one object), or to be joined by item."""
 

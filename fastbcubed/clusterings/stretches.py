@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from fastbcubed.clusterings.inputs import (
     refuse_one_result,
     require_weight,
 )
-from fastbcubed.errors import AlignmentError, FastBCubedError, OptionError
+from fastbcubed.errors import AlignmentError, FastBCubedError, OptionError, naming
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.blocks import Source, sources_of
@@ -88,9 +88,44 @@ def open_pair(given: Given, cut: Cut | None = None) -> Pair:
     In blocks, files are read when their turn comes, and what passes by only once, such as a record-batch reader, is
     written to the disk and read from there.
     """
-    if cut is None:
-        return _of_inputs(given.read(), None)
-    opened = _Opening(cut)
+    return open_pairs([given], [None], cut)[0]
+
+
+def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | None = None) -> list[Pair]:
+    """Open evaluations of runs, which differ in their predictions alone, as `open_pair` does; what they share once."""
+    opened = None if cut is None else _Opening(cut, [each.prediction for each in given])
+    whole: Inputs | None = None
+    pairs: list[Pair] = []
+    for each, run in zip(given, runs, strict=True):
+        if pairs:
+            weight = None if pairs[0].weight_table is not None else each.weight
+            each = replace(each, attributes=None, weight=weight)
+        with naming(run):
+            pair = None if opened is None else _in_blocks(each, opened)
+            if pair is None:
+                if whole is None:
+                    rows = None if each.table is None else as_rows(each.table, "the table")
+                else:
+                    each = _with_truth_of(whole, each)
+                inputs = (each if rows is None else replace(each, table=rows)).read()
+                whole = whole or inputs
+                pair = _of_inputs(inputs, None if cut is None else cut.size)
+        if pairs:
+            tables = pairs[0].weight_table, pairs[0].attribute_table
+            pair = replace(pair, weight_table=tables[0], attribute_table=tables[1])
+        pairs.append(pair)
+    return pairs
+
+
+def _with_truth_of(read: Inputs, given: Given) -> Given:
+    """Return what is given of a further prediction, with the truth and its weights as they have been read."""
+    if given.table is not None:
+        return given
+    return replace(given, truth=read.truth, weight=None if read.truth.weight is not None else given.weight)
+
+
+def _in_blocks(given: Given, opened: _Opening) -> Pair | None:
+    """Open what is read block by block; None if all lies in memory."""
     found = None
     if given.table is not None and (given.weight is None or isinstance(given.weight, str)):
         if given.cluster == "cluster" and (source := opened.source(given.table)) is not None:
@@ -100,9 +135,7 @@ def open_pair(given: Given, cut: Cut | None = None) -> Pair:
         sources = opened.source(given.truth), opened.source(given.prediction)
         if sources != (None, None):
             found = _of_sources(given, sources, opened)
-    if found is None:
-        return _of_inputs(given.read(), cut.size)
-    if given.attributes is None:
+    if found is None or given.attributes is None:
         return found
     first = replace(found.first[0], attributes=None)
     joined = read_pair(first, first, item=given.item, attributes=given.attributes)
@@ -115,20 +148,33 @@ Make = Callable[[Rows], tuple[Clustering, ...]]
 
 
 class _Opening:
-    """Opens what is read block by block."""
+    """Opens what is read block by block; what passes by once is spilled once, whoever asks for it."""
 
-    def __init__(self, cut: Cut) -> None:
+    def __init__(self, cut: Cut, predictions: Sequence[Any]) -> None:
         self.size, self._spill_dir, self._every = cut.size, cut.spill_dir, cut.every
+        self.predictions = predictions
+        self._streams: list[tuple[Any, Stream | Rows]] = []
 
     def source(self, given: Any) -> Rows | Stream | None:
-        """Return the rows of files, or a stream; None for what lies in memory."""
-        return as_rows(given, "the table") if is_path(given) else open_stream(given)
+        """Return the rows of files, or a stream, or what was spilled of it; None for what lies in memory."""
+        if is_path(given):
+            return as_rows(given, "the table")
+        for known, source in self._streams:
+            if known is given:
+                return source
+        if (stream := open_stream(given)) is not None:
+            self._streams.append((given, stream))
+        return stream
 
-    def stretches(self, source: Rows | Stream, name: str, make: Make) -> list[Stretch]:
-        """Return blocks, each made into the clusterings of its rows."""
+    def stretches(
+        self, source: Rows | Stream, name: str, make: Make, use: Callable[[Rows], Any] | None = None
+    ) -> list[Stretch]:
+        """Return blocks, each made into the clusterings of its rows; `use` is all that is made of them, if more."""
         if isinstance(source, Stream):
             spill = Spill(self._spill_dir, named=self._spill_dir is not None)
-            source = spool(source, name, make, spill, self.size, every=self._every)
+            rows = spool(source, name, use or make, spill, self.size, every=self._every)
+            self._streams = [(known, rows if own is source else own) for known, own in self._streams]
+            source = rows
         names = None if self._every else columns_used(source, make)
         sources = sources_of(source, self.size, names)
         nulls = _NullsOfAll(sources, make)
@@ -136,10 +182,14 @@ class _Opening:
 
 
 def _of_table(given: Given, source: Rows | Stream, opened: _Opening) -> Pair:
-    def make(block: Rows) -> tuple[Clustering, ...]:
-        return pair_of_table(given.truth, given.prediction, block, given.item, given.weight)
+    def make(block: Rows, prediction: Any = given.prediction) -> tuple[Clustering, ...]:
+        return pair_of_table(given.truth, prediction, block, given.item, given.weight)
 
-    stretches = opened.stretches(source, "the table", make)
+    def use(block: Rows) -> None:
+        for prediction in opened.predictions:
+            make(block, prediction)
+
+    stretches = opened.stretches(source, "the table", make, use)
     return Pair((stretches,), _names(stretches, stretches))
 
 

@@ -140,7 +140,7 @@ def _choose(names: Iterable[str]) -> list[str]:
         else:
             resolve([name])  # raises, with a suggestion, for all but families
             family = [m for m in METRICS.values() if name in ("all", m.family) and m.name not in OF_BETA]
-            family = [m for m in family if not m.alias_of and not m.covers_only]
+            family = [m for m in family if not (m.alias_of or m.covers_only or m.takes_three)]
             chosen |= dict.fromkeys(m.name for m in family if m.best != "neither")
     return list(chosen)
 

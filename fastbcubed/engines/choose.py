@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
@@ -16,8 +17,11 @@ Run = Callable[[Request, Pool], Answer]
 ROW_BYTES = 64
 
 
-def choose(engine: str | None, request: Request) -> Run:
-    """Return what does the work: the engine that was named, or the one that can serve the request and hold the rows."""
+def choose(engine: str | None, request: Request, *others: Request) -> Run:
+    """Return what does the work: the engine that was named, or the one that can serve the request and hold the rows.
+
+    `others` differ from the request in their prediction, and are held at once.
+    """
     if engine not in (None, "memory", "disk"):
         raise OptionError(f'engine is "memory" or "disk", not {engine!r}')
     if engine == "disk" and request.given.overlapping:
@@ -27,7 +31,9 @@ def choose(engine: str | None, request: Request) -> Run:
         )
     if engine == "memory" or request.given.overlapping:
         return memory.run
-    if engine is None and not (_is_served_on_disk(request) and _is_too_large(request)):
+    sources = [request.given.sources, *(other.given.sources[1:] for other in others)]
+    files = [source for of_request in sources for source in of_request]
+    if engine is None and not (_is_served_on_disk(request) and _are_too_large(files, request.limit)):
         return memory.run
     from fastbcubed.engines import disk
 
@@ -43,9 +49,8 @@ def _is_served_on_disk(request: Request) -> bool:
     return True
 
 
-def _is_too_large(request: Request) -> bool:
-    """Tell whether both sides are in files that can be read in blocks, and would not fit in memory."""
-    sources = request.given.sources
+def _are_too_large(sources: Sequence[Any], limit: int) -> bool:
+    """Tell whether all sources are files that can be read in blocks, and would not fit in memory."""
     if not all(is_path(source) for source in sources):
         return False
     from fastbcubed.sources.files import FileRows, open_files
@@ -53,4 +58,4 @@ def _is_too_large(request: Request) -> bool:
     opened = [open_files(source) for source in sources]
     tables = [table for table in opened if isinstance(table, FileRows) and table.can_be_cut]
     needed = sum(len(table) * ROW_BYTES + table.bytes_in_memory for table in tables)
-    return len(tables) == len(opened) and needed > request.limit
+    return len(tables) == len(opened) and needed > limit

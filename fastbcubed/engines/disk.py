@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from fastbcubed.alignment.align import starts_of_runs
 from fastbcubed.alignment.aligner import Aligner
 from fastbcubed.alignment.block_keys import Retry
+from fastbcubed.alignment.common_rows import RowsOfRun
 from fastbcubed.alignment.row_aligner import AlignedBlock, Choice
 from fastbcubed.cells.cell_parts import CellParts, NoCells, Question, find_heavy_in_sample
 from fastbcubed.cells.row_blocks import RowBlocks
@@ -30,40 +32,62 @@ from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill, readable, spill_directory
 from fastbcubed.sources.blocks import BLOCK_ROWS
 
+T = TypeVar("T")
+
 #: Rows of a block for each byte of the limit: few enough that blocks are a small part of it.
 BLOCK_SHARE = 1 << 10
 ATTEMPTS = 8
 
 
 def run(request: Request, pool: Pool) -> Answer:
-    """Open both sides in blocks, and score them; begin again where keys turn out to collide."""
+    """Open both sides in blocks, and score them."""
     require_room(request)
+    pair = open_pair(request.given, cut_for(request))
+    answer = attempt(lambda choice: score(pair, request, choice, pool))
+    if request.out is not None:  # what is written takes memory of its own
+        buffers.release()
+        pa.default_memory_pool().release_unused()
+    return answer
+
+
+def cut_for(request: Request) -> Cut:
+    """Return how to read what is given in blocks."""
     every_column = bool(request.slices) or request.keep == "items"
-    pair = open_pair(request.given, Cut(_block_rows(request.limit), request.spill_dir, every_column))
-    questions = RowQuestions.of(pair, request.slices, request.keep)
+    return Cut(block_rows(request.limit), request.spill_dir, every_column)
+
+
+def attempt(work: Callable[[Choice], T]) -> T:
+    """Do the work with some hash function, and again with the next where keys turn out to collide."""
     starts = starts_of_runs()
     choice = Choice(0, next(starts))
     for _ in range(ATTEMPTS):
         try:
-            with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:
-                answer = _score(pair, questions, request, choice, spill, pool)
+            return work(choice)
         except Retry as retry:
             choice = Choice(choice.seed + retry.seed, choice.start if retry.seed else next(starts))
-            continue
-        if request.out is not None:  # what is written takes memory of its own
-            buffers.release()
-            pa.default_memory_pool().release_unused()
-        return answer
     raise RuntimeError("keys collide whatever the hash function")  # cannot happen by chance
 
 
+def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOfRun | None = None) -> Answer:
+    """Score two sides; `kept` says which rows of the truth count. Raises Retry if keys collide."""
+    questions = RowQuestions.of(pair, request.slices, request.keep)
+    with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:
+        return _score(pair, questions, request, choice, spill, pool, kept)
+
+
 def _score(
-    pair: Pair, questions: RowQuestions, request: Request, choice: Choice, spill: Spill, pool: Pool
+    pair: Pair,
+    questions: RowQuestions,
+    request: Request,
+    choice: Choice,
+    spill: Spill,
+    pool: Pool,
+    kept: RowsOfRun | None,
 ) -> Answer:
     """Align the blocks, bring the rows to shards, build the cells of these part by part, and score them."""
     aligner = Aligner(
         pair, request.policies, choice, spill, request.limit, pool,
-        outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried,
+        outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, kept=kept,
     )  # fmt: skip
     pa.default_memory_pool().release_unused()  # what the first look at the files took
     scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)
@@ -73,10 +97,10 @@ def _score(
         rows=questions.told, negatives=scorer.rows_need_negatives,
     )  # fmt: skip
     layout = Layout.of(pair.n_rows, request.limit)
-    _announce(pair, aligner, layout, question.keep, request.limit, spill, pool)
+    announce(pair, aligner, layout, question.keep, request.limit, spill, pool)
 
     blocks = RowBlocks(spill) if questions else None
-    rows = _Rows(pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks)
+    rows = ShardedRows(pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks)
     with pool.wider() as readers:
         coverage = aligner.run(rows.take, readers)
     parts = CellParts(rows.all_shards(), question, pool)
@@ -107,7 +131,7 @@ def _score(
     )  # fmt: skip
 
 
-def _announce(
+def announce(
     pair: Pair, aligner: Aligner, layout: Layout, keeps_cells: bool, limit: int, spill: Spill, pool: Pool
 ) -> None:
     """Tell the plan, and raise if the disk has no room for it."""
@@ -143,12 +167,12 @@ def _ranges(parts: CellParts, request: Request, pool: Pool) -> ClusterRanges | N
     return ClusterRanges(parts.whole, parts.keys, request.limit // 2, directory, pool.threads)
 
 
-def _block_rows(limit: int) -> int:
+def block_rows(limit: int) -> int:
     """Return how many rows a block may have."""
     return min(BLOCK_ROWS, max(1 << 12, limit // BLOCK_SHARE))
 
 
-class _Rows:
+class ShardedRows:
     """Takes aligned blocks into shards, which are laid out when the first block shows the large clusters."""
 
     def __init__(

@@ -25,7 +25,11 @@ def run(request: Request, pool: Pool) -> Answer:
     """Read both sides, align them, build the cells, and score these."""
     pair = open_pair(request.given)
     _announce(pair, pool)
-    built = build(pair, request, pool)
+    return answer(pair, build(pair, request, pool), request, pool)
+
+
+def answer(pair: Pair, built: Built, request: Request, pool: Pool) -> Answer:
+    """Score the cells of a pair, and return what is known of it."""
     scored = Scorer(request, weighted=built.cells.weighted).score(OnePart(built.cells), pool)
     table = pair.attribute_table
     attributes = None if table is None else AttributeTable(*table, built.items)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,9 +17,11 @@ from fastbcubed.errors import MetricError, OptionError, SliceError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
 from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers
-from fastbcubed.results.listings.cluster_tables import ClusterRanges
 from fastbcubed.results.listings.summary import Bounds
-from fastbcubed.results.slices.slicing import Element, SliceKey, check_key
+from fastbcubed.results.slices.slicing import Element, SliceKey, check_key, elements, slice_name
+
+if TYPE_CHECKING:
+    from fastbcubed.results.listings.cluster_tables import ClusterRanges
 
 #: Returns the labels of clusters of a side by code.
 Labels = Callable[[str, RowNumbers], pa.Array]
@@ -156,13 +158,25 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
 
 
 def as_slices(slices: Any) -> list[SliceKey]:
-    """Return the slices asked for; one alone need not be in a list, and a tuple crosses its names."""
+    """Return the slices asked for, each once; one alone need not be in a list, and a tuple crosses its names."""
     names = isinstance(slices, tuple) and bool(slices) and all(isinstance(name, Element) for name in slices)
     if names or isinstance(slices, Element | Mapping):
         return [check_key(slices)]
     if not isinstance(slices, Iterable):
         raise SliceError(f"slices is an attribute, several of them, or a mapping, not {slices!r}")
-    return [check_key(key) for key in slices]
+    found: dict[str, SliceKey] = {}
+    for key in map(check_key, slices):
+        other = found.setdefault(name := slice_name(key), key)
+        if other is not key and (not elements(key) or elements(other) != elements(key)):
+            raise SliceError(
+                f"two of the slices would be called {name!r} in the result: {_shown(other)} and {_shown(key)}. Rename "
+                "one of them, or ask for it with Evaluation.slices"
+            )
+    return list(found.values())
+
+
+def _shown(key: SliceKey) -> str:
+    return f"subsets by name ({', '.join(map(repr, key))})" if isinstance(key, Mapping) else repr(key)
 
 
 def as_threads(threads: int | None) -> int | None:

@@ -30,22 +30,31 @@ if TYPE_CHECKING:
         matches,
         matching,
         mates,
+        meetings,
         memberships,
+        merge_effects,
+        merge_tree,
+        merges,
+        numbering,
         outcomes,
         overlap,
+        paired,
         pairs,
         partition,
         repairs,
+        resampling,
         rows,
         runs,
         sums,
+        threshold_sums,
     )  # fmt: skip
 
 __all__ = [
     "assignment", "cache", "cells", "charges", "closing", "components", "coreference", "covers", "edit",
     "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches", "matching",
-    "mates", "memberships", "outcomes", "overlap", "pairs", "partition", "repairs", "rows", "runs",
-    "sums",
+    "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering", "outcomes",
+    "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs", "sums",
+    "threshold_sums",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

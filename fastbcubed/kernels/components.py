@@ -43,14 +43,20 @@ def number_components(parents):
 
 
 @kernel
+def join_pairs(left, right, parents):
+    """Join the nodes of each pair. Shapes: (pairs,), (pairs,), (nodes,); `parents` is 0 to nodes - 1 at first."""
+    for i in range(left.size):
+        join_nodes(parents, left[i], right[i])
+
+
+@kernel
 def find_components(left, right, parents):
     """Join the nodes of each pair, then number the components.
 
     Shapes: (pairs,), (pairs,), (nodes,) -> number of components; `parents` comes as 0 to nodes - 1
     and leaves as the component of each node.
     """
-    for i in range(left.size):
-        join_nodes(parents, left[i], right[i])
+    join_pairs(left, right, parents)
     return number_components(parents)
 
 

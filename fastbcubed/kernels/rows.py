@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fastbcubed.kernels.cells import bit_length
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.partition import mix
 
 
 @kernel
@@ -11,6 +14,28 @@ def gather_records(records, places, out, start, stop):
     """Copy records[places[i]] to out[i] for the rows start..stop."""
     for i in range(start, stop):
         out[i] = records[places[i]]
+
+
+@kernel
+def keep_rows(numbers, there, weight, among, scored, stay):
+    """Mark in `stay` the rows whose bit is set in `among`, and set it in `scored`; `numbers` say which bits are theirs.
+
+    Only rows that are `there` count; None for all. What comes back is how many are marked, and a hash of their
+    numbers and weights (n,), read as integers, which does not depend on their order; 0 where these are None.
+    """
+    n, mixed = 0, np.uint64(0)
+    for i in range(stay.size):
+        if there is not None and not there[at(i)]:
+            continue
+        number = numbers[at(i)]
+        bit = np.uint8(1 << (number & 7))
+        if among[at(number >> 3)] & bit:
+            scored[at(number >> 3)] |= bit
+            stay[at(i)] = True
+            n += 1
+            if weight is not None:
+                mixed += np.uint64(mix(mix(number) ^ weight[at(i)]))
+    return n, mixed
 
 
 @kernel

@@ -30,6 +30,8 @@ from fastbcubed.metrics.signatures import (
     ScoreOfBeta,
     ScoreOfCovers,
     ScoreOfCoversAndBeta,
+    ScoreOfDiff,
+    ScoreOfThree,
 )
 
 # Pointwise
@@ -217,5 +219,29 @@ omega: ScoreOfCovers = make.score_of_covers("omega")
 onmi_lfk: ScoreOfCovers = make.score_of_covers("onmi_lfk")
 onmi_max: ScoreOfCovers = make.score_of_covers("onmi_max")
 onmi_mean: ScoreOfCovers = make.score_of_covers("onmi_mean")
+
+# What a change does, and whether the truth approves of it
+
+split_rate: ScoreOfDiff = make.score_of_diff("split_rate")
+merge_rate: ScoreOfDiff = make.score_of_diff("merge_rate")
+split_jaccard_distance: ScoreOfDiff = make.score_of_diff("split_jaccard_distance")
+merge_jaccard_distance: ScoreOfDiff = make.score_of_diff("merge_jaccard_distance")
+affected_rate: ScoreOfDiff = make.score_of_diff("affected_rate")
+good_split_rate: ScoreOfThree = make.score_of_three("good_split_rate")
+bad_split_rate: ScoreOfThree = make.score_of_three("bad_split_rate")
+good_merge_rate: ScoreOfThree = make.score_of_three("good_merge_rate")
+bad_merge_rate: ScoreOfThree = make.score_of_three("bad_merge_rate")
+good_split_distance: ScoreOfThree = make.score_of_three("good_split_distance")
+bad_split_distance: ScoreOfThree = make.score_of_three("bad_split_distance")
+good_merge_distance: ScoreOfThree = make.score_of_three("good_merge_distance")
+bad_merge_distance: ScoreOfThree = make.score_of_three("bad_merge_distance")
+good_distance: ScoreOfThree = make.score_of_three("good_distance")
+bad_distance: ScoreOfThree = make.score_of_three("bad_distance")
+good_index: ScoreOfThree = make.score_of_three("good_index")
+bad_index: ScoreOfThree = make.score_of_three("bad_index")
+delta_precision: ScoreOfThree = make.score_of_three("delta_precision")
+delta_recall: ScoreOfThree = make.score_of_three("delta_recall")
+delta_jaccard_distance: ScoreOfThree = make.score_of_three("delta_jaccard_distance")
+iq: ScoreOfThree = make.score_of_three("iq")
 
 __all__ = sorted(PUBLIC)

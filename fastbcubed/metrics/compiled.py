@@ -1,7 +1,7 @@
 """The commonest scores, compiled: all of them in one pass over the cells.
 
-The formulas are those of `pointwise`, so this file alone of those with kernels stands outside `kernels`. It only
-spares the temporaries of NumPy: the sums are the same.
+The formulas are those of `pointwise` and `impact`, so this file alone of those with kernels stands outside `kernels`.
+It only spares the temporaries of NumPy: the sums are the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from fastbcubed.kernels.jit import inlined, kernel
 from fastbcubed.kernels.runs import RUN, read_run, sum_run
-from fastbcubed.metrics import pointwise
+from fastbcubed.metrics import impact, pointwise
 
 #: The formulas, in the order in which `weigh_run` knows them.
 FORMULAS: tuple[Callable[..., Any], ...] = (
@@ -24,10 +24,11 @@ FORMULAS: tuple[Callable[..., Any], ...] = (
     pointwise.mean_f1,
     pointwise.jaccard_index,
     pointwise.jaccard_distance,
+    impact.split_jaccard_distance,
+    impact.merge_jaccard_distance,
 )
-precision, recall, over_merge_rate, under_merge_rate, mean_f1, jaccard_index, jaccard_distance = map(
-    kernel, FORMULAS
-)
+precision, recall, over_merge_rate, under_merge_rate, mean_f1 = map(kernel, FORMULAS[:5])
+jaccard_index, jaccard_distance, split_jaccard_distance, merge_jaccard_distance = map(kernel, FORMULAS[5:])
 
 
 def position(formula: Callable[..., Any] | None) -> int | None:
@@ -56,9 +57,15 @@ def weigh_run(formula, weight, tp, fp, fn, products):
     elif formula == 5:
         for i in range(RUN):
             products[i] = weight[i] * jaccard_index(tp[i], fp[i], fn[i], 0.0)
-    else:
+    elif formula == 6:
         for i in range(RUN):
             products[i] = weight[i] * jaccard_distance(tp[i], fp[i], fn[i], 0.0)
+    elif formula == 7:
+        for i in range(RUN):
+            products[i] = weight[i] * split_jaccard_distance(tp[i], fp[i], fn[i], 0.0)
+    else:
+        for i in range(RUN):
+            products[i] = weight[i] * merge_jaccard_distance(tp[i], fp[i], fn[i], 0.0)
 
 
 @kernel
@@ -121,3 +128,45 @@ def add_losses(cells, pred, start, stop, outer, firsts, of_recall, of_precision)
         k = pred[i] - firsts[1]
         if fp != 0.0 and 0 <= k < of_precision.size:
             of_precision[k] += w * over_merge_rate(tp, fp, fn, 0.0)
+
+
+@inlined
+def score_of(formula, tp, fp, fn):
+    """Compute the formula at this position for one matrix."""
+    if formula == 0:
+        return precision(tp, fp, fn, 0.0)
+    if formula == 1:
+        return recall(tp, fp, fn, 0.0)
+    if formula == 2:
+        return over_merge_rate(tp, fp, fn, 0.0)
+    if formula == 3:
+        return under_merge_rate(tp, fp, fn, 0.0)
+    if formula == 4:
+        return mean_f1(tp, fp, fn, 0.0)
+    if formula == 5:
+        return jaccard_index(tp, fp, fn, 0.0)
+    return jaccard_distance(tp, fp, fn, 0.0)
+
+
+@kernel
+def add_by_unit(cells, units, total, outer, formulas, means, columns, sums):
+    """Add up share and share * (score - mean) of cells by the unit of their true cluster.
+
+    What comes back is of the cells whose unit is -1: how many have weight, their squared shares, the largest share.
+    Shapes: records (n,), (n_true,); formulas by position, means, columns of `sums` (n_formulas,); (n_units, 1 + …).
+    """
+    n, squares, largest = 0, 0.0, 0.0
+    for i in range(cells.size):
+        w, share = cells[i].weight, cells[i].weight / total
+        unit = units[cells[i].true]
+        if unit < 0:
+            n += share > 0.0
+            squares += share * share
+            largest = max(largest, share)
+            continue
+        tp = np.float64(cells[i].n) if outer else w
+        own = sums[unit]
+        own[0] += share
+        for k in range(formulas.size):
+            own[columns[k]] += share * (score_of(formulas[k], tp, cells[i].fp, cells[i].fn) - means[k])
+    return n, squares, largest

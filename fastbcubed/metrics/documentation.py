@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from inspect import cleandoc
 from math import inf
 from textwrap import fill
@@ -16,9 +17,7 @@ Parameters
 {labels}
 {options}sample_weight : array-like of shape (n_items,), optional
     {weight}
-contingency : Contingency, optional
-    The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
-
+{contingency}
 Returns
 -------
 {returns}
@@ -28,9 +27,7 @@ Raises
 FastBCubedError
     If there is no item, if the two sides differ in length, or if a label or a weight is missing
     or cannot be one. Every error below is one, too.
-OptionError
-    If there are neither labels nor a contingency, or both{or_option}.
-{undefined}
+{in_place}{undefined}
 Notes
 -----
 {notes}
@@ -87,6 +84,20 @@ NO_OPTION = Option("", "")
 _LABELS = """labels_true, labels_pred : array-like of shape (n_items,)
     Cluster label of each item, both in the same item order."""
 
+_LABELS_OF_DIFF = """labels_baseline, labels_experiment : array-like of shape (n_items,)
+    Cluster label of each item before and after, both in the same item order."""
+
+_LABELS_OF_THREE = """labels_baseline, labels_experiment, labels_true : array-like of shape (n_items,)
+    Cluster label of each item before, after and in truth, all in the same item order."""
+
+_CONTINGENCY = """contingency : Contingency, optional
+    The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
+"""
+
+_IN_PLACE = """OptionError
+    If there are neither labels nor a contingency, or both{or_option}.
+"""
+
 _LABELS_OF_COVERS = """labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
     Cluster label of each item, or a set of labels for each, both in the same item order; or a dict from
     item to cluster or set of clusters; or a clustering with a row per membership."""
@@ -121,16 +132,23 @@ def document(
         reasons.append("the contingency counts items outside the truth")
     return _PAGE.format(
         summary=metric.summary,
-        labels=_LABELS_OF_COVERS if on_covers else _LABELS,
+        labels=_labels(metric, on_covers),
         options=option.text,
         weight=weight,
         returns=returns or f"float\n    {_range(metric)}",
-        or_option=option.error,
+        contingency="" if metric.takes_three else _CONTINGENCY,
+        in_place="" if metric.takes_three else _IN_PLACE.format(or_option=option.error),
         undefined=f"MetricError\n    If {', or '.join(reasons)}.\n" if reasons else "",
         notes=_notes(metric, page.note),
         references=_wrap(f".. [1] {REFERENCES.get(metric.source, 'Defined by this library.')}"),
         example=cleandoc(example),
     )
+
+
+def _labels(metric: Metric, on_covers: bool) -> str:
+    if metric.takes_three:
+        return _LABELS_OF_THREE
+    return _LABELS_OF_COVERS if on_covers else _LABELS_OF_DIFF if metric.family == "diff" else _LABELS
 
 
 def _range(metric: Metric) -> str:
@@ -155,6 +173,7 @@ def _notes(metric: Metric, note: str) -> str:
     return "\n\n".join(map(_wrap, notes))
 
 
+@lru_cache
 def _wrap(text: str) -> str:
     indent = "   " if text.startswith("..") else ""
     return fill(text, 96, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

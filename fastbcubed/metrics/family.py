@@ -51,6 +51,15 @@ class Family:
 
         return declare
 
+    def mean_over_three(self, formula: str, **about: Any) -> Callable[[Function], Function]:
+        """Declare the mean over items of a function of an item's clusters in truth, baseline and experiment."""
+
+        def declare(function: Function) -> Function:
+            self._add(function, about, definition=f"mean over items of {formula}", of_sets=function)
+            return function
+
+        return declare
+
     def of_means(
         self, definition: str, *needs: Metric, slopes: Callable[..., Any] | None = None, **about: Any
     ) -> Callable[[Function], Function]:

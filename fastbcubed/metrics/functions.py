@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
+from fastbcubed.metrics.change_quality import judged
 from fastbcubed.metrics.coreference import FIGURES, SCORES, Three
 from fastbcubed.metrics.documentation import BETA, ZERO_DIVISION, document
 from fastbcubed.metrics.labelings import (
@@ -19,6 +20,7 @@ from fastbcubed.metrics.labelings import (
     PrecisionRecallFscore,
     as_contingency,
     as_cover,
+    as_joint,
     check_defined,
     compute,
     public,
@@ -33,6 +35,8 @@ from fastbcubed.metrics.signatures import (
     ScoreOfBeta,
     ScoreOfCovers,
     ScoreOfCoversAndBeta,
+    ScoreOfDiff,
+    ScoreOfThree,
 )
 from fastbcubed.runtime.pool import Pool
 
@@ -114,6 +118,41 @@ def _public_three(scores: Function, f_score: str, *, on_covers: bool = False) ->
     name = f"{f_score.removesuffix('f1')}precision_recall_fscore"
     returns = f"{THREE}; with a `beta` other than 1, (…, fbeta)."
     return public(scores, name, document(together, name, option=BETA, returns=returns, on_covers=on_covers))
+
+
+# Of a change
+
+
+def score_of_diff(name: str) -> ScoreOfDiff:
+    """Make the function of a score of baseline and experiment."""
+
+    def score(
+        labels_baseline: ArrayLike | None = None,
+        labels_experiment: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        table = as_contingency(labels_baseline, labels_experiment, sample_weight, contingency)
+        return compute(table, [METRICS[name]])[0]
+
+    return public(score, name, document(METRICS[name]))
+
+
+def score_of_three(name: str) -> ScoreOfThree:
+    """Make the function of a score of baseline, experiment and truth."""
+
+    def score(
+        labels_baseline: ArrayLike,
+        labels_experiment: ArrayLike,
+        labels_true: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        joint = as_joint(labels_baseline, labels_experiment, labels_true, sample_weight)
+        return compute(joint.cells, judged(joint, [METRICS[name]]))[0]
+
+    return public(score, name, document(METRICS[name]))
 
 
 # Of clusterings that may overlap

@@ -10,6 +10,7 @@ from fastbcubed.alignment.align import align
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
+from fastbcubed.cells.joint import Joint, join
 from fastbcubed.clusterings.inputs import Given
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.errors import OptionError, OverlapError
@@ -108,6 +109,23 @@ def _open(
 def _build(pair: Pair, policies: Policies, pool: Pool) -> Contingency:
     rows = align(*pair.first, policies, pool, weight_table=pair.weight_table)
     return build_cells(rows, pool, weighting="pointwise", outside=False)
+
+
+def as_joint(labels_baseline: Any, labels_experiment: Any, labels_true: Any, sample_weight: Any) -> Joint:
+    """Return the joint cells of three labelings of the same items."""
+    policies = Policies.of("raise", "raise", "raise", None)
+    changed = _open(labels_baseline, labels_experiment, sample_weight)
+    known = _open(labels_true, labels_baseline, None)
+    if changed.first[0].items is not None or known.first[0].items is not None:
+        raise OptionError(
+            "labels_baseline, labels_experiment and labels_true are a label for each item, in one order; clusterings "
+            "that have item ids go to fastbcubed.diff(baseline, experiment, truth=truth)"
+        )
+    with Pool() as pool:
+        rows = align(*changed.first, policies, pool, weight_table=changed.weight_table)
+        truth = align(*known.first, policies, pool)
+        keys = truth.true_keys, rows.true_keys, rows.pred_keys
+        return join(*keys, rows.weight, pool, weighting="pointwise")
 
 
 def _given(labels_true: Any, labels_pred: Any, weight: Any, contingency: Contingency) -> Contingency:

@@ -13,6 +13,7 @@ from fastbcubed.errors import MetricError
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
+    from fastbcubed.cells.joint import ItemSets
     from fastbcubed.runtime.pool import Pool
 
 Floats = NDArray[np.float64]
@@ -30,7 +31,7 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A score. Exactly one of `formula`, `combine` and `score` says how it is computed."""
+    """A score. Exactly one of `formula`, `combine`, `score` and `of_sets` says how it is computed."""
 
     name: str
     family: str  # the file it is defined in; "overlap" has two
@@ -44,6 +45,9 @@ class Metric:
     combine: Combine | None = None  # from the means of `needs`, and beta
     slopes: Combine | None = None  # the derivatives of `combine` by each of these means
     score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
+    of_sets: Callable[[ItemSets], Floats] | None = (
+        None  # of an item's clusters in truth, baseline and experiment
+    )
     mean: Callable[[Contingency, Pool], float] | None = None  # of `formula`, where that is faster
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
     matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = None  # its own, of a cover's cells
@@ -74,7 +78,12 @@ class Metric:
 
         That of mean_f1 is item_f1, and that of precision is precision.
         """
-        return self.name.replace("mean_", "item_") if self.formula else None
+        return self.name.replace("mean_", "item_") if self.formula or self.of_sets else None
+
+    @property
+    def takes_three(self) -> bool:
+        """Whether it judges a change by the truth, and so takes three clusterings."""
+        return any(metric.of_sets is not None for metric in (self, *self.needs))
 
     def at(self, beta: float) -> Metric:
         """Return this score with its formula for `beta`; most do not depend on it."""
@@ -92,6 +101,8 @@ class Metric:
         cells_alone: bool = False,
     ) -> str | None:
         """Return why the score is not defined for such input, and what to do; None if it is."""
+        if self.takes_three:
+            return "it judges a change by a truth: it takes fb.diff(baseline, experiment, truth=truth)"
         by_item = self.family == "pairs" or any(metric.leave_one_out for metric in (self, *self.needs))
         if cells_alone and weighted and weighting == "pointwise" and by_item:
             return (
@@ -123,6 +134,11 @@ class Metric:
 
 REFERENCES = {
     "van Staden 2024": "S. van Staden, Pointwise Metrics for Clustering Evaluation, arXiv:2405.10421, 2024.",
+    "van Staden and Grubb 2024": "S. van Staden and A. Grubb, ABCDE: Application-Based Cluster Diff Evals,"
+    " arXiv:2407.21430, 2024.",
+    "van Staden 2024 (index)": "S. van Staden, Decomposing the Jaccard Distance and the Jaccard Index in ABCDE,"
+    " arXiv:2409.18522, 2024.",
+    "van Staden 2024 (quality)": "S. van Staden, More Clustering Quality Metrics for ABCDE, arXiv:2409.13376, 2024.",
     "Bagga and Baldwin 1998": "A. Bagga and B. Baldwin, Algorithms for Scoring Coreference Chains,"
     " LREC Workshop on Linguistic Coreference, 1998.",
     "Amigó et al. 2009": "E. Amigó, J. Gonzalo, J. Artiles and F. Verdejo, A comparison of"

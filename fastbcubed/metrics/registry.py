@@ -6,7 +6,6 @@ defined for the input at hand.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from math import inf
 
@@ -17,20 +16,28 @@ from fastbcubed.metrics.edit import edit
 from fastbcubed.metrics.elm import elm
 from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.extended_bcubed import cice, extended
+from fastbcubed.metrics.impact import diff
 from fastbcubed.metrics.matching import matching
 from fastbcubed.metrics.metric import Formula, Metric
 from fastbcubed.metrics.overlap import overlap
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.pointwise import pointwise
+from fastbcubed.metrics.quality import quality
 from fastbcubed.metrics.rates import weight_of_precision
+from fastbcubed.sources.suggestions import most_similar
 
-_FAMILIES = (pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended, cice(), overlap)
+_FAMILIES = (
+    pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended, cice(), overlap, diff, quality,
+)  # fmt: skip
 
 METRICS: dict[str, Metric] = {metric.name: metric for family in _FAMILIES for metric in family}
 
 FAMILIES = tuple(dict.fromkeys(metric.family for metric in METRICS.values()))
 
 DEFAULT = ("precision", "recall", "f1", "mean_f1", "jaccard_distance", "over_merge_rate", "under_merge_rate")
+
+#: Scores that a family brings besides its own.
+BORROWED = {"diff": ("jaccard_distance",)}
 
 OF_BETA = ("fbeta", "mean_fbeta")  # a beta other than 1 adds them; no family brings them
 
@@ -87,7 +94,7 @@ def resolve(
     chosen: dict[str, Metric] = {}
     left: dict[str, str] = {}
     for name in map(known_as, (*names, *extra)):
-        for metric in _expand(name):
+        for metric in members(name):
             reason = metric.undefined(
                 weighted=weighted, weighting=weighting, outside=outside, overlapping=overlapping,
                 cells_alone=cells_alone,
@@ -102,7 +109,7 @@ def resolve(
     return metrics, list(left.items())
 
 
-def _expand(name: object) -> list[Metric]:
+def members(name: object) -> list[Metric]:
     """Return the score or the members of the family that goes by this name."""
     if isinstance(name, Metric):
         return [name]
@@ -115,7 +122,8 @@ def _expand(name: object) -> list[Metric]:
         return [METRICS[name]]
     if name in FAMILIES or name == "all":
         everything = [metric for metric in METRICS.values() if metric.name not in OF_BETA]
-        return [metric for metric in everything if name in ("all", metric.family)]
+        borrowed = BORROWED.get(name, ())
+        return [m for m in everything if name in ("all", m.family) or m.name in borrowed]
     raise MetricError(f"Unknown score {name!r}. {_suggestion(name)}")
 
 
@@ -133,6 +141,7 @@ SYNONYMS = {
     "pairwise": "pairs", "pairwise_precision": "pair_precision", "pairwise_recall": "pair_recall",
     "pairwise_f1": "pair_f1", "pairwise_fscore": "pair_f1", "gmd": "merge_distance",
     "generalized_merge_distance": "merge_distance", "van_dongen": "split_join", "purity_score": "purity",
+    "split_distance": "split_jaccard_distance",
     "jaccard": "jaccard_index", "f": "f1", "f_measure": "f1", "f1_score": "f1", "fscore": "f1",
 }  # fmt: skip
 #: Names that may mean several things; they are suggestions alone. scikit-learn's mutual information is in nats.
@@ -178,7 +187,7 @@ def _suggestion(name: str) -> str:
         return f"Did you mean {called!r}?"
     known = {metric.item_name: metric.name for metric in METRICS.values() if metric.item_name}
     known |= {each: each for each in (*METRICS, *FAMILIES)}
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    near = most_similar(name.lower(), known)
     if near:
         return f"Did you mean {' or '.join(dict.fromkeys(repr(known[n]) for n in near))}?"
     families = ", ".join(map(repr, FAMILIES))

@@ -30,6 +30,34 @@ class Score(Protocol):
         """Return the score."""
 
 
+class ScoreOfDiff(Protocol):
+    """A function from a baseline and an experiment, or a contingency in their place, to a score."""
+
+    def __call__(
+        self,
+        labels_baseline: ArrayLike | None = None,
+        labels_experiment: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+
+
+class ScoreOfThree(Protocol):
+    """A function from a baseline, an experiment and the truth to a score."""
+
+    def __call__(
+        self,
+        labels_baseline: ArrayLike,
+        labels_experiment: ArrayLike,
+        labels_true: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the score."""
+
+
 class ScoreOfBeta(Protocol[Result]):
     """The same for scores that lean to recall as `beta` grows."""
 

@@ -44,6 +44,17 @@ class ByCluster(Evaluated):
             same cluster is on the other side), outcome (not where clusters overlap), precision_loss, recall_loss,
             and the scores over its items.
 
+        Raises
+        ------
+        SliceError
+            If there is no such side.
+        MetricError
+            If there is no such column to order by, or there are no outcomes, since clusters may overlap.
+        OptionError
+            If there is no such outcome, or `limit` is no number of rows.
+        NotKeptError
+            If the cells were not kept.
+
         Notes
         -----
         The losses of a cluster are what it costs of the precision and of the recall of all items: the sum over its
@@ -55,6 +66,19 @@ class ByCluster(Evaluated):
         mates of the item in question; each of the g clusters is charged an equal part. So it is with recall and true
         clusters. The recall that an item loses is split equally among its predicted clusters, and the precision
         among its true ones.
+
+        Examples
+        --------
+        Of predicted cluster 0 two items have precision 2/3, and one 1/3: they lose 2 * 1/3 + 2/3 of 4 items.
+
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], metrics="precision")
+        >>> ev.clusters("pred").drop_columns(["weight", "exact"])
+        cluster  n_items  n_parts   outcome  precision_loss  recall_loss  precision
+        0              3        2     mixed         0.33333      0.12500    0.55556
+        1              1        1  fragment               0      0.12500          1
+        <BLANKLINE>
+        2 rows
         """
         side = side_of(side)
         drilldown.require_items(self.contingency, [m for m in self.metrics if m.name == order_by], self.beta)
@@ -132,6 +156,15 @@ class ByCluster(Evaluated):
         Table
             n_clusters, share_clusters, share_loss: how much of the loss is in so many clusters. The share is NaN if
             nothing is lost.
+
+        Raises
+        ------
+        SliceError
+            If there is no such side.
+        OptionError
+            If `limit` is no number of rows.
+        NotKeptError
+            If the cells were not kept.
 
         Examples
         --------

@@ -53,7 +53,7 @@ class Estimated(ByCluster):
         Worked out when first asked for, at a cost in proportion to the cells.
         """
         found = self._component_errors
-        _warn_of_units(found.units, COMPONENT, stacklevel=4)
+        warn_of_units(found.units, COMPONENT, stacklevel=4)
         return Scores(found.of, self._without_error())
 
     @cached_property
@@ -63,8 +63,8 @@ class Estimated(ByCluster):
     @cached_property
     def units(self) -> Units:
         """How many components the items come in, how many equal ones would tell as much, and the largest's share."""
-        if self.saved_errors is not None:
-            return self.saved_errors.units
+        if self._saved_errors is not None:
+            return self._saved_errors.units
         return count_units(self.contingency, self._components)
 
     def interval(self, which: str, *, level: float = 0.95, unit: str = COMPONENT) -> Interval:
@@ -94,6 +94,8 @@ class Estimated(ByCluster):
         ------
         MetricError
             If the score is unknown, or has no standard error.
+        OptionError, ColumnError
+            If there is no such level, unit or column.
         NotKeptError
             If neither standard errors nor cells were kept.
 
@@ -131,6 +133,28 @@ class Estimated(ByCluster):
         Table
             score, value, se, low, high, n_units, effective_units (the number of equal units that would tell as
             much).
+
+        Raises
+        ------
+        OptionError
+            If there is no such level or unit.
+        ColumnError
+            If there is no such column.
+        NotKeptError
+            If neither standard errors nor cells were kept.
+
+        Examples
+        --------
+        The recall is that of the example of `interval`; all components have precision 1.
+
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5], metrics=["precision", "recall"])
+        >>> ev.estimates()
+        score        value       se      low     high  n_units  effective_units
+        precision        1        0        1        1        4                4
+        recall     0.87500  0.12500  0.15562  0.99625        4                4
+        <BLANKLINE>
+        2 rows
         """
         level, metrics = check_level(level), self._with_error()
         found = self._errors_by(metrics, unit, stacklevel=3)
@@ -187,8 +211,8 @@ class Estimated(ByCluster):
 
     def _with_error(self) -> list[Metric]:
         """Return the overall scores whose standard error is known, or can be worked out."""
-        if self.saved_errors is not None:
-            return [m for m in self.metrics if m.name in self.saved_errors.of]
+        if self._saved_errors is not None:
+            return [m for m in self.metrics if m.name in self._saved_errors.of]
         return drilldown.known_by_cluster(
             self.contingency, [m for m in self.metrics if why_none(m) is None], self.beta
         )
@@ -213,7 +237,7 @@ class Estimated(ByCluster):
                 "neither standard errors nor the cells that they come from were kept; evaluate and save with "
                 'keep="cells", or ask for .errors before you save with keep="scores"'
             )
-        return components(self.contingency, self.memory_limit)
+        return components(self.contingency, self._memory_limit)
 
     def _errors_by(self, metrics: list[Metric], unit: str, *, stacklevel: int) -> Errors:
         """Return the standard errors of scores by a unit; warn of what makes them less than they seem."""
@@ -221,7 +245,7 @@ class Estimated(ByCluster):
         if (reason := self._why_too_small(unit)) is not None:
             message = f'standard errors by {unit} are too small: {reason}. Take unit="component"'
             warnings.warn(message, EvaluationWarning, stacklevel=stacklevel)
-        _warn_of_units(found.units, unit, stacklevel=stacklevel + 1)
+        warn_of_units(found.units, unit, stacklevel=stacklevel + 1)
         return found
 
     def _why_too_small(self, unit: str) -> str | None:
@@ -237,7 +261,7 @@ class Estimated(ByCluster):
         return f"{torn} of {n} components have items of several values" if torn else None
 
     def _errors_without_warning(self, metrics: list[Metric], unit: str) -> Errors:
-        saved = self.saved_errors
+        saved = self._saved_errors
         if unit == COMPONENT and saved is not None and all(m.name in saved.of for m in metrics):
             return saved
         whole = self._components  # raises if there are no cells
@@ -291,7 +315,7 @@ class Estimated(ByCluster):
     def errors_at_hand(self) -> Errors | None:
         """Return the standard errors if they are known, or soon worked out."""
         table = self.contingency
-        known = self.saved_errors is not None or "_component_errors" in self.__dict__
+        known = self._saved_errors is not None or "_component_errors" in self.__dict__
         if not known and not (isinstance(table, Contingency) and table.n_cells <= ALWAYS):
             return None
         try:
@@ -305,7 +329,7 @@ def are_uneven(units: Units) -> bool:
     return units.effective < min(FEW, units.n / 2)
 
 
-def _warn_of_units(units: Units, unit: str, *, stacklevel: int) -> None:
+def warn_of_units(units: Units, unit: str, *, stacklevel: int) -> None:
     """Warn of a single unit, and of units so uneven that few of them tell all there is."""
     if units.n == 1:
         message = f"there is no standard error, as all items are in one unit ({unit})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -22,7 +21,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.files.portable import set_state, state_of
 from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers, without_noise
 from fastbcubed.results.listings.outcomes import by_side, count_outcomes
-from fastbcubed.results.listings.summary import Bounds, plain, precision_bounds, summarize
+from fastbcubed.results.listings.summary import Bounds, as_json, precision_bounds, summarize
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.scores import Scores
@@ -57,9 +56,9 @@ class Evaluated:
     _bounds: Bounds | None = None
     _input_notes: list[dict[str, Any]] = field(default_factory=list)
     #: bytes that may be held for what is worked out later; None where there is no limit
-    memory_limit: int | None = None
+    _memory_limit: int | None = None
     #: standard errors and units that were saved
-    saved_errors: Any = None
+    _saved_errors: Any = None
     _origin: Origin = field(default_factory=Origin)
     _change_if_alone: float | None = None
 
@@ -127,7 +126,7 @@ class Evaluated:
         return precision_bounds(self.contingency) if self._bounds is None else self._bounds
 
     @property
-    def knows_sides(self) -> bool:
+    def _knows_sides(self) -> bool:
         """Whether the clusters have been counted."""
         return "_sides" in self.__dict__ or self._summary is not None
 
@@ -148,7 +147,7 @@ class Evaluated:
         A fingerprint tells the rows of item and label, in whatever order and container. All rows are hashed when it
         is first asked for, as it is for JSON and saved results.
         """
-        return self._origin.manifest(self.engine, self.memory_limit)
+        return self._origin.manifest(self.engine, self._memory_limit)
 
     @cached_property
     def left_out(self) -> dict[str, str]:
@@ -181,8 +180,25 @@ class Evaluated:
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """Return overall scores, coverage, summary, slices and warnings as JSON; NaN becomes null."""
-        return json.dumps(plain(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+        """Return overall scores, coverage, summary, slices and warnings as JSON; NaN becomes null.
+
+        Parameters
+        ----------
+        indent : int or None
+            Spaces for each level; None for one line.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import json
+        >>> import fastbcubed as fb
+        >>> json.loads(fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).to_json())["overall"]["recall"]
+        0.75
+        """
+        return as_json(self.to_dict(), indent)
 
     __getstate__, __setstate__ = state_of, set_state
 
@@ -225,6 +241,10 @@ class Evaluated:
             first[codes[rows.cell[scored]]] = scored
             found[side] = first
         return found
+
+    def first_rows(self, side: str) -> RowNumbers:
+        """Return a row of each cluster by code, -1 for one without a scored item."""
+        return self._first_rows[side]
 
     def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
         """Return the labels of clusters by code, null for one that a policy has made."""

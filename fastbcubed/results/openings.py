@@ -1,23 +1,33 @@
-"""What an evaluation says of its clusters one by one: who is in them, what they share, and how to mend them."""
+"""What an evaluation says of its items and clusters one by one: who is in them, what they share, how to mend them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from fastbcubed.cells.records import SIDES
+from fastbcubed.errors import OptionError, SliceError, first_few
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items.items import AttributeTable
+from fastbcubed.results.listings import drilldown
 from fastbcubed.results.listings.cell_listing import list_cells
-from fastbcubed.results.listings.opening import open_cluster
+from fastbcubed.results.listings.listing import listed
+from fastbcubed.results.listings.opening import chosen_columns, open_cluster, rows_of_cluster, with_attributes
 from fastbcubed.results.listings.repairs import list_repairs
 from fastbcubed.results.listings.source_pairs import list_source_pairs
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.bins import Bins
+from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.cluster_view import Cluster
+from fastbcubed.results.text.item_view import Item
+from fastbcubed.sources.arrays import to_numpy
+from fastbcubed.sources.attributes import readable
 
 
 class Openings(Evaluated):
-    """An evaluation whose clusters can be opened; see `Evaluation`."""
+    """An evaluation whose items and clusters can be opened; see `Evaluation`."""
 
     def cluster(
         self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20
@@ -44,11 +54,161 @@ class Openings(Evaluated):
         Raises
         ------
         SliceError
+            If there is no such side, or no such cluster.
+        IdTypeError
+            If the labels of the side are of another type.
+        ColumnError
+            If there is no such attribute.
+        OptionError
+            If `members` is no number.
+        NotKeptError
+            If the items were not kept.
+
+        Examples
+        --------
+        Each of the first two items loses 1/3 of its precision and the third 2/3; the third also loses 1/2 of its
+        recall. There are 4 items.
+
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
+        >>> ev.cluster("pred", 0)
+        Predicted cluster 0: 3 items of 2 true clusters, mixed
+        precision loss 0.33333, recall loss 0.12500
+        <BLANKLINE>
+        true cluster  items   item
+        0             2 of 2  0
+                              1
+        1             1 of 2  2
+        """
+        return open_cluster(self, side, which, columns, members)
+
+    def items(
+        self,
+        columns: str | Iterable[str] = (),
+        *,
+        true_cluster: Any = None,
+        pred_cluster: Any = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """Return every scored item, or those of a cluster: its clusters, weight, confusion matrix and scores.
+
+        Parameters
+        ----------
+        columns : str or iterable of str
+            Attributes to add, named as in `slices`.
+        true_cluster, pred_cluster : object, optional
+            The label of a cluster, whose items alone are listed; a tuple if composite.
+        order_by : str, optional
+            A score or column to list worst first, or largest first, or "loss", both losses together; in the order of
+            the input when absent, or in one of its own where the disk engine has joined rows by item, of two tables
+            or of one with `item=`. Ties are broken by weight, then by id.
+        limit : int, optional
+            The number of items to return; all when absent.
+
+        Returns
+        -------
+        Table
+            item, true_cluster, pred_cluster, the attributes, weight, tp, fp, fn, tn (null under "outside"),
+            precision_loss, recall_loss (what it costs of the precision and the recall of all items), then the
+            scores; an item's own F is item_f1. With outer weights the matrix holds counts.
+
+        Raises
+        ------
+        SliceError
             If there is no such cluster.
         ColumnError
             If there is no such attribute.
+        MetricError, OptionError
+            If there is no such column to order by, or `limit` is no number of rows.
+        NotKeptError
+            If the items were not kept.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
+        >>> ev.items(pred_cluster=0, order_by="fp").select(["item", "true_cluster", "tp", "fp", "fn"])
+        item  true_cluster  tp  fp  fn
+        2     1              1   2   1
+        0     0              2   1   0
+        1     0              2   1   0
+        <BLANKLINE>
+        3 rows
         """
-        return open_cluster(self, side, which, columns, members)
+        items, rows = self.kept_items(), self._rows()
+        names = chosen_columns(self, columns)
+        here = rows.cell >= 0
+        for side, label in (("true", true_cluster), ("pred", pred_cluster)):
+            if label is not None:
+                of_cluster = np.zeros_like(here)
+                of_cluster[rows_of_cluster(self, side, label)] = True
+                here &= of_cluster
+        table = drilldown.item_columns(self.contingency, rows, self.metrics, np.flatnonzero(here))
+        found = listed(table, self.metrics, order_by, limit, named_by=("row", "item", items.ids)).to_arrow()
+        at = to_numpy(found["row"])
+        for k, side in enumerate(SIDES, 1):
+            found = found.add_column(k, f"{side}_cluster", items.labels(side, at))
+        return Table(with_attributes(found.drop_columns(["row"]), self, names, at, 3))
+
+    def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> Item:
+        """Return one item: its confusion matrix, scores, and the first few members of its four sets.
+
+        Parameters
+        ----------
+        which : object
+            Its id; a tuple if composite; its position if items have no ids.
+        columns : str or iterable of str
+            Attributes to show, named as in `slices`.
+        members : int
+            Members to list of each set.
+
+        Returns
+        -------
+        Item
+            A dict that reads well: item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores,
+            "attributes" if there are columns, and "members": for each of "tp", "fp", "fn", "tn" the number of
+            items and the first few of them.
+
+        Raises
+        ------
+        SliceError
+            If there is no such item, or it is not scored.
+        ColumnError
+            If there is no such attribute.
+        OptionError
+            If `members` is no number.
+        NotKeptError
+            If the items were not kept.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], metrics=["precision", "recall"])
+        >>> ev.item(2)
+        Item 2: true cluster 1, predicted cluster 0, weight 1
+          precision 0.33333, recall 0.50000
+        <BLANKLINE>
+          tp  1  in both of its clusters: 2
+          fp  2  only in its predicted cluster: 0, 1
+          fn  1  only in its true cluster: 3
+          tn  0  in neither
+        """
+        if isinstance(members, bool) or not isinstance(members, int) or members < 0:
+            raise OptionError(f"members is a number, 0 or more, not {members!r}")
+        items, rows, names = self.kept_items(), self._rows(), chosen_columns(self, columns)
+        row = int(items.rows_of([which])[0])
+        if row < 0 or rows.cell[row] < 0:
+            fault = "not in the evaluation" if row < 0 else "not scored"
+            raise SliceError(f"item {first_few([which])} is {fault}")
+        found = drilldown.one_item(self.contingency, rows, items, self.metrics, row, members)
+        if names:
+            own = {
+                name: readable(attribute_values(name, items, self.attributes, np.array([row])))[0].as_py()
+                for name in names
+            }
+            found = {**found, "attributes": own, "members": found["members"]}
+        return Item(found)
 
     def cells(self, *, order_by: str | None = None, limit: int | None = None) -> Table:
         """Return the cells: what a true and a predicted cluster share, where most is lost first.
@@ -66,6 +226,25 @@ class Openings(Evaluated):
         Table
             true_cluster, pred_cluster (a list of them where they overlap), n_items, weight, fp and fn of each
             item, precision_loss and recall_loss of all of them.
+
+        Raises
+        ------
+        MetricError, OptionError
+            If there is no such column to order by, or `limit` is no number of rows.
+        NotKeptError
+            If the cells were not kept.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
+        >>> ev.cells()  # what is lost: (2/3, 1/2), (2 * 1/3, 0) and (0, 1/2), each of 4 items
+        true_cluster  pred_cluster  n_items  weight  fp  fn  precision_loss  recall_loss
+        1             0                   1       1   2   1         0.16667      0.12500
+        0             0                   2       2   1   0         0.16667            0
+        1             1                   1       1   0   1               0      0.12500
+        <BLANKLINE>
+        3 rows
         """
         return list_cells(self, order_by, limit)
 
@@ -94,6 +273,8 @@ class Openings(Evaluated):
         ------
         MetricError
             If clusters may overlap.
+        OptionError
+            If there is no such kind of repair, or `limit` is no number of rows.
         NotKeptError
             If the cells were not kept.
 
@@ -135,6 +316,8 @@ class Openings(Evaluated):
 
         Raises
         ------
+        ColumnError
+            If there is no such attribute.
         MetricError
             If clusters may overlap, or under "outside".
         NotKeptError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from fastbcubed.errors import MetricError
 from fastbcubed.metrics.registry import computed_as
@@ -31,6 +32,11 @@ class Scores(Mapping[str, float]):
         if found is None:
             raise AttributeError(name)
         return self._values[found]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a score, and `default` if it was not computed."""
+        found = self.named(name)
+        return default if found is None else self._values[found]
 
     def named(self, name: str) -> str | None:
         """Return under which name a score was computed that also goes by this one; None if it was not."""

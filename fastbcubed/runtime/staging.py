@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import shutil
 import sys
 import weakref
@@ -163,7 +162,7 @@ def _is_published(directory: Path, hidden: Path, manifest: str) -> bool:
 def _make_hidden(directory: Path) -> tuple[int | None, Path]:
     """Make a hidden directory, and lock it; return what holds the lock, and its path."""
     while True:
-        path = directory / f"{PREFIX}{secrets.token_hex(8)}"
+        path = directory / f"{PREFIX}{os.urandom(8).hex()}"
         try:
             path.mkdir()
             lock = _lock(path)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from fastbcubed.errors import ColumnError, FastBCubedError
 from fastbcubed.sources.arrays import codes_of, from_numpy, is_null, to_numpy
-from fastbcubed.sources.selection import combined, nulls_in_codes, values_of_codes
+from fastbcubed.sources.selection import combined, nulls_in_codes, values_of_codes, with_parts
 from fastbcubed.sources.tables import Rows
 from fastbcubed.sources.validity import require_valid
 
@@ -95,12 +95,7 @@ def _simple(kind: pa.DataType) -> pa.DataType:
         return pa.float32()
     if is_type.is_decimal32(kind) or is_type.is_decimal64(kind):
         return pa.decimal128(kind.precision, kind.scale)
-    if is_type.is_struct(kind):
-        return pa.struct([field.with_type(_simple(field.type)) for field in kind.fields])
-    if is_type.is_list(kind) or is_type.is_large_list(kind):
-        make = pa.list_ if is_type.is_list(kind) else pa.large_list
-        return make(kind.value_field.with_type(_simple(kind.value_type)))
-    return kind
+    return with_parts(kind, _simple)
 
 
 def _as_kept(values: pa.ChunkedArray, kept: pa.DataType) -> pa.ChunkedArray:
@@ -143,11 +138,41 @@ def _texts(array: Any) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
+def readable(values: pa.Array | pa.ChunkedArray) -> Any:
+    """Return a column as text where Python has no value for its dates or times, such as infinity; as it is elsewhere.
+
+    Examples
+    --------
+    >>> readable(pa.array([253_402_300_800, None], pa.timestamp("s"))).to_pylist()
+    ['10000-01-01 00:00:00', None]
+    """
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)):
+        return values
+    try:
+        _ends(values.cast(kind))
+    except (OverflowError, ValueError):
+        try:
+            return values.cast(kind).cast(pa.string())
+        except pa.ArrowInvalid:  # there is no such time zone here
+            return readable(values.cast(kind).cast(pa.timestamp(kind.unit)))
+    return values
+
+
+def _ends(values: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return the first and the last date or time."""
+    number = pa.int32() if values.type.bit_width == 32 else pa.int64()
+    ends = pc.min_max(values.cast(number)).values()
+    return [end.cast(values.type).as_py() for end in ends]
+
+
 def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     """Return a number for each row of a column, and the values they stand for: ascending, each once, null last."""
     given = pa.types.is_dictionary(values.type)
     whole = combined(values if given else values.dictionary_encode())
     known = whole.dictionary
+    if pa.types.is_floating(known.type):
+        known, given = pc.add(known, pa.scalar(0.0, known.type)), True  # -0.0 is 0.0
     if given:  # a dictionary may repeat a value, and hold nulls
         again = known.dictionary_encode()
         known = again.dictionary

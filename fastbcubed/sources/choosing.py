@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from fastbcubed.errors import ColumnError, first_few
 from fastbcubed.sources.arrays import to_numpy
 from fastbcubed.sources.layouts import Reading, readings
+from fastbcubed.sources.link_columns import links_hint
 from fastbcubed.sources.selection import plain
 from fastbcubed.sources.suggestions import Typed, similar
 from fastbcubed.sources.tables import ColumnName, Rows, column_names, listed
@@ -56,7 +57,7 @@ def choose_columns(
         hint = " and ".join(f"{part}=" for part in missing)
         raise ColumnError(
             f"There is no {wanted} in {rows.where} ({listed(rows.names)}). Name the right one with {hint}."
-            + rows.hint
+            + (rows.hint or links_hint(rows.names))
         )
     first, second = chosen.values()
     if common := [name for name in first if name in second]:

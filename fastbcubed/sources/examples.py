@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from importlib.resources import as_file, files
 
 import pyarrow as pa
 
@@ -95,9 +94,11 @@ def example(name: str) -> Example:
     >>> fb.evaluate(inventors.truth, inventors.predictions["20211230"]).summary["true"]["items"]
     19235
     """
-    if name not in ABOUT:
+    if name not in tuple(ABOUT):
         known = ", ".join(map(repr, ABOUT))
         raise OptionError(f"there is no example {name!r}; there are {known}.{did_you_mean(str(name), ABOUT)}")
+    from importlib.resources import as_file, files
+
     with as_file(files("fastbcubed") / "data" / name) as folder:
         tables = {path.stem: read_table(path) for path in sorted(folder.glob("*.parquet"))}
     about, source, overlapping = ABOUT[name]

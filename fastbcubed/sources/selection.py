@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -120,16 +121,20 @@ def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
-    is_type = pa.types
     if is_view(kind):
         return wide_type(kind)
-    if is_type.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
-    if is_type.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in kind.fields])
-    if is_type.is_list(kind) or is_type.is_large_list(kind):
-        make = pa.list_ if is_type.is_list(kind) else pa.large_list
-        return make(kind.value_field.with_type(_without_views(kind.value_type)))
+    return with_parts(kind, _without_views)
+
+
+def with_parts(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a struct or a list with the types in it changed; all else as it is."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(change(field.type)) for field in kind.fields])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(change(kind.value_type)))
     return kind
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
 #: One column, or the columns of a composite id.
 Names = str | Sequence[str]
+
+
+def most_similar(name: str, names: Iterable[str], n: int = 3) -> list[str]:
+    """Return the few names that are like one, the most similar first; none if no name is."""
+    import difflib
+
+    return difflib.get_close_matches(name, list(names), n)
 
 
 def similar(name: str, names: Iterable[str]) -> str | None:
@@ -19,7 +25,7 @@ def similar(name: str, names: Iterable[str]) -> str | None:
     ('country', 'id', None)
     """
     lower = {each.lower(): each for each in reversed(list(names))}
-    found = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
+    found = most_similar(name.lower(), lower, 1)
     return lower[found[0]] if found else None
 
 

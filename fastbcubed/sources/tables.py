@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastbcubed.errors import ColumnError, OptionError, WeightError, first_few
+from fastbcubed.errors import ColumnError, FastBCubedError, OptionError, WeightError, first_few
 from fastbcubed.sources.arrays import (
     CONVERSION,
     convert,
@@ -207,46 +207,52 @@ def read_columns(
         return columns, None
     where = f"column {weight!r} of {rows.where}"
     values = data[weight]
-    return columns, weight_array(_numbers(values, where) if weight in rows.untyped else values, where)
+    return columns, weight_array(values, where, text=weight in rows.untyped)
 
 
-def weight_array(values: Any, where: str) -> np.ndarray:
+def weight_array(values: Any, where: str, *, text: bool = False) -> np.ndarray:
     """Return weights as float64; a float64 array without nulls is not copied. Nulls raise.
 
-    The result is read-only.
+    The result is read-only. Weights that are `text` for want of a type are read as numbers.
     """
-    try:
-        data = convert(values, where)
-    except ColumnError as error:
-        raise WeightError(str(error)) from error
-    except CONVERSION as error:
-        raise WeightError(
-            f"{where} should be numbers, but cannot be read as such: {str(error)[:200]}."
-        ) from error
-    numeric = pa.types.is_integer(data.type) or pa.types.is_floating(data.type)
-    if not (numeric or pa.types.is_decimal(data.type) or pa.types.is_null(data.type)):
-        raise WeightError(f"{where} should be numbers, but the type is {data.type}.")
+    data = float_column(values, where, WeightError, text=text)
     if data.null_count:
         raise Nulls(False, where, data.null_count, len(data), _first_nulls(data)).error()
-    if data.type != pa.float64():
-        data = data.cast(pa.float64(), safe=False)
     return to_numpy(data)
 
 
-def _numbers(text: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+def float_column(
+    values: Any, where: str, error: type[FastBCubedError], *, text: bool = False
+) -> pa.ChunkedArray:
+    """Return numbers as float64, with nulls as they are; anything else raises `error`."""
+    try:
+        data = convert(values, where)
+    except ColumnError as fault:
+        raise error(str(fault)) from fault
+    except CONVERSION as fault:
+        raise error(f"{where} should be numbers, but cannot be read as such: {str(fault)[:200]}.") from fault
+    if text:
+        data = _numbers(data, where, error)
+    numeric = pa.types.is_integer(data.type) or pa.types.is_floating(data.type)
+    if not (numeric or pa.types.is_decimal(data.type) or pa.types.is_null(data.type)):
+        raise error(f"{where} should be numbers, but the type is {data.type}.")
+    return data if data.type == pa.float64() else data.cast(pa.float64(), safe=False)
+
+
+def _numbers(text: pa.ChunkedArray, where: str, error: type[FastBCubedError]) -> pa.ChunkedArray:
     """Read numbers from text, in whichever way they are written there."""
     if not pa.types.is_string(text.type):
         return text
     try:
         return text.cast(pa.float64())
-    except pa.ArrowInvalid as error:
+    except pa.ArrowInvalid as fault:
         matches = pc.match_substring_regex(text, NUMBER).to_pylist()
         rows = np.flatnonzero([match is False for match in matches])
         shown = [text[row].as_py() for row in rows[:4].tolist()]
-        raise WeightError(
+        raise error(
             f"{where} should be numbers, but {rows.size} of {len(text)} values are not (first: "
             f"{first_few(shown)} in rows {first_few(rows[:4].tolist())})."
-        ) from error
+        ) from fault
 
 
 def _first_nulls(data: pa.ChunkedArray, limit: int = 4) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Sequence
@@ -115,6 +114,8 @@ def delimiter_of(head: str, path: str) -> str:
 
 
 def _fits(mark: str, head: str) -> bool:
+    import csv
+
     if len(head) > PROBED // 4:  # where the last row may be cut
         head = head[: head.rfind("\n") + 1] or head
     try:

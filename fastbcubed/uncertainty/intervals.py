@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from numbers import Real
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from fastbcubed.errors import OptionError
@@ -70,6 +69,8 @@ def t_quantile(level: float, df: int) -> float:
     (2.228139, 1.959966)
     """
     if df >= MANY:
+        from statistics import NormalDist
+
         return _expanded(NormalDist().inv_cdf((1 + level) / 2), df)
     near, far = 0.0, math.pi / 2
     for _ in range(80):

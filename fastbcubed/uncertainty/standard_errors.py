@@ -94,7 +94,7 @@ class _Influences:
         self._of_all = {
             m.name: aggregation.cell_scores(table, m)
             for m in needed
-            if table.overlapping or aggregation.differs_within_cells(table, m)
+            if table.overlapping or m.matrix is not None or aggregation.differs_within_cells(table, m)
         }
         self._metrics = [m for m in needed if m.name not in self._of_all]
         #: whether all cells whose two clusters are the same have the same scores, as with all scores of the registry

@@ -130,7 +130,7 @@ def _components_of_cover(cover: Cover) -> CellUnits:
     kernels.components.join_sets(truth.offsets, truth.codes, 0, nodes, parents)
     kernels.components.join_sets(prediction.offsets, prediction.codes, truth.n_clusters, nodes, parents)
     kernels.components.number_components(parents)
-    return _by_code(parents[nodes[: cover.n_cells]], parents.size)
+    return units_by_code(parents[nodes[: cover.n_cells]], parents.size)
 
 
 def true_clusters(table: Contingency) -> CellUnits:
@@ -140,11 +140,11 @@ def true_clusters(table: Contingency) -> CellUnits:
             'unit="true_cluster" needs true clusters that share no item, and with overlapping=True they may; '
             'take unit="component"'
         )
-    return _by_code(*table.codes("true"))
+    return units_by_code(*table.codes("true"))
 
 
-def _by_code(codes: Codes, n_codes: int) -> CellUnits:
-    """Return the units of cells by codes of which some are not used."""
+def units_by_code(codes: Codes, n_codes: int) -> CellUnits:
+    """Return the units of cells by their codes, of which some may not be used."""
     used = np.zeros(n_codes, np.bool_)
     used[codes] = True
     return CellUnits.of((np.cumsum(used) - 1)[codes], int(np.count_nonzero(used)), Alone())

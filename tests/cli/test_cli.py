@@ -9,6 +9,7 @@ import re
 import socket
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.cli import demo
+from fastbcubed.cli import commands, demo, evaluating, generating
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.notes import NOTES
 from fastbcubed.cli.rewording import in_flags
@@ -45,7 +46,7 @@ def _write(path: Path, **columns: list[object]) -> str:
 
 
 def _options(*flags: str):
-    return cli._parser().parse_args(["evaluate", "truth", "prediction", *flags])
+    return commands.parser().parse_args(["evaluate", "truth", "prediction", *flags])
 
 
 def _json(capsys, *argv: str) -> dict[str, object]:
@@ -64,7 +65,7 @@ def _run(*argv: str, **options):
 
 def test_every_argument_has_a_flag_of_its_name_and_default(capsys) -> None:
     parameters = inspect.signature(fb.evaluate).parameters
-    given = cli.evaluate_arguments(_options())
+    given = evaluating.evaluate_arguments(_options())
     assert set(given) == set(parameters)
     for name, parameter in parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY:
@@ -108,12 +109,12 @@ def test_every_argument_has_a_flag_of_its_name_and_default(capsys) -> None:
     ],
 )  # fmt: skip
 def test_flags_become_arguments(flags: str, name: str, value: object) -> None:
-    assert cli.evaluate_arguments(_options(*flags.split()))[name] == value
+    assert evaluating.evaluate_arguments(_options(*flags.split()))[name] == value
 
 
 def test_with_one_table_the_sides_are_columns() -> None:
-    options = cli._parser().parse_args(["evaluate", "a+b", "c", "--table", "t"])
-    given = cli.evaluate_arguments(options)
+    options = commands.parser().parse_args(["evaluate", "a+b", "c", "--table", "t"])
+    given = evaluating.evaluate_arguments(options)
     assert (given["truth"], given["prediction"]) == (["a", "b"], "c")
 
 
@@ -477,10 +478,13 @@ def test_errors_of_every_command_exit_with_70(monkeypatch, capsys) -> None:
     def failing(*args, **kwargs):
         raise KeyError("x")
 
-    for command in ("demo", "metrics", "generate", "constraints", "warm_up"):
-        monkeypatch.setattr(cli, f"_{command}", failing)
-        path = ["items.parquet"] if command == "generate" else []
-        assert cli.main([command.replace("_", "-"), *path]) == 70
+    two = ["a", "b"]
+    needed = dict.fromkeys(("evaluate", "show", "compare", "diff", "estimate", "sweep", "sample-pairs"), two)
+    needed |= {name: ["a"] for name in ("generate", "estimate-pairs", "cluster")}
+    for command in commands.COMMANDS:
+        module = import_module(f"fastbcubed.cli.{command.module}")
+        monkeypatch.setattr(module, "run", failing)
+        assert cli.main([command.name, *needed.get(command.name, [])]) == 70
         assert "please report" in capsys.readouterr().err
 
 
@@ -488,7 +492,15 @@ def test_every_exit_code_is_in_the_help(capsys) -> None:
     for command in ([], ["evaluate"], ["generate"], ["warm-up"]):
         assert cli.main([*command, "--help"]) == 0
         codes = capsys.readouterr().out.split("Exit codes")[1]
-        for code in (0, cli.FAILED_GATE, cli.WRONG, cli.FAULT, cli.STOPPED, cli.READER_GONE, cli.TERMINATED):
+        for code in (
+            0,
+            evaluating.FAILED_GATE,
+            cli.WRONG,
+            cli.FAULT,
+            cli.STOPPED,
+            cli.READER_GONE,
+            cli.TERMINATED,
+        ):
             assert re.search(rf"\b{code}\b", codes), code
 
 
@@ -597,7 +609,7 @@ def test_generate_has_a_flag_for_every_argument_and_knows_all_choices(capsys) ->
     from fastbcubed.synthetic import shapes
 
     parameters = inspect.signature(generation.generate).parameters
-    given = cli.generate_arguments(cli._parser().parse_args(["generate", "items.parquet"]))
+    given = generating.generate_arguments(commands.parser().parse_args(["generate", "items.parquet"]))
     assert set(given) == set(parameters)
     for name, parameter in parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY:
@@ -643,6 +655,7 @@ def test_after_warm_up_nothing_is_compiled(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
     count = """
 import sys
+from importlib import import_module
 from numba.core import event
 from fastbcubed.cli.main import main
 with event.install_listener("numba:compile", event.RecordingListener()) as seen:

@@ -477,11 +477,11 @@ def test_the_shipped_example(tmp_path: Path) -> None:
     assert "year" in pair.truth.attribute_names
 
 
-def test_pairs_alone_lack_the_items_that_are_in_none() -> None:
-    with pytest.warns(EvaluationWarning, match=r"2 items that are in a pair.*no pair are missing.*items="):
-        assert len(Clustering.from_pairs(["a"], ["b"])) == 2
-    for none in ([], ["a"], ["c"]):  # no warning
-        assert len(Clustering.from_pairs(["a"], ["b"], items=none)) == 2 + (none == ["c"])
+def test_pairs_alone_omit_the_items_that_are_in_none() -> None:
+    assert Clustering.from_pairs(["a"], ["b"]).omits_singletons
+    for none in ([], ["a"], ["c"]):
+        made = Clustering.from_pairs(["a"], ["b"], items=none)
+        assert (len(made), made.omits_singletons) == (2 + (none == ["c"]), False)
 
 
 def test_a_dict_of_the_items_of_each_cluster() -> None:

@@ -21,12 +21,13 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
 )
+from fastbcubed.results.slices.slicing import slice_name
 
 NAN = math.nan
 
 BAD_OPTIONS: list[tuple[str, Any, type[FastBCubedError], tuple[str, ...]]] = [
     ("unmatched", "keep", OptionError, ("drop", "singleton", "'keep'")),
-    ("unmatched", None, OptionError, ("policy",)),
+    ("unmatched", 1, OptionError, ("policy",)),
     ("unmatched", {"pred": "drop"}, OptionError, ("'pred'", "prediction")),
     ("unmatched", {"truth": "outside"}, OptionError, ("truth", "outside")),
     ("unmatched", {"prediction": 5}, OptionError, ("prediction", "outside", "5")),
@@ -251,6 +252,23 @@ def test_formulas_that_raise_or_write(ev: Evaluation) -> None:
     assert ev.items().to_pylist() == before
     both = evaluate(TRUTH, PREDICTION, metrics=[vandal, "precision", "recall", "accuracy"])
     assert (both.precision, both.recall, both.overall["accuracy"]) == (*SCORES, ev.metric("accuracy"))
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_slices_of_one_name_are_not_mixed_up(engine: str) -> None:
+    attributes = {"x": ["a", "a", "b"], "y": [1, 2, 2], "x,y": [0, 0, 1], "y:10": [3, 3, 3]}
+    for first, second in (
+        (("x", "y"), "x,y"),
+        (fb.bins("y", 10), "y:10"),
+        ("x", {"x": [0]}),
+        ({"x": [0]}, {"x": [1]}),
+        (("x", "y"), {"x": [0], "y": [1]}),
+    ):
+        for slices in ([first, second], [second, first]):
+            with refused(SliceError, "two of the slices would be called", repr(slice_name(first))):
+                evaluate(LABELS, OTHER, attributes=attributes, slices=slices, engine=engine)
+    ev = evaluate(LABELS, OTHER, attributes=attributes, slices=["x", ("x",), "y"], engine=engine)
+    assert list(ev.sliced) == ["x", "y"]
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])

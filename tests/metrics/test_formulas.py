@@ -477,6 +477,10 @@ LISTED = {
     " extended_elm_precision extended_elm_recall extended_elm_f1 extended_elm_mean_f1"
     " cice_bcubed_precision cice_bcubed_recall cice_bcubed_f1 cice_bcubed_mean_f1"
     " omega onmi_lfk onmi_max onmi_mean",
+    "diff": "split_rate merge_rate split_jaccard_distance merge_jaccard_distance affected_rate good_split_rate"
+    " bad_split_rate good_merge_rate bad_merge_rate good_split_distance bad_split_distance good_merge_distance"
+    " bad_merge_distance good_distance bad_distance good_index bad_index delta_precision delta_recall"
+    " delta_jaccard_distance iq",
 }
 NEED_TN = {
     *("accuracy", "balanced_accuracy", "specificity", "npv", "informedness", "markedness"),
@@ -490,6 +494,8 @@ OF_CLUSTERS = {"split_join", *(f"closest_cluster_{rate}" for rate in ("precision
 BY_CHANCE = {f"{kind}_bcubed_{rate}" for kind in ("chance", "adjusted") for rate in ("precision", "recall")}
 OVERLAP = {"omega", "onmi_lfk", "onmi_max", "onmi_mean"}
 COVERS_ONLY = {name for name in METRICS if name.startswith("cice")}
+#: Those that judge a change by the truth.
+OF_THREE = {name for name in LISTED["diff"].split() if name.startswith(("good_", "bad_", "delta_", "iq"))}
 
 
 def names_of(*args, **kwargs):
@@ -505,7 +511,7 @@ def test_every_score_is_there():
     assert tuple(LISTED) == FAMILIES
     for name, metric in METRICS.items():
         assert metric.name == name
-        assert [metric.formula, metric.combine, metric.score].count(None) == 2
+        assert [metric.formula, metric.combine, metric.score, metric.of_sets].count(None) == 3
         assert bool(metric.needs) == bool(metric.combine)
         assert all(METRICS[needed.name] is needed for needed in metric.needs)
         assert metric.low < metric.high
@@ -530,12 +536,22 @@ def test_default_and_families():
     assert set(names_of("bcubed")) == set(LISTED["bcubed"].split())
     assert names_of(["elm", "elm_f1", "f1"])[-1] == "f1"
     metrics, not_computed = resolve("all")
-    assert {name for name, _ in not_computed} == COVERS_ONLY
+    assert {name for name, _ in not_computed} == COVERS_ONLY | OF_THREE
     everything = [metric.name for metric in metrics]
-    n_others = 2 + 5 + 8 + len(COVERS_ONLY)  # beta; aliases; aliases of overlap
+    n_others = 2 + 5 + 8 + 2 + len(COVERS_ONLY | OF_THREE)  # beta; aliases; of overlap; of diff
     assert len(everything) == len(set(everything)) == len(METRICS) - n_others
     assert "bcubed_precision" not in everything
     assert names_of(["bcubed_precision", "precision"]) == ["precision"]
+
+
+def test_a_family_may_borrow_from_another():
+    metrics, not_computed = resolve("diff")
+    names = [metric.name for metric in metrics]
+    assert set(names) == {*LISTED["diff"].split(), "jaccard_distance"} - OF_THREE
+    assert {name for name, _ in not_computed} == OF_THREE
+    with pytest.raises(MetricError, match=r"^iq is not defined here: .* takes fb.diff\(.*truth=truth\)"):
+        resolve("iq")
+    assert names_of(["split_rate", "under_merge_rate"]) == ["under_merge_rate"]
 
 
 def test_beta_adds_two_scores_and_nothing_else():
@@ -556,10 +572,10 @@ def test_scores_that_weights_rule_out(weighting):
     metrics, not_computed = resolve("all", weighted=True, weighting=weighting)
     left = {name for name, _ in not_computed}
     expected = {name for name in METRICS if name.startswith("adapted")} | BY_CHANCE | OF_COUNTS
-    expected |= OVERLAP | COVERS_ONLY
+    expected |= OVERLAP | COVERS_ONLY | OF_THREE
     assert left == expected | (WHOLE | OF_CLUSTERS if weighting == "outer" else set())
     assert not left & {metric.name for metric in metrics}
-    for name in left - COVERS_ONLY:
+    for name in left - COVERS_ONLY - OF_THREE:
         why = (
             "no mean over items.*or no weights"
             if name in (WHOLE | OF_CLUSTERS) - OF_COUNTS
@@ -575,7 +591,7 @@ def test_scores_that_items_outside_rule_out():
     metrics, not_computed = resolve("all", outside=True)
     left = {name for name, _ in not_computed}
     of_both = {*worked.EDIT, "talburt_wang", "split_join"}
-    assert left == NEED_TN | BY_CHANCE | WHOLE | OVERLAP | COVERS_ONLY | of_both
+    assert left == NEED_TN | BY_CHANCE | WHOLE | OVERLAP | COVERS_ONLY | OF_THREE | of_both
     assert "elm_f1" in {metric.name for metric in metrics}
     with pytest.raises(MetricError, match=r'mcc .*true negatives.*"outside".*unmatched="drop"'):
         resolve("mcc", outside=True)
@@ -620,10 +636,13 @@ def test_functions_look_like_functions(name):
     assert function.__module__ == "fastbcubed.metrics"
     assert pickle.loads(pickle.dumps(function)) is function
     parameters = inspect.signature(function).parameters
-    assert list(parameters)[:2] == ["labels_true", "labels_pred"]
-    keywords = ["sample_weight", "contingency"]
+    sides, keywords = ["labels_true", "labels_pred"], ["sample_weight", "contingency"]
+    if METRICS[name].family == "diff":
+        sides = ["labels_baseline", "labels_experiment"]
+    if name in OF_THREE:
+        sides, keywords = [*sides, "labels_true"], ["sample_weight"]
     options = {"beta", "base", "average_method", "split_cost", "merge_cost", "zero_division"}
-    assert [p for p in parameters if p not in options][2:] == keywords
+    assert [p for p in parameters if p not in options] == sides + keywords
     assert all(parameters[word].kind is inspect.Parameter.KEYWORD_ONLY for word in keywords)
     sections = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
     assert all(f"\n{title}\n{'-' * len(title)}\n" in function.__doc__ for title in sections)

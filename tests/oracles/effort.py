@@ -8,14 +8,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 __all__ = ["covering", "examples", "pairwise"]
 
 
-def examples(n: int, **options: Any) -> settings:
-    """Return settings that try n examples under a profile of 100 examples, and a share under one of fewer."""
-    return settings(max_examples=math.ceil(n * settings().max_examples / 100), **options)
+def examples(n: int, *, suppress_health_check: Sequence[HealthCheck] = (), **options: Any) -> settings:
+    """Return settings that try n examples under a profile of 100 examples, and a share under one of fewer.
+
+    Health checks that the profile suppresses stay suppressed beside those named here.
+    """
+    profile = settings()
+    return settings(
+        max_examples=math.ceil(n * profile.max_examples / 100),
+        suppress_health_check=[*profile.suppress_health_check, *suppress_health_check],
+        **options,
+    )
 
 
 def covering(axes: Sequence[Sequence[Any]]) -> list[tuple[int, ...]]:

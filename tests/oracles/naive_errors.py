@@ -74,16 +74,20 @@ class ByUnit:
         return self._root(self.deviations(score))
 
     def error_of_f(self, precision, recall, alpha=HALF) -> float:
-        """Return that of 1 / (alpha / P + (1 - alpha) / R), whose derivatives are alpha F^2 / P^2 and so on."""
+        """Return that of an F of means."""
+        return self._root(self.deviations_of_f(precision, recall, alpha))
+
+    def deviations_of_f(self, precision, recall, alpha=HALF) -> dict[Hashable, Fraction]:
+        """Return those of 1 / (alpha / P + (1 - alpha) / R), whose derivatives are alpha F^2 / P^2 and so on."""
         p, r = self.mean(precision), self.mean(recall)
         of_p, of_r = self.deviations(precision), self.deviations(recall)
         if alpha in (0, 1):
-            return self._root(of_p if alpha == 1 else of_r)
+            return of_p if alpha == 1 else of_r
         if not p and not r:
-            return self._root(of_p)  # all 0
+            return of_p  # all 0
         by_p = alpha * (r / (alpha * r + (1 - alpha) * p)) ** 2
         by_r = (1 - alpha) * (p / (alpha * r + (1 - alpha) * p)) ** 2
-        return self._root({u: by_p * of_p[u] + by_r * of_r[u] for u in self.weights})
+        return {u: by_p * of_p[u] + by_r * of_r[u] for u in self.weights}
 
     def _root(self, deviations: Mapping[Hashable, Fraction]) -> float:
         n = len(self.weights)

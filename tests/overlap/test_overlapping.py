@@ -166,6 +166,17 @@ def test_ancestors_by_two_ways_count_once_and_a_cycle_raises() -> None:
     assert len(up) == 3 + 2 * 2  # both items are in c and in d
     with pytest.raises(OptionError, match="its own ancestor"):
         items.with_ancestors(["a", "c"], ["c", "a"])
+    with pytest.raises(ColumnError, match="there are 1 children and 2 parents"):
+        items.with_ancestors(["a"], ["c", "d"])
+    with pytest.raises(NullError, match="1 of 2 children are null"):
+        items.with_ancestors(["a", None], ["c", "d"])
+
+
+@pytest.mark.parametrize(("label", "parent"), [(0, 9), ("", "up")])
+def test_items_without_label_have_no_ancestors(label, parent) -> None:
+    found = fb.Clustering.from_labels([label, None], items=[1, 2]).with_ancestors([label], [parent])
+    memberships = zip(*(c.take(np.arange(3)).to_pylist() for c in (found.items, found.labels)), strict=True)
+    assert list(memberships) == [(1, label), (2, None), (1, parent)]
 
 
 # Policies and errors

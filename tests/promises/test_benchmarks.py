@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +22,7 @@ from benchmarks.datasets import Dataset, load_rows, write_rows
 from benchmarks.families import AMI, FAMILIES, measure_families, measure_functions
 from benchmarks.forms import Form, Limits, NotPossible
 from benchmarks.harness import TOLERANCE, Measurement, Protocol, measure_all
+from benchmarks.links import QUICK_CASES, measure_links
 from benchmarks.rivals import FORMS, REFERENCE, find_forms
 from benchmarks.startup import measure_startup
 
@@ -277,6 +280,17 @@ def test_families_and_functions_are_timed(tmp_path: Path) -> None:
     assert "did not finish (time)" in tables["functions"] and "scikit-learn 1" in tables["machines"]
 
 
+def test_thresholds_of_links_are_measured() -> None:
+    records = list(measure_links(QUICK_CASES))
+    assert [record["outcome"] for record in records] == ["ok", "ok"]
+    for record in records:
+        assert record["difference"] < 1e-12
+        assert record.get("rival_difference", 0.0) < 1e-12
+        assert 0 < record["thresholds"] < record["n_links"]
+    table = report.links_table(records)
+    assert [line.split("|")[1].strip() for line in table.splitlines()[2:]] == ["300", "1 k"]
+
+
 def test_startup_is_timed(tmp_path: Path) -> None:
     """Import and command line are timed."""
     pytest.importorskip("fastbcubed.cli.main")
@@ -328,3 +342,11 @@ def test_unknown_names_are_explained(capsys: pytest.CaptureFixture[str]) -> None
         with pytest.raises(SystemExit):
             command.main(arguments)
         assert "known are" in capsys.readouterr().err
+
+
+def test_comparisons_are_timed(tmp_path: Path) -> None:
+    small = ["--items", "300", "--diff-items", "300", "--rounds", "1", "--directory", str(tmp_path)]
+    here = {"cwd": Path(__file__).parents[2], "capture_output": True, "text": True, "check": True}
+    done = subprocess.run([sys.executable, "-m", "benchmarks.comparing", *small], **here)
+    assert "| Parquet, joined by item |" in done.stdout and "| duckdb |" in done.stdout  # which agree
+    assert not list(tmp_path.iterdir())

@@ -19,6 +19,7 @@ from hostile import quietly, refused
 
 import fastbcubed as fb
 from fastbcubed.cells import shards as disk
+from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, EvaluationWarning, IdTypeError, SliceError
 
 #: The group of each of the truth's items: nulls in both halves.
@@ -69,12 +70,18 @@ def named(values: dict[int, Any]) -> list[Any]:
 
 
 DAY = datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)
+#: What databases write for infinity.
+INFINITE_DAY, INFINITE = 2**31 - 1, 2**63 - 1
 UUIDS = {1: uuid.UUID(int=1), 2: uuid.UUID(int=2)}
 #: Columns, and how results show their two values.
 KINDS: dict[str, tuple[Callable[[], Any], tuple[Any, Any]]] = {
     "int64": (lambda: halves(pa.int64(), NUMBERS), (1, 2)),
     "uint64": (lambda: halves(pa.uint64(), {1: 1, 2: 2**62}), (1, 2**62)),
     "double": (lambda: halves(pa.float64(), NUMBERS), (1.0, 2.0)),
+    "zeros of either sign": (
+        lambda: pa.chunked_array([[0.0, -0.0, None], [2.0, None, 0.0]]),
+        (0.0, 2.0),
+    ),
     "float16": (lambda: halves(pa.float16(), {k: np.float16(v) for k, v in NUMBERS.items()}), (1.0, 2.0)),
     "bool": (lambda: halves(pa.bool_(), {1: False, 2: True}), (False, True)),
     "string": (lambda: halves(pa.string(), TEXTS), ("one", "two")),
@@ -84,6 +91,18 @@ KINDS: dict[str, tuple[Callable[[], Any], tuple[Any, Any]]] = {
     "binary_view": (lambda: halves(pa.binary_view(), RAW), (b"one", b"two")),
     "fixed binary": (lambda: halves(pa.binary(3), RAW), (b"one", b"two")),
     "date": (lambda: halves(pa.date32(), dict(enumerate(DAY, 1))), DAY),
+    "date that is infinite": (
+        lambda: halves(pa.int32(), {1: 1, 2: INFINITE_DAY}).cast(pa.date32()),
+        ("1970-01-02", f"<value out of range: {INFINITE_DAY}>"),
+    ),
+    "timestamp that is infinite": (
+        lambda: halves(pa.int64(), {1: 1, 2: INFINITE}).cast(pa.timestamp("us")),
+        ("1970-01-01 00:00:00.000001", f"<value out of range: {INFINITE}>"),
+    ),
+    "timestamp of an unknown zone": (
+        lambda: halves(pa.int64(), {1: 0, 2: 10**6}).cast(pa.timestamp("us", "Nowhere/Town")),
+        (datetime.datetime(1970, 1, 1), datetime.datetime(1970, 1, 1, 0, 0, 1)),
+    ),
     "duration": (
         lambda: halves(pa.duration("s"), NUMBERS),
         (datetime.timedelta(0, 1), datetime.timedelta(0, 2)),
@@ -170,6 +189,9 @@ def test_slices_by_any_type(kind: str, engine: str, tmp_path: Any) -> None:
     assert list(counted(ev.slices("group"))) == [first, second, None]  # ascending, null last
     loaded = fb.load(tmp_path / "out")
     assert counted(loaded.slices("group")) == expected
+    for each in (ev, loaded):  # they show themselves
+        assert repr(each.items("group")) and repr(each.cluster("pred", 1)) and each.to_json()
+        assert repr(each.item("a", columns="group")) and each.source_pairs("group").num_rows == 6
     crossed = ev.slices(("group", "true_size"))
     assert sum(crossed["n_items"].to_pylist()) == 7
     given = {"item": ITEMS, "group": make()}
@@ -259,3 +281,34 @@ def test_types_that_differ_from_block_to_block(tmp_path: Any) -> None:
     for options in ENGINES.values():
         with refused(ColumnError, "group", "int8", "string"):
             fb.evaluate(tmp_path, prediction, slices=["group"], **options)
+
+
+#: Names that tables of slices have for themselves.
+TAKEN = ("n_items", "weight", "precision", "recall_loss", "f1_se")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", TAKEN)
+def test_attributes_may_be_called_as_columns_of_results(name: str, engine: str, tmp_path: Any) -> None:
+    truth = pa.table({"item": ITEMS, "cluster": TRUE, name: halves(pa.string(), TEXTS)})
+    prediction = pa.table({"item": ITEMS, "cluster": PRED[:6]})
+    keys = [name, ("true_size", name)]
+    ev = quietly(truth, prediction, slices=keys, out=tmp_path, keep="items", **ENGINES[engine])
+    shown = name if name == "f1_se" else f"attribute.{name}"  # there are no standard errors here
+    scores = [*fb.evaluate(truth, prediction).slices("true_size").column_names[1:]]
+    for each in (ev, fb.load(tmp_path)):
+        for table in (each.sliced[name], each.slices(name)):
+            assert table.column_names == [shown, *scores]
+            assert counted(table) == {"one": 3, "two": 1, None: 2}
+        assert each.sliced[f"true_size,{name}"].column_names == ["true_size", shown, *scores]
+        assert each.slices(name, errors=True).column_names[0] == f"attribute.{name}"
+        assert each.check(f"f1>=0@{name}=two")["value"].to_pylist() == [
+            row["f1"] for row in ev.slices(name).to_pylist() if row[shown] == "two"
+        ]
+        assert each.verify().slices == (name, f"true_size,{name}")
+    gates = ["--fail-under", f"f1=0@{name}=two", "--slice", name]
+    paths = [tmp_path / "truth.parquet", tmp_path / "pred.parquet"]
+    for path, table in zip(paths, (truth, prediction), strict=True):
+        pq.write_table(table, path)
+    base = ["evaluate", *map(str, paths)]
+    assert main([*base, "--baseline", str(tmp_path), "--fail-worse", f"f1=0@{name}=two", *gates]) == 0

@@ -24,15 +24,6 @@ def ev() -> fb.Evaluation:
     return fb.evaluate(pa.table(TRUTH), pa.table(PREDICTION))
 
 
-@pytest.fixture
-def paths(tmp_path: Path) -> list[str]:
-    found = []
-    for name, columns in (("truth", TRUTH), ("pred", PREDICTION)):
-        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
-        found.append(str(tmp_path / f"{name}.parquet"))
-    return found
-
-
 # -- check -----------------------------------------------------------------------------------------
 
 
@@ -166,6 +157,13 @@ def test_gates_in_json(paths, capsys) -> None:
     assert err.splitlines() == ["fastbcubed: failed: f1 is 0.66667, wanted at least 0.9"]
     assert cli.main(["evaluate", *paths, "--json"]) == 0
     assert "gates" not in json.loads(capsys.readouterr().out)
+
+
+def test_scores_keep_their_order_where_a_gate_needs_another(paths, capsys) -> None:
+    flags = ["--fail-under", "mcc=-1@country=US", "--fail-under", "f1=0@country=US", "--json"]
+    assert cli.main(["evaluate", *paths, *flags]) == 0
+    found = json.loads(capsys.readouterr().out)["overall"]
+    assert list(found) == [*fb.evaluate(*paths).overall, "mcc"]
 
 
 def test_slices_that_were_asked_for_serve_gates(paths, capsys) -> None:
@@ -427,6 +425,32 @@ def test_json_of_something_else_is_no_baseline(tmp_path, paths, capsys) -> None:
         flags = ["--baseline", str(tmp_path / "x.json"), "--fail-worse", "f1=0"]
         assert cli.main(["evaluate", *paths, *flags]) == 2
         assert "x.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("coverage", "n_common", None),
+        ("coverage", "weight_common", "x"),
+        ("coverage", "n_noise", {}),
+        ("overall", "f1", "x"),
+        ("manifest", "truth", None),
+        ("slices", "year", []),
+        ("slices", "year", [{"year": 2020, "n_items": 2, "weight": 2.0, "f1": "x"}]),
+        ("slices", "year", [{"year": 2020, "weight": 2.0}]),
+    ],
+)
+def test_json_of_an_evaluation_that_was_changed_is_no_baseline(
+    tmp_path, paths, capsys, part: str, name: str, value: object
+) -> None:
+    result = json.loads(fb.evaluate(*paths, slices="year").to_json())
+    assert set(result[part]) >= {name}
+    result[part][name] = value
+    (tmp_path / "x.json").write_text(json.dumps(result))
+    for gate in ("f1=0", "f1=0@year=2020", "truth_coverage=0"):
+        flags = ["--baseline", str(tmp_path / "x.json"), "--fail-worse", gate]
+        assert cli.main(["evaluate", *paths, *flags]) == 2
+        assert "x.json is not the JSON of an evaluation of this version" in capsys.readouterr().err
 
 
 def test_a_score_that_the_baseline_lacks_is_said(paths, baseline, capsys) -> None:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
@@ -20,15 +19,6 @@ TRUTH = {
 }  # fmt: skip
 PREDICTION = {"item": [1, 2, 3], "cluster": [0, 1, 0]}
 DECADE = "precision>=0.75@year:10=1990-1999"
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> list[str]:
-    found = []
-    for name, columns in (("truth", TRUTH), ("pred", PREDICTION)):
-        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
-        found.append(str(tmp_path / f"{name}.parquet"))
-    return found
 
 
 @pytest.fixture

@@ -192,6 +192,25 @@ def test_listings_refuse_what_they_lack(ev: Evaluation) -> None:
             ev.clusters(side)
 
 
+@pytest.mark.parametrize("odd", [5, 1.5, b"g", [1], [["g"]], {"g": None}, np.datetime64("2020"), object()])
+def test_arguments_of_another_kind(ev: Evaluation, odd: Any, tmp_path: Any) -> None:
+    for ask in (ev.items, lambda c: ev.item("a", columns=c), lambda c: ev.cluster("true", 1, columns=c)):
+        if not isinstance(odd, dict):  # the keys of a dict are names, too
+            with refused(OptionError, "columns are attributes by name"):
+                ask(odd)
+    with refused(OptionError, "kinds are"):
+        ev.repairs(odd)
+    with refused(OptionError, "keep is one of"):
+        ev.save(tmp_path, keep=odd)
+    with refused(OptionError, "there is no example"):
+        fb.example(odd)
+    with refused(OptionError, "repairs is a number of them"):
+        ev.save(tmp_path, repairs=-1)
+    if odd != 5:
+        with refused(OptionError, "seed is a number"):
+            ev.verify(1, seed=odd)
+
+
 def test_items_that_are_not_there(ev: Evaluation, by_position: Evaluation) -> None:
     for item in ("zz", "", "A", "a "):
         with refused(SliceError, repr(item), "not in the evaluation"):

@@ -309,3 +309,31 @@ def test_a_file_is_no_directory_to_load(tmp_path: Path, capsys: pytest.CaptureFi
     for path in (tmp_path / "absent", tmp_path / ("x" * 300)):
         with pytest.raises(FileFormatError, match="holds no saved evaluation"):
             fb.load(path)
+
+
+def test_integers_of_64_bits_without_a_sign_are_read_back(tmp_path: Path) -> None:
+    large = pa.array([2**64 - 1, 2**64 - 1, 0], pa.uint64())
+    truth = pa.table({"item": [1, 2, 3], "cluster": large, "group": large})
+    ev = fb.evaluate(truth, truth, noise=2**64 - 1, slices="group")
+    for keep in ("scores", "cells", "items"):
+        ev.save(tmp_path / keep, keep=keep)
+        loaded = fb.load(tmp_path / keep)
+        assert loaded.sliced["group"].to_pylist() == ev.sliced["group"].to_pylist()
+        assert loaded.policies.noise == 2**64 - 1 and loaded.f1 == ev.f1 == 1
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+def test_scores_of_slices_without_weight_stay_missing(tmp_path: Path) -> None:
+    truth = pa.table({"item": [1, 2], "cluster": [1, 1], "group": ["x", "x"], "weight": [0.0, 0.0]})
+    more = pa.table({"item": [3], "cluster": [2], "group": ["y"], "weight": [1.0]})
+    ev = fb.evaluate(
+        pa.concat_tables([truth, more]),
+        {1: 1, 2: 1, 3: 2},
+        weight="weight",
+        weighting="outer",
+        slices="group",
+    )
+    ev.save(tmp_path, keep="scores")
+    for each in (ev, fb.load(tmp_path)):
+        assert each.slices("group", order_by="f1").schema.field("f1").type == pa.float64()
+        assert np.isnan(each.sliced["group"]["f1"].to_pylist()[0])

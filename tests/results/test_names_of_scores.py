@@ -42,6 +42,8 @@ def test_a_score_that_was_not_computed_has_no_name_either() -> None:
     with pytest.raises(MetricError, match="'ari' was not computed"):
         ev.overall["ari"]
     assert ev.metric("ari") == ev.metric("adjusted_rand")
+    assert (ev.overall.get("ari"), ev.overall.get("ari", 0.5)) == (None, 0.5)
+    assert ev.overall.get("bcubed_f1", 0.5) == ev.f1
 
 
 def test_the_index_by_name_is_that_of_scikit_learn() -> None:

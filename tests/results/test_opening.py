@@ -286,10 +286,12 @@ def test_cells_have_labels_and_losses(many_shards, tmp_path_factory, pair, polic
         assert ev.cells(limit=2).to_pylist() == found.to_pylist()[:2]
 
 
-def test_cells_of_overlapping_clusters_have_lists_of_them() -> None:
+def test_cells_of_overlapping_clusters_have_lists_of_them(tmp_path: Path) -> None:
     ev = fb.evaluate({"a": {1, 2}, "b": {1}}, {"a": {"x"}, "b": {"x", "y"}}, overlapping=True)
-    found = [(row["true_cluster"], row["pred_cluster"]) for row in ev.cells().to_pylist()]
-    assert sorted(found) == [([1], ["x", "y"]), ([1, 2], ["x"])]
+    ev.save(tmp_path, keep="cells")
+    for each in (ev, fb.load(tmp_path), pickle.loads(pickle.dumps(ev))):
+        found = [(row["true_cluster"], row["pred_cluster"]) for row in each.cells().to_pylist()]
+        assert sorted(found) == [([1], ["x", "y"]), ([1, 2], ["x"])]
 
 
 def test_cells_have_to_be_kept(tmp_path: Path) -> None:

@@ -153,6 +153,9 @@ def test_unlabelled_mates_put_precision_and_recall_in_doubt() -> None:
     assert (warning["precision_lower"], warning["precision_upper"]) == (0.5, 1.0)
     assert "100 % of the scored weight" in warning["message"]
     assert "anywhere from 0.50000 to 1. If the true clusters are complete" in warning["message"]
+    assert '"outside"}, or use fb.estimate if they are a random sample of all. If' in warning["message"]
+    weighted = found(truth, prediction, weight=dict.fromkeys(range(120), 2.0))["dropping-flatters"]
+    assert "fb.estimate" not in weighted["message"]  # which serves no weights
     assert warning["message"].endswith(
         "If the truth labels a sample of records, and not whole clusters, recall is too high as well, since the other "
         "records of a true cluster are not looked for."
@@ -173,7 +176,10 @@ def test_few_items_labelled() -> None:
     few = only(TRUTH, 24)
     warning = found(few, PREDICTION)["few-items-labelled"]
     assert (warning["level"], warning["share"], warning["n_items"]) == ("note", 0.2, 120)
-    assert found(few, PREDICTION, unmatched="singleton")["few-items-labelled"]["level"] == "warning"
+    assert "drawn at random; fb.estimate says what they tell of all then." in warning["message"]
+    warning = found(few, PREDICTION, unmatched="singleton")["few-items-labelled"]
+    assert warning["level"] == "warning"
+    assert warning["message"].endswith("or use fb.estimate if they are a random sample of all.")
     assert "few-items-labelled" not in found(only(TRUTH, 60), PREDICTION)
     assert "few-items-labelled" not in found(only(TRUTH, 2), only(PREDICTION, 10))
 

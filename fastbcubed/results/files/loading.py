@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,6 +35,7 @@ from fastbcubed.results.listings.summary import Bounds
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.scores import Scores
+from fastbcubed.results.slices.slicing import name_columns
 from fastbcubed.runtime.checksums import Stamp, open_regular, stamp_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.columns import as_column
@@ -47,37 +47,15 @@ ATTEMPTS = 8
 ROUNDING = 1e-6
 
 
-def load(directory: Any) -> Evaluation:
-    """Read an evaluation that `Evaluation.save`, or `out=`, has written.
+#: What makes a result of an evaluation and of the manifest that it was saved with.
+Make = Callable[[Evaluation, Mapping[str, Any]], Any]
+
+
+def read_saved(directory: Any, make: Make) -> Any:
+    """Return what `make` makes of a saved evaluation and its manifest; see `fastbcubed.load`.
 
     The files are checked first: that they are those of one evaluation, as they were saved, and that what
     they say is possible. So a directory that was damaged, or made up, is refused.
-
-    Parameters
-    ----------
-    directory : path
-        Where it was saved.
-
-    Returns
-    -------
-    Evaluation
-        With all that was kept: saved with keep="items", it can be sliced by any attribute that the
-        tables had, or by those of another table; with "cells", listed by cluster; with "scores", it
-        has overall scores, coverage, summary and the slices that were asked for.
-
-    Raises
-    ------
-    FileFormatError
-        If the directory holds no evaluation, files of several, or one that is damaged.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import fastbcubed as fb
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     fb.evaluate([0, 0, 1], [0, 1, 1]).save(directory)
-    ...     fb.load(directory).f1
-    0.6666666666666666
     """
     path = as_path(directory)
     _require_directory(path)
@@ -85,7 +63,7 @@ def load(directory: Any) -> Evaluation:
         head, files = _open_all(path, stack)
         tables = {name: SavedTable.read(file, path / name) for name, file in files.items()}
     try:
-        return _assembled(head, tables)
+        return make(_assembled(head, tables), head)
     except (FastBCubedError, pa.ArrowException, KeyError, OverflowError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path} holds no saved evaluation: {error}") from error
 
@@ -140,7 +118,7 @@ def _open(directory: Path, name: str, head: Mapping[str, Any]) -> BinaryIO:
 
 def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Evaluation:
     """Make an evaluation of what was saved."""
-    definition, figures = head["definition"], _with_nan(head["coverage"])
+    definition = head["definition"]
     noise = definition["noise"]
     policies = Policies.of(
         definition["unmatched"], definition["nulls"], definition["duplicates"],
@@ -155,7 +133,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         _contingency(head, tables, clusters, policies),
         metrics_by_name(head["metrics"], definition["beta"], definition),
         definition["beta"],
-        Coverage(**{field.name: figures[field.name] for field in fields(Coverage)}),
+        Coverage.of(head["coverage"]),
         policies,
         Scores(_with_nan(head["overall"])),
         None if stored is None else TableItems(_checked_items(stored), head.get("left_out", {})),
@@ -164,8 +142,8 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         _origin=Origin(saved=head["manifest"]),
         names={side: head[side] for side in ("truth", "prediction")},
         _input_notes=[w for w in head["warnings"] if w["code"] in CODES],
-        sliced={name: Table(pa.Table.from_pylist(rows)) for name, rows in head["slices"].items()},
-        saved_errors=_errors(head),
+        sliced={name: _slices(rows) for name, rows in head["slices"].items()},
+        _saved_errors=_errors(head),
     )
     for metric in ev.metrics:
         _require_in_range(metric, ev.overall[metric.name])
@@ -177,6 +155,19 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
             ev._outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
         ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
     return ev
+
+
+def _slices(rows: list[dict[str, Any]]) -> Table:
+    """Return slices as a table; what names them has the type that JSON has kept."""
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    names = name_columns(columns)
+    for name, values in columns.items():
+        if name in names:
+            large = any(type(value) is int and value >= 1 << 63 for value in values)
+            columns[name] = pa.array(values, pa.uint64() if large else None)
+        elif name != "n_items":
+            columns[name] = np.array([np.nan if value is None else value for value in values], np.float64)
+    return Table(pa.table(columns))
 
 
 def _errors(head: Mapping[str, Any]) -> Errors | None:

@@ -66,7 +66,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         changed = True
     if changed:
         raise FileFormatError(f"{path} is not as it was saved: its checksum differs. Evaluate and save anew")
-    wanted = SCHEMA | (ERRORS if "errors" in head else {})
+    wanted = SCHEMA | (ERRORS if "errors" in head else {}) | (DIFF if "diff" in head else {})
     for fault in _faults(head, wanted, "it"):
         raise FileFormatError(f"{path} is no saved evaluation: {fault}")
     if not _is_score(head.get("pair_weight")) or not _each(_is_text)(head.get("left_out", {})):
@@ -76,6 +76,12 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if set(head["files"]) - ASKED_FOR != FILES[head["keep"]]:
         raise FileFormatError(f"{path} names other files than keep={head['keep']!r} has")
     return head
+
+
+def fault_of_json(found: Any) -> str | None:
+    """Say what of the JSON of an evaluation is not as that of a saved one; None if it is as it should be."""
+    parts = ("definition", "overall", "coverage", "manifest", "slices")
+    return next(_faults(found, {part: SCHEMA[part] for part in parts}, "it"), None)
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -134,7 +140,7 @@ def _is_score(value: Any) -> bool:
 
 def _is_scalar(value: Any) -> bool:
     if type(value) is int:
-        return -(1 << 63) <= value < 1 << 63
+        return -(1 << 63) <= value < 1 << 64
     return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
@@ -154,16 +160,22 @@ def _each(check: Check) -> Check:
     return lambda value: isinstance(value, dict) and all(map(check, value.values()))
 
 
+def _none_or(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
 def _conforms(wanted: Any) -> Check:
     return lambda value: not any(_faults(value, wanted, ""))
 
 
 def _is_slicing(rows: Any) -> bool:
     """Tell whether this is a table of slices, row by row."""
-    each = _conforms({"n_items": _is_count, "weight": _is_score})
-    if not (_list_of(_each(_is_scalar))(rows) and rows and all(map(each, rows))):
+    if not (_list_of(_each(_is_scalar))(rows) and rows and {"n_items", "weight"} <= rows[0].keys()):
         return False
-    return all(list(row) == list(rows[0]) for row in rows)
+    columns = list(rows[0])
+    scores = columns[columns.index("n_items") + 1 :]
+    each = _conforms({"n_items": _is_count, **dict.fromkeys(scores, _is_score)})
+    return all(list(row) == columns and each(row) for row in rows)
 
 
 def _is_outcomes(rows: Any) -> bool:
@@ -196,6 +208,33 @@ ERRORS = {
         "largest_share": lambda value: _is_number(value) and 0 < value <= 1 + ROUNDING,
     },
 }
+WARNINGS = _list_of(_conforms({"code": _is_text, "level": _one_of("warning", "note"), "message": _is_text}))
+_LEVELS = dict.fromkeys(("baseline", "experiment"), _each(_is_score))
+#: What has to be there where the evaluation is that of a diff.
+DIFF = {
+    "diff": {
+        "truth": _is_name,
+        "changes": _none_or(
+            _list_of(
+                _conforms(
+                    {"became": _is_text, "n_clusters": _is_count, "n_items": _is_count}
+                    | dict.fromkeys(("weight", "share"), _is_score)
+                )
+            )
+        ),
+        "verdict": _none_or(
+            _conforms(
+                {"n_items": lambda value: _is_count(value) and value > 0, "n_unlabelled": _is_count}
+                | {"unlabelled": _one_of("drop", "outside"), "scores": _each(_is_score), "levels": _LEVELS}
+                | dict.fromkeys(("weight", "weight_unlabelled"), _is_number)
+            )
+        ),
+        "errors": _each(_is_score),
+        "judging": _list_of(_is_text),
+        "warnings": WARNINGS,
+        "not_computed": _each(_is_text),
+    }
+}
 #: What has to be there; there may be more.
 SCHEMA = {
     "keep": _one_of(*FILES),
@@ -223,9 +262,7 @@ SCHEMA = {
         "bounds": lambda value: value is None or _conforms(BOUNDS)(value),
     },
     "summary": {"true": SIDE, "pred": SIDE},
-    "warnings": _list_of(
-        _conforms({"code": _is_text, "level": _one_of("warning", "note"), "message": _is_text})
-    ),
+    "warnings": WARNINGS,
     "slices": _each(_is_slicing),
     "not_computed": _each(_is_text),
     "files": _each(_conforms({"bytes": _is_count, "crc32": _is_count})),

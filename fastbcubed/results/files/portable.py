@@ -15,6 +15,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.results.items.items import RowNumbers, TableItems
 from fastbcubed.sources.arrays import from_numpy, table_of
+from fastbcubed.sources.selection import combined
 
 
 class TableLabels:
@@ -23,9 +24,10 @@ class TableLabels:
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self._columns = columns
 
-    def __call__(self, side: str, codes: RowNumbers) -> Any:
+    def __call__(self, side: str, codes: RowNumbers) -> pa.Array:
         """Return the labels of clusters, null for one that a policy has made."""
-        return self._columns[side].take(from_numpy(codes))
+        labels = self._columns[side].take(from_numpy(codes))
+        return combined(labels) if isinstance(labels, pa.ChunkedArray) else labels
 
 
 def labels_by_code(labels_of: Callable[[RowNumbers], Any], first: int, there: NDArray[np.bool_]) -> Any:
@@ -74,7 +76,7 @@ def state_of(ev: Any) -> dict[str, Any]:
     state["metrics"] = ([m.name for m in ev.metrics], own, ev.definition)
     if ev.has_clusters:
         state["_labels"] = TableLabels({side: _all_labels(ev, side) for side in SIDES})
-    state["_origin"] = ev._origin.at_rest(ev.engine, ev.memory_limit)
+    state["_origin"] = ev._origin.at_rest(ev.engine, ev._memory_limit)
     if ev.has_items:
         state["_items"] = TableItems(item_table(ev), ev.left_out)
     return state

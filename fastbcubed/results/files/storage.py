@@ -25,7 +25,7 @@ from fastbcubed.results.files.saved_covers import as_table
 from fastbcubed.results.items.stored_items import StoredItems, StoredTable
 from fastbcubed.results.listings.drilldown import columns_by_code, known_by_cluster
 from fastbcubed.results.listings.outcomes import named
-from fastbcubed.results.listings.repairs import KINDS, list_repairs
+from fastbcubed.results.listings.repairs import KINDS, list_repairs, require_repairable
 from fastbcubed.runtime.checksums import NO_BYTES, Stamp
 from fastbcubed.runtime.pool import Pool, ahead, blocks
 from fastbcubed.runtime.staging import Staging
@@ -43,9 +43,16 @@ KEEP = {
 CELLS_AT_ONCE = 1 << 20
 
 
-def save(ev: Evaluated, directory: Any, keep: str = "items", repairs: int = 0) -> None:
-    """Write an evaluation; see `Evaluation.save`."""
-    if keep not in KEEP:
+def save(
+    ev: Evaluated,
+    directory: Any,
+    keep: str = "items",
+    repairs: int = 0,
+    more: Callable[[], Mapping[str, Any]] = dict,
+) -> None:
+    """Write an evaluation; see `Evaluation.save`. What `more` returns is added to the manifest."""
+    require_repairable(repairs, keep="cells", overlapping=ev.contingency.overlapping)
+    if keep not in tuple(KEEP):
         raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
     path = as_path(directory)
     best = list_repairs(ev, tuple(KINDS), repairs).to_arrow() if repairs else None
@@ -63,7 +70,7 @@ def save(ev: Evaluated, directory: Any, keep: str = "items", repairs: int = 0) -
             stacklevel=3,
         )
     stored = _stored_items(ev) if keep == "items" else None
-    head |= json.loads(ev.to_json())
+    head |= json.loads(ev.to_json()) | more()
     with _staging(stored, path) as staging:
         stamps: dict[str, Stamp] = {}
         if stored is not None:

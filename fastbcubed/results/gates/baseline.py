@@ -9,22 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastbcubed.alignment.policies import Coverage
 from fastbcubed.errors import FileFormatError, OptionError
-from fastbcubed.results.files.manifest import MANIFEST, read_manifest
+from fastbcubed.results.files.manifest import MANIFEST, fault_of_json, read_manifest
 from fastbcubed.results.gates.gating import (
     COVERAGES,
     Bound,
     Gate,
     Row,
-    metric_of,
     same_slicing,
     slice_of,
     slices_of,
+    subject_of,
     value_in_slice,
     value_of,
 )
 from fastbcubed.results.listings.summary import plain
-from fastbcubed.results.slices.slicing import Element, slice_name
+from fastbcubed.results.slices.slicing import Element, name_columns, slice_name
 from fastbcubed.results.text.wording import count, score
 
 #: How far the same score may differ from one engine, or order of rows, to another.
@@ -55,13 +56,17 @@ class Baseline:
         except (OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or error
             raise FileFormatError(f"{path} cannot be read as the JSON of an evaluation: {reason}") from error
-        parts = ("definition", "overall", "coverage", "manifest")
-        if not isinstance(found, dict) or not all(isinstance(found.get(part), dict) for part in parts):
+        if (fault := fault_of_json(found)) is not None:
             raise FileFormatError(
-                f"{path} is not the JSON of an evaluation of this version: it lacks one of {', '.join(parts)}. Write "
-                "it anew with Evaluation.to_json, or evaluate --json"
+                f"{path} is not the JSON of an evaluation of this version: {fault}. Write it anew with "
+                "Evaluation.to_json, or evaluate --json"
             )
         return cls(str(path), found)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How far its two sides have the same items."""
+        return Coverage.of(self.result["coverage"])
 
     def require_comparable(self, ev: Any) -> None:
         """Raise OptionError if scores were defined in another way there, or the truth was another one."""
@@ -71,15 +76,13 @@ class Baseline:
         if differ:
             named = "; ".join(f"{n}: {there.get(n)!r} there, {here.get(n)!r} here" for n in sorted(differ))
             raise OptionError(f"{refused} its scores are defined in another way ({named})")
-        if not isinstance(told := self.result.get("manifest"), Mapping) or "truth" not in told:
-            raise OptionError(f"{refused} it has no manifest, which says what its truth was")
-        truth, own = told["truth"], ev.manifest["truth"]
+        truth, own = self.result["manifest"]["truth"], ev.manifest["truth"]
         for what in ("rows", "fingerprint"):
             if truth.get(what) != own[what]:
                 raise OptionError(
                     f"{refused} its truth was another one ({what} {truth.get(what)} there, {own[what]} here)"
                 )
-        weights = [_weight_of_truth(coverage) for coverage in (self.result["coverage"], vars(ev.coverage))]
+        weights = [each.weight_common + each.weight_truth_only for each in (self.coverage, ev.coverage)]
         if abs(weights[0] - weights[1]) > ROUNDING * abs(weights[1]):
             raise OptionError(
                 f"{refused} its truth had other weights ({weights[0]:.12g} there, {weights[1]:.12g} here)"
@@ -88,8 +91,7 @@ class Baseline:
     def try_bound(self, bound: Bound, ev: Any) -> Gate:
         """Say whether a score is no more than `bound.value` worse than here."""
         before, now = self._value(bound), value_of(bound, ev)
-        higher = bound.name in COVERAGES or metric_of(bound.name, bound.name).best == "higher"
-        worse = before - now if higher else now - before
+        worse = before - now if subject_of(bound, bound.name).best == "higher" else now - before
         figures = {
             "score": bound.name,
             "slice": bound.slice,
@@ -112,12 +114,12 @@ class Baseline:
         """Return how many items the score is of, now and in the baseline."""
         if bound.where:
             return slice_of(bound, slices_of(ev))["n_items"], slice_of(bound, self._slices)["n_items"]
-        unmatched = ev.definition["unmatched"]  # the baseline's is the same
-        return _n_scored(vars(ev.coverage), unmatched), _n_scored(self.result["coverage"], unmatched)
+        policies = ev.policies  # the baseline's are the same
+        return ev.coverage.n_scored(policies), self.coverage.n_scored(policies)
 
     def _left_out(self, ev: Any) -> str:
         """Say so if items that only the truth has are dropped, and are more of it than in the baseline."""
-        before, now = (_truth_coverage(of) for of in (self.result["coverage"], vars(ev.coverage)))
+        before, now = map(_covered, (self.coverage, ev.coverage))
         if ev.policies.truth != "drop" or not before - now > LESS_COVERED:
             return ""
         n, n_before = self._n_items(Bound("f1", 0.0), ev)
@@ -129,56 +131,35 @@ class Baseline:
     def _value(self, bound: Bound) -> float:
         if bound.where:
             return value_in_slice(bound, self._slices)
-        part = "coverage" if bound.name in COVERAGES else "overall"
-        if bound.name not in self.result[part]:
+        if bound.name in COVERAGES:
+            return float(getattr(self.coverage, bound.name))
+        if bound.name not in self.result["overall"]:
             raise OptionError(
                 f'{self.name} has no {bound.name}; evaluate it with metrics="{bound.name}", too'
             )
-        value = self.result[part][bound.name]
+        value = self.result["overall"][bound.name]
         return math.nan if value is None else float(value)
 
     def _slices(self, names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
         for rows in self.result.get("slices", {}).values():
-            if rows and same_slicing(rows[0], names):
-                columns = list(rows[0])
-                return rows, columns[: columns.index("n_items")]
+            if rows and same_slicing(columns := name_columns(rows[0]), names):
+                return rows, columns
         by = slice_name(names)
         raise OptionError(f'{self.name} has no slices by {by}; evaluate it with slices="{by}"')
 
 
-def _n_scored(coverage: Mapping[str, Any], unmatched: Mapping[str, str]) -> int:
-    """Return how many items the scores over all items are of."""
-    alone = (coverage[f"n_{side}_only"] for side, policy in unmatched.items() if policy == "singleton")
-    return int(coverage["n_common"] + sum(alone))
-
-
-def _truth_coverage(coverage: Mapping[str, Any]) -> float:
+def _covered(coverage: Coverage) -> float:
     """Return the share of the truth's weight that the prediction has; of its items where weights are not known."""
-    unit = "n" if math.isnan(_weight_of_truth(coverage)) else "weight"
-    common, only = coverage[f"{unit}_common"], coverage[f"{unit}_truth_only"]
-    return float(common / (common + only)) if common + only else 1.0
-
-
-def _weight_of_truth(coverage: Mapping[str, Any]) -> float:
-    return (
-        math.nan
-        if None in (weights := [coverage["weight_common"], coverage["weight_truth_only"]])
-        else sum(weights)
-    )
+    of_weight = coverage.truth_coverage
+    n = coverage.n_common + coverage.n_truth_only
+    return coverage.n_common / n if math.isnan(of_weight) else of_weight
 
 
 def require_worse(bound: Bound, written: str) -> Bound:
     """Return a bound on how much worse a score may be, or raise OptionError."""
-    name = bound.name
-    if name not in COVERAGES:
-        metric = metric_of(name, written)
-        name = metric.name
-        if metric.best == "neither":
-            raise OptionError(f"{written}: neither more nor less of {name} is better, so that none is worse")
-        if bound.where and metric.overall_only:
-            raise OptionError(f"{written}: {name} is of all items at once, and slices have none")
-    elif bound.where:
-        raise OptionError(f"{written}: {name} is of all items, and slices have none")
+    name, _, _, best = subject_of(bound, written)
+    if best == "neither":
+        raise OptionError(f"{written}: neither more nor less of {name} is better, so that none is worse")
     if not 0 <= bound.value < math.inf:
         raise OptionError(f"{written}: how much worse {name} may be is 0 or more")
     return Bound(name, bound.value, where=bound.where)

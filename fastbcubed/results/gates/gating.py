@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product, takewhile
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.bins import Bins, element_of
-from fastbcubed.results.slices.slicing import Element
+from fastbcubed.results.slices.slicing import Element, name_columns, names_element
 from fastbcubed.results.text.wording import label, score
 from fastbcubed.results.warnings.notices import NOTE, WARNING
 from fastbcubed.sources.suggestions import did_you_mean
@@ -61,6 +61,15 @@ class Bound:
         return {str(name): value for name, value in self.where.items()} or None
 
 
+class Subject(NamedTuple):
+    """What a bound is on, a score or a coverage: its name in the registry, its range, and which end is better."""
+
+    name: str
+    low: float
+    high: float
+    best: str
+
+
 @dataclass(frozen=True)
 class Gate:
     """A gate that was tried: what it is about, what was wanted and found, and whether it was passed."""
@@ -92,16 +101,7 @@ def require_bound(bound: Bound, written: str, instead: str = "") -> Bound:
 
     `written` says how it was given, `instead` what to write for the other sense.
     """
-    if bound.name in COVERAGES:
-        low, high, best = 0.0, 1.0, "higher"
-        if bound.where:
-            raise OptionError(f"{written}: {bound.name} is of all items, and slices have none")
-        name = bound.name
-    else:
-        metric = metric_of(bound.name, written)
-        low, high, best, name = metric.low, metric.high, metric.best, metric.name
-        if bound.where and metric.overall_only:
-            raise OptionError(f"{written}: {name} is of all items at once, and slices have none")
+    name, low, high, best = subject_of(bound, written)
     if best == ("lower" if bound.at_least else "higher"):
         instead = instead or f'"{name}{"<=" if bound.at_least else ">="}{bound.value:g}"'
         raise OptionError(f"{written}: {best} is better there; use {instead}")
@@ -111,7 +111,20 @@ def require_bound(bound: Bound, written: str, instead: str = "") -> Bound:
     return Bound(name, bound.value, bound.at_least, bound.where)
 
 
-def metric_of(name: str, written: str) -> Metric:
+def subject_of(bound: Bound, written: str) -> Subject:
+    """Return what a bound is on; raise OptionError if that is a family, or slices have none."""
+    if bound.name in COVERAGES:
+        found, overall_only = Subject(bound.name, 0.0, 1.0, "higher"), True
+    else:
+        metric = _metric_of(bound.name, written)
+        found = Subject(metric.name, metric.low, metric.high, metric.best)
+        overall_only = metric.overall_only
+    if bound.where and overall_only:
+        raise OptionError(f"{written}: {found.name} is of all items at once, and slices have none")
+    return found
+
+
+def _metric_of(name: str, written: str) -> Metric:
     """Return a score of the registry, by whatever name; raise OptionError for a family, MetricError for no score."""
     known = known_as(name)
     if known not in METRICS:
@@ -126,7 +139,7 @@ def as_bounds(written: Sequence[str], named: Mapping[str, float]) -> list[Bound]
     for name, value in named.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise OptionError(f"{name}= is the value that {name} has to reach, not {value!r}")
-        best = "higher" if name in COVERAGES else metric_of(name, f"{name}=").best
+        best = subject_of(Bound(name, 0.0), f"{name}=").best
         if best == "neither":
             raise OptionError(
                 f'no value of {name} is better; write "{name}>={value:g}" or "{name}<={value:g}"'
@@ -200,10 +213,7 @@ def value_of(bound: Bound, ev: Any) -> float:
     """Return the score or coverage that a bound is about."""
     if bound.name in COVERAGES:
         return float(getattr(ev.coverage, bound.name))
-    if not bound.where:
-        return float(ev.overall[bound.name] if bound.name in ev.overall else ev.metric(bound.name))
-
-    return value_in_slice(bound, slices_of(ev))
+    return value_in_slice(bound, slices_of(ev)) if bound.where else float(ev.metric(bound.name))
 
 
 def slices_of(ev: Any) -> SlicesBy:
@@ -211,7 +221,7 @@ def slices_of(ev: Any) -> SlicesBy:
 
     def slices(names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
         table = slicing_of(ev, names)
-        return table.to_pylist(), table.column_names[: table.column_names.index("n_items")]
+        return table.to_pylist(), name_columns(table.column_names)
 
     return slices
 
@@ -219,14 +229,15 @@ def slices_of(ev: Any) -> SlicesBy:
 def slicing_of(ev: Any, names: tuple[Element, ...]) -> Any:
     """Return the slicing by some attributes, crossed in whatever order they were asked for."""
     for table in ev.sliced.values():
-        if same_slicing(table.column_names, names):
+        if same_slicing(name_columns(table.column_names), names):
             return table
     return ev.slices(names[0] if len(names) == 1 else names)
 
 
 def same_slicing(columns: Iterable[str], names: Sequence[Element]) -> bool:
-    """Tell whether columns that name slices, and come before n_items, are these in whatever order."""
-    return sorted(takewhile(lambda column: column != "n_items", columns)) == sorted(map(str, names))
+    """Tell whether columns that name slices are these in whatever order."""
+    here = list(columns)
+    return len(here) == len(names) and all(any(names_element(each, name) for each in here) for name in names)
 
 
 def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
@@ -240,7 +251,7 @@ def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
 def slice_of(bound: Bound, slices: SlicesBy) -> Row:
     """Return the row of a slice; raise SliceError if there is none."""
     rows, columns = slices(bound.by)
-    keys = {column: name for column in columns for name in bound.by if column == str(name)}
+    keys = {column: name for column in columns for name in bound.by if names_element(column, name)}
     for row in rows:
         if all(label(row[column]) == bound.where[name] for column, name in keys.items()):
             return row

@@ -20,6 +20,7 @@ from fastbcubed.errors import ColumnError, OptionError, SliceError, Verification
 from fastbcubed.metrics import aggregation
 from fastbcubed.results.items.items import without_noise
 from fastbcubed.results.slices.bins import element_of
+from fastbcubed.results.slices.slicing import name_columns
 from fastbcubed.results.text.wording import count
 from fastbcubed.sources.arrays import to_numpy
 
@@ -50,6 +51,8 @@ def verify(ev: Any, n: int, seed: int) -> Verified:
     """Return what agrees, or raise VerificationError; see `Evaluation.verify`."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise OptionError(f"n is a number of items, 1 or more, not {n!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise OptionError(f"seed is a number, 0 or more, not {seed!r}")
     rows = Rows(ev)
     chosen = rows.draw(n, seed)
     faults: dict[str, list[str]] = {"items": [], "scores": []}
@@ -105,7 +108,7 @@ def _slices_differ(ev: Any) -> tuple[list[str], list[str]]:
     """Return the slicings that were worked out anew, and what differs; subsets are known to those who made them."""
     done, faults = [], []
     for by, table in ev.sliced.items():
-        anew = _sliced_anew(ev, by.split(","))
+        anew = _sliced_anew(ev, by, name_columns(table.column_names))
         if anew is None:
             continue
         done.append(by)
@@ -117,12 +120,14 @@ def _slices_differ(ev: Any) -> tuple[list[str], list[str]]:
     return done, faults
 
 
-def _sliced_anew(ev: Any, names: Sequence[str]) -> Any:
-    """Return the slicing by attributes of these names, or else by bins; None if it is of subsets."""
+def _sliced_anew(ev: Any, by: str, columns: Sequence[str]) -> Any:
+    """Return the slicing into these columns, by attributes or else by bins; None if it is of subsets."""
+    ways = columns, [column.removeprefix("attribute.") for column in columns]
+    names = next((names for names in ways if ",".join(names) == by), ())
     for read in (str, element_of):
         try:
             elements = tuple(map(read, names))
-            return ev.slices(elements[0] if len(elements) == 1 else elements)
+            return ev.slices(elements[0] if len(elements) == 1 else elements)  # of none, SliceError
         except (ColumnError, SliceError, OptionError):
             continue
     return None

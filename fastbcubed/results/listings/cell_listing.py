@@ -19,7 +19,6 @@ from fastbcubed.results.listings.listing import LOSS, contenders, listed, requir
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.arrays import table_of, to_numpy
-from fastbcubed.sources.selection import combined
 
 #: Cells that are looked at together.
 AT_ONCE = 1 << 20
@@ -65,8 +64,7 @@ def _labels(ev: Evaluated, cells: NDArray[np.int64]) -> pa.Array:
         ev.cluster_labels(side, codes[cells].astype(np.int64))
         for side, codes in (("true", table.true), ("pred", table.pred))
     ]
-    arrays = [combined(each) if isinstance(each, pa.ChunkedArray) else each for each in labels]
-    return pa.StructArray.from_arrays(arrays, [f"{side}_cluster" for side in SIDES])
+    return pa.StructArray.from_arrays(labels, [f"{side}_cluster" for side in SIDES])
 
 
 def _with_clusters(ev: Evaluated, found: pa.Table) -> pa.Table:

@@ -46,7 +46,7 @@ class ClusterRanges:
         self, table: Contingency, keys: ClusterKeys, limit: int, directory: Path, threads: int
     ) -> None:
         self._table = table
-        self._keys = keys
+        self.keys = keys  #: of the clusters by code
         self.limit = limit
         self._directory = directory
         self._threads = threads
@@ -107,11 +107,11 @@ class ClusterRanges:
     def _pred(
         self, asked: _Asked, n_cells: int, negatives: TrueNegatives | None
     ) -> Iterator[tuple[int, Columns]]:
-        table, n_spread = self._table, self._keys.n_spread
+        table, n_spread = self._table, self.keys.n_spread
         if n_spread:
             yield 0, self._spread(asked, negatives)
         first = n_spread
-        for start, stop in _runs(self._keys.parts.tolist(), n_cells):
+        for start, stop in _runs(self.keys.parts.tolist(), n_cells):
             cells, codes = table.cells[start:stop], table.pred[start:stop]
             tn = None if negatives is None else negatives(start, stop)
             if n_spread:
@@ -121,26 +121,26 @@ class ClusterRanges:
                 end = int(codes.max()) + 1
                 yield first, asked.columns(self._excerpt(cells, codes, first, end, tn))
                 first = end
-        if first < self._keys.pred.size:  # clusters without cells
-            yield first, _blank(asked.metrics, self._keys.pred.size - first)
+        if first < self.keys.pred.size:  # clusters without cells
+            yield first, _blank(asked.metrics, self.keys.pred.size - first)
 
     def _spread(self, asked: _Asked, negatives: TrueNegatives | None) -> Columns:
         """Return the columns of the predicted clusters that have cells in any part."""
-        table, sums = self._table, _Sums(asked, self._keys.n_spread)
+        table, sums = self._table, _Sums(asked, self.keys.n_spread)
         for start, stop in blocks(table.n_cells, BATCH):
-            own = np.flatnonzero(table.pred[start:stop] < self._keys.n_spread)
+            own = np.flatnonzero(table.pred[start:stop] < self.keys.n_spread)
             if own.size:
                 tn = None if negatives is None else negatives(start, stop)[own]
                 cells = table.cells[start:stop][own]
                 codes = table.pred[start:stop][own]
-                found = self._excerpt(cells, codes, 0, self._keys.n_spread, tn)
+                found = self._excerpt(cells, codes, 0, self.keys.n_spread, tn)
                 sums.add(found, {m.name: cell_scores(found, m) for m in asked.of_items})
         return sums.columns()
 
     def _true(
         self, asked: _Asked, n_cells: int, negatives: TrueNegatives | None
     ) -> Iterator[tuple[int, Columns]]:
-        table, n_heavy, n_true = self._table, self._keys.n_heavy, self._keys.true.size
+        table, n_heavy, n_true = self._table, self.keys.n_heavy, self.keys.true.size
         n_ranges = min(-(-table.n_cells // n_cells), MAX_RANGES)
         width = max(1, -(-(n_true - n_heavy) // n_ranges))
         kind = np.dtype([("cell", table.cells.dtype)] + [("tn", "f8")] * (negatives is not None))

@@ -13,6 +13,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.losses import LOSS_OF_SIDE
+from fastbcubed.results.listings.passes import ranges_of_clusters
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.runtime.spill import readable
 from fastbcubed.sources.arrays import table_of
@@ -107,12 +108,9 @@ def loss_curves(
     """
     from fastbcubed.metrics import compiled
 
-    sizes = [table.n_codes[side] for side in SIDES]
-    n_passes = 1 if room is None else max(1, -(-sum(sizes) * CLUSTER_BYTES // max(1, room // 2)))
+    most = None if room is None else room // 2 // CLUSTER_BYTES
     found = {side: LossCurve.of(n_clusters[side], np.zeros(0)) for side in SIDES}
-    for k in range(n_passes):
-        firsts, ends = (tuple(at * size // n_passes for size in sizes) for at in (k, k + 1))
-        losses = [np.zeros(end - first) for first, end in zip(firsts, ends, strict=True)]
+    for firsts, losses in ranges_of_clusters(table, np.float64, most):
         for start, stop in blocks(table.n_cells):
             outer = table.weighting == "outer"
             compiled.add_losses(table.cells, table.pred, start, stop, outer, firsts, *losses)

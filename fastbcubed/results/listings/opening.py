@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -27,7 +26,9 @@ from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.cluster_view import KINDS, Cluster
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy, table_of
+from fastbcubed.sources.attributes import readable
 from fastbcubed.sources.columns import as_column
+from fastbcubed.sources.suggestions import most_similar
 
 #: Columns of parts that add up to what the cluster comes to.
 SUMS = ("weight", *LOSSES)
@@ -99,7 +100,7 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
     if pa.types.is_large_list(known.type):
         known = pc.list_flatten(known)
     labels = {str(plain_id(each)): plain_id(each) for each in known.to_pylist()}
-    if hint is None and (close := difflib.get_close_matches(str(label), labels, 3)):
+    if hint is None and (close := most_similar(str(label), labels)):
         hint = f"Did you mean {first_few(labels[name] for name in close)}?"
     if hint is None:
         hint = f"The first ones are {first_few(list(labels.values())[:4])}"
@@ -109,7 +110,9 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
 def chosen_columns(ev: Evaluated, columns: Any) -> list[str]:
     """Return the attributes asked for by name, each once; the first few that there are if `columns` is None."""
     if columns is not None:
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        if strange := [name for name in names if not isinstance(name, str)]:
+            raise OptionError(f"columns are attributes by name, not {first_few(strange)}")
         for name in names:
             attribute_values(name, ev.kept_items(), ev.attributes, np.empty(0, np.int64))
         return list(dict.fromkeys(names))
@@ -210,7 +213,7 @@ class _Opened:
     def _members(self, ev: Evaluated, names: Sequence[str], rows: RowNumbers) -> list[dict[str, Any]]:
         items = ev.kept_items()
         ids = items.ids(rows).to_pylist()
-        values = [attribute_values(name, items, ev.attributes, rows).to_pylist() for name in names]
+        values = [readable(attribute_values(n, items, ev.attributes, rows)).to_pylist() for n in names]
         weights = [None if w != w else w for w in ev._rows().weight[rows].tolist()]
         return [
             {"item": each, "weight": weight, "attributes": dict(zip(names, own, strict=True))}

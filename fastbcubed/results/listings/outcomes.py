@@ -16,6 +16,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.losses import LOSSES
+from fastbcubed.results.listings.passes import ranges_of_clusters
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import from_numpy, from_texts
 
@@ -75,11 +76,7 @@ def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> p
     """
     n_clusters, n_items = np.zeros((2, 4), np.int64), np.zeros(8, np.int64)
     runs = list[NDArray[np.float64]]()
-    sizes = [table.n_codes[side] for side in SIDES]
-    n_passes = 1 if most is None else max(1, -(-sum(sizes) // max(1, most)))
-    for k in range(n_passes):
-        firsts, ends = (tuple(at * size // n_passes for size in sizes) for at in (k, k + 1))
-        marks = [np.zeros(end - first, np.uint8) for first, end in zip(firsts, ends, strict=True)]
+    for firsts, marks in ranges_of_clusters(table, np.uint8, most):
         for start, stop in blocks(table.n_cells):
             kernels.outcomes.mark_clusters(table.cells, table.pred, start, stop, firsts, *marks)
         for own, counts in zip(marks, n_clusters, strict=True):

@@ -30,8 +30,8 @@ KINDS = {"split": "pred", "gather": "true"}
 def list_repairs(ev: Evaluated, kinds: str | Iterable[str], limit: int | None) -> Table:
     """Return the repairs that bring most, as `Evaluation.repairs` does."""
     require_limit(limit)
-    wanted = [kinds] if isinstance(kinds, str) else list(kinds)
-    if not wanted or not set(wanted) <= set(KINDS):
+    wanted = [kinds] if isinstance(kinds, str) or not isinstance(kinds, Iterable) else list(kinds)
+    if not wanted or any(kind not in tuple(KINDS) for kind in wanted):
         raise OptionError(f'kinds are "split", "gather" or both, not {kinds!r}')
     require_repairable(1, keep="cells", overlapping=ev.contingency.overlapping)
     start = _Start.of(ev.contingency)

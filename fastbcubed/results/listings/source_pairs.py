@@ -20,6 +20,7 @@ from fastbcubed.results.slices.bins import Bins
 from fastbcubed.results.slices.slicing import slice_codes
 from fastbcubed.results.text.wording import label
 from fastbcubed.sources.arrays import from_texts
+from fastbcubed.sources.attributes import readable
 
 #: Pairs of sources that are listed at most.
 MOST = 1_000_000
@@ -108,6 +109,7 @@ def _added(
 
 
 def _listed(names: pa.Array, together: dict[str, NDArray[Any]]) -> Table:
+    names = readable(names)
     first, second = np.triu_indices(len(names))
     tp, true, pred = (together[name][first, second] for name in ("tp", "true", "pred"))
     texts = [label(name) for name in names.to_pylist()]

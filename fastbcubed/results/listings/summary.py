@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,18 +31,23 @@ class Bounds:
     precision_upper: float
     unlabelled_mates: float  #: share of the scored weight that has unlabelled mates in its predicted cluster
 
-    def warning(self) -> str:
-        """Say so if the bounds are far apart, or not known; nothing if they are not."""
+    def warning(self, *, estimable: bool) -> str:
+        """Say so if the bounds are far apart, or not known; nothing if they are not.
+
+        `estimable` tells whether scores can be estimated from a sample of true clusters.
+        """
         if self.precision_upper - self.precision_lower <= BOUNDS_APART:
             return ""
         between = f"anywhere from {score(self.precision_lower)} to {score(self.precision_upper)}"
         if np.isnan(self.precision_upper):
             between = "very different (the weights of unlabelled items are not known)"
+        way_out = ", or use fb.estimate if they are a random sample of all" if estimable else ""
         return (
             f"{percent(self.unlabelled_mates)} of the scored weight is clustered with items that the truth does "
             f"not label. Those were dropped; if they had labels, precision could be {between}. If the true clusters "
-            'are complete, pass unmatched={"prediction": "outside"}. If the truth labels a sample of records, and not '
-            "whole clusters, recall is too high as well, since the other records of a true cluster are not looked for."
+            f'are complete, pass unmatched={{"prediction": "outside"}}{way_out}. '
+            "If the truth labels a sample of records, and not whole clusters, recall is too high as well, since the "
+            "other records of a true cluster are not looked for."
         )
 
 
@@ -107,6 +113,11 @@ def _size_histogram(counts: NDArray[np.integer]) -> Histogram:
     histogram[0] = 0
     sizes = np.flatnonzero(histogram)
     return sizes, histogram[sizes]
+
+
+def as_json(value: Any, indent: int | None = 2) -> str:
+    """Return a value as JSON; NaN and infinities become null, keys and odd types strings."""
+    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def plain(value: Any) -> Any:

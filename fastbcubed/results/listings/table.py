@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import MissingPackageError
 from fastbcubed.results.text.wording import Grid, aligned, amount, count, escaped, html_table, label, score
+from fastbcubed.sources.attributes import readable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,18 @@ class Table:
         self._arrow = arrow
 
     def to_arrow(self) -> pa.Table:
-        """Return the Arrow table itself, for what takes nothing else, such as `pyarrow.parquet.write_table`."""
+        """Return the Arrow table itself, for what takes nothing else, such as `pyarrow.parquet.write_table`.
+
+        Returns
+        -------
+        pyarrow.Table
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.evaluate([0, 0, 1], [0, 1, 1]).clusters("pred").to_arrow().num_rows
+        2
+        """
         return self._arrow
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
@@ -171,7 +183,7 @@ def _grid(table: pa.Table, width: int | None) -> tuple[Grid, list[str]]:
     shown = table if table.num_rows <= FEW else table.slice(0, FIRST)
     names = _names_of_rows(table.schema)
     texts = {
-        name: [_text(name, column.type)(value) for value in column.to_pylist()]
+        name: [_text(name, column.type)(value) for value in readable(column).to_pylist()]
         for name, column in zip(shown.column_names, shown.columns, strict=True)
     }
     chosen: list[str] = []

@@ -21,6 +21,7 @@ from fastbcubed.results.slices.slicing import (
     Element,
     Sliced,
     as_subset,
+    beside,
     crossed,
     encoded,
     missing_items,
@@ -150,7 +151,7 @@ class SliceSums:
             )
         sums = {name: total + error for name, (total, error) in added_up}
         _release()
-        columns |= aggregation.means_of_groups(sums, self._metrics, self._beta, total)
+        columns = beside(columns, aggregation.means_of_groups(sums, self._metrics, self._beta, total))
         return listed(table_of(columns), self._metrics, None, None)
 
 

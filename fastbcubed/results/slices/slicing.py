@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fastbcubed.results.items.items import AttributeTable, Items, named_sides
 from fastbcubed.results.slices.bins import Bins, bins_meant
 from fastbcubed.results.slices.shared_attributes import shared_attribute
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow
-from fastbcubed.sources.attributes import number_values
+from fastbcubed.sources.attributes import number_values, readable
 from fastbcubed.sources.selection import take_or_null
 from fastbcubed.sources.suggestions import did_you_mean
 
@@ -70,15 +71,26 @@ def check_key(key: Any) -> SliceKey:
 
 
 def slice_codes(
-    key: SliceKey, contingency: Contingency, items: Items, attributes: AttributeTable | None
+    key: SliceKey,
+    contingency: Contingency,
+    items: Items,
+    attributes: AttributeTable | None,
+    among: NDArray[np.bool_] | None = None,
 ) -> Sliced:
-    """Return the slices by one attribute, or by several crossed; those without an item are left out."""
-    cut = numbered_slices(key, contingency, items, attributes)
+    """Return the slices by one attribute, or by several crossed; those without an item are left out.
+
+    `among` tells which rows count as items; those that are scored if it is left out.
+    """
+    cut = numbered_slices(key, contingency, items, attributes, among)
     return Sliced(cut.codes, {str(each): named(each, cut.values[str(each)]) for each in elements(key)})
 
 
 def numbered_slices(
-    key: SliceKey, contingency: Contingency, items: Items, attributes: AttributeTable | None
+    key: SliceKey,
+    contingency: Contingency,
+    items: Items,
+    attributes: AttributeTable | None,
+    among: NDArray[np.bool_] | None = None,
 ) -> Sliced:
     """Return the slices as `slice_codes` does, but with numbers, which sort, in place of the names of bins."""
     rows = contingency.rows
@@ -91,19 +103,38 @@ def numbered_slices(
             return _size_codes(each, contingency)
         return encoded(each, attribute_values(each, items, attributes))
 
-    return crossed(list(map(codes, elements(key))), rows.cell >= 0)
+    return crossed(list(map(codes, elements(key))), rows.cell >= 0 if among is None else among)
 
 
 def named(element: Element, values: pa.Array) -> pa.Array:
-    """Return what slices are called: bins by their ranges, all else by the values themselves."""
-    return element.labels(values) if isinstance(element, Bins) else values
+    """Return what slices are called: bins by their ranges, all else by the values themselves, or as text."""
+    return element.labels(values) if isinstance(element, Bins) else readable(values)
+
+
+def beside(names: Mapping[str, pa.Array], figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that name slices, and their figures; a name that a figure has becomes attribute.NAME."""
+    return {f"attribute.{name}" if name in figures else name: own for name, own in names.items()} | dict(
+        figures
+    )
+
+
+def name_columns(columns: Iterable[str]) -> list[str]:
+    """Return the columns that name slices, of all that a table of them has."""
+    return list(takewhile(lambda column: column != "n_items", columns))
+
+
+def names_element(column: str, element: Element) -> bool:
+    """Tell whether a column of slices, as `beside` calls it, is that of an attribute or of bins."""
+    return column in (str(element), f"attribute.{element}")
 
 
 def _binned(element: Bins, plain: Sliced) -> Sliced:
-    """Return the slices by bins from those by the values, the bin of nulls last."""
-    numbers = element.numbers(next(iter(plain.values.values())))
+    """Return the slices by bins from those by the values, the bin of nulls last; a dictionary may hold others."""
+    (values,) = plain.values.values()
+    there = np.bincount(plain.codes, minlength=len(values)) > 0
+    numbers = element.numbers(values.take(from_numpy(np.flatnonzero(there))))
     by_value, known = number_values(pa.chunked_array([numbers]))
-    return Sliced(by_value[plain.codes], {str(element): known})
+    return Sliced(by_value[(np.cumsum(there) - 1)[plain.codes]], {str(element): known})
 
 
 def crossed(columns: Sequence[Sliced], scored: NDArray[np.bool_]) -> Sliced:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from fastbcubed.results.listings.table import WIDTH, Table
 from fastbcubed.results.text.wording import Grid, aligned, amount, count, escaped, html_table, label, score
@@ -49,6 +49,11 @@ class Cluster(dict[str, Any]):
     [2, 1]
     """
 
+    #: what clusters of a side are called; what the other side of it is called, which may lack items
+    kinds: ClassVar[Mapping[str, str]] = KINDS
+    others: ClassVar[Mapping[str, str]] = {"true": "prediction", "pred": "truth"}
+    fates: ClassVar[Mapping[str, str]] = FATES
+
     def __init__(self, figures: Mapping[str, Any], parts: Table, table: Callable[[], Table]) -> None:
         super().__init__(figures)
         self.parts = parts
@@ -60,7 +65,7 @@ class Cluster(dict[str, Any]):
         return self._make()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (dict(self), self.parts, self.table)
+        return _again, (type(self), dict(self), self.parts, self.table)
 
     def __repr__(self) -> str:
         grid, left_out = self.grid(WIDTH)
@@ -81,17 +86,22 @@ class Cluster(dict[str, Any]):
     def heading(self) -> list[str]:
         """Return what the cluster is, and what it costs."""
         n_parts = self["n_parts"]
-        kinds = f"of {_counted(n_parts, f'{KINDS[self._other]} cluster')}"
+        kinds = f"of {_counted(n_parts, f'{self.kinds[self._other]} cluster')}"
         if self["overlapping"]:
             kinds += f", in {_counted(len(self.parts), 'set')} of them"
-        title = f"{KINDS[self['side']].capitalize()} cluster {_name(self['cluster'], overlapping=False)}: "
+        title = (
+            f"{self.kinds[self['side']].capitalize()} cluster {_name(self['cluster'], overlapping=False)}: "
+        )
         if not n_parts:
             return [f"{title}none of its items is scored"]
         title += f"{_counted(self['n_items'], 'item')} {kinds}"
         title += f", {self['outcome']}" if self.get("outcome") else ""
-        losses = [f"{name} loss {score(self[f'{name}_loss'])}" for name in ("precision", "recall")]
         weight = [f"weight {amount(self['weight'])}"] if self["weighted"] else []
-        return [title, ", ".join([*losses, *weight])]
+        return [title, ", ".join([*self._figures(), *weight])]
+
+    def _figures(self) -> list[str]:
+        """Return what it costs."""
+        return [f"{name} loss {score(self[f'{name}_loss'])}" for name in ("precision", "recall")]
 
     def notes(self, left_out: Sequence[str]) -> list[str]:
         """Return what is to be said below the members."""
@@ -100,16 +110,20 @@ class Cluster(dict[str, Any]):
             found.append(f"{MARK} differs from the commonest value of the members shown")
         alone = self["one_sided"]
         if alone["n_items"]:
-            lacking = "truth" if self["side"] == "pred" else "prediction"
-            items = _counted(alone["n_items"], "item")
-            found.append(f"{items} not in the {lacking}: {FATES.get(alone['policy'], alone['policy'])}")
+            items, lacking = _counted(alone["n_items"], "item"), self.others[self["side"]]
+            found.append(f"{items} not in the {lacking}: {self.fates.get(alone['policy'], alone['policy'])}")
         if left_out:
             found.append(f"{_counted(len(left_out), 'more column')}: {', '.join(map(label, left_out))}")
         return found
 
     def grid(self, width: int | None) -> tuple[Grid, list[str]]:
         """Return the members as a grid, and the names of attributes for which a line has no room."""
-        header = [f"{KINDS[self._other]} cluster", "items", "item", *(["weight"] if self["weighted"] else [])]
+        header = [
+            f"{self.kinds[self._other]} cluster",
+            "items",
+            "item",
+            *(["weight"] if self["weighted"] else []),
+        ]
         rows = list(self._rows())
         columns = [[name, *(row[at] for row in rows)] for at, name in enumerate(header)]
         texts = self._texts()
@@ -127,7 +141,7 @@ class Cluster(dict[str, Any]):
 
     @property
     def _other(self) -> str:
-        return "true" if self["side"] == "pred" else "pred"
+        return next(side for side in self.kinds if side != self["side"])
 
     def _rows(self) -> Iterator[list[str]]:
         """Yield the first texts of each line, and whether it has a member, as the last one."""
@@ -196,6 +210,6 @@ def _counted(n: int, thing: str) -> str:
     return f"{count(n)} {thing}{'' if n == 1 else 's'}"
 
 
-def _again(figures: Mapping[str, Any], parts: Table, table: Table) -> Cluster:
+def _again(kind: type[Cluster], figures: Mapping[str, Any], parts: Table, table: Table) -> Cluster:
     """Make a cluster anew whose members are at hand."""
-    return Cluster(figures, parts, lambda: table)
+    return kind(figures, parts, lambda: table)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.slices.slicing import id_parts
@@ -79,7 +78,7 @@ def as_html(evaluation: Estimated) -> str:
     notes = [definition(evaluation), *_not_computed(evaluation)]
     parts.append(f"<p>{'<br>'.join(map(escaped, notes))}</p>")
     if steps := _next_steps(evaluation):
-        parts.append(f"<pre>{html.escape(steps)}</pre>")
+        parts.append(f"<pre>{escaped(steps)}</pre>")
     return f"<div>{''.join(parts)}</div>"
 
 
@@ -164,22 +163,29 @@ def _sides(evaluation: Estimated) -> Grid:
     return Grid([*header, "exactly recovered"] if overlapping else header, rows)
 
 
+def score_rows(evaluation: Estimated) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and standard error of each score over all items, but those that are 1 minus another one.
+
+    Where no error is known, or none was seen, which is not certainty, there is no text.
+    """
+    found = evaluation.errors_at_hand()
+    for name, value in evaluation.overall.items():
+        if REPEATED.get(name) not in evaluation.overall:
+            error = 0.0 if found is None else found.of.get(name, 0.0)
+            yield name, score(value), f"{error:#.2g}" if error > 0 else ""
+
+
 def _scores(evaluation: Estimated) -> Grid:
     known = {metric.name: metric for metric in evaluation.metrics}
-    found = evaluation.errors_at_hand()
     rows = []
-    for name, value in evaluation.overall.items():
-        if REPEATED.get(name) in evaluation.overall:
-            continue
+    for name, value, error in score_rows(evaluation):
         meaning = ""
         if name in known:
             meaning = known[name].definition.replace("mean over items of ", "mean of ", 1)
             meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
             if known[name].best == "lower":
                 meaning = f"low is good; {meaning}"
-        known_error = 0.0 if found is None else found.of.get(name, 0.0)
-        error = f"{known_error:#.2g}" if known_error > 0 else ""  # none was seen, which is not certainty
-        rows.append([name, score(value), error, meaning])
+        rows.append([name, value, error, meaning])
     if not any(row[2] for row in rows):
         return Grid(["score", "", "definition"], [[name, value, meaning] for name, value, _, meaning in rows])
     return Grid(["score", "", "±", "definition"], rows)

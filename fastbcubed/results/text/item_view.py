@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.text.wording import Grid, amount, count, escaped, html_table, label, score
@@ -38,10 +39,16 @@ class Item(dict[str, Any]):
       tn  0  in neither
     """
 
+    #: what its clusters are called, by key; what the items of a set have to do with it; keys that are not scores
+    kinds: ClassVar[Mapping[str, str]] = {"true_cluster": "true", "pred_cluster": "predicted"}
+    sets: ClassVar[Mapping[str, str]] = SETS
+    places: ClassVar[tuple[str, ...]] = PLACES
+
     def __repr__(self) -> str:
         sets = self._sets()
         width = max((len(figure) for _, figure, _ in sets), default=0)
-        lines = [f"  {name}  {figure:>{width}}  {text}" for name, figure, text in sets]
+        longest = max((len(name) for name, _, _ in sets), default=0)
+        lines = [f"  {name:<{longest}}  {figure:>{width}}  {text}" for name, figure, text in sets]
         own = self._attributes()
         return "\n".join([self._title(), f"  {self._scores()}", *([f"  {own}"] if own else []), "", *lines])
 
@@ -51,17 +58,14 @@ class Item(dict[str, Any]):
         return f"<div><p><b>{escaped(self._title())}</b><br>{'<br>'.join(lines)}</p>{table}</div>"
 
     def __reduce__(self) -> tuple[type[Item], tuple[dict[str, Any]]]:
-        return Item, (dict(self),)
+        return type(self), (dict(self),)
 
     def _title(self) -> str:
-        places = [
-            f"{kind} cluster {label(self[key])}"
-            for kind, key in (("true", "true_cluster"), ("predicted", "pred_cluster"))
-        ]
+        places = [f"{kind} cluster {label(self[key])}" for key, kind in self.kinds.items() if key in self]
         return f"Item {label(self['item'])}: {', '.join(places)}, weight {amount(self['weight'])}"
 
     def _scores(self) -> str:
-        shown = [f"{name} {score(value)}" for name, value in self.items() if name not in PLACES]
+        shown = [f"{name} {score(value)}" for name, value in self.items() if name not in self.places]
         return ", ".join(shown)
 
     def _attributes(self) -> str:
@@ -75,6 +79,6 @@ class Item(dict[str, Any]):
         for name, members in self["members"].items():
             first = ", ".join(map(label, members["first"]))
             more = ", …" if first and len(members["first"]) < members["n_items"] else ""
-            text = f"{SETS[name]}: {first}{more}" if first else SETS[name]
+            text = f"{self.sets[name]}: {first}{more}" if first else self.sets[name]
             sets.append((name, count(members["n_items"]), text))
         return sets

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 WIDTH = 80
+#: Standard errors that are no larger, beside the score, come from rounding.
+ROUNDED = 1e-12
 
 
 class Grid(NamedTuple):
@@ -54,7 +55,7 @@ def with_error(value: float, error: float | None) -> str:
     ('0.955 ± 0.004', '0.9808 ± 0.0013', '0.9550 ± 0.0099', '1')
     """
     value = float(value)
-    if error is None or not 0 < error < math.inf or not math.isfinite(value):
+    if error is None or not math.isfinite(value) or not ROUNDED * max(1.0, abs(value)) < error < math.inf:
         return score(value)
     kept = 2 if f"{error:.0e}"[0] == "1" else 1  # one digit would be too coarse there
     decimals = max(0, kept - 1 - int(f"{error:.{kept - 1}e}".partition("e")[2]))
@@ -132,6 +133,8 @@ def paragraph(text: str, before: str = "", after: str = "") -> str:
 
 def escaped(text: str) -> str:
     """Return a text for HTML."""
+    import html
+
     return html.escape(text.strip())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,10 @@ CODES = {
         "Items that only the truth has were dropped; the scores would be lower if they were alone.",
         of_coverage.dropping_truth_flatters,
     ),
+    "unlinked-alone": Code(
+        "Items that only the truth has are alone in the prediction, which was made of links.",
+        of_coverage.unlinked_alone,
+    ),
     "dropping-flatters": Code(
         "Items that the truth does not label were dropped; the precision could be very different.",
         of_coverage.dropping_flatters,
@@ -55,15 +59,16 @@ CODES = {
     "small-slice": Code("Some slices have very few items.", of_shape.small_slices),
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),
+    "made-of-links": Code("The clusters of a side are the connected components of links."),
 }
 
 
-def found_in(ev: Any) -> list[dict[str, Any]]:
-    """Return the warnings and notes that an evaluation's results give: code, level, message, figures."""
+def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:
+    """Return the warnings and notes of these codes that an evaluation's results give: code, level, message, figures."""
     return [
         {"code": code, "level": notice.level, "message": notice.message, **notice.figures}
         for code, kind in CODES.items()
-        if kind.find is not None
+        if kind.find is not None and code in codes
         for notice in kind.find(ev)
     ]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.errors import first_few
+from fastbcubed.metrics.rates import f_measure
 from fastbcubed.results.text.wording import count, percent, score
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
 from fastbcubed.sources.arrays import to_numpy
@@ -32,7 +33,7 @@ SHOWN = 3
 
 def dropping_flatters(ev: Any) -> Iterator[Notice]:
     """Warn if complete labels could make the precision very different."""
-    if ev.bounds is not None and (message := ev.bounds.warning()):
+    if ev.bounds is not None and (message := ev.bounds.warning(estimable=_is_estimable(ev))):
         yield Notice(WARNING, message, asdict(ev.bounds))
 
 
@@ -71,6 +72,23 @@ def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
     yield Notice(level, message, figures)
 
 
+def unlinked_alone(ev: Any) -> Iterator[Notice]:
+    """Note that items that only the truth has are taken as alone, since the prediction was made of links."""
+    n = ev.coverage.n_truth_only
+    omits = any(note.get("omits_singletons") and note["side"] == "prediction" for note in ev._input_notes)
+    if not n or not omits or ev.policies.truth != "singleton":
+        return
+    items = (
+        "1 item that only the truth has is"
+        if n == 1
+        else f"{count(n)} items that only the truth has are each"
+    )
+    message = (
+        f"{items} alone in the prediction, which was made of links: without a link an item is not missing."
+    )
+    yield Notice(NOTE, message, {"n_items": n})
+
+
 def if_alone(ev: Any) -> dict[str, Any]:
     """Return F1, precision and recall if items that only the truth has were alone; NaN where that is not known.
 
@@ -86,16 +104,12 @@ def if_alone(ev: Any) -> dict[str, Any]:
     p = (precision * scored + alone) / (scored + alone)
     r = (recall * scored + (change or 0)) / (scored + alone)
     return {
-        "f1": _f1(precision, recall),
-        "f1_if_alone": _f1(p, r),
+        "f1": float(f_measure(precision, recall)),
+        "f1_if_alone": float(f_measure(p, r)),
         "precision_if_alone": p,
         "recall_if_alone": r,
         "exact": not (ev.contingency.weighted and ev.contingency.weighting == "pointwise"),
     }
-
-
-def _f1(p: float, r: float) -> float:
-    return 2 * p * r / (p + r) if p + r else 0.0
 
 
 def _score(ev: Any, name: str) -> float:
@@ -115,13 +129,20 @@ def few_items_labelled(ev: Any) -> Iterator[Notice]:
     if made_up := ev.policies.prediction == "singleton":
         message += (
             " The others are scored as if each were alone in the truth, and most of the score comes from them. If "
-            'true clusters are complete, pass unmatched={"prediction": "outside"}.'
+            'true clusters are complete, pass unmatched={"prediction": "outside"}'
         )
+        message += ", or use fb.estimate if they are a random sample of all." if _is_estimable(ev) else "."
     else:
         message += (
-            " The scores say nothing about the others, unless the labelled clusters were drawn at random."
+            " The scores say nothing about the others, unless the labelled clusters were drawn at random"
         )
+        message += "; fb.estimate says what they tell of all then." if _is_estimable(ev) else "."
     yield Notice(WARNING if made_up else NOTE, message, {"share": share, "n_items": n + common})
+
+
+def _is_estimable(ev: Any) -> bool:
+    """Tell whether scores of all items can be estimated from a sample of complete true clusters."""
+    return not (ev.contingency.overlapping or ev.contingency.weighted)
 
 
 def few_ids_match(ev: Any) -> Iterator[Notice]:

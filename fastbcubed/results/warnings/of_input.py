@@ -12,7 +12,6 @@ import numpy as np
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.results.text.wording import count
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
-from fastbcubed.results.warnings.plain_shape import n_scored
 from fastbcubed.sources.tables import is_path
 
 #: Words of file and column names that say which side it is.
@@ -26,7 +25,7 @@ SAMPLE = 0.1
 
 def same_input(ev: Any) -> Iterator[Notice]:
     """Warn if truth and prediction are the same file, column or object; or have the same clusters of the same names."""
-    n_items = n_scored(ev)
+    n_items = ev.coverage.n_scored(ev.policies)
     source = ev._origin.same_source
     if source is not None and (ev._origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})

@@ -10,9 +10,10 @@ import numpy as np
 
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.errors import OptionError
+from fastbcubed.results.slices.slicing import name_columns
 from fastbcubed.results.text.wording import count, label, percent
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
-from fastbcubed.results.warnings.plain_shape import is_sampled, n_mixed, n_scored
+from fastbcubed.results.warnings.plain_shape import is_sampled, n_mixed
 
 #: A cluster with a tenth of all items decides the score, since its items are scored by what it mixes.
 GIANT = 0.1
@@ -34,7 +35,7 @@ SHOWN = 3
 
 def all_singleton_truth(ev: Any) -> Iterator[Notice]:
     """Warn if every item is alone in the truth, which a wrong column often brings about."""
-    n_items = n_scored(ev)
+    n_items = ev.coverage.n_scored(ev.policies)
     if n_items >= FEW_ITEMS and ev._shape["true"].largest == 1:
         yield Notice(
             WARNING,
@@ -46,7 +47,7 @@ def all_singleton_truth(ev: Any) -> Iterator[Notice]:
 
 def pure_by_construction(ev: Any) -> Iterator[Notice]:
     """Note that precision or recall is 1 since a side has one cluster, or one for each item."""
-    if ev.contingency.overlapping or n_scored(ev) < FEW_ITEMS:
+    if ev.contingency.overlapping or ev.coverage.n_scored(ev.policies) < FEW_ITEMS:
         return
     true, pred = ev._shape["true"], ev._shape["pred"]
     found = (
@@ -63,7 +64,7 @@ def pure_by_construction(ev: Any) -> Iterator[Notice]:
 
 def giant_cluster(ev: Any) -> Iterator[Notice]:
     """Warn if one predicted cluster holds a large share of all items, and mixes many true clusters."""
-    n_items, largest = n_scored(ev), ev._shape["pred"].largest
+    n_items, largest = ev.coverage.n_scored(ev.policies), ev._shape["pred"].largest
     share = largest / n_items
     if n_items < FEW_ITEMS or share < GIANT or ev._shape["pred"].clusters == 1:
         return
@@ -90,7 +91,7 @@ def _mixed_by_giant(ev: Any) -> int:
 
 def few_units(ev: Any) -> Iterator[Notice]:
     """Note that the scores stand on few independent units, or that one has a large share of the weight."""
-    n_items = n_scored(ev)
+    n_items = ev.coverage.n_scored(ev.policies)
     if n_items < UNITS_MATTER:
         return
     most, share = _units(ev, n_items)
@@ -136,15 +137,14 @@ def slices_without_scores(ev: Any) -> Iterator[Notice]:
 
 def small_slices(ev: Any) -> Iterator[Notice]:
     """Note which slices have very few items, slicing by slicing."""
-    if n_scored(ev) < UNITS_MATTER:
+    if ev.coverage.n_scored(ev.policies) < UNITS_MATTER:
         return
     for by, table in ev.sliced.items():
         n_items = table["n_items"].to_numpy()
         small = np.flatnonzero(n_items < SMALL_SLICE)
         if not small.size:
             continue
-        names = table.column_names[: table.column_names.index("n_items")]
-        first = table.select(names).take(small[:SHOWN]).to_pylist()
+        first = table.select(name_columns(table.column_names)).take(small[:SHOWN]).to_pylist()
         named = [", ".join(label(value) for value in row.values()) for row in first]
         more = ", …" if small.size > SHOWN else ""
         have = "slice has" if small.size == 1 else "slices have"

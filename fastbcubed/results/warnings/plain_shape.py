@@ -20,13 +20,6 @@ SURELY_SMALL = 0.08
 FEW_CLUSTERS = 100
 
 
-def n_scored(ev: Any) -> int:
-    """Return how many items are scored, from the coverage."""
-    found, policies = ev.coverage, ev.policies
-    alone = (found.n_truth_only, policies.truth), (found.n_prediction_only, policies.prediction)
-    return int(found.n_common + sum(n for n, policy in alone if policy == "singleton"))
-
-
 class Shape(NamedTuple):
     """How many clusters a side has, and how many items the largest has."""
 
@@ -43,12 +36,19 @@ def shape_of(ev: Any) -> dict[str, Shape]:
     if not is_sampled(ev):
         return {side: Shape(each["clusters"], each["largest"]) for side, each in ev._sides.items()}
     sides = zip(SIDES, ev._items.label_keys(), strict=True)
-    return {side: _large_shape(ev.contingency, side, keys, n_scored(ev)) for side, keys in sides}
+    return {
+        side: _large_shape(ev.contingency, side, keys, ev.coverage.n_scored(ev.policies))
+        for side, keys in sides
+    }
 
 
 def is_sampled(ev: Any) -> bool:
     """Tell whether the sides are so large that a sample of their rows is looked at before clusters are counted."""
-    return n_scored(ev) >= LARGE and hasattr(ev._items, "label_keys") and not ev.knows_sides
+    return (
+        ev.coverage.n_scored(ev.policies) >= LARGE
+        and hasattr(ev._items, "label_keys")
+        and not ev._knows_sides
+    )
 
 
 def n_mixed(ev: Any) -> int:
