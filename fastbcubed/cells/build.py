@@ -2,6 +2,8 @@
 
     rows --by true key--> parts --build_parts--> cells --by pred key--> parts --close_parts--> cells
 
+Where few pairs of clusters hold most rows, these are condensed first: see `cells.condensing`.
+
 The parts and their order depend on the input alone, so the number of threads never changes a bit.
 """
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment.align import Alignment
 from fastbcubed.cells import stages
+from fastbcubed.cells.condensing import Condensed, PairTable
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.if_alone import IfAlone
 from fastbcubed.cells.planning import Plan, plan_parts
@@ -24,9 +27,10 @@ def build_cells(
     rows: Alignment, pool: Pool, *, weighting: str, outside: bool, plan: Plan | None = None
 ) -> Contingency:
     """Build the cells of aligned rows, as planned; which cell a row is in is worked out when that is asked for."""
-    plan = plan or plan_parts(rows.true_keys, rows.absent_true, rows.absent_pred)
-    keys = rows.true_keys, rows.pred_keys
-    return cells_of_keys(*keys, rows.weight, pool, weighting=weighting, outside=outside, plan=plan)
+    keys, absent = (rows.true_keys, rows.pred_keys), (rows.absent_true, rows.absent_pred)
+    return cells_of_keys(
+        *keys, rows.weight, pool, weighting=weighting, outside=outside, absent=absent, plan=plan
+    )
 
 
 def cells_of_keys(
@@ -37,16 +41,27 @@ def cells_of_keys(
     *,
     weighting: str,
     outside: bool = False,
+    absent: tuple[int | None, int | None] = (None, None),
     plan: Plan | None = None,
 ) -> Contingency:
-    """Build the cells of rows by the keys of their clusters; all of them are on both sides, unless the plan says."""
-    plan = plan or plan_parts(true_keys)
-    outer = weighting == "outer"
-    built = build(plan, true_keys, pred_keys, weight, pool, outer=outer, outside=outside)
+    """Build the cells of rows by the keys of their clusters; `absent` are the keys for "not on this side", if any.
+
+    A plan is followed as it stands; without one, rows are condensed first where that pays.
+    """
+    pairs = PairTable.of(true_keys, pred_keys) if plan is None else None
+    if pairs is None:
+        rows = Condensed(true_keys, pred_keys, weight, None)
+    else:
+        rows = pairs.condense(true_keys, pred_keys, weight, pool)
+    plan = plan or plan_parts(rows.true_keys, *absent, stands_for=None if pairs is None else true_keys.size)
+    built = build(plan, *rows[:3], pool, n=rows.n, outer=weighting == "outer", outside=outside)
 
     def locate_rows() -> NDArray[np.int64]:
         with Pool(pool.threads) as threads:
-            return locate(plan, true_keys, pred_keys, threads)
+            if pairs is None:
+                return locate(plan, true_keys, pred_keys, threads)
+            condensed, places = pairs.places(true_keys, pred_keys, threads)
+            return locate(plan, condensed.true_keys, condensed.pred_keys, threads)[places]
 
     found = Contingency.from_built(
         built,
@@ -68,16 +83,17 @@ def build(
     weights: NDArray[np.float64] | None,
     pool: Pool,
     *,
+    n: NDArray[np.int64] | None = None,
     outer: bool = False,
     outside: bool = False,
 ) -> stages.Built:
-    """Build the cells of rows that `plan_parts` has planned; equal keys, equal cluster.
+    """Build the cells of rows that `plan_parts` has planned; equal keys, equal cluster; `n` if rows are counted.
 
     The plan's absent keys stand for "not on this side". With `outer`, margins are counts, so that weights serve the
     mean alone; with `outside`, items that only the prediction has are false positives for those they are with.
     """
     weighted = weights is not None
-    piece = (true_keys, pred_keys, weights)
+    piece = (true_keys, pred_keys, weights, n)
     rows, bounds = stages.partition_rows(plan, piece, plan.row_type(weighted), pool)
     parts = stages.build_parts(plan, rows, bounds, pool, weighted=weighted, skip=0, bits=plan.bits)
     del rows
@@ -105,6 +121,6 @@ def locate(
 
     Parameters are those of `build`. Shape (n_rows,).
     """
-    piece = (true_keys, pred_keys, np.arange(plan.n_rows))
+    piece = (true_keys, pred_keys, np.arange(plan.n_rows), None)
     rows, bounds = stages.partition_rows(plan, piece, plan.records["numbered row"], pool)
     return stages.locate_rows(plan, rows, bounds, pool, skip=0, bits=plan.bits)

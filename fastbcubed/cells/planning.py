@@ -22,25 +22,30 @@ WIDE = 1 << 31
 Targets = tuple[int, int, bool, int]
 
 
-def _records(code: str) -> dict[str, np.dtype]:
-    """Return the record types with this integer type for counts and codes; see `Plan`."""
+def _records(code: str, *, counted: bool = False) -> dict[str, np.dtype]:
+    """Return the record types with this integer type for counts and codes; see `Plan`.
+
+    Rows are as long as the cells that are written over them; `counted` ones say how many rows they stand for.
+    """
     same = [("true", "i8"), ("pred", "i8")]
     cell = [("cluster", code), ("n", code), ("pred", "i8")]
-    pad = [("pad", "i8")] if code == "i8" else []
+    x, pad = [("x", "f8")], [("pad", "i8")]
+    more = [("n", "i8")] if counted else pad if code == "i8" else []
+    short = pad if counted and code == "i4" else []
     tail = [("weight", "f8"), ("fn", "f8"), ("true", code), ("n", code)]
     return {
-        "row": np.dtype([*same, *pad]),
-        "cell": np.dtype(cell),
-        "weighted row": np.dtype([*same, ("x", "f8"), *pad]),
-        "weighted cell": np.dtype([*cell, ("x", "f8")]),
+        "row": np.dtype([*same, *more]),
+        "cell": np.dtype([*cell, *short]),
+        "weighted row": np.dtype([*same, *x, *more]),
+        "weighted cell": np.dtype([*cell, *x, *short]),
         "numbered row": np.dtype([*same, ("x", "i8")]),
         "arrived": np.dtype([("pred", "i8"), *tail]),
         "final": np.dtype([("fp", "f8"), *tail]),
     }
 
 
-NARROW_RECORDS = _records("i4")
-WIDE_RECORDS = _records("i8")
+NARROW_RECORDS, COUNTED_RECORDS = _records("i4"), _records("i4", counted=True)
+WIDE_RECORDS, WIDE_COUNTED_RECORDS = _records("i8"), _records("i8", counted=True)
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Plan:
     absent_true: NDArray[np.int64]  #: (0,) or (1,): mixed key for "not in the truth"
     absent_pred: NDArray[np.int64]  #: likewise for the prediction
     records: dict[str, np.dtype] = field(repr=False)
+    counted: bool = False  #: whether a row may stand for several, and says for how many
 
     @classmethod
     def of(
@@ -64,11 +70,13 @@ class Plan:
         absent_pred: int | None,
         *,
         wide: bool,
+        counted: bool = False,
     ) -> Plan:
         """Plan with these heavy keys, and what stands for "not on this side", None where no row lacks it."""
         no_true, no_pred = (mixed_keys([] if key is None else [key]) for key in (absent_true, absent_pred))
         heavy = np.union1d(mixed_keys(heavy), no_true)
-        return cls(n_rows, bits, heavy, no_true, no_pred, WIDE_RECORDS if wide else NARROW_RECORDS)
+        records = [[NARROW_RECORDS, COUNTED_RECORDS], [WIDE_RECORDS, WIDE_COUNTED_RECORDS]][wide][counted]
+        return cls(n_rows, bits, heavy, no_true, no_pred, records, counted)
 
     @property
     def code(self) -> str:
@@ -107,14 +115,18 @@ def plan_parts(
     absent_pred: int | None = None,
     *,
     wide: bool | None = None,
+    stands_for: int | None = None,
     part_rows: int = PART_ROWS,
 ) -> Plan:
-    """Choose the number of parts, and the true clusters that are too large for one."""
+    """Choose the number of parts, and the true clusters that are too large for one.
+
+    Where rows stand for several, `stands_for` is how many they all stand for.
+    """
     n = true_keys.size
     bits = part_bits(n, part_rows)
     heavy = find_heavy(true_keys) if bits else np.empty(0, np.int64)
-    wide = n >= WIDE if wide is None else wide
-    return Plan.of(n, bits, heavy, absent_true, absent_pred, wide=wide)
+    wide = (stands_for or n) >= WIDE if wide is None else wide
+    return Plan.of(n, bits, heavy, absent_true, absent_pred, wide=wide, counted=stands_for is not None)
 
 
 def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -122,11 +134,15 @@ def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Rows of such a cluster are partitioned by their other key, or one part would hold them all.
     """
-    rows = (np.arange(min(SAMPLE, keys.size), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> (
-        np.uint64(16)
-    )
-    found, counts = np.unique(keys[rows % np.uint64(keys.size)], return_counts=True)
+    rows = sampled_rows(keys.size)
+    found, counts = np.unique(keys[rows], return_counts=True)
     return found[counts > max(1, rows.size * HEAVY_SHARE)]
+
+
+def sampled_rows(n: int) -> NDArray[np.uint64]:
+    """Return the numbers of rows to judge n rows by, spread over all of them; the same for the same n."""
+    rows = np.arange(min(SAMPLE, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (rows >> np.uint64(16)) % np.uint64(n)
 
 
 def mixed_keys(keys: Iterable[int]) -> NDArray[np.int64]:

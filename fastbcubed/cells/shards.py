@@ -144,7 +144,15 @@ class RowShards:
         with self.rows.pages() as pages:
             rows = pages.empty(n, self.rows.dtype)
             kernels.partition.scatter_pairs(
-                true_keys, pred_keys, weight, 0, n, False, MAX_BITS, bits, *self._heavy, next_row[0], rows
+                (true_keys, pred_keys, weight, None),
+                0,
+                n,
+                False,
+                MAX_BITS,
+                bits,
+                *self._heavy,
+                next_row[0],
+                rows,
             )
             self.rows.put(index, pages, bounds)
         return places if placed else None
@@ -185,7 +193,7 @@ class RowShards:
     ) -> tuple[Plan, np.ndarray, NDArray[np.int64]]:
         """Return how the rows of a shard are cut into parts, these rows, and where each part begins."""
         plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
-        piece = (raw["true"], raw["pred"], payload)
+        piece = (raw["true"], raw["pred"], payload, None)
         return plan, *stages.partition_rows(plan, piece, dtype, pool, mixed=True)
 
     def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:

@@ -20,7 +20,8 @@ from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, offsets, row_bloc
 from fastbcubed.runtime.pool import Pool, blocks
 
 NO_KEYS = np.empty(0, np.int64)
-Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+#: True keys, pred keys, payload (the field `x`) and how many rows each stands for; the last two may be None.
+Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 #: Workspace: the sum over a predicted cluster, `mass + rest`, and of its items that the truth lacks.
 CLUSTER = np.dtype([("key", "i8"), ("mass", "f8"), ("rest", "f8"), ("only", "f8")])
 
@@ -30,8 +31,7 @@ def partition_rows(
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Bring the rows of each part together, in row order; return them and where each part begins.
 
-    `piece` is (true keys, pred keys, payload), of shape (n_rows,) each; the payload is None, or goes into the
-    field `x`. Keys may be `mixed` already.
+    Keys may be `mixed` already. Shapes: of each array of `piece` (n_rows,).
     """
     heavy = HeavyKeys.of(plan.heavy, 0, plan.bits)
     starts, stops = zip(*row_blocks(plan.n_rows), strict=True)
@@ -46,7 +46,9 @@ def partition_rows(
     rows = buffers.empty(plan.n_rows, dtype)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        kernels.partition.scatter_pairs(*piece, start, stop, mixed, 0, plan.bits, *heavy, to, rows)
+        kernels.partition.scatter_pairs(
+            piece[:2], *piece[2:], start, stop, mixed, 0, plan.bits, *heavy, to, rows
+        )
 
     pool.map(scatter, starts, stops, next_row, stage="partition rows")
     return rows, bounds
@@ -71,15 +73,17 @@ def _make_slots(rows: int) -> NDArray[np.int32]:
     return np.empty(kernels.cells.table_size(min(rows, 2 * PART_ROWS)), np.int32)
 
 
-def _cell_space(rows: int, code: str, *, weighted: bool) -> tuple[Any, ...]:
+def _cell_space(rows: int, code: str, *, weighted: bool, counted: bool) -> tuple[Any, ...]:
     """Return what one thread needs to find the cells of a part, reused from part to part.
 
     Two hash tables, and an entry per cell: counts, heads, codes, sums and what these leave over. It is as long as
-    the largest part, but memory is only touched as far as there are cells.
+    the largest part, but memory is only touched as far as there are cells. Last is a flag: kernels are compiled
+    for rows that stand for several, or for one.
     """
     counts, heads, codes = (np.empty(rows, kind) for kind in (code, np.int32, np.int32))
     sums = (np.empty(rows), np.empty(rows)) if weighted else (None, None)
-    return _make_slots(rows), np.empty(1 << 13, np.int32), counts, heads, codes, *sums
+    flag = np.empty(0) if counted else None
+    return _make_slots(rows), np.empty(1 << 13, np.int32), counts, heads, codes, *sums, flag
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +149,8 @@ def build_parts(
     def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
         heavy = plan.heavy if plan.is_heavy(first) else NO_KEYS
         with pool.workspace(
-            "build",
-            lambda: _cell_space(most_rows, plan.code, weighted=weighted),
+            ("build", plan.code, weighted, plan.counted),
+            lambda: _cell_space(most_rows, plan.code, weighted=weighted, counted=plan.counted),
             lambda space: space[3].size >= most_rows,
         ) as space:
             kernels.cells.build_cells(
@@ -284,7 +288,7 @@ def locate_rows(
     def locate_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
         with pool.workspace(
             "locate",
-            lambda: _cell_space(most_rows, plan.code, weighted=False),
+            lambda: _cell_space(most_rows, plan.code, weighted=False, counted=False),
             lambda space: space[3].size >= most_rows,
         ) as space:
             kernels.cells.locate_cells(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         charges,
         closing,
         components,
+        condensing,
         coreference,
         covers,
         edit,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
-    "assignment", "cache", "cells", "charges", "closing", "components", "coreference", "covers", "edit",
+    "assignment", "cache", "cells", "charges", "closing", "components", "condensing", "coreference", "covers", "edit",
     "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches", "matching",
     "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering", "outcomes",
     "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs", "sums",

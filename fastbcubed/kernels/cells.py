@@ -67,11 +67,12 @@ def enter_cells(rows, first, n_cells, heads, table, others):
 
 
 @kernel
-def merge_rows(rows, first, last, state, table, others, counts, heads, sums, errors, cell_of):
+def merge_rows(rows, first, last, state, table, others, counts, heads, sums, errors, cell_of, counted):
     """Merge rows into cells from row i on, until the last, or until a table is 3/4 full.
 
     The tables are never exchanged in here, and no part is a kernel of its own: Numba would then count references
-    in the hot loop. `state` is, and returned are, the next row, the number of cells and the number of heads.
+    in the hot loop. Where `counted` is given, a row says for how many it stands. `state` is, and returned are, the
+    next row, the number of cells and the number of heads.
     """
     i, n_cells, n_heads = state
     mask = table.size - 1
@@ -101,24 +102,28 @@ def merge_rows(rows, first, last, state, table, others, counts, heads, sums, err
                 others[at(s)] = n_cells
         if cell_of is not None:
             cell_of[at(i - first)] = n_cells if c < 0 else c
+        stands_for = 1 if counted is None else rows[at(i)].n
         if c < 0:
-            counts[at(n_cells)] = 1
+            counts[at(n_cells)] = stands_for
             heads[at(n_cells)] = head
             rows[at(first + n_cells)].true = true
             rows[at(first + n_cells)].pred = pred
             if sums is not None:
                 rows[at(first + n_cells)].x = rows[at(i)].x
+                if stands_for >= WEIGHTS_AT_ONCE:
+                    sums[at(n_cells)] = 0.0
+                    errors[at(n_cells)] = 0.0
             n_cells += 1
             i += 1
             if n_heads >= most_heads or n_cells - n_heads >= most_others:
                 break
         else:
-            count = counts[at(c)] + 1
+            count = counts[at(c)] + stands_for
             counts[at(c)] = count
             if sums is not None:
                 x = rows[at(first + c)].x + rows[at(i)].x
-                if count & (WEIGHTS_AT_ONCE - 1) == 0:
-                    if count == WEIGHTS_AT_ONCE:
+                if count & (WEIGHTS_AT_ONCE - 1) < stands_for:
+                    if count - stands_for < WEIGHTS_AT_ONCE:
                         sums[at(c)] = 0.0
                         errors[at(c)] = 0.0
                     sums[at(c)], errors[at(c)] = add_exactly(sums[at(c)], errors[at(c)], x)
@@ -129,7 +134,7 @@ def merge_rows(rows, first, last, state, table, others, counts, heads, sums, err
 
 
 @kernel
-def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, errors, cell_of):
+def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, errors, cell_of, counted):
     """Merge the rows first..last of one part into cells, written over the front of the part.
 
     Fills `counts` (items) and `heads` (the first cell of the cluster); for weighted rows `sums` and
@@ -140,7 +145,7 @@ def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, 
     others_size = other_slots.size
     state = merge_rows(
         rows, first, last, (first, 0, 0), empty(head_slots[:size]), empty(other_slots),
-        counts, heads, sums, errors, cell_of,
+        counts, heads, sums, errors, cell_of, counted,
     )  # fmt: skip
     while state[0] < last:
         _, n_cells, n_heads = state
@@ -150,7 +155,9 @@ def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, 
             others_size *= 4
         table, others = np.empty(size, np.int32), np.empty(others_size, np.int32)
         enter_cells(rows, first, n_cells, heads, table, others)
-        state = merge_rows(rows, first, last, state, table, others, counts, heads, sums, errors, cell_of)
+        state = merge_rows(
+            rows, first, last, state, table, others, counts, heads, sums, errors, cell_of, counted
+        )
     return state[1]
 
 
@@ -172,11 +179,13 @@ def build_cells(
     every part here. Outputs: `n_cells`, `n_clusters` by part; `histogram`, cells by target; `keys`, if given, the
     key of each other cluster, by its number, from where its part begins.
     """
-    head_slots, other_slots, counts, heads, codes, sums, errors = space
+    head_slots, other_slots, counts, heads, codes, sums, errors, counted = space
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
-        found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, errors, None)
+        found = find_cells(
+            rows, first, last, head_slots, other_slots, counts, heads, sums, errors, None, counted
+        )
         n_clusters[part] = number_cells(
             rows, cells, first, found, targets, heavy, (counts, heads, codes), sums, errors, histogram, keys
         )
@@ -218,11 +227,11 @@ def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, 
     The field `x` is the row number here; `slot_of_row` gets a position in `rows`. The pred keys of
     the cells stand at the front of each part after.
     """
-    head_slots, other_slots, counts, heads, local, _, _ = space
+    head_slots, other_slots, counts, heads, local, _, _, _ = space
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
-        found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local)
+        found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local, None)
         for c in range(found):
             histogram[at(target_of(rows[at(first + c)].pred, c, targets))] += 1
         n_cells[part] = found

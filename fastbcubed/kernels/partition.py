@@ -94,12 +94,13 @@ def count_parts(keys, others, start, stop, mixed, skip, bits, heavy, first_heavy
 
 
 @kernel
-def scatter_pairs(true, pred, payload, start, stop, mixed, skip, bits, heavy, first_heavy, next_row, rows):
-    """Write one block of (true, pred, payload) rows to their parts, keys mixed, in row order.
+def scatter_pairs(keys, payload, n, start, stop, mixed, skip, bits, heavy, first_heavy, next_row, rows):
+    """Write one block of rows to their parts, keys mixed, in row order.
 
-    `next_row` (n_parts,) is where this block's next row of each part goes; `payload` is None, or
-    goes into the field `x`. The parts are those of `count_parts`.
+    `keys` are (true, pred); `next_row` (n_parts,) is where this block's next row of each part goes;
+    `payload` and `n` are None, or go into the fields `x` and `n`. The parts are those of `count_parts`.
     """
+    true, pred = keys
     for i in range(start, stop):
         h = true[at(i)] if mixed else mix(true[at(i)])
         other = pred[at(i)] if mixed else mix(pred[at(i)])
@@ -115,6 +116,8 @@ def scatter_pairs(true, pred, payload, start, stop, mixed, skip, bits, heavy, fi
         rows[at(j)].pred = other
         if payload is not None:
             rows[at(j)].x = payload[at(i)]
+        if n is not None:
+            rows[at(j)].n = n[at(i)]
 
 
 @kernel

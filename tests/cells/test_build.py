@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import fastbcubed as fb
 from fastbcubed.cells import build as memory
-from fastbcubed.cells import planning, stages
+from fastbcubed.cells import condensing, planning, stages
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import partition
@@ -61,9 +61,33 @@ def build(true, pred, weight=None, *, absent=False, part_rows=4, wide=None, thre
     return plan, table
 
 
-def check(true, pred, weight=None, *, absent=False, outer=False, outside=False, **options):
+def condense(true, pred, weight=None, *, absent=False, table="box", threads=1, outer=False, outside=False):
+    """Build cells as the pipeline does where few pairs hold most rows, in a table of this kind."""
+    kinds = {
+        "box": {"ROWS_PER_SLOT": 0},
+        "frequent": {"MOST_SLOTS": 0, "OFTEN": 1, "LEAST_SHARE": 0, "MOST_PAIRS": 4},
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"FEWEST_ROWS": 1, "ROWS_AT_ONCE": 23, **kinds[table]}.items():
+            patch.setattr(condensing, name, value)
+        patch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 4)
+        with Pool(threads) as pool:
+            found = memory.cells_of_keys(
+                keys(true), keys(pred), None if weight is None else np.array(weight, np.float64), pool,
+                weighting="outer" if outer else "pointwise", outside=outside,
+                absent=(ABSENT_TRUE, ABSENT_PRED) if absent else (None, None),
+            )  # fmt: skip
+            assert found.rows.cell.size == len(true)  # located while blocks are of this size
+    return found
+
+
+def check(true, pred, weight=None, *, absent=False, outer=False, outside=False, table=None, **options):
     """Build, and compare everything with sums over dicts."""
-    plan, table = build(true, pred, weight, absent=absent, outer=outer, outside=outside, **options)
+    how = {"absent": absent, "outer": outer, "outside": outside}
+    if table is None:
+        plan, table = build(true, pred, weight, **how, **options)
+    else:
+        plan, table = None, condense(true, pred, weight, **how, table=table, **options)
     mass = [Fraction(1)] * len(true) if weight is None else [Fraction(float(w)) for w in weight]
     inside = [Fraction(1)] * len(true) if outer else mass
     lacks_true = [absent and t == ABSENT_TRUE for t in true]
@@ -169,6 +193,49 @@ def test_against_dicts(case, part_rows, how, threads):
         *columns, absent=absent, part_rows=part_rows, threads=threads,
         outer="outer" in how, outside="outside" in how,
     )  # fmt: skip
+
+
+@examples(120)
+@given(
+    rows(),
+    st.sampled_from(["box", "frequent"]),
+    st.sampled_from(["inner", "outer", "outside", "outer outside"]),
+    st.sampled_from([1, 2]),
+)
+def test_condensed_rows_against_dicts(case, table, how, threads):
+    *columns, absent = case
+    check(
+        *columns, absent=absent, table=table, threads=threads, outer="outer" in how, outside="outside" in how
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("spread", [3, 400])
+@pytest.mark.parametrize("table", ["box", "frequent"])
+def test_condensed_rows_that_the_sample_missed(table, spread, weighted):
+    """Pairs have hundreds of rows each, but for a few rows whose keys no look at the sample could tell."""
+    rng = np.random.default_rng(8)
+    n = 40_000
+    true, pred = rng.integers(0, 3, n), rng.integers(0, spread, n)
+    missed = np.setdiff1d(np.arange(n), planning.sampled_rows(n))[:12]
+    true[missed], pred[missed[:6]] = 10**12 + np.arange(12) // 2, -(10**15)
+    weight = rng.uniform(1, 2, n) if weighted else None
+    check(true.tolist(), pred.tolist(), weight, table=table)
+
+
+def test_when_rows_are_condensed():
+    def of(true, pred):
+        return condensing.PairTable.of(keys(true), keys(pred))
+
+    n = condensing.FEWEST_ROWS
+    few, many = np.arange(n) % 10, np.arange(n) // 3
+    assert of(few, few).n_slots == 100 and of(few, few).pairs is None
+    assert of(few[1:], few[1:]) is None, "a look at a sample costs as much as so few rows"
+    assert of(many, few) is None and of(few, many) is None and of(many, many) is None
+    scattered = partition.mix_all(few)
+    assert of(scattered, scattered).pairs is not None, "keys of any values"
+    half = np.where(np.arange(n) % 2 == 0, many, 5)
+    assert of(half, half) is not None and of(half, many) is None
 
 
 @pytest.mark.parametrize("absent", [False, True])

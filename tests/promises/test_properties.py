@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import LABELS, aligned_pairs, label_arrays, weights
 
 import fastbcubed as fb
-from fastbcubed.cells import planning
+from fastbcubed.cells import condensing, planning
 from fastbcubed.cells.contingency import BLOCKS_AT_ONCE, CELL_BLOCK
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import METRICS
@@ -355,6 +355,8 @@ def shape(name, n, seed=7):
         true, pred = rng.zipf(1.5, n) % 1000, rng.zipf(1.5, n) % 999
     elif name == "one big":
         true, pred = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    elif name == "few":
+        true, pred = rng.integers(0, 5, n), rng.integers(0, 4, n)
     else:
         assert name == "singletons"
         true, pred = np.arange(n), rng.permutation(n)
@@ -442,6 +444,23 @@ def test_parts_do_not_matter(name, weight, monkeypatch):
         parts = evaluate(labels, mass)
         assert_same(whole, parts)
         assert cells_of(whole) == cells_of(parts)
+
+
+@pytest.mark.parametrize("weight", ["none", "plain", "wide"])
+@pytest.mark.parametrize("name", ["few", "both heavy", "one big"])
+def test_condensed_rows_do_not_matter(name, weight, small_parts, monkeypatch):
+    """Where few pairs hold most rows, all is as without a table of them, for any number of threads."""
+    labels, mass = shape(name, 1200), seeded_weights(1200, weight)
+    whole = evaluate(labels, mass)
+    monkeypatch.setattr(condensing, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(condensing, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(condensing, "LEAST_SHARE", 0.1)
+    table = condensing.PairTable.of(*labels)
+    assert table is not None and (table.pairs is None) == (name == "one big")
+    one, two, four = (evaluate(labels, mass, threads=k) for k in (1, 2, 4))
+    assert everything(one) == everything(two) == everything(four)
+    assert_same(whole, one)
+    assert cells_of(whole) == cells_of(one)
 
 
 def cells_of(ev):
