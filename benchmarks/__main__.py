@@ -27,7 +27,7 @@ from benchmarks.markdown import rewrite_regions
 from benchmarks.overlap import CASES, QUICK_CASES, measure_overlap
 from benchmarks.report import load_runs, make_tables
 from benchmarks.rivals import FORMS, find_forms
-from benchmarks.shapes import IDS, SHAPES
+from benchmarks.shapes import DRAWN, IDS, SHAPES
 from benchmarks.startup import measure_startup
 
 SIZES = (5_000, 100_000, 10**6, 10**7, 10**8)
@@ -58,7 +58,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     rivals = ",".join(dict.fromkeys(form.rival for form in FORMS))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--sizes", type=comma_sizes, help="numbers of items, such as 1e6,1e7")
-    parser.add_argument("--shapes", type=comma_list, help=f"of {','.join(SHAPES)}")
+    parser.add_argument(
+        "--shapes", type=comma_list, help=f"of {','.join([*SHAPES, *DRAWN])}; the last four in memory only"
+    )
     parser.add_argument("--ids", type=comma_list, help=f"of {','.join(IDS)}")
     parser.add_argument(
         "--rivals", default=rivals, help="rival, rival/form or rival/all; default: all rivals"
@@ -81,7 +83,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--report-only", action="store_true", help="measure nothing")
     options = parser.parse_args(arguments)
-    for wanted, known in ((options.shapes, tuple(SHAPES)), (options.ids, IDS), (options.only, PARTS)):
+    for wanted, known in ((options.shapes, (*SHAPES, *DRAWN)), (options.ids, IDS), (options.only, PARTS)):
         unknown = [name for name in wanted or () if name not in known]
         if unknown:
             parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(known)}")
@@ -112,7 +114,8 @@ def plan(options: argparse.Namespace, protocol: Protocol) -> Iterator[tuple[Data
             yield dataset, protocol
     if "disk" in options.only:
         sizes = options.sizes or (QUICK_SIZES[:1] if options.quick else FILE_SIZES)
-        for dataset in file_datasets(sizes, options.shapes or ["er"], options.ids or IDS, options.seed):
+        shapes = [shape for shape in options.shapes or ["er"] if shape in SHAPES]
+        for dataset in file_datasets(sizes, shapes, options.ids or IDS, options.seed):
             yield dataset, replace(protocol, limit=LIMIT)
     if "billion" in options.only:
         for n_items in options.sizes or (QUICK_SIZES[:1] if options.quick else [BILLION]):
@@ -133,7 +136,7 @@ def plan_arrays(options: argparse.Namespace) -> list[Dataset]:
     string_size = sizes[-1] if options.quick else STRING_SIZE
     return [
         *(Dataset("er", n_items, "int64", seed) for n_items in sizes),
-        *(Dataset(shape, sizes[-1], "int64", seed) for shape in SHAPES if shape != "er"),
+        *(Dataset(shape, sizes[-1], "int64", seed) for shape in (*SHAPES, *DRAWN) if shape != "er"),
         *(Dataset(shape, string_size, "string", seed) for shape in ("er", "heavy")),
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.markdown import count, markdown, ratio, seconds, size
 from benchmarks.rivals import REFERENCE
-from benchmarks.shapes import IDS, SHAPES
+from benchmarks.shapes import DRAWN, IDS, SHAPES
 
 __all__ = ["TABLES", "load_runs", "make_tables"]
 
@@ -209,7 +209,7 @@ def sizes_table(records: list[Record]) -> str:
 def long_table(records: list[Record]) -> str:
     """One row for each data set and library."""
     head = ("shape", "items", "library", *FIGURES)
-    shapes = list(SHAPES)
+    shapes = [*SHAPES, *DRAWN]
     ordered = sorted(records, key=lambda r: (shapes.index(r["shape"]), r["n_items"], speed_key(r)))
     references = reference_seconds(records)
     rows = [

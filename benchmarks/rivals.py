@@ -9,6 +9,7 @@ from __future__ import annotations
 from benchmarks import (
     duckdb_forms,
     fastbcubed_forms,
+    numpy_forms,
     package_forms,
     pandas_forms,
     polars_forms,
@@ -25,6 +26,7 @@ FORMS: tuple[Form, ...] = (  # of each rival and layout the best one first
     *polars_forms.FORMS,
     *duckdb_forms.FORMS,
     *pandas_forms.FORMS,
+    *numpy_forms.FORMS,
     *sklearn_forms.FORMS,
     *package_forms.FORMS,
 )

@@ -1,7 +1,8 @@
 """Seeded clusterings, named by the shape of their cluster sizes, as arrays in blocks or as a whole.
 
 Every shape is a truth, a prediction made from it by splitting and merging clusters, and a positive
-weight per item, in shuffled rows; `fastbcubed generate` writes the same rows as Parquet.
+weight per item, in shuffled rows; `fastbcubed generate` writes the same rows as Parquet. `DRAWN` shapes have few
+clusters on a side, as of k-means or topics: there items change their cluster one by one. They are made here, in memory.
 """
 
 from __future__ import annotations
@@ -18,13 +19,23 @@ from fastbcubed.runtime.pool import blocks as cut
 from fastbcubed.synthetic.rows import Synthetic
 from fastbcubed.synthetic.shapes import SHAPES
 
-__all__ = ["IDS", "SHAPES", "Ids", "Labels", "Rows", "blocks", "generate"]
+__all__ = ["DRAWN", "IDS", "SHAPES", "Ids", "Labels", "Rows", "blocks", "generate"]
 
 Ids = Literal["int64", "string"]
 Labels = Any  # NDArray[np.int64] or pyarrow.StringArray
 IDS: tuple[Ids, ...] = ("int64", "string")
 
 BLOCK = 1 << 20  # rows made at a time
+
+#: Clusters of the truth and of the prediction, None for a third as many as there are items.
+DRAWN: dict[str, tuple[int | None, int]] = {
+    "few_10": (10, 10),
+    "few_1000": (1000, 1000),
+    "few_100000": (100_000, 100_000),
+    "lopsided": (None, 10),
+}
+#: The share of items of a drawn shape that the prediction puts where all of their true cluster belong.
+KEPT = 0.8
 
 
 class Rows(NamedTuple):
@@ -37,6 +48,9 @@ class Rows(NamedTuple):
 
 def blocks(shape: str, n_items: int, ids: Ids = "int64", seed: int = 0) -> Iterator[pa.RecordBatch]:
     """Make the rows of a shape, in blocks with the columns of `Rows`."""
+    if shape in DRAWN:
+        yield from (draw(shape, n_items, ids, seed, *block) for block in cut(n_items, BLOCK))
+        return
     synthetic = Synthetic(n_items, shape, seed)
     kinds = dict(zip(Rows._fields, ("true", "pred", "weight"), strict=True))
 
@@ -45,6 +59,19 @@ def blocks(shape: str, n_items: int, ids: Ids = "int64", seed: int = 0) -> Itera
 
     with Pool() as pool:
         yield from pool.stream(make, cut(n_items, BLOCK))
+
+
+def draw(shape: str, n_items: int, ids: Ids, seed: int, start: int, stop: int) -> pa.RecordBatch:
+    """Draw the rows of a block of a shape with few clusters; labels are numbers from 0 up."""
+    random = np.random.default_rng([seed, start])
+    n_true, n_pred = DRAWN[shape]
+    true = random.integers(0, n_true or -(-n_items // 3), stop - start)
+    pred = np.where(random.random(true.size) < KEPT, true % n_pred, random.integers(0, n_pred, true.size))
+    labels = [
+        pa.array(side) if ids == "int64" else pa.array([f"c{k:016x}" for k in side.tolist()])
+        for side in (true, pred)
+    ]
+    return pa.record_batch([*labels, random.uniform(0.5, 1.5, true.size)], names=list(Rows._fields))
 
 
 def generate(shape: str, n_items: int, ids: Ids = "int64", seed: int = 0) -> Rows:

@@ -33,7 +33,7 @@ OFTEN = 4
 MOST_PAIRS = 1 << 12
 SLOTS_PER_PAIR = 4
 #: The share of the rows that has to be in frequent pairs.
-LEAST_SHARE = 0.5
+LEAST_SHARE = 0.75
 
 PAIR = np.dtype([("true", "i8"), ("pred", "i8")])
 COUNT = np.dtype([("n", "i4")])

@@ -234,8 +234,8 @@ def test_when_rows_are_condensed():
     assert of(many, few) is None and of(few, many) is None and of(many, many) is None
     scattered = partition.mix_all(few)
     assert of(scattered, scattered).pairs is not None, "keys of any values"
-    half = np.where(np.arange(n) % 2 == 0, many, 5)
-    assert of(half, half) is not None and of(half, many) is None
+    mostly, half = (np.where(np.arange(n) % k == 0, many, 5) for k in (5, 2))
+    assert of(mostly, mostly) is not None and of(mostly, many) is None and of(half, half) is None
 
 
 @pytest.mark.parametrize("absent", [False, True])
