@@ -91,7 +91,12 @@ def calls_of(what: str, directory: Path, n_items: int) -> Callable[[], Any]:
         return lambda: fb.compare(truth, runs, **given).deltas()["se"][0].as_py()
     if what == "diff":
         options: Any = {"metrics": SCORES, "engine": "disk", "memory_limit": LIMIT}
-        return lambda: [fb.diff(paths["run0"], paths["run1"], **options).overall[name] for name in SCORES]
+
+        def differ() -> list[float]:
+            overall = fb.diff(paths["run0"], paths["run1"], **options).overall
+            return [overall[name] for name in SCORES]
+
+        return differ
     import duckdb
 
     def query() -> list[float]:
