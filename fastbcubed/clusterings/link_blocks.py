@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import LinkError
 from fastbcubed.runtime.pool import blocks
-from fastbcubed.sources.arrays import to_numpy
+from fastbcubed.sources.arrays import no_rows, to_numpy
 from fastbcubed.sources.blocks import BLOCK_ROWS, sources_of
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.formats import in_blocks
@@ -63,7 +63,7 @@ def cut_columns(left: Column, right: Column) -> Iterator[Block]:
 def _blocks(source: Rows | Stream, names: list[str], score: str | None) -> Iterator[list[pa.ChunkedArray]]:
     """Yield columns block by block, at least one block; what is no file of row groups is read at once."""
     if isinstance(source, Stream):
-        none = source.schema.empty_table().select(names)
+        none = no_rows(source.schema).select(names)
         for table in chain(in_blocks(source.batches(names), BLOCK_ROWS), [none]):
             yield table.columns
         return

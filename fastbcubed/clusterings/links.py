@@ -16,7 +16,7 @@ from fastbcubed.clusterings.link_tables import as_links
 from fastbcubed.errors import ColumnError
 from fastbcubed.runtime.numbering import Numbering
 from fastbcubed.runtime.pool import Pool, ahead, blocks
-from fastbcubed.sources.arrays import from_numpy, join_pieces, plain_type
+from fastbcubed.sources.arrays import from_numpy, join_pieces, no_rows, plain_type
 from fastbcubed.sources.blocks import BLOCK_ROWS
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.keys import check_kinds, proved_keys, seeded_keys
@@ -129,7 +129,7 @@ def read_links(
     """
     given = as_links(table, name)
     stream = open_stream(given)
-    rows = _rows(given, name) if stream is None else ArrowRows(stream.schema.empty_table(), name)
+    rows = _rows(given, name) if stream is None else ArrowRows(no_rows(stream.schema), name)
     columns = choose_links(rows, left, right, score, scored=scored)
     if not scored and score is None:
         columns = columns._replace(score=None)

@@ -24,6 +24,7 @@ from fastbcubed.clusterings.inputs import (
 from fastbcubed.errors import AlignmentError, FastBCubedError, OptionError, naming
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.runtime.spill import Spill
+from fastbcubed.sources.arrays import no_rows
 from fastbcubed.sources.blocks import Source, sources_of
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.nulls import Nulls
@@ -207,7 +208,7 @@ def _of_sources(
     whole = [make(k, given.sources[k]) if source is None else () for k, source in enumerate(sources)]
     if any(side.items is None for sides in whole for side in sides):  # labels alone, which raises
         shown = [
-            each.schema.empty_table() if isinstance(each, Stream) else given.sources[k]
+            no_rows(each.schema) if isinstance(each, Stream) else given.sources[k]
             for k, each in enumerate(sources)
         ]
         return _of_inputs(read_pair(*shown, item=item, cluster=cluster, weight=weight), opened.size)

@@ -265,6 +265,17 @@ def from_texts(values: Sequence[str | None]) -> pa.Array:
     return pa.StringArray.from_buffers(len(encoded), *map(pa.py_buffer, (ends, b"".join(encoded), valid)))
 
 
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """Return a table of these columns without rows; unlike `pyarrow.Schema.empty_table` this does not import pandas.
+
+    Examples
+    --------
+    >>> no_rows(pa.schema([("item", pa.int64())])).num_rows
+    0
+    """
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
 def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Return Arrow numbers or booleans as NumPy, of their own width; what stands for nulls is arbitrary.
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastbcubed.runtime.spill import Pages, Spill
-from fastbcubed.sources.arrays import is_dataset
+from fastbcubed.sources.arrays import is_dataset, no_rows
 from fastbcubed.sources.formats import in_blocks, reading
 from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import ArrowRows, BaseRows, Rows
@@ -110,7 +110,7 @@ class SpooledRows(BaseRows):
             return reader.read_all().select(names).columns
 
     def _empty(self, names: Sequence[str]) -> pa.Table:
-        return self._schema.empty_table().select(names)
+        return no_rows(self._schema).select(names)
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         found = [self.read_piece(piece, names) for piece in self.pieces]
@@ -123,7 +123,7 @@ class _Asked(ArrowRows):
     """No rows, but all columns, which note that they are asked for."""
 
     def __init__(self, schema: pa.Schema, where: str) -> None:
-        super().__init__(schema.empty_table(), where)
+        super().__init__(no_rows(schema), where)
         self.asked: dict[str, None] = {}
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:

@@ -6,6 +6,7 @@ import errno
 import gc
 import json
 import os
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -428,3 +429,17 @@ def test_memory_stays_below_the_limit_with_a_long_reader() -> None:
         assert ev.overall["f1"] == 1 and ev.coverage.n_common == n
     """
     assert growth(before, measured) < 64 + 256
+
+
+def test_files_are_read_without_importing_pandas(tmp_path: Path) -> None:
+    """Which takes as long as a million rows do: by both engines, from Parquet and from a file that passes once."""
+    pq.write_table(TRUTH, tmp_path / "t.parquet")
+    pyarrow.csv.write_csv(TRUTH.select(["item", "cluster"]), tmp_path / "p.csv")
+    code = (
+        "import sys, fastbcubed as fb\nfor p in ('t.parquet', 'p.csv'):\n for engine in ('memory', 'disk'):\n"
+    )
+    code += "  fb.evaluate('t.parquet', p, engine=engine)\n  print('pandas' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=100)
+    assert done.stdout.split() == ["False"] * 4, done.stderr
