@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.comparison.differences import Differences
-from fastbcubed.comparison.paired import UnitSums, count_units, errors_of_differences, same_where_exact
+from fastbcubed.comparison.paired import (
+    Shares,
+    UnitSums,
+    count_units,
+    errors_of_differences,
+    means_of,
+    needed_by,
+    same_where_exact,
+)
 from fastbcubed.comparison.resampling import content_of, keys_of_units, replicates
 from fastbcubed.comparison.runs import Runs
 from fastbcubed.comparison.units_of_runs import RunUnits, true_clusters_of_runs
@@ -27,38 +35,54 @@ def estimated(comparison: Runs) -> Differences:
         return Differences(None, {})
     metrics, beta = comparison.metrics_with_errors(), comparison[comparison.baseline].beta
     tables = [ev.contingency for ev in runs.values()]
+    needed = needed_by(metrics, beta)
     said: list[str] = []
     with Pool() as pool:
+        means = [means_of(ev.contingency, needed, ev.metrics, ev.overall, pool) for ev in runs.values()]
         if comparison.unit in (COMPONENT, TRUE_CLUSTER):
             units = _units_of_clusters(comparison, tables, said)
             if comparison.n_bootstrap or not same_where_exact(metrics):
                 units = units.every()
+            shares = _shares(comparison, tables, units, pool)
             sums = pool.map(
-                lambda table, codes: UnitSums.of_cells(table, metrics, beta, codes, units.n, Pool(1)),
+                lambda table, mean, codes, own: UnitSums.of_cells(table, needed, mean, codes, own),
                 tables,
+                means,
                 units.of_true,
+                shares,
                 stage="standard errors",
             )
             keys = keys_of_units(list(runs.values()), units) if comparison.n_bootstrap else None
         else:
             codes, values = _units_of_column(comparison, said)
             sums = [
-                UnitSums.of_rows(table, metrics, beta, _padded(codes, table), len(values), pool)
-                for table in tables
+                UnitSums.of_rows(table, needed, mean, _padded(codes, table), len(values))
+                for table, mean in zip(tables, means, strict=True)
             ]
             keys = content_of(values, "unit") if comparison.n_bootstrap else None
-    counted, by_run = count_units(sums), dict(zip(runs, sums, strict=True))
-    before = by_run[comparison.baseline]
-    errors = {
-        (name, score): error
-        for name in comparison.experiments
-        for score, error in errors_of_differences(metrics, beta, before, by_run[name], counted.n).items()
-    }
+        counted, by_run = count_units([own.shares for own in sums]), dict(zip(runs, sums, strict=True))
+        before = by_run[comparison.baseline]
+        errors = {
+            (name, score): error
+            for name in comparison.experiments
+            for score, error in errors_of_differences(
+                metrics, beta, before, by_run[name], counted.n, pool
+            ).items()
+        }
     drawn = {}
     if keys is not None:
         n, seed = comparison.n_bootstrap, comparison.seed
         drawn = replicates(by_run, comparison.baseline, metrics, beta, keys, n, seed)
     return Differences(counted, errors, drawn, tuple(said))
+
+
+def _shares(comparison: Runs, tables: Sequence[Contingency], units: RunUnits, pool: Pool) -> list[Shares]:
+    """Return the shares of the units in each run; they are worked out once where all runs have the same rows."""
+    own = list(zip(tables, units.of_true, strict=True))
+    if comparison.true_numbers is None:
+        own = own[:1]
+    found = pool.map(lambda table, codes: Shares.of_cells(table, codes, units.n), *zip(*own, strict=True))
+    return found if len(found) == len(tables) else found * len(tables)
 
 
 def _units_of_clusters(comparison: Runs, tables: Sequence[Contingency], said: list[str]) -> RunUnits:

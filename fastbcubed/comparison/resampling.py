@@ -77,7 +77,8 @@ def replicates(
     seed: int,
 ) -> dict[tuple[str, str], Floats]:
     """Return the differences from the baseline in n replicates, by run and score; NaN where no unit was drawn."""
-    values = np.concatenate([each.sums for each in sums.values()], axis=1)
+    parts = [part for each in sums.values() for part in (each.shares.by_unit[:, None], each.sums)]
+    values = np.concatenate(parts, axis=1)
     there = np.flatnonzero(values.any(axis=1))
     order = there[np.argsort(keys[there], kind="stable")]
     keys, values = keys[order], values[order]
@@ -102,7 +103,7 @@ def _scores(sums: UnitSums, metrics: Sequence[Metric], beta: float, totals: Floa
     """Return the scores of each replicate from what its units add up to."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = {
-            name: sums.means[name] + totals[:, 1 + k] / totals[:, 0] for k, name in enumerate(sums.needed)
+            name: sums.origins[k] + totals[:, 1 + k] / totals[:, 0] for k, name in enumerate(sums.needed)
         }
         means |= {name: 1.0 - means[own] for name, (own, _) in MIRRORED.items() if own in means}
         return {

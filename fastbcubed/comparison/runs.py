@@ -22,6 +22,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings import drilldown
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.pool import Pool
 from fastbcubed.uncertainty.standard_errors import why_none
 
 
@@ -116,7 +117,9 @@ class Runs:
     @cached_property
     def components(self) -> RunUnits:
         """The connected component, of the truth and all runs, of each true cluster of each run."""
-        return components_of_runs([ev.contingency for ev in self.runs.values()], self.true_numbers)
+        tables = [ev.contingency for ev in self.runs.values()]
+        with Pool() as pool:
+            return components_of_runs(tables, self.true_numbers, pool)
 
     @property
     def shares_rows(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.joining import match
 from fastbcubed.runtime.pool import Pool, blocks
@@ -43,22 +45,44 @@ class RunUnits:
         return RunUnits([codes] * len(self.of_true), self.n + alone.size)
 
 
-def components_of_runs(tables: Sequence[Contingency], numbers: Sequence[Numbers] | None) -> RunUnits:
+class Links(NamedTuple):
+    """What a run says of its true clusters: which are not found exactly, and pairs that it puts together."""
+
+    linked: NDArray[np.bool_]  #: shape (n_true,)
+    left: Numbers
+    right: Numbers
+
+    @classmethod
+    def of(cls, table: Contingency) -> Links:
+        """Look through the cells of a run; codes have 32 bits, if these do, as they are met at random."""
+        n_true, n_pred = (table.codes(side)[1] for side in ("true", "pred"))
+        dtype = np.int32 if n_true < 2**31 else np.int64
+        linked, firsts = np.zeros(n_true, np.bool_), buffers.empty(n_pred, dtype)
+        firsts[:] = -1
+        space, found, pred = np.empty((2, CELLS_OF_RANGE), dtype), [np.empty((2, 0), dtype)], table.pred
+        for start, stop in blocks(table.n_cells, CELLS_OF_RANGE):
+            n = kernels.components.find_links(
+                table.cells[start:stop], pred[start:stop], firsts, linked, *space
+            )
+            found.append(space[:, :n].copy())
+        return cls(linked, *np.concatenate(found, axis=1))
+
+
+def components_of_runs(
+    tables: Sequence[Contingency], numbers: Sequence[Numbers] | None, pool: Pool
+) -> RunUnits:
     """Return the connected components of the truth and of the predictions of all runs.
 
     `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
     """
+    links = pool.map(Links.of, tables, stage="units")
     if numbers is None:
-        parents = _nobody(tables[0].codes("true")[1])
-        for table in tables:
-            _join(table, parents)
+        parents = _joined(links)
         n = int(kernels.components.number_components(parents))
         return RunUnits([parents] * len(tables), n)
     parents = np.arange(1 + max(int(own.max(initial=-1)) for own in numbers))
-    for table, own in zip(tables, numbers, strict=True):
-        alone = _nobody(table.codes("true")[1])
-        _join(table, alone)
-        codes, n = _numbered(alone)
+    for each, own in zip(links, numbers, strict=True):
+        codes, n = _numbered(_joined([each]))
         first = np.empty(n, np.int64)
         first[codes[::-1]] = np.arange(codes.size)[::-1]
         kernels.components.find_components(own, own[first[codes]], parents)
@@ -67,18 +91,13 @@ def components_of_runs(tables: Sequence[Contingency], numbers: Sequence[Numbers]
     return RunUnits([parents[own] for own in numbers], n)
 
 
-def _nobody(n_true: int) -> Numbers:
-    """Return parents of true clusters of which none is joined; in 32 bits, if these do, as they are met at random."""
-    return np.full(n_true, -1, np.int32 if n_true < 2**31 else np.int64)
-
-
-def _join(table: Contingency, parents: Numbers) -> None:
-    """Join the true clusters that meet in a predicted cluster; those that meet no other stay at -1 if they are."""
-    firsts = np.full(table.codes("pred")[1], -1, parents.dtype)
-    for start, stop in blocks(table.n_cells, CELLS_OF_RANGE):
-        kernels.components.join_cells(
-            table.cells[start:stop], table.pred[start:stop], table.total_weight, firsts, parents
-        )
+def _joined(runs: Sequence[Links]) -> Numbers:
+    """Return parents of true clusters that any run links; those that all runs find exactly are at -1."""
+    linked = np.logical_or.reduce([run.linked for run in runs])
+    parents: Numbers = np.where(linked, np.arange(linked.size, dtype=runs[0].left.dtype), -1)
+    for run in runs:
+        kernels.components.join_pairs(run.left, run.right, parents)
+    return parents
 
 
 def _numbered(parents: Numbers) -> tuple[Numbers, int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.kernels.jit import inlined, kernel
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.runs import RUN, read_run, sum_run
 from fastbcubed.metrics import impact, pointwise
 
@@ -130,43 +130,53 @@ def add_losses(cells, pred, start, stop, outer, firsts, of_recall, of_precision)
             of_precision[k] += w * over_merge_rate(tp, fp, fn, 0.0)
 
 
-@inlined
-def score_of(formula, tp, fp, fn):
-    """Compute the formula at this position for one matrix."""
-    if formula == 0:
-        return precision(tp, fp, fn, 0.0)
-    if formula == 1:
-        return recall(tp, fp, fn, 0.0)
-    if formula == 2:
-        return over_merge_rate(tp, fp, fn, 0.0)
-    if formula == 3:
-        return under_merge_rate(tp, fp, fn, 0.0)
-    if formula == 4:
-        return mean_f1(tp, fp, fn, 0.0)
-    if formula == 5:
-        return jaccard_index(tp, fp, fn, 0.0)
-    return jaccard_distance(tp, fp, fn, 0.0)
+@kernel
+def origins(formulas):
+    """Return the scores of clusters that are found exactly, by the formulas at these positions. Shape (n_formulas,)."""
+    one, none, products, found = np.ones(RUN), np.zeros(RUN), np.empty(RUN), np.empty(formulas.size)
+    for k in range(formulas.size):
+        weigh_run(formulas[k], one, one, none, none, products)
+        found[k] = products[0]
+    return found
 
 
 @kernel
-def add_by_unit(cells, units, total, outer, formulas, means, columns, sums):
-    """Add up share and share * (score - mean) of cells by the unit of their true cluster.
+def add_by_unit(cells, units, total, outer, formulas, origins, columns, sums):
+    """Add up share * (score - origin) of cells by the unit of their true cluster, but of those that are exact: it is 0.
 
-    What comes back is of the cells whose unit is -1: how many have weight, their squared shares, the largest share.
-    Shapes: records (n,), (n_true,); formulas by position, means, columns of `sums` (n_formulas,); (n_units, 1 + …).
+    Shapes: records (n,), (n_true,); formulas by position, origins, columns of `sums` (n_formulas,); (n_units, k).
     """
-    n, squares, largest = 0, 0.0, 0.0
-    for i in range(cells.size):
-        w, share = cells[i].weight, cells[i].weight / total
-        unit = units[cells[i].true]
-        if unit < 0:
-            n += share > 0.0
-            squares += share * share
-            largest = max(largest, share)
-            continue
-        tp = np.float64(cells[i].n) if outer else w
-        own = sums[unit]
-        own[0] += share
+    weight, tp, fp, fn, unit = (
+        np.zeros(RUN),
+        np.ones(RUN),
+        np.zeros(RUN),
+        np.zeros(RUN),
+        np.zeros(RUN, np.int64),
+    )
+    ones, scores = np.ones(RUN), np.empty((formulas.size, RUN))
+    for begin in range(0, cells.size, RUN):
+        n = read_inexact(cells, begin, min(RUN, cells.size - begin), outer, units, (weight, tp, fp, fn, unit))
         for k in range(formulas.size):
-            own[columns[k]] += share * (score_of(formulas[k], tp, cells[i].fp, cells[i].fn) - means[k])
-    return n, squares, largest
+            weigh_run(formulas[k], ones, tp, fp, fn, scores[k])
+        for i in range(n):
+            share = weight[at(i)] / total
+            for k in range(formulas.size):
+                moved = share * (scores[at(k), at(i)] - origins[at(k)])
+                sums[at(unit[at(i)]), at(columns[at(k)])] += moved
+
+
+@kernel
+def read_inexact(cells, begin, length, outer, units, found):
+    """Read the cells of a run whose two clusters differ; return how many there are."""
+    weight, tp, fp, fn, unit = found
+    n = 0
+    for i in range(begin, begin + length):
+        weight[at(n)] = cells[at(i)].weight
+        tp[at(n)] = np.float64(cells[at(i)].n) if outer else cells[at(i)].weight
+        fp[at(n)] = cells[at(i)].fp
+        fn[at(n)] = cells[at(i)].fn
+        unit[at(n)] = cells[at(i)].true
+        n += (cells[at(i)].fp != 0.0) | (cells[at(i)].fn != 0.0)
+    for i in range(n):
+        unit[at(i)] = units[at(unit[at(i)])]
+    return n

@@ -13,6 +13,7 @@ import fastbcubed as fb
 from fastbcubed.cells import shards
 
 SCORES = ["precision", "recall", "mean_f1", "jaccard_distance", "f1"]
+SCORES += ["split_jaccard_distance", "merge_jaccard_distance"]
 N_CLUSTERS = 100_000
 
 
@@ -56,6 +57,8 @@ def influences(true, pred, weight, unit):
         "recall": r,
         "mean_f1": 2 * p * r / (p + r),
         "jaccard_distance": 1 - cell / (own + other - cell),
+        "split_jaccard_distance": (other - cell) / (own + other - cell),
+        "merge_jaccard_distance": (own - cell) / (own + other - cell),
     }
     values = {score: share @ each for score, each in by_item.items()}
     sums = {score: np.bincount(unit, share * (each - values[score])) for score, each in by_item.items()}
