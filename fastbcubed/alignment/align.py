@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.alignment.combination import Combination, combine
+from fastbcubed.alignment.combination import Combination, Join, combine
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Rows, Side, require_known_type
 from fastbcubed.alignment.weights import WeightTable, row_weights
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
+from fastbcubed.runtime.joining import match
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.keys import key_pair
 
@@ -79,8 +80,12 @@ def matched(
     weight_table: WeightTable | None,
     outer: bool,
     null_is_absent: bool,
+    join: Join = match,
 ) -> Combination:
-    """Match the rows of two clusterings; raise for what the policies do not allow. Parameters are those of `align`."""
+    """Match the rows of two clusterings; raise for what the policies do not allow. Parameters are those of `align`.
+
+    `join` matches the keys of items.
+    """
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
     pair = truth, prediction
@@ -89,7 +94,7 @@ def matched(
         if not len(side):
             raise EmptyInputError(f"{side.name} has no rows")
     weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool)
-    both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool)
+    both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool, join=join)
     require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
     both.report_faults()
     return both

@@ -14,8 +14,11 @@ from fastbcubed.alignment.faults import Unmatched, Unweighted
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Mask, Rows, Side, either, only
 from fastbcubed.alignment.weights import Matched, Weights, lacks_weight
-from fastbcubed.runtime.joining import Matches, match
-from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.runtime.joining import Matches, match, same_values
+from fastbcubed.runtime.pool import Pool
+
+#: What matches two sides by the keys of their items.
+Join = Callable[[NDArray[np.int64], NDArray[np.int64], Pool], Matches]
 
 
 @dataclass(frozen=True)
@@ -163,16 +166,17 @@ def combine(
     weigh: Callable[[Matched], Weights],
     pool: Pool,
     matches: Matches | None = None,
+    join: Join = match,
 ) -> Combination:
     """Match the rows of two sides by item, weigh them and put them together: all rows, a block or a shard of them.
 
     `items` makes the keys of both sides' items, which are let go once rows are matched; None where rows correspond.
-    `weigh` makes the weights of matched rows. `matches` are given where they are known.
+    `weigh` makes the weights of matched rows. `matches` are given where they are known, else `join` finds them.
     """
-    rows: Matched = (None, None) if items is None else _match(*sides, *items(), pool, matches)
+    rows: Matched = (None, None) if items is None else _match(*sides, *items(), pool, matches, join)
     weight, total_weight = weigh(rows)
-    true_keys, lacks_true, alone_true = sides[0].aligned(rows[0])
-    pred_keys, lacks_pred, alone_pred = sides[1].aligned(rows[1])
+    true_keys, lacks_true, alone_true = sides[0].aligned(rows[0], pool)
+    pred_keys, lacks_pred, alone_pred = sides[1].aligned(rows[1], pool)
     special = (sum(getattr(side, name) for side in sides) for name in ("n_null", "n_noise", "n_duplicates"))
     figures = _figures(lacks_true, lacks_pred, weight, true_keys.size, total_weight)
     coverage = Coverage(**figures, **dict(zip(("n_null", "n_noise", "n_duplicates"), special, strict=True)))
@@ -211,15 +215,16 @@ def _match(
     pred_keys: NDArray[np.int64],
     pool: Pool,
     matches: Matches | None,
+    join: Join,
 ) -> Matched:
     """Match the rows of the two sides by the keys of their items, and leave out rows that repeat one.
 
     Returns for each aligned row the row of the truth and of the prediction, -1 where it has none: first those of the
     truth. None stands for all rows as they are; it is on both sides where rows correspond one to one.
     """
-    in_order = matches is None and true_keys.size == pred_keys.size and _equal(true_keys, pred_keys)
+    in_order = matches is None and same_values(true_keys, pred_keys)
     if matches is None:
-        matches = match(true_keys, true_keys[:0] if in_order else pred_keys, pool)
+        matches = join(true_keys, true_keys[:0] if in_order else pred_keys, pool)
     if in_order and not matches.true_repeats:
         return None, None
     true_rows = pred_rows = None
@@ -242,8 +247,3 @@ def _match(
 
 def _some(keys: NDArray[np.int64], rows: Rows | None) -> NDArray[np.int64]:
     return keys if rows is None else keys[rows]
-
-
-def _equal(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
-    """Compare block by block, so that the first difference ends it."""
-    return a is b or all(np.array_equal(a[i:j], b[i:j]) for i, j in blocks(a.size))

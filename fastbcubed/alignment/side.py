@@ -12,6 +12,8 @@ from fastbcubed.alignment.faults import NullLabels, Overlap, RepeatedRows, Repor
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import IdTypeError
+from fastbcubed.runtime.joining import take
+from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.columns import Column
 
 Rows = NDArray[np.int64]
@@ -97,14 +99,14 @@ class Side:
             weight=some(self.weight), items=None, n_duplicates=self.n_duplicates + len(self) - rows.size,
         )  # fmt: skip
 
-    def aligned(self, rows: Rows | None) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
+    def aligned(self, rows: Rows | None, pool: Pool) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
         """Return keys, lacking and alone by aligned row."""
         if rows is None:
             return self.labels, self.absent, self.alone
         missing = rows < 0
         if not self.labels.size:  # a block of the other side's items alone
             return np.zeros(rows.size, np.int64), missing, None
-        keys = self.labels[rows]
+        keys = take(self.labels, rows, pool)
         alone = None if self.alone is None else self.alone[rows] & ~missing
         lacks: Mask | None = missing if missing.any() else None
         if self.absent is not None:

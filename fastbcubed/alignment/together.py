@@ -15,7 +15,7 @@ from fastbcubed.alignment.side import Mask, Rows
 from fastbcubed.alignment.weights import WeightTable
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import EmptyInputError, WeightError, naming
-from fastbcubed.runtime.joining import match
+from fastbcubed.runtime.joining import OneToMany, match
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources import as_column, key_pair
 
@@ -48,10 +48,11 @@ def align_together(
 ) -> Together:
     """Align runs, each a pair with the same truth, and keep the items that all of them score; policies act first."""
     how: dict[str, Any] = {"weight_table": weight_table, "outer": outer, "null_is_absent": null_is_absent}
+    join = OneToMany().match
     combined = []
     for pair, name in zip(pairs, names, strict=True):
         with naming(name):
-            combined.append(matched(*pair, policies, pool, **how))
+            combined.append(matched(*pair, policies, pool, **how, join=join))
     truth = _scored_by_all(combined, len(pairs[0][0]))
     further = _further_items(combined, pairs, pool)
     n_common = int(np.count_nonzero(truth)) + further[0].size
@@ -156,7 +157,7 @@ def _require_same_weights(runs: Sequence[Alignment], names: Sequence[str], n_com
     """Raise if an item weighs differently in two runs, as where only the predictions have weights."""
     first = runs[0].weight
     for run, name in zip(runs[1:], names[1:], strict=True):
-        if first is None and run.weight is None:
+        if first is run.weight:
             continue
         if first is None or run.weight is None:
             differ = n_common

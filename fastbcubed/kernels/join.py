@@ -98,6 +98,15 @@ def look_up_items(
 
 
 @kernel
+def take_rows(values, rows, start, stop, out):
+    """Take values by row, for one block of rows; a negative row, which stands for none, gets any value."""
+    last = values.size - 1
+    for i in range(start, stop):
+        row = rows[at(i)]
+        out[at(i)] = values[at(row if row >= 0 else last)]
+
+
+@kernel
 def scatter_records(keys, labels, others, second, numbers, flags, weights, skip, bits, next_row, rows):
     """Write the rows of a block to the shards of their item keys, which are mixed, in row order; None is left out.
 

@@ -39,6 +39,46 @@ def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
     return match_parts(scatter_keys(true_keys, bits, pool), scatter_keys(pred_keys, bits, pool), pool)
 
 
+class OneToMany:
+    """Matches the items of one side with those of several others; its own are partitioned once."""
+
+    def __init__(self) -> None:
+        self._bits = 0
+        self._keys, self._parts = NO_ROWS, ItemParts(NO_ROWS, None, NO_ROWS)
+
+    def match(self, true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
+        """Match the items of two sides as `match` does; the true ones may be those of the call before."""
+        bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
+        if abs(bits - self._bits) > 1 or not same_values(self._keys, true_keys):
+            self._bits, self._keys = bits, true_keys
+            self._parts = scatter_keys(true_keys, bits, pool)
+        return match_parts(self._parts, scatter_keys(pred_keys, self._bits, pool), pool)
+
+
+def same_values(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
+    """Tell whether two arrays are equal; block by block, so that the first difference ends it.
+
+    Examples
+    --------
+    >>> same_values(np.arange(3), np.arange(4))
+    False
+    """
+    if a.size != b.size or a.__array_interface__ == b.__array_interface__:
+        return a.size == b.size
+    return all(np.array_equal(a[i:j], b[i:j]) for i, j in blocks(a.size))
+
+
+def take(values: NDArray[np.int64], rows: NDArray[np.int64], pool: Pool) -> NDArray[np.int64]:
+    """Take values by row; a negative row gets any. Shapes: (n,), (n_rows,) -> (n_rows,)."""
+    found: NDArray[np.int64] = buffers.empty(rows.size, np.int64)
+
+    def take_block(start: int, stop: int) -> None:
+        kernels.join.take_rows(values, rows, start, stop, found)
+
+    pool.map(take_block, *zip(*row_blocks(rows.size), strict=True), stage="take rows")
+    return found
+
+
 def match_parts(true: ItemParts, pred: ItemParts, pool: Pool) -> Matches:
     """Match the items of two sides that are cut into the same parts."""
     pred_of_true: NDArray[np.int64] = buffers.empty(true.keys.size, np.int64)
