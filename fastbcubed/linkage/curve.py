@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 
 from fastbcubed.linkage.kept_scores import COUNTED, Kept, score_of
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.pool import Pool, blocks
 
 Floats = NDArray[np.float64]
 Points = NDArray[np.int64]
+
+#: Points that are scored at once: what a formula leaves on its way stays in a core's cache.
+POINTS_AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +28,6 @@ class Curve:
     thresholds: Floats  #: of each point; the first is infinite
     kept: Kept
     metrics: Sequence[Metric]
-    _known: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.thresholds.size)
@@ -37,14 +41,31 @@ class Curve:
         """Return a score, or a figure of the clusters, at every point."""
         if name == "threshold":
             return self.thresholds
-        if name not in self._known:
-            found = {metric.name: metric for metric in self.metrics}
-            self._known[name] = self.kept.sums[name] if name in COUNTED else score_of(found[name], self.kept)
-        return self._known[name]
+        return self.kept.sums[name] if name in COUNTED else self.scores(self._metric(name))
 
-    def at(self, point: int) -> dict[str, Any]:
-        """Return all of a point, as plain numbers."""
-        return {name: self[name][point].item() for name in self.names}
+    def scores(self, metric: Metric) -> Floats:
+        """Return a score at every point, which is worked out anew: scores take more memory than what they are from."""
+        found: Floats = buffers.empty(len(self), np.float64)
+
+        def score(start: int, stop: int) -> None:
+            found[start:stop] = score_of(metric, self.kept.take(slice(start, stop)))
+
+        with Pool() as pool:
+            pool.map(score, *zip(*blocks(len(self), POINTS_AT_ONCE), strict=True))
+        return found
+
+    def figures(self, name: str, points: Points) -> NDArray[Any]:
+        """Return a score, or a figure of the clusters, at some points."""
+        if name in COUNTED:
+            return self.kept.sums[name][points].astype(np.int64)
+        return score_of(self._metric(name), self.kept.take(points))
+
+    def _metric(self, name: str) -> Metric:
+        return next(metric for metric in self.metrics if metric.name == name)
+
+    def at(self, point: int, *names: str) -> dict[str, Any]:
+        """Return scores and figures of a point, all if none is named, as plain numbers."""
+        return {name: self.figures(name, np.array([point])).item() for name in names or self.names}
 
     def thinned(self, limit: int | None) -> Points:
         """Return so many points at most: the ends, the best and the worst of each score, and others between them.
@@ -54,11 +75,12 @@ class Curve:
         n = len(self)
         if limit is None or n <= limit:
             return np.arange(n)
-        ends = {0, n - 1}
+        ends, way = {0, n - 1}, np.arange(n) / max(1, n - 1)
         for metric in self.metrics:
-            ends |= {int(np.argmax(self[metric.name])), int(np.argmin(self[metric.name]))}
+            values = self[metric.name]
+            ends |= {int(np.argmax(values)), int(np.argmin(values))}
+            _go_on(way, values)
         must = np.array(sorted(ends))[: max(limit, 0)]
-        way = self._way()
         for wanted in (limit - must.size, (limit - must.size) // 2, 0):
             even = np.searchsorted(way, np.linspace(0.0, way[-1], max(wanted, 0)))
             points = np.union1d(must, np.minimum(even, n - 1))
@@ -66,12 +88,11 @@ class Curve:
                 break
         return points.astype(np.int64)
 
-    def _way(self) -> Floats:
-        """Return how far the curve has come at each point: how much the scores have changed, and how many points."""
-        way = np.arange(len(self)) / max(1, len(self) - 1)
-        for metric in self.metrics:
-            steps = np.abs(np.diff(self[metric.name]))
-            whole = float(steps.sum())
-            if whole > 0:
-                way[1:] += np.cumsum(steps) / whole
-        return way
+
+def _go_on(way: Floats, values: Floats) -> None:
+    """Add how much a score has changed up to each point, as a share of all that it changes."""
+    steps = np.subtract(values[1:], values[:-1])
+    np.cumsum(np.abs(steps, out=steps), out=steps)
+    if steps.size and steps[-1] > 0:
+        steps /= steps[-1]
+        way[1:] += steps

@@ -6,7 +6,7 @@ Each is that of the same name in the registry, for arrays with an entry for each
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from fastbcubed.errors import MetricError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.rates import rate
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
+from fastbcubed.runtime.cached import cached_property
 
 Floats = NDArray[np.float64]
 BITS = 1 / math.log(2)
@@ -38,6 +39,19 @@ class Kept:
     sums: Mapping[str, NDArray[Any]]
     total: float
     beta: float = 1.0
+    whole: Kept | None = None  #: that of all points, if these are some of them
+
+    def take(self, points: slice | NDArray[np.int64]) -> Kept:
+        """Return the sums of some points."""
+        return Kept(_Taken(self.sums, points), self.total, self.beta, self.whole or self)
+
+    @cached_property
+    def n_pairs(self) -> float:
+        """The number or weight of all pairs."""
+        if self.whole is not None:
+            return self.whole.n_pairs
+        first = self.take(slice(0, 1))
+        return float(sum(first.amount(name).astype(np.float64)[0] for name in ("tp", "fp", "fn", "tn")))
 
     def mean(self, name: str) -> Floats:
         """Return a sum over items, divided by their weight."""
@@ -56,14 +70,30 @@ class Kept:
     def pairs(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Pairs together or apart on either side, as shares of all: products of weights might overflow."""
         counts = [self.amount(name).astype(np.float64) for name in ("tp", "fp", "fn", "tn")]
-        whole = float(sum(each[0] for each in counts))
-        tp, fp, fn, tn = (each / (whole or 1.0) for each in counts)
+        tp, fp, fn, tn = (each / (self.n_pairs or 1.0) for each in counts)
         return tp, fp, fn, tn
 
     def told(self, whole: str, left: str) -> Floats:
         """Return the share of an entropy that the other side tells, all of it where there is none."""
         entropy = np.broadcast_to(self.sums[whole], self.sums[left].shape)
         return np.clip(1.0 - rate(self.sums[left], entropy, empty=0.0), 0.0, 1.0)
+
+
+class _Taken(Mapping[str, NDArray[Any]]):
+    """Some points of sums; what is the same at all points stays."""
+
+    def __init__(self, sums: Mapping[str, NDArray[Any]], points: slice | NDArray[np.int64]) -> None:
+        self._sums, self._points = sums, points
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        values = self._sums[name]
+        return values[self._points] if values.ndim else values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sums)
+
+    def __len__(self) -> int:
+        return len(self._sums)
 
 
 class KeptScore(NamedTuple):

@@ -59,7 +59,7 @@ def _of_slice(
     none = -np.inf if sweep.tree.ascending else np.inf
     thresholds = np.concatenate([[none], sweep._level_thresholds[levels]])
     curve = Curve(thresholds, Kept(SumsOnDemand(rows, Pool(1)), rows.total, sweep._curve.kept.beta), metrics)
-    shared = float(curve[name][int(np.searchsorted(levels, common))])
+    shared = float(curve.at(int(np.searchsorted(levels, common)), name)[name])
     beside = [each for each in BESIDE if each in curve.names and each != name]
     found = {"n_items": rows.n_scored, "weight": rows.total}
     try:
@@ -71,7 +71,7 @@ def _of_slice(
             f"{name}_at_common": shared,
             "cost": None,
         }
-    own = {each: float(curve[each][point]) for each in (name, *beside)}
+    own = {each: float(value) for each, value in curve.at(point, name, *beside).items()}
     cost = own[name] - shared if is_higher_better(name) else shared - own[name]
     return {**found, "threshold": float(thresholds[point]), **own, f"{name}_at_common": shared, "cost": cost}
 

@@ -52,10 +52,10 @@ def drawn(sweep: Any, best: Best, *, width: int = COLUMNS, height: int = 11) -> 
     if best.score not in DRAWN and metric.low >= 0 and metric.high <= 1:
         letters["B"] = best.score
     first, last = finite[[0, -1]].tolist()
-    points = [sweep._point(threshold) for threshold in np.linspace(first, last, width).tolist()]
+    points = np.array([sweep._point(threshold) for threshold in np.linspace(first, last, width).tolist()])
     at = min(max(best.threshold, min(first, last)), max(first, last))
     lines = draw(
-        {letter: curve[name][points] for letter, name in letters.items()},
+        {letter: curve.figures(name, points) for letter, name in letters.items()},
         (shown(first), shown(last)),
         round((at - first) / (last - first) * (width - 1)),
         height=height,

@@ -22,7 +22,7 @@ from fastbcubed.linkage.merge_tree import MergeTree
 from fastbcubed.linkage.placed_rows import PlacedRows
 from fastbcubed.linkage.unit_errors import UnitErrors, unit_errors
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.rates import f_measure
+from fastbcubed.metrics.registry import METRICS
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings.listing import require_limit
 from fastbcubed.results.listings.table import Table
@@ -84,7 +84,7 @@ class SweptCurve:
         points = self._curve.thinned(limit)
         columns: dict[str, Any] = {"threshold": from_numpy(self._curve.thresholds[points])}
         for name in self._curve.names:
-            columns[name] = from_numpy(self._curve[name][points])
+            columns[name] = from_numpy(self._curve.figures(name, points))
             if errors and (error := self._error(name)) is not None:
                 columns[f"{name}_se"] = from_numpy(error[points])
         return Table(pa.table(columns))
@@ -122,7 +122,7 @@ class SweptCurve:
         metric = next(each for each in self.metrics if each.name == name)
         n_units = self._errors.n_units
         return interval(
-            float(self._curve[name][point]), float(error[point]), n_units=n_units, level=check_level(level),
+            self._curve.at(point, name)[name], float(error[point]), n_units=n_units, level=check_level(level),
             low=metric.low, high=metric.high,
         )  # fmt: skip
 
@@ -174,7 +174,7 @@ class SweptCurve:
         until = self._curve.thresholds[point + 1].item() if point + 1 < len(self._curve) else None
         return Best(
             name,
-            float(self._curve[name][point]),
+            float(self._curve.at(point, name)[name]),
             self._curve.thresholds[point].item(),
             until,
             self._curve.at(point),
@@ -189,8 +189,7 @@ class SweptCurve:
     @cached_property
     def _best_f1(self) -> int:
         """The point of the best F1, whether it is among the scores or not."""
-        losses = self._curve.kept.rest("over"), self._curve.kept.rest("under")
-        return int(np.argmax(f_measure(*losses)))
+        return int(np.argmax(self._curve.scores(METRICS["f1"])))
 
     def _point(self, threshold: Any) -> int:
         """Return the point of the curve that a threshold is at."""
