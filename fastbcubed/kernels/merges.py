@@ -1,9 +1,17 @@
-"""The merges of a tree as records: what either cluster holds, and the pairs of items that they put together wrongly."""
+"""The merges of a tree as records: what either cluster holds, and the pairs of items that they put together wrongly.
+
+They are made in the order of their levels, so that what is added up by level is added up in one place after the other.
+A cluster is a stretch of rows: what it holds stands at the first, and both its ends know each other.
+"""
 
 from __future__ import annotations
 
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.numbering import fetch
+
+#: Merges whose clusters are fetched ahead, so that one does not wait for the memory of another.
+AHEAD = 16
 
 
 @kernel
@@ -28,38 +36,38 @@ def add_masses(meetings, scored, dominant, masses):
         masses[at(m.at), 0], masses[at(m.at), 1] = add_exactly(masses[at(m.at), 0], masses[at(m.at), 1], mass)
 
 
-@inlined
-def start_cluster(cluster, row, code, weights, scored, dominant):
-    """Begin a cluster with one row."""
-    is_dominant = code == dominant
-    cluster.n = 1
-    cluster.x = 1 if is_dominant else 0
-    cluster.wrong = 0
-    if scored is not None:
-        cluster.s = scored[at(row)]
-    if weights is not None:
-        cluster.mass_x = weights[at(row)] if is_dominant else 0.0
-        cluster.mass_r = 0.0 if is_dominant else weights[at(row)]
-        cluster.error_x = cluster.error_r = 0.0
-        cluster.lost = cluster.error_lost = 0.0
+@kernel
+def start_clusters(codes, weights, scored, dominant, clusters):
+    """Begin a cluster with each row."""
+    for row in range(codes.size):
+        cluster, is_dominant = clusters[at(row)], codes[at(row)] == dominant
+        cluster.far = row
+        cluster.x = 1 if is_dominant else 0
+        cluster.wrong = 0
         if scored is not None:
-            cluster.mass_v = weights[at(row)] if scored[at(row)] else 0.0
-            cluster.error_v = 0.0
+            cluster.s = scored[at(row)]
+        if weights is not None:
+            cluster.mass_x = weights[at(row)] if is_dominant else 0.0
+            cluster.mass_r = 0.0 if is_dominant else weights[at(row)]
+            cluster.error_x = cluster.error_r = 0.0
+            cluster.lost = cluster.error_lost = 0.0
+            if scored is not None:
+                cluster.mass_v = weights[at(row)] if scored[at(row)] else 0.0
+                cluster.error_v = 0.0
 
 
 @inlined
 def join_counts(a, b, cross, scored, found):
-    """Write the counts of two clusters, and make them those of one, which stand in the first."""
-    found.n_a, found.n_b, found.x_a, found.x_b = a.n, b.n, a.x, b.x
-    found.r_a, found.r_b = a.n - a.x, b.n - b.x
+    """Write the counts of two clusters, whose sizes are there, and make them those of one, which stand in the first."""
+    found.x_a, found.x_b = a.x, b.x
+    found.r_a, found.r_b = found.n_a - a.x, found.n_b - b.x
     found.wrong_a, found.wrong_b = a.wrong, b.wrong
     if scored:
         found.s_a, found.s_b = a.s, b.s
-        a.wrong += b.wrong + (a.s * b.n + b.s * a.n - cross)
+        a.wrong += b.wrong + (a.s * found.n_b + b.s * found.n_a - cross)
         a.s += b.s
     else:
-        a.wrong += b.wrong + (2 * (a.n * b.n) - cross)
-    a.n += b.n
+        a.wrong += b.wrong + (2 * (found.n_a * found.n_b) - cross)
     a.x += b.x
     found.wrong = a.wrong
 
@@ -94,31 +102,26 @@ def join_weights(a, b, cross, scored, found):
 
 
 @kernel
-def find_merges(place, depth, levels, codes, weights, scored, dominant, crosses, masses, stack, found):
-    """Find merges from a place on until `found` is full; return the next place, the depth, and how many were found.
+def find_merges(first, places, levels, scored, crosses, masses, clusters, found):
+    """Find merges, in the order of their `places` from the first on, until `found` is full; return how many were found.
 
-    Rows are those of `find_meetings`; one more place ends them. `crosses` and `masses` (None without weights) are the
-    pairs of each merge that belong together. Of `stack`, which are where the levels between clusters fall and the
-    clusters, `depth` clusters are in use.
+    A merge is of what ends at a place and what begins behind it. `crosses` and `masses` (None without weights) are the
+    pairs of each merge that belong together; `clusters` are as `start_clusters` makes them, and go from call to call.
     """
-    bounds, clusters = stack
-    n_found = 0
-    while place <= levels.size:
-        while place and depth > 1 and levels[at(bounds[at(depth - 2)])] <= levels[at(place - 1)]:
-            if n_found == found.size:
-                return place, depth, n_found
-            merge, bound = found[at(n_found)], bounds[at(depth - 2)]
-            a, b = clusters[at(depth - 2)], clusters[at(depth - 1)]
-            merge.at = bound
-            join_counts(a, b, crosses[at(bound)], scored is not None, merge)
-            if weights is not None:
-                join_weights(a, b, masses[at(bound), 0] + masses[at(bound), 1], scored is not None, merge)
-            n_found += 1
-            depth -= 1
-        if place < levels.size:
-            if depth:
-                bounds[at(depth - 1)] = place - 1
-            start_cluster(clusters[at(depth)], place, codes[at(place)], weights, scored, dominant)
-            depth += 1
-        place += 1
-    return place, depth, n_found
+    stop = min(places.size, first + found.size)
+    for k in range(first, stop):
+        if k + AHEAD < places.size:
+            coming = places[at(k + AHEAD)]
+            fetch(clusters, coming)
+            fetch(levels, coming)
+            fetch(crosses, coming)
+        place, merge = places[at(k)], found[at(k - first)]
+        start, end = clusters[at(place)].far, clusters[at(place + 1)].far
+        a, b = clusters[at(start)], clusters[at(place + 1)]
+        merge.at, merge.level = place, levels[at(place)]
+        merge.n_a, merge.n_b = place - start + 1, end - place
+        join_counts(a, b, crosses[at(place)], scored is not None, merge)
+        if masses is not None:
+            join_weights(a, b, masses[at(place), 0] + masses[at(place), 1], scored is not None, merge)
+        clusters[at(start)].far, clusters[at(end)].far = end, start
+    return stop - first

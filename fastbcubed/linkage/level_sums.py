@@ -1,14 +1,15 @@
 """Rows in the order of the merge tree → what they come to at every level: the sums behind all scores.
 
 What changes only where clusters meet is added up once, by level: for a pair of rows of one true cluster, at the lowest
-merge that joins them; for clusters, at each merge of two. Each family of sums is one task of a pool.
+merge that joins them; for clusters, at each merge of two. Merges are found by level, block by block, while what the
+last block adds to each sum is one task of a pool.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.linkage.tree_rows import (
     DOMINANT,
+    MERGES_AT_ONCE,
     Floats,
     Meetings,
     TreeRows,
@@ -24,7 +26,7 @@ from fastbcubed.linkage.tree_rows import (
     total_of,
 )
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.pool import Pool, ahead
 
 #: What can be kept up: families of scores, and the sums that each is made of.
 SUMS = {
@@ -49,9 +51,20 @@ def level_sums(rows: TreeRows, families: Collection[str], pool: Pool) -> Sums:
     - entropy, in nats: of the true clusters, of the clusters, and of either given the other
     """
     meetings = find_meetings(rows, pool)
-    chosen = [add_up for name, add_up in ADD_UP.items() if name in families]
-    found = pool.map(lambda add_up: add_up(rows, meetings), chosen, stage="add up by level")
+    chosen = [begin for name, begin in BEGIN.items() if name in families]
+    begun = pool.map(lambda begin: begin(rows, meetings), chosen, stage="add up meetings")
+    adders = [add for family in begun for add in family.adders]
+    made = merges_of(rows, meetings)
+    with pool.stage("add up merges", rows.merges.size, rows.merges.size) as step:
+        for merges in ahead(made) if pool.threads > 1 and rows.merges.size > MERGES_AT_ONCE else made:
+            pool.map(_call, adders, [merges] * len(adders))
+            step(merges.size)
+    found = pool.map(lambda family: family.end(), begun, stage="add up levels")
     return {name: values for each in found for name, values in each.items()}
+
+
+def _call(add: Callable[[np.ndarray], None], merges: np.ndarray) -> None:
+    add(merges)
 
 
 class SumsOnDemand(dict[str, NDArray[Any]]):
@@ -66,94 +79,130 @@ class SumsOnDemand(dict[str, NDArray[Any]]):
         return self[name]
 
 
-def _clusters(rows: TreeRows, meetings: Meetings) -> Sums:
+class Family(NamedTuple):
+    """Sums that are being added up: what takes a block of merges each, and what gives the sums in the end."""
+
+    adders: list[Callable[[np.ndarray], None]]
+    end: Callable[[], Sums]
+
+
+class _MergeSum:
+    """A sum over merges, by level; a kernel goes on with it from block to block."""
+
+    def __init__(self, rows: TreeRows, kernel: Callable[..., Any], *given: Any) -> None:
+        self._kernel, self._given = kernel, given
+        self._state = -1, 0.0, 0.0
+        self.by_level = _zeros(rows.n_levels + 1)
+
+    def add(self, merges: np.ndarray) -> None:
+        self._state = self._kernel(merges, *self._given, self._state, self.by_level)
+
+
+def _clusters(rows: TreeRows, meetings: Meetings) -> Family:
     """Count clusters and singletons, and the items of the largest."""
-    counts = _zeros(rows, 3, rows.levels.dtype)
-    for merges in merges_of(rows, meetings):
-        kernels.threshold_sums.count_clusters(merges, rows.levels, counts)
-    fewer, alone, largest = (np.concatenate([[0], column[:-1]]) for column in counts.T)
-    return {
-        "clusters": rows.n_scored - np.cumsum(fewer),
-        "singletons": rows.n_scored - np.cumsum(alone),
-        "largest": np.maximum(np.maximum.accumulate(largest), 1),
-    }
+    counts = [_zeros(rows.n_levels + 2, rows.levels.dtype) for _ in range(3)]
+    fewer, alone, largest = (each[1:] for each in counts)
+
+    def end() -> Sums:
+        for each in counts[:2]:
+            np.subtract(rows.n_scored, np.cumsum(each, out=each, dtype=each.dtype), out=each)
+        counts[2][0] = 1
+        np.maximum.accumulate(counts[2], out=counts[2])
+        return {name: each[:-1] for name, each in zip(SUMS["clusters"], counts, strict=True)}
+
+    return Family([lambda merges: kernels.threshold_sums.count_clusters(merges, fewer, alone, largest)], end)
 
 
-def _losses(rows: TreeRows, meetings: Meetings) -> Sums:
+def _losses(
+    rows: TreeRows, meetings: Meetings, less: int = 0, names: tuple[str, ...] = SUMS["bcubed"]
+) -> Family:
     """Add up the losses of precision and recall."""
-    return dict(zip(SUMS["bcubed"], _lost(rows, meetings, 0), strict=True))
+    over = _MergeSum(rows, kernels.threshold_sums.add_precision_loss, less)
+    under = _meeting_sum(rows, meetings, kernels.threshold_sums.add_recall, rows.true_masses, less)
+    return Family([over.add], lambda: dict(zip(names, (_before(over.by_level), _from(under)), strict=True)))
 
 
-def _losses_among_others(rows: TreeRows, meetings: Meetings) -> Sums:
+def _losses_among_others(rows: TreeRows, meetings: Meetings) -> Family:
     """Add up those of ELM, which are over all items of a cluster but one."""
-    return dict(zip(SUMS["elm"], _lost(rows, meetings, 1), strict=True))
+    return _losses(rows, meetings, 1, SUMS["elm"])
 
 
-def _lost(rows: TreeRows, meetings: Meetings, less: int) -> tuple[Floats, Floats]:
-    over, under = _zeros(rows), _zeros(rows)
-    kernels.threshold_sums.add_recall(meetings.records, rows.levels, rows.true_masses, less, under)
-    for merges in merges_of(rows, meetings):
-        kernels.threshold_sums.add_precision_loss(merges, rows.levels, less, over)
-    return _before(over), _from(under)
-
-
-def _pairs(rows: TreeRows, meetings: Meetings) -> Sums:
+def _pairs(rows: TreeRows, meetings: Meetings) -> Family:
     """Count or weigh the pairs of items that are together or apart."""
-    module = kernels.threshold_sums
-    if rows.weights is None:
-        counts = _zeros(rows, 2, np.int64)
-        for merges in merges_of(rows, meetings):
-            module.count_pairs(merges, rows.levels, counts)
-        right, wrong = counts[:, 0] - counts[:, 1], counts[:, 1]
-        known = {"all_right": right.sum(), "all_wrong": wrong.sum()}
-        return {"tp": np.cumsum(right) - right, "fp": np.cumsum(wrong) - wrong, **known}
-    together, apart = _zeros(rows), _zeros(rows)
-    module.add_weight_together(meetings.records, rows.levels, together)
-    for merges in merges_of(rows, meetings):
-        module.add_weight_apart(merges, rows.levels, apart)
-    return {"tp": _before(together), "fp": _before(apart), "fn": _from(together), "tn": _from(apart)}
+    return _counted_pairs(rows) if rows.weights is None else _weighed_pairs(rows, meetings)
 
 
-def _entropies(rows: TreeRows, meetings: Meetings) -> Sums:
+def _counted_pairs(rows: TreeRows) -> Family:
+    counts = [_zeros(rows.n_levels + 2, np.int64) for _ in range(2)]
+    right, wrong = (each[1:] for each in counts)
+
+    def end() -> Sums:
+        tp, fp = (np.cumsum(each, out=each) for each in counts)
+        return {"tp": tp[:-1], "fp": fp[:-1], "all_right": tp[-1], "all_wrong": fp[-1]}
+
+    return Family([lambda merges: kernels.threshold_sums.count_pairs(merges, right, wrong)], end)
+
+
+def _weighed_pairs(rows: TreeRows, meetings: Meetings) -> Family:
+    together = _meeting_sum(rows, meetings, kernels.threshold_sums.add_weight_together)
+    apart = _MergeSum(rows, kernels.threshold_sums.add_weight_apart)
+
+    def end() -> Sums:
+        later = {"fn": _from(together.copy()), "tn": _from(apart.by_level.copy())}
+        return {"tp": _before(together), "fp": _before(apart.by_level), **later}
+
+    return Family([apart.add], end)
+
+
+def _entropies(rows: TreeRows, meetings: Meetings) -> Family:
     """Add up entropies in nats, times the weight of all items."""
     module, scored = kernels.threshold_sums, rows.scored is not None
-    of_parts, of_merges, by_merge = _zeros(rows), _zeros(rows, 4), np.zeros((len(rows), 2))
-    module.add_entropy_of_parts(meetings.records, rows.levels, rows.dominant, by_merge, of_parts)
-    for merges in merges_of(rows, meetings):
-        module.add_entropy(merges, rows.levels, scored, by_merge, of_merges)
-    return {
-        "true": np.array(_entropy(rows.true_masses)),
-        "pred": _from(of_merges, 0),
-        "pred_given_true": _from(of_parts),
-        "true_given_pred": _before(of_merges, 2),
-    }
+    by_merge = _zeros((len(rows), 2))
+    parts = _meeting_sum(rows, meetings, module.add_entropy_of_parts, rows.dominant, by_merge)
+    clusters = _MergeSum(rows, module.add_entropy)
+    untold = _MergeSum(rows, module.add_untold_entropy, scored, by_merge)
+
+    def end() -> Sums:
+        return {
+            "true": np.array(_entropy(rows.true_masses)),
+            "pred": _from(clusters.by_level),
+            "pred_given_true": _from(parts),
+            "true_given_pred": _before(untold.by_level),
+        }
+
+    return Family([untold.add, clusters.add], end)
 
 
-#: What adds up each family; those that take long begin first.
-ADD_UP: dict[str, Callable[[TreeRows, Meetings], Sums]] = {
+#: What begins each family; those that take long come first.
+BEGIN: dict[str, Callable[[TreeRows, Meetings], Family]] = {
     "entropy": _entropies, "bcubed": _losses, "elm": _losses_among_others, "pairs": _pairs, "clusters": _clusters,
 }  # fmt: skip
 
 
-def _zeros(rows: TreeRows, columns: int = 2, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return sums by level: usually one, with its error in the second column."""
-    sums = buffers.empty((rows.n_levels + 1, columns), dtype)
-    sums[:] = 0
+def _zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    sums = buffers.empty(shape, dtype)
+    sums[...] = 0
     return sums
 
 
-def _before(sums: Floats, column: int = 0) -> Floats:
-    """Return the sum of the levels before each."""
-    out = np.empty(len(sums))
-    kernels.threshold_sums.sum_before(sums, column, out)
-    return out
+def _meeting_sum(rows: TreeRows, meetings: Meetings, kernel: Callable[..., None], *given: Any) -> Floats:
+    """Return a sum over meetings, by level."""
+    sums = _zeros((rows.n_levels + 1, 2))
+    kernel(meetings.records, rows.levels, *given, sums)
+    found: Floats = buffers.empty(len(sums), np.float64)
+    return np.add(sums[:, 0], sums[:, 1], out=found)
 
 
-def _from(sums: Floats, column: int = 0) -> Floats:
-    """Return the sum of each level and those after it."""
-    out = np.empty(len(sums))
-    kernels.threshold_sums.sum_from(sums, column, out)
-    return out
+def _before(sums: Floats) -> Floats:
+    """Turn the sums of levels into those of the levels before each."""
+    kernels.threshold_sums.sum_before(sums)
+    return sums
+
+
+def _from(sums: Floats) -> Floats:
+    """Turn the sums of levels into those of each and the levels after it."""
+    kernels.threshold_sums.sum_from(sums)
+    return sums
 
 
 def _entropy(masses: Floats) -> float:

@@ -18,8 +18,8 @@ class Records(NamedTuple):
 
     group: np.dtype  #: a part of a true cluster while it is put together
     meeting: np.dtype  #: two parts of a true cluster that come together: `at` a merge, of which `code`
-    cluster: np.dtype  #: a cluster while it is put together
-    merge: np.dtype  #: two clusters that become one, `at` a place
+    cluster: np.dtype  #: a cluster while it is put together, which reaches to another row, `far`
+    merge: np.dtype  #: two clusters that become one, `at` a place and of a level
 
 
 @lru_cache
@@ -53,14 +53,16 @@ def records(index: np.dtype, *, weighted: bool, scored: bool) -> Records:
         [("gap", i), ("below", i), *(each for each in state if each[0] in kept)],
         [("s", count), *([("v", scored_mass), ("v_error", "w_error")] if weighted else [])],
     )
-    masses = ["mass_x", "error_x", "mass_r", "error_r", "lost", "error_lost", "mass_v", "error_v"]
+    masses = "mass_x error_x mass_r error_r lost error_lost" + (" mass_v error_v" if scored else "")
+    held = [("wrong", "i8"), ("far", i), ("x", i), *([("s", i)] if scored else [])]
     cluster = _record(
-        [*((name, "f8") for name in masses if weighted), *((name, "i8") for name in ("n", "x", "s", "wrong"))]
+        [*((name, "f8") for name in masses.split() if weighted), *held],
+        [("s", "x"), *([("mass_v", "mass_r"), ("error_v", "error_r")] if weighted else [])],
     )
     wrong = [("wrong", "i8"), *sides("wrong", "i8")]
     lost = [("apart", "f8"), ("lost", "f8"), *sides("lost mass_x mass_r", "f8")] if weighted else []
     merge = _record(
-        [("at", i), *counted, *sides("x r", i), *weighed, *wrong, *lost],
+        [("at", i), ("level", i), *counted, *sides("x r", i), *weighed, *wrong, *lost],
         [*same, *([] if weighted else [("lost", "wrong"), *aliases(lost="wrong", mass_x="x", mass_r="r")])],
     )
     return Records(group, meeting, cluster, merge)

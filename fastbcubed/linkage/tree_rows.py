@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 
 #: Meetings that are found by one call of a kernel.
 MEETINGS_AT_ONCE = 1 << 18
-#: Merges that are found before they are added up: few enough for a core's cache.
-MERGES_AT_ONCE = 1 << 13
+#: Merges that are found before they are added up: few enough for a core's cache, and enough for a task of their own.
+MERGES_AT_ONCE = 1 << 15
 #: Values that are added up plainly before their sum is added exactly.
 SUMMED_AT_ONCE = 1 << 13
 #: A true cluster above this share of the weight is dominant: what it leaves cannot be had by subtraction.
@@ -52,6 +52,7 @@ class TreeRows:
     n_levels: int
     weights: Floats | None = None
     scored: NDArray[np.bool_] | None = None  #: which rows are scored; None for all
+    known_merges: Codes | None = None  #: `merges`, if they are known
 
     def __len__(self) -> int:
         return int(self.levels.size)
@@ -60,6 +61,16 @@ class TreeRows:
     def records(self) -> Records:
         """The records of the kernels for these rows."""
         return records(self.levels.dtype, weighted=self.weights is not None, scored=self.scored is not None)
+
+    @cached_property
+    def merges(self) -> Codes:
+        """All rows but the last, by the level at which the clusters of each and the next become one."""
+        if self.known_merges is not None:
+            return self.known_merges
+        counts = np.bincount(self.levels, minlength=self.n_levels + 1)
+        order = np.empty_like(self.levels)
+        kernels.components.order_by_code(self.levels, np.cumsum(counts) - counts, order)
+        return order[: len(self) - 1]
 
     @cached_property
     def true_sizes(self) -> Counts:
@@ -137,14 +148,14 @@ def find_meetings(rows: TreeRows, pool: Pool) -> Meetings:
 
 
 def merges_of(rows: TreeRows, meetings: Meetings) -> Iterator[np.ndarray]:
-    """Yield the merges in blocks; a block is valid until the next."""
-    n, index = len(rows), rows.levels.dtype
-    stack = np.empty(n, index), buffers.empty(n, rows.records.cluster)
-    found = np.empty(MERGES_AT_ONCE, rows.records.merge)
-    place = depth = 0
-    while place <= n:
-        place, depth, n_found = kernels.merges.find_merges(
-            place, depth, rows.levels, rows.codes, rows.weights, rows.scored, rows.dominant, meetings.crosses,
-            meetings.masses, stack, found,
-        )  # fmt: skip
+    """Yield the merges by level, in blocks; a block is valid until the next but one."""
+    module, places = kernels.merges, rows.merges
+    clusters = buffers.empty(len(rows), rows.records.cluster)
+    module.start_clusters(rows.codes, rows.weights, rows.scored, rows.dominant, clusters)
+    both = [np.empty(min(MERGES_AT_ONCE, max(1, places.size)), rows.records.merge) for _ in range(2)]
+    for k, (start, _) in enumerate(blocks(places.size, MERGES_AT_ONCE)):
+        found = both[k % 2]
+        n_found = module.find_merges(
+            start, places, rows.levels, rows.scored, meetings.crosses, meetings.masses, clusters, found
+        )
         yield found[:n_found]
