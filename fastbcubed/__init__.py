@@ -24,7 +24,7 @@ from fastbcubed.sweep import sweep
 from fastbcubed.thresholds.swept import Sweep
 
 if TYPE_CHECKING:
-    from fastbcubed import constraints
+    from fastbcubed import charts, constraints
 
 __all__ = [
     "Clustering",
@@ -39,6 +39,7 @@ __all__ = [
     "Table",
     "__version__",
     "bins",
+    "charts",
     "cice_bcubed",
     "compare",
     "constraints",
@@ -58,12 +59,12 @@ __all__ = [
 if not TYPE_CHECKING:  # of a name that is not there, type checkers are to say so
 
     def __getattr__(name):
-        """Return the constraints, loaded on their first use."""
-        if name != "constraints":
+        """Return the charts or the constraints, loaded on their first use."""
+        if name not in ("charts", "constraints"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        return import_module("fastbcubed.constraints")
+        return import_module(f"fastbcubed.{name}")
 
     def __dir__():
         return sorted({*globals(), *__all__})

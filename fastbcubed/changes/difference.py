@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,9 @@ from fastbcubed.results.slices.slicing import (
     subset_mask,
 )
 from fastbcubed.sources.arrays import from_texts, table_of
+
+if TYPE_CHECKING:
+    from fastbcubed.results.report.page import Report
 
 __all__ = ["Diff"]
 
@@ -331,6 +334,27 @@ class Diff(DiffErrors):
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return scores, changes, coverage, summary, slices and warnings as JSON; NaN becomes null."""
         return as_json(self.to_dict(), indent)
+
+    def report(self, path: Any = None, *, overwrite: bool = False, **asked: Any) -> Report:
+        """Write a page for people: what changed, whether a truth approves, and the clusters that changed most.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write. Without it, what is returned shows itself in a notebook.
+        overwrite : bool
+            Whether a file that is there may be replaced.
+        **asked
+            title, worst, members, columns and by, as for `Evaluation.report`.
+
+        Returns
+        -------
+        Report
+        """
+        from fastbcubed.changes.diff_page import diff_content
+        from fastbcubed.results.report.page import report_of
+
+        return report_of(lambda found: diff_content(self, found), path, asked, overwrite=overwrite)
 
     def save(self, directory: Any, *, keep: str = "items") -> None:
         """Write the diff as JSON and Parquet files; `fastbcubed.load` reads it back.

@@ -71,9 +71,9 @@ def overview(diff: Diffed, say: Callable[[str], str] = str) -> str:
     parts.append("\n".join([aligned(_sides(diff)), *map(paragraph, what_became(diff))]))
     if lines := coverage(diff):
         parts.append("\n".join(paragraph(line, "  ", after="    ") for line in lines))
-    parts += [aligned(grid) for grid in (_table(diff),) if grid.rows]
-    parts += [aligned(grid, figures_left=True) for grid in (_others(diff),) if grid.rows]
-    return "\n\n".join([*parts, "\n".join(map(paragraph, _notes(diff)))])
+    parts += [aligned(grid) for grid in (changes_grid(diff),) if grid.rows]
+    parts += [aligned(grid, figures_left=True) for grid in (others_grid(diff),) if grid.rows]
+    return "\n\n".join([*parts, "\n".join(map(paragraph, notes(diff)))])
 
 
 def as_html(diff: Diffed) -> str:
@@ -90,9 +90,9 @@ def as_html(diff: Diffed) -> str:
     parts += [
         f"<p>{'<br>'.join(map(escaped, each))}</p>" for each in (what_became(diff), coverage(diff)) if each
     ]
-    parts += [html_table(grid) for grid in (_table(diff),) if grid.rows]
-    parts += [html_table(grid, text_last=True) for grid in (_others(diff),) if grid.rows]
-    parts.append(f"<p>{'<br>'.join(map(escaped, _notes(diff)))}</p>")
+    parts += [html_table(grid) for grid in (changes_grid(diff),) if grid.rows]
+    parts += [html_table(grid, text_last=True) for grid in (others_grid(diff),) if grid.rows]
+    parts.append(f"<p>{'<br>'.join(map(escaped, notes(diff)))}</p>")
     if steps := _next_steps(diff):
         parts.append(f"<pre>{html.escape(steps)}</pre>")
     return f"<div>{''.join(parts)}</div>"
@@ -304,7 +304,7 @@ def _sides(diff: Diffed) -> Grid:
     return Grid(header, rows)
 
 
-def _table(diff: Diffed) -> Grid:
+def changes_grid(diff: Diffed) -> Grid:
     """Return rates and distances of what was split and merged; with a truth the good and the bad part, too."""
     judged = diff.verdict is not None
     header = ["", "rate", *(["good", "bad"] * judged), "distance", *(["good", "bad"] * judged)]
@@ -318,7 +318,7 @@ def _table(diff: Diffed) -> Grid:
     return Grid([header[k] for k in filled], [[row[k] for k in filled] for row in rows])
 
 
-def _others(diff: Diffed) -> Grid:
+def others_grid(diff: Diffed) -> Grid:
     """Return the other scores, each with its definition."""
     told = {name for of_kind in TABLE.values() for names in of_kind for name in names}
     known = diff.errors_at_hand()
@@ -336,23 +336,24 @@ def _others(diff: Diffed) -> Grid:
     return Grid(["score", "", "±", "definition"], rows)
 
 
-def _notes(diff: Diffed) -> list[str]:
-    notes = [definition(diff.evaluation)]
+def notes(diff: Diffed) -> list[str]:
+    """Return what the figures mean, and which scores were not computed."""
+    found = [definition(diff.evaluation)]
     table = (
         "A rate is the mean over items of what was split off, relative to the baseline cluster, or merged, relative to "
         "the experiment cluster; a distance is relative to both clusters together."
     )
-    if _table(diff).rows:
-        notes.append(table)
+    if changes_grid(diff).rows:
+        found.append(table)
     if diff.verdict is not None and diff.verdict.n_unlabelled:
         among = "among each other" if diff.verdict.unlabelled == "drop" else "beside all others"
-        notes.append(
+        found.append(
             f"What is good and bad is about the {_items(diff.verdict.n_items)} that the truth labels, {among}."
         )
     by_reason: dict[str, list[str]] = {}
     for name, reason in diff.not_computed.items():
         by_reason.setdefault(reason, []).append(name)
-    return [*notes, *(f"Not computed: {', '.join(names)}: {reason}." for reason, names in by_reason.items())]
+    return [*found, *(f"Not computed: {', '.join(names)}: {reason}." for reason, names in by_reason.items())]
 
 
 def _next_steps(diff: Diffed) -> str:

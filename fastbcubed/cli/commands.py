@@ -49,6 +49,11 @@ COMMANDS = (
         f"{SHOWN}\n{EXIT_CODES}",
     ),
     Command(
+        "report", "reporting", "make a page for people of a saved result: one HTML file",
+        "Write a saved result as one HTML file that can be mailed and kept: verdict, charts, slices, and the clusters\n"
+        "that cost most with their members. It takes the extra fastbcubed[report].",
+    ),
+    Command(
         "compare", "comparing", "compare several runs against one truth: is the new one better, and where",
         "Score several runs against one truth on the items that all of them score, and say how they differ.",
         f"{COMPARED}\n{EXIT_CODES}",

@@ -18,6 +18,7 @@ from fastbcubed.cli.flags import (
     read_flags,
 )
 from fastbcubed.cli.gates import bound_of, with_slices
+from fastbcubed.cli.report_flags import add_report_flags, check_report, write_report
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
 from fastbcubed.errors import OptionError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 #: The exit code if a gate failed.
 FAILED_GATE = 1
 #: Flags that the library has no argument for.
-OWN = ("run", "named", "json", "worst", "show", "fail_worse")
+OWN = ("run", "named", "json", "worst", "show", "fail_worse", "report", "report_columns")
 #: Columns of slices and clusters that a terminal shows, where they are there.
 SCORES = ("precision", "recall", "f1")
 
@@ -69,6 +70,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="how many of the true clusters, and of the slices, that changed most to list (default: 5)",
     )  # fmt: skip
     add("--show", type=number, default=0, metavar="N", help="open the N true clusters that changed most")
+    add_report_flags(parser)
     add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
     add(
         "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", action="append", default=[], type=bound_of,
@@ -81,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
     """Compare, print what was asked for, and return 1 if a gate failed."""
     import fastbcubed
 
+    check_report(options)
     bounds = _bounds(options)
     arguments = {name: value for name, value in vars(options).items() if name not in OWN} | read_flags(
         options
@@ -120,6 +123,7 @@ def run(options: argparse.Namespace) -> int:
             terminal.line(f"\n{each!r}")
         if gates:
             terminal.line("\n" + "\n".join(gate.line for gate in gates))
+    write_report(options, cmp)
     return 0 if all(gate.passed for gate in gates) else FAILED_GATE
 
 

@@ -18,6 +18,7 @@ from fastbcubed.cli.flags import (
     read_flags,
 )
 from fastbcubed.cli.gates import bound_of
+from fastbcubed.cli.report_flags import add_report_flags, check_report, write_report
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
 from fastbcubed.cli.show import print_opened
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 #: The exit code if a gate failed.
 FAILED_GATE = 1
 #: Flags that the library has no argument for.
-OWN = ("run", "json", "worst", "show", "fail_over", "fail_under")
+OWN = ("run", "json", "worst", "show", "fail_over", "fail_under", "report", "report_columns")
 SIDES = ("baseline", "experiment")
 #: Columns of listings that a terminal shows, where they are there.
 SHOWN = (
@@ -82,6 +83,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="fail if a score is above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable",
     )  # fmt: skip
     add("--fail-under", **bound, help="fail if a score is below a value, such as iq=0; repeatable")
+    add_report_flags(parser)
     add_engine_flags(parser)
 
 
@@ -89,6 +91,7 @@ def run(options: argparse.Namespace) -> int:
     """Diff, print what was asked for, and return 1 if a gate failed."""
     import fastbcubed
 
+    check_report(options)
     bounds = _bounds(options)
     arguments = _needed(_arguments(options), bounds)
     diff = call(fastbcubed.diff, arguments, options.noise)
@@ -108,13 +111,14 @@ def run(options: argparse.Namespace) -> int:
         _print(diff, opened, gates, options.worst)
     if options.out is not None:
         say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+    write_report(options, diff)
     return 0 if all(gate.passed for gate in gates) else FAILED_GATE
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.diff` that the flags stand for."""
     given = {name: value for name, value in vars(options).items() if name not in OWN}
-    if options.show and options.out is None:
+    if (options.show or options.report) and options.out is None:
         given["keep"] = "items"
     if options.table is not None:
         for side in (*SIDES, "truth"):

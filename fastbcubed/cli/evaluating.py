@@ -13,6 +13,7 @@ from fastbcubed.cli.gates import Gates, add_gate_flags, append_page
 from fastbcubed.cli.link_flags import add_link_flags, with_links
 from fastbcubed.cli.ordering import with_order
 from fastbcubed.cli.repair_list import print_repairs
+from fastbcubed.cli.report_flags import check_report, write_report
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
 from fastbcubed.cli.show import costliest, print_opened
@@ -31,6 +32,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate, print what was asked for, and return 1 if a gate failed."""
+    check_report(options)
     gates = Gates(options)
     arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
     ev = call_evaluate(gates.needs(arguments), options.noise)
@@ -75,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
         say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
     if options.summary is not None:
         append_page(options.summary, ev, tried)
+    write_report(options, ev, tried)
     return 0 if all(gate.passed for gate in tried) else FAILED_GATE
 
 

@@ -192,7 +192,9 @@ def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     given = {name: value for name, value in vars(options).items() if name not in unknown}
     for name in ("run", "json", "worst", "show", "order_by", "verify", "slice_pairs"):
         given.pop(name, None)
-    if (options.show or options.verify or options.slice_pairs) and options.out is None:
+    report = given.pop("report", None)
+    given.pop("report_columns", None)
+    if (options.show or options.verify or options.slice_pairs or report) and options.out is None:
         given["keep"] = "items"
     if options.table is not None:
         given["truth"], given["prediction"] = column_names(options.truth), column_names(options.prediction)

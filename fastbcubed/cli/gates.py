@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.calling import with_scores
 from fastbcubed.cli.flags import GATE_FLAGS
+from fastbcubed.cli.report_flags import add_report_flags
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.errors import OptionError
 
@@ -48,6 +49,7 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
         help="add verdict, gates, warnings, scores, slices and the clusters that cost most to a file as Markdown, such "
         "as $GITHUB_STEP_SUMMARY",
     )  # fmt: skip
+    add_report_flags(parser)
 
 
 def bound_of(text: str) -> tuple[str, float, str]:

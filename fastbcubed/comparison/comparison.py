@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
 from fastbcubed.cells.records import side_of
@@ -16,6 +16,9 @@ from fastbcubed.errors import OptionError
 from fastbcubed.results.listings.summary import as_json
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import SliceKey, check_key
+
+if TYPE_CHECKING:
+    from fastbcubed.results.report.page import Report
 
 __all__ = ["Comparison"]
 
@@ -240,6 +243,52 @@ class Comparison(Compared):
         return open_in_runs(self.runs, self.baseline, side, which, self.require_rows(), columns, members)
 
     # Output
+
+    def report(
+        self,
+        path: Any = None,
+        *,
+        title: str | None = None,
+        worst: int = 20,
+        members: int = 10,
+        columns: str | Iterable[str] = (),
+        by: Any = None,
+        overwrite: bool = False,
+    ) -> Report:
+        """Write a page for people: which run is better and whether that holds, slices, true clusters that changed.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write. Without it, what is returned shows itself in a notebook.
+        title, columns, by, overwrite
+            As for `Evaluation.report`.
+        worst : int
+            True clusters to show, those that changed most in the first experiment.
+        members : int
+            Members of each to show.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        MissingPackageError, OptionError, ColumnError, SliceError, NotKeptError
+            As `Evaluation.report` does.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare(list("aabbccdd"), {"old": [1, 1, 2, 2, 3, 4, 5, 6], "new": [1, 1, 2, 2, 3, 3, 4, 5]})
+        >>> cmp.report().content["movers"]["flow"][1]
+        {'before': 'split', 'after': 'exact', 'n_clusters': 1}
+        """
+        from fastbcubed.comparison.comparison_page import comparison_content
+        from fastbcubed.results.report.page import report_of
+
+        asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
+        return report_of(lambda found: comparison_content(self, found), path, asked, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""

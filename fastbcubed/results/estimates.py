@@ -173,6 +173,16 @@ class Estimated(ByCluster):
             )
         )
 
+    def intervals_at_hand(self, level: float = 0.95) -> dict[str, dict[str, float]]:
+        """Return standard error and interval of the overall scores, where they are known or soon worked out."""
+        found = self.errors_at_hand()
+        known: dict[str, dict[str, float]] = {}
+        for metric in self.metrics if found is not None else ():
+            if found is not None and metric.name in found.of:
+                low, high = _interval(metric, self.overall[metric.name], found, level)
+                known[metric.name] = {"se": found.of[metric.name], "low": low, "high": high}
+        return known
+
     def to_dict(self) -> dict[str, Any]:
         """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
         found = self.errors_at_hand()

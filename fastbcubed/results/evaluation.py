@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.errors import MetricError
@@ -18,6 +18,7 @@ from fastbcubed.results.text.display import as_html, as_text
 
 if TYPE_CHECKING:
     from fastbcubed.results.gates.verification import Verified
+    from fastbcubed.results.report.page import Report
 
 __all__ = ["Evaluation", "Scores"]
 
@@ -173,6 +174,72 @@ class Evaluation(Openings, BySlice):
         from fastbcubed.results.gates import verification
 
         return verification.verify(self, n, seed)
+
+    def report(
+        self,
+        path: Any = None,
+        *,
+        title: str | None = None,
+        worst: int = 20,
+        members: int = 10,
+        columns: str | Iterable[str] = (),
+        by: Any = None,
+        overwrite: bool = False,
+    ) -> Report:
+        """Write a page for people: verdict, sides, where the loss is, slices, the clusters that cost most, repairs.
+
+        It is one HTML file below 2 MB that makes no request: it may be mailed, kept, and read without scripts. It
+        holds sums, and the ids of the members that are shown; attributes only if they are named.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write. Without it, what is returned shows itself in a notebook.
+        title : str, optional
+            The heading; what was compared when absent.
+        worst : int
+            Clusters of each side to show, those that cost most, and repairs; 0 for none.
+        members : int
+            Members of each to show, as in `cluster`.
+        columns : str or iterable of str
+            Attributes to show beside the members, named as in `slices`.
+        by : str, Bins, tuple of these, mapping, or list of these, optional
+            Slices to show besides those that were asked for when evaluating.
+        overwrite : bool
+            Whether a file that is there may be replaced.
+
+        Returns
+        -------
+        Report
+            With the page as `html`, and all that is on it as plain data as `content`.
+
+        Raises
+        ------
+        MissingPackageError
+            If the packages of the extra ``fastbcubed[report]`` are not installed.
+        OptionError
+            If a file is there, or an argument cannot be.
+        ColumnError, SliceError
+            If there is no such attribute.
+        NotKeptError
+            If columns or slices are asked for and the items were not kept.
+
+        Notes
+        -----
+        The same result gives the same bytes. Intervals are there where `to_json` has standard errors; lists that
+        would make the file too large are cut, which the page says.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).report(worst=1).content["clusters"]["pred"]["rows"][0]["outcome"]
+        'mixed'
+        """
+        from fastbcubed.results.report.evaluation_content import evaluation_content
+        from fastbcubed.results.report.page import report_of
+
+        asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
+        return report_of(lambda found: evaluation_content(self, found), path, asked, overwrite=overwrite)
 
     def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.

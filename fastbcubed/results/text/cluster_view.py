@@ -186,15 +186,26 @@ def _marked(values: Sequence[Any]) -> list[str]:
     >>> _marked(["Smith", "Smyth", None, "Smith"]), _marked([1, 2, 3])
     (['Smith', 'Smyth*', '(null)', 'Smith'], ['1', '2', '3'])
     """
-    texts = [label(value) for value in values]
-    counts = Counter(text for text, value in zip(texts, values, strict=True) if value is not None)
-    commonest, n = counts.most_common(1)[0] if counts else ("", 0)
     found = []
-    for text, value in zip(texts, values, strict=True):
+    for value, differs in zip(values, differing(values), strict=True):
+        text = label(value)
         short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-        differs = n > 1 and value is not None and text != commonest
         found.append(f"{short}{MARK}" if differs else short)
     return found
+
+
+def differing(values: Sequence[Any]) -> list[bool]:
+    """Return which values differ from the commonest one, if any is there twice; no null does.
+
+    Examples
+    --------
+    >>> differing(["Smith", "Smyth", None, "Smith"]), differing([1, 2, 3])
+    ([False, True, False, False], [False, False, False])
+    """
+    texts = [None if value is None else label(value) for value in values]
+    counts = Counter(text for text in texts if text is not None)
+    commonest, n = counts.most_common(1)[0] if counts else ("", 0)
+    return [n > 1 and text is not None and text != commonest for text in texts]
 
 
 def _name(cluster: Any, *, overlapping: bool) -> str:

@@ -1,0 +1,112 @@
+"""A diff as the content of a page: what changed, whether a truth approves, and the clusters that changed most."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import PurePath
+from typing import Any
+
+from fastbcubed.changes.naming import SIDES
+from fastbcubed.changes.release_note import (
+    changes_grid,
+    coverage,
+    notes,
+    others_grid,
+    what_became,
+    what_changed,
+    what_truth_says,
+)
+from fastbcubed.errors import EvaluationWarning, NotKeptError
+from fastbcubed.results.report.asked import Asked
+from fastbcubed.results.report.clusters_content import MOST_COLUMNS, anchor, opened_content
+from fastbcubed.results.report.evaluation_content import MESSAGES, head
+from fastbcubed.results.report.shortening import few_entries, shortened
+from fastbcubed.results.report.slices_content import SLICINGS, key_of
+from fastbcubed.results.slices.slicing import SliceKey, name_columns, slice_name
+from fastbcubed.results.text.wording import Grid
+
+#: Slices of each slicing: those that changed most.
+SLICES = 20
+#: Figures of a cluster in a list, and the change that its side is listed by.
+FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "split_change", "merge_change")
+
+
+def diff_content(diff: Any, asked: Asked) -> dict[str, Any]:
+    """Return the content of the page of a diff."""
+    known = None if diff.known_changes is None else diff.known_changes.to_pylist()
+    with warnings.catch_warnings():  # what they say is on the page
+        warnings.simplefilter("ignore", EvaluationWarning)
+        content = {
+            **head("diff", asked.title or _title(diff)),
+            "names": diff.names, "n_items": diff.evaluation.contingency.n_items,
+            "verdict": {"sentences": [*what_changed(diff), *what_truth_says(diff)], "lines": what_became(diff)},
+            "overall": dict(diff.overall), "errors": dict(diff.errors_at_hand()), "changes": known,
+            "summary": diff.summary, "lines": coverage(diff), "notes": {"lines": notes(diff)},
+            "grids": [_grid(each(diff)) for each in (changes_grid, others_grid)],
+            "warnings": {"n": len(diff.warnings), "rows": diff.warnings[:MESSAGES]},
+            "slices": _slices(diff, asked),
+            "clusters": _clusters(diff, asked),
+            "origin": {"manifest": few_entries(diff.manifest), "command": None},
+        }  # fmt: skip
+    found: dict[str, Any] = shortened(content)
+    return found
+
+
+def _title(diff: Any) -> str:
+    stems = [PurePath(str(diff.names.get(side) or side)).stem for side in SIDES]
+    return f"From {stems[0]} to {stems[1]}"
+
+
+def _grid(grid: Grid) -> dict[str, Any]:
+    return {"header": grid.header, "rows": [{"cells": row} for row in grid.rows], "names": grid.names}
+
+
+def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
+    """Return the slices that changed most."""
+    keys: dict[str, SliceKey | str] = {name: name for name in diff.sliced}
+    if diff.evaluation.has_items:
+        keys = {name: key_of(name_columns(table.column_names)) for name, table in diff.sliced.items()}
+    keys |= {slice_name(key): key for key in asked.by}
+    found = []
+    for name, key in list(keys.items())[:SLICINGS]:
+        table = diff.slices(key, order_by="change")
+        names = name_columns(table.column_names)
+        figures = [
+            each for each in ("split_change", "merge_change", *diff.overall) if each in table.column_names
+        ][:6]
+        rows = [
+            {"slice": [row[each] for each in names], "n_items": row["n_items"],
+             "figures": [row[each] for each in figures]}
+            for row in table.slice(0, SLICES).to_pylist()
+        ]  # fmt: skip
+        found.append({"by": name, "names": names, "figures": figures, "n": table.num_rows, "rows": rows})
+    return {"n": len(keys), "rows": found}
+
+
+def _clusters(diff: Any, asked: Asked) -> dict[str, Any] | None:
+    """Return the clusters of either side that changed most."""
+    if not asked.worst or not diff.evaluation.has_clusters:
+        return None
+    found = {}
+    for side in SIDES:
+        rows = diff.clusters(side, limit=asked.worst).to_pylist()
+        rows = [row for row in rows if row["split_change"] + row["merge_change"] > 0]
+        found[side] = {
+            "n": diff.summary[side]["clusters"], "opened": diff.evaluation.has_items,
+            "rows": [_cluster(diff, side, row, asked) for row in rows],
+        }  # fmt: skip
+    return found
+
+
+def _cluster(diff: Any, side: str, row: dict[str, Any], asked: Asked) -> dict[str, Any]:
+    own = {name: row[name] for name in FIGURES if name in row}
+    opened = None
+    if row["cluster"] is not None and diff.evaluation.has_items:
+        try:
+            found = diff.cluster(
+                side, row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members
+            )
+            opened = opened_content(found)
+        except NotKeptError:
+            pass
+    return {"id": anchor(side, row["cluster"]), **own, "opened": opened}

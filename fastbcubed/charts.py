@@ -1,0 +1,248 @@
+"""Charts of results, as the pages of `report` have them: Altair charts to show in a notebook, or to save.
+
+They need the extra ``fastbcubed[report]``. Each function returns an `altair.Chart`, which a notebook shows, and whose
+``save("chart.svg")`` writes SVG, PNG or HTML.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.changes.difference import Diff
+from fastbcubed.comparison.comparison import Comparison
+from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.report.asked import require_packages
+from fastbcubed.results.slices.slicing import SliceKey, check_key, slice_name
+from fastbcubed.thresholds.swept import Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import altair
+
+__all__ = ["deltas", "lorenz", "sizes", "slices", "thresholds"]
+
+
+def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.Chart:
+    """Return a chart of the scores by slice: dots with intervals, the score of all items as a line.
+
+    Slices with few independent groups of items are grey. Of more than 20 slices, those that cost most are drawn. Two
+    attributes crossed make a heat map.
+
+    Parameters
+    ----------
+    ev : Evaluation
+        The result.
+    by : str, Bins, tuple of these, or mapping
+        As for `Evaluation.slices`.
+    score : str, optional
+        The score; precision, recall and F1 side by side when absent, and F1 in a heat map.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MissingPackageError
+        If the packages of the extra are not installed.
+    MetricError
+        If slices do not have the score.
+    ColumnError, SliceError, NotKeptError
+        As `Evaluation.slices` does.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], attributes={"part": list("xxyy")})
+    >>> type(fb.charts.slices(ev, "part")).__name__
+    'HConcatChart'
+    """
+    axes = _drawing("charts.slices", ev, Evaluation)
+    from fastbcubed.results.report import plots
+    from fastbcubed.results.report.palette import LIGHT
+    from fastbcubed.results.report.slices_content import slicing_content
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EvaluationWarning)
+        content = slicing_content(ev, check_key(by))
+    found = content["scores"] if score is None else [score]
+    if not found or any(name not in content["scores"] for name in found):
+        raise MetricError(
+            f"{score!r} is not drawn; there are {', '.join(content['scores']) or 'no scores of slices'}"
+        )
+    if len(content["names"]) == 2:
+        return axes.finished(plots.crossed_chart(content, found[-1], LIGHT), LIGHT, _by(content))
+    if not content["rows"]:
+        raise SliceError(f"there is no slice by {slice_name(by)}")
+    panels = [plots.slices_chart(content, name, LIGHT, labels=k == 0) for k, name in enumerate(found)]
+    chart = panels[0] if len(panels) == 1 else axes.beside(panels)
+    return axes.finished(chart, LIGHT, _by(content))
+
+
+def sizes(ev: Evaluation) -> altair.Chart:
+    """Return a chart of the cluster sizes of both sides: which share of the items is in clusters of each size.
+
+    Parameters
+    ----------
+    ev : Evaluation
+        The result.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MissingPackageError
+        If the packages of the extra are not installed.
+    NotKeptError
+        If the cells were not kept.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> type(fb.charts.sizes(fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]))).__name__
+    'Chart'
+    """
+    axes = _drawing("charts.sizes", ev, Evaluation)
+    from fastbcubed.results.report import plots
+    from fastbcubed.results.report.palette import LIGHT
+    from fastbcubed.results.report.sides_content import size_rows
+
+    return axes.finished(plots.sizes_chart(size_rows(ev), LIGHT), LIGHT, "Cluster sizes")
+
+
+def lorenz(ev: Evaluation) -> altair.Chart:
+    """Return a chart of how few clusters have how much of the loss, with a mark at half of it.
+
+    Parameters
+    ----------
+    ev : Evaluation
+        The result.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MissingPackageError
+        If the packages of the extra are not installed.
+    NotKeptError
+        If the cells were not kept.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> type(fb.charts.lorenz(fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]))).__name__
+    'LayerChart'
+    """
+    axes = _drawing("charts.lorenz", ev, Evaluation)
+    from fastbcubed.results.report import plots
+    from fastbcubed.results.report.palette import LIGHT
+    from fastbcubed.results.report.sides_content import POINTS
+
+    curves = {
+        side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()}
+        for side in ("true", "pred")
+    }
+    return axes.finished(plots.lorenz_chart(curves, LIGHT), LIGHT, "In how few clusters the loss is")
+
+
+def deltas(cmp: Comparison) -> altair.Chart:
+    """Return a chart of the differences from the baseline with intervals; those that may be chance are hollow.
+
+    Parameters
+    ----------
+    cmp : Comparison
+        The runs.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MissingPackageError
+        If the packages of the extra are not installed.
+    OptionError
+        If there is one run alone.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> cmp = fb.compare(list("aabb"), {"old": [1, 2, 3, 4], "new": [1, 1, 3, 4]})
+    >>> type(fb.charts.deltas(cmp)).__name__
+    'LayerChart'
+    """
+    axes = _drawing("charts.deltas", cmp, Comparison)
+    from fastbcubed.comparison.comparison_page import deltas_content
+    from fastbcubed.results.report import plots_of_runs
+    from fastbcubed.results.report.palette import LIGHT
+    from fastbcubed.results.text.wording import label
+
+    if not cmp.experiments:
+        raise OptionError("there is one run, so that there is no difference to draw")
+    rows = list(deltas_content(cmp))
+    several = f"less {label(cmp.baseline)}"
+    title = f"{label(cmp.experiments[0])} {several}" if len(cmp.experiments) == 1 else f"Runs {several}"
+    return axes.finished(plots_of_runs.deltas_chart(rows, LIGHT), LIGHT, title)
+
+
+def thresholds(sweep: Sweep) -> altair.Chart:
+    """Return a chart of precision, recall and F1 by threshold, with the threshold of the best F1 marked.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        The thresholds.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MissingPackageError
+        If the packages of the extra are not installed.
+    MetricError
+        If the sweep has no score from 0 to 1.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2}, [("a", "b", 0.9), ("b", "c", 0.4)])
+    >>> type(fb.charts.thresholds(sweep)).__name__
+    'LayerChart'
+    """
+    axes = _drawing("charts.thresholds", sweep, Sweep)
+    from fastbcubed.results.report import plots_of_runs
+    from fastbcubed.results.report.palette import LIGHT
+
+    known = [m.name for m in sweep.metrics if (m.low, m.high) == (0, 1)]
+    scores = [name for name in ("precision", "recall", "f1") if name in known] or known[:3]
+    if not scores:
+        raise MetricError("the sweep has no score from 0 to 1 to draw; take precision, recall or f1")
+    best = sweep.best("f1").threshold if "f1" in scores else None
+    chart = plots_of_runs.thresholds_chart(sweep.curve(limit=400).to_pylist(), best, scores, LIGHT)
+    return axes.finished(chart, LIGHT, "Scores by threshold")
+
+
+def _drawing(what: str, result: Any, kind: type) -> Any:
+    """Return what draws; raise if a package is missing, or the result is of another kind."""
+    if not isinstance(result, kind):
+        hint = " Ask its .evaluation." if isinstance(result, Diff) else ""
+        raise OptionError(f"{what} draws {kind.__name__}, not {type(result).__name__}.{hint}")
+    require_packages(what)
+    from fastbcubed.results.report import axes
+
+    return axes
+
+
+def _by(content: Mapping[str, Any]) -> str:
+    from fastbcubed.results.text.wording import label
+
+    return f"By {' and '.join(map(label, content['names']))}"

@@ -1,0 +1,159 @@
+"""A comparison as the content of a page: which run is better, where, and what became of the true clusters."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fastbcubed.comparison.comparison_text import note, sentences
+from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
+from fastbcubed.results.report.asked import Asked
+from fastbcubed.results.report.clusters_content import MOST_COLUMNS, anchor
+from fastbcubed.results.report.definitions_content import definitions_content, manifest_content
+from fastbcubed.results.report.evaluation_content import MESSAGES, head
+from fastbcubed.results.report.shortening import shortened
+from fastbcubed.results.report.slices_content import SLICINGS, key_of
+from fastbcubed.results.slices.slicing import SliceKey, name_columns, slice_name
+from fastbcubed.results.text.display import REPEATED
+from fastbcubed.results.text.wording import count, label
+
+#: Slices of each slicing: those that changed most.
+SLICES = 20
+
+
+def comparison_content(cmp: Any, asked: Asked) -> dict[str, Any]:
+    """Return the content of the page of a comparison."""
+    with warnings.catch_warnings():  # what they say is on the page
+        warnings.simplefilter("ignore", EvaluationWarning)
+        content = {
+            **head("comparison", asked.title or _title(cmp)),
+            "baseline": cmp.baseline, "experiments": cmp.experiments, "runs": list(cmp), "align": cmp.align,
+            "level": cmp.level, "n_items": cmp.n_items, "names": {name: ev.names for name, ev in cmp.runs.items()},
+            "verdict": {"sentences": sentences(cmp), "text": note(cmp)},
+            "scores": cmp.scores().to_pylist(), "score_names": _scores(cmp),
+            "deltas": {"rows": list(deltas_content(cmp))},
+            "coverage": cmp.coverage().to_pylist(),
+            "warnings": _warnings(cmp),
+            "slices": _slices(cmp, asked),
+            "movers": _movers(cmp, asked),
+            "definitions": definitions_content(cmp[cmp.baseline]),
+            "origins": {name: manifest_content(ev) for name, ev in cmp.runs.items()},
+        }  # fmt: skip
+    found: dict[str, Any] = shortened(content)
+    return found
+
+
+def _title(cmp: Any) -> str:
+    runs = [label(name) for name in cmp.experiments]
+    named = ", ".join(runs) if len(runs) <= 3 else f"{count(len(runs))} runs"
+    return f"{named} against {label(cmp.baseline)}" if runs else label(cmp.baseline)
+
+
+def _scores(cmp: Any) -> list[str]:
+    """Return the scores to show: not those that are 1 minus another one."""
+    known = [m.name for m in cmp.metrics]
+    return [name for name in known if REPEATED.get(name) not in known]
+
+
+def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:
+    """Yield the differences, and whether each is for the better, as far as it holds and one end is better."""
+    shown, best = _scores(cmp), {m.name: m.best for m in cmp.metrics}
+    for row in cmp._deltas().to_pylist():
+        if row["score"] in shown:
+            sense = {"higher": 1, "lower": -1}.get(best[row["score"]], 0) * row["delta"]
+            verdict = None if not row["holds"] or not sense else "better" if sense > 0 else "worse"
+            yield {**row, "best": best[row["score"]], "verdict": verdict}
+
+
+def _warnings(cmp: Any) -> dict[str, Any]:
+    """Return what is to be known of the runs, each with the run that it is about."""
+    rows = [
+        {**each, "message": f"{label(name)}: {each['message']}"}
+        for name, ev in cmp.runs.items()
+        for each in ev.warnings
+    ]
+    return {"n": len(rows), "rows": rows[:MESSAGES]}
+
+
+def _slices(cmp: Any, asked: Asked) -> dict[str, Any]:
+    """Return the slices in which the experiments differ most from the baseline."""
+    keys: dict[str, SliceKey] = {
+        name: key_of(name_columns(table.column_names)) for name, table in cmp[cmp.baseline].sliced.items()
+    }
+    keys |= {slice_name(key): key for key in asked.by}
+    rows = [_slicing(cmp, name, key) for name, key in list(keys.items())[:SLICINGS]]
+    return {"n": len(keys), "rows": rows}
+
+
+def _slicing(cmp: Any, name: str, key: SliceKey) -> dict[str, Any]:
+    table = cmp.slices(key, order_by="delta")
+    names = [column for column in name_columns(table.column_names) if column != "run"]
+    scores = [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names]
+    shown = [each for each in ("precision", "recall", "f1") if each in scores] or scores[:3]
+    rows = [
+        {"run": row["run"], "slice": [row[each] for each in names], "n_items": row["n_items"],
+         "scores": [{"score": each, "value": row[each], "delta": row[f"{each}_delta"],
+                     "se": row.get(f"{each}_delta_se")} for each in shown]}
+        for row in table.slice(0, SLICES).to_pylist()
+    ]  # fmt: skip
+    return {"by": name, "names": names, "scores": shown, "n": table.num_rows, "rows": rows}
+
+
+def _movers(cmp: Any, asked: Asked) -> dict[str, Any] | None:
+    """Return the true clusters that changed most in the first experiment, and from what to what."""
+    if not asked.worst or not cmp.experiments:
+        return None
+    run = cmp.experiments[0]
+    try:
+        every = cmp.clusters(run=run)
+    except (NotKeptError, MetricError):
+        return None
+    rows = [
+        row
+        for row in every.slice(0, asked.worst).to_pylist()
+        if row["precision_delta"] or row["recall_delta"]
+    ]
+    return {
+        "run": run, "n": every.num_rows, "flow": _flow(every, cmp.baseline, run),
+        "rows": [_mover(cmp, row, asked, run) for row in rows],
+    }  # fmt: skip
+
+
+def _flow(table: Any, baseline: str, run: str) -> list[dict[str, Any]]:
+    """Return how many true clusters went from one outcome to another, the most first."""
+    columns = [f"{name}.outcome" for name in (baseline, run)]
+    if any(column not in table.column_names for column in columns):
+        return []
+    counted = Counter(zip(*(table[column].to_pylist() for column in columns), strict=True))
+    return [{"before": a, "after": b, "n_clusters": n} for (a, b), n in sorted(counted.items(), key=_most)]
+
+
+def _most(entry: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
+    return -entry[1], entry[0]
+
+
+def _mover(cmp: Any, row: Mapping[str, Any], asked: Asked, run: str) -> dict[str, Any]:
+    """Return a true cluster, and where each run has its items."""
+    own = {
+        name: row[name]
+        for name in ("cluster", "n_items", "weight", "delta", "precision_delta", "recall_delta")
+    }
+    for name, key in (("before", cmp.baseline), ("after", run)):
+        own[name] = {"outcome": row.get(f"{key}.outcome"), "n_parts": row.get(f"{key}.n_parts")}
+    opened = None
+    if row["cluster"] is not None:
+        try:
+            found = cmp.cluster(
+                "true", row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members
+            )
+            grid = found.grid()
+            opened = {
+                "header": grid.header,
+                "rows": [{"cells": each} for each in grid.rows],
+                "lines": found.notes(),
+            }
+        except NotKeptError:
+            pass
+    return {"id": anchor("true", row["cluster"]), **own, "opened": opened}

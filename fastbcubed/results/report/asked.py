@@ -1,0 +1,66 @@
+"""What is asked of a page, checked before the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fastbcubed.errors import MissingPackageError, OptionError
+from fastbcubed.results.slices.slicing import SliceKey, check_key
+from fastbcubed.runtime.written import require_writable
+from fastbcubed.sources.tables import is_path
+
+#: Packages of the extra, by the name that they are imported by.
+PACKAGES = {"altair": "altair", "jinja2": "Jinja2", "vl_convert": "vl-convert-python"}
+#: Clusters of a side, and members of each, beyond which nobody reads on.
+MOST = 1000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a page: its title, clusters of each side, members of each, attributes shown, slicings added."""
+
+    title: str | None = None
+    worst: int = 20
+    members: int = 10
+    columns: tuple[str, ...] = ()
+    by: tuple[SliceKey, ...] = ()
+
+    @classmethod
+    def of(
+        cls, *, title: Any = None, worst: Any = 20, members: Any = 10, columns: Any = (), by: Any = None
+    ) -> Asked:
+        """Check arguments as `Evaluation.report` takes them."""
+        if title is not None and not isinstance(title, str):
+            raise OptionError(f"title is a text, not {title!r}")
+        for name, value in (("worst", worst), ("members", members)):
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
+                raise OptionError(f"{name} is a number from 0 to {MOST:,}, not {value!r}")
+        names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        keys = [] if by is None else by if isinstance(by, list) else [by]
+        return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)))
+
+
+def require_packages(what: str) -> None:
+    """Raise MissingPackageError if a package is not installed that pages and charts need; import none."""
+    missing = [name for module, name in PACKAGES.items() if find_spec(module) is None]
+    if missing:
+        raise MissingPackageError(
+            f"{what} needs {' and '.join(missing)}, which the extra report brings: pip install 'fastbcubed[report]'"
+        )
+
+
+def require_place(path: Any, *, overwrite: bool) -> Path:
+    """Return where a page is to be written; raise if that cannot be, or if a file is there that is to stay."""
+    if not is_path(path):
+        raise OptionError(f"path is where to write the page, such as 'report.html', not {path!r}")
+    file = Path(path)
+    if file.is_dir():
+        raise OptionError(f"{file} is a directory; name a file, such as {file / 'report.html'}")
+    if file.exists() and not overwrite:
+        raise OptionError(f"{file} is there already; pass overwrite=True to replace it, or another path")
+    require_writable(file.parent)
+    return file

@@ -1,0 +1,106 @@
+"""Clusters on a page: those that cost most, each with its members by the clusters of the other side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastbcubed.cells.records import SIDES
+from fastbcubed.errors import MetricError, NotKeptError, OptionError
+from fastbcubed.metrics.losses import LOSS_OF_SIDE
+from fastbcubed.results.listings.summary import plain
+from fastbcubed.results.openings import Openings
+from fastbcubed.results.report.asked import Asked
+from fastbcubed.results.text.cluster_view import differing
+
+#: Attributes that are shown beside members.
+MOST_COLUMNS = 12
+#: Figures of a cluster in a list.
+FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "precision_loss", "recall_loss")
+
+
+def clusters_content(ev: Any, asked: Asked) -> dict[str, Any] | None:
+    """Return the clusters of either side that cost most; None if the clusters were not kept."""
+    if not ev.has_clusters or not asked.worst:
+        return None
+    return {side: side_content(ev, side, asked) for side in SIDES[::-1]}
+
+
+def side_content(ev: Any, side: str, asked: Asked) -> dict[str, Any]:
+    """Return the clusters of a side that cost most, and how many there are."""
+    lost = LOSS_OF_SIDE[side]
+    table = ev.clusters(side, limit=asked.worst)
+    table = table.filter(table[lost].to_numpy() > 0)
+    total = _loss(ev, side)
+    rows = []
+    for row in table.to_pylist():
+        own = {name: row[name] for name in FIGURES if name in row}
+        own |= {name: row[name] for name in ("precision", "recall", "f1") if name in row}
+        own["share_of_loss"] = row[lost] / total if total else None
+        rows.append({"id": anchor(side, row["cluster"]), **own, "opened": _opened(ev, side, row, asked)})
+    return {
+        "loss": lost, "n": ev.summary[side]["clusters"], "n_lossy": _n_lossy(ev, side),
+        "share_shown": sum(row[lost] for row in rows) / total if total else None,
+        "opened": ev.has_items, "rows": rows,
+    }  # fmt: skip
+
+
+def anchor(side: str, cluster: Any) -> str:
+    """Return where a cluster is on a page, of any result that has one of this name.
+
+    Examples
+    --------
+    >>> anchor("pred", 7) == anchor("pred", 7), anchor("pred", 7) == anchor("pred", "7")
+    (True, False)
+    """
+    text = json.dumps(plain(cluster), sort_keys=True, ensure_ascii=False)
+    return f"{side}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def _odd(values: list[Any]) -> list[bool]:
+    """Return which values differ from the commonest one; none do unless most agree, as nothing is odd among many."""
+    found = differing(values)
+    known = sum(value is not None for value in values)
+    return found if 2 * sum(found) < known else [False] * len(values)
+
+
+def _loss(ev: Any, side: str) -> float:
+    name = {"pred": "over_merge_rate", "true": "under_merge_rate"}[side]
+    found = ev.overall.get(name)
+    return float(ev.metric(name) if found is None else found)
+
+
+def _n_lossy(ev: Any, side: str) -> int | None:
+    try:
+        return int(ev.concentration[side]["n_lossy"])
+    except (OptionError, NotKeptError, AttributeError):
+        return None
+
+
+def _opened(ev: Openings, side: str, row: Mapping[str, Any], asked: Asked) -> dict[str, Any] | None:
+    """Return the members of a cluster; None of one that has no name, or whose items were not kept."""
+    if row["cluster"] is None or not ev.has_items:
+        return None
+    try:
+        found = ev.cluster(side, row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members)
+    except (NotKeptError, MetricError):
+        return None
+    return opened_content(found)
+
+
+def opened_content(found: Any) -> dict[str, Any]:
+    """Return what an opened cluster shows, with the attributes that differ from the commonest value."""
+    figures = dict(found)
+    parts = [*figures["parts"], figures["one_sided"]]
+    members = [member for part in parts for member in part["members"]]
+    marked = {name: _odd([member["attributes"][name] for member in members]) for name in figures["columns"]}
+    for k, member in enumerate(members):
+        member["differs"] = [name for name, flags in marked.items() if flags[k]]
+    other = next(side for side in found.kinds if side != found["side"])
+    return figures | {
+        "n_listed": len(found.parts),
+        "other": other,
+        "other_kind": found.kinds[other].capitalize(),
+    }

@@ -1,0 +1,113 @@
+"""Charts of what differs between runs, of a diff, and of thresholds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+
+from fastbcubed.results.report.axes import (
+    ROW,
+    WIDTH,
+    Row,
+    chart_of,
+    intervals_of,
+    short,
+)
+from fastbcubed.results.report.palette import Palette
+from fastbcubed.results.text.wording import label
+
+
+def deltas_chart(rows: Iterable[Row], palette: Palette, *, experiment: str | None = None) -> Any:
+    """Return differences from the baseline with intervals as a forest plot; those that do not hold are hollow."""
+    own = [row for row in rows if row.get("delta") is not None and experiment in (None, row["experiment"])]
+    several = len({row["experiment"] for row in own}) > 1
+    names = [
+        short(f"{label(row['experiment'])}: {row['score']}" if several else row["score"], 40)
+        + (" (low is good)" if row.get("best") == "lower" else "")
+        for row in own
+    ]
+    points = [
+        {"at": at, "delta": row["delta"], "holds": "holds up" if row.get("holds") else "may be chance"}
+        for at, row in enumerate(own)
+    ]
+    spans = intervals_of([{**row, "at": at} for at, row in enumerate(own)], lambda row: {"at": row["at"]})
+    y = alt.Y("at:O", title=None, axis=alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]"))
+    x = alt.X("delta:Q", title="difference from the baseline", axis=alt.Axis(format="+.3~f", tickCount=5))
+    zero = chart_of([{"delta": 0}]).mark_rule(color=palette.soft).encode(x=x)
+    held = ["holds up", "may be chance"]
+    fill = alt.Fill("holds:N", scale=alt.Scale(domain=held, range=[palette.ink, palette.paper]))
+    layers = [zero]
+    if spans:
+        layers.append(
+            chart_of(spans)
+            .mark_rule(strokeWidth=2, color=palette.ink)
+            .encode(x=alt.X("low:Q"), x2="high:Q", y=y)
+        )
+    layers.append(
+        chart_of(points).mark_point(size=60, opacity=1, stroke=palette.ink).encode(x=x, y=y, fill=fill)
+    )
+    return alt.layer(*layers).properties(width=WIDTH, height=max(2, len(own)) * ROW)
+
+
+def changes_chart(rows: Sequence[Row], palette: Palette) -> Any:
+    """Return which share of the weight is in clusters that became one thing or another."""
+    points = [{"became": row["became"], "share": row["share"] or 0.0} for row in rows]
+    order = [row["became"] for row in rows]
+    colours = {
+        "unchanged": palette.calm,
+        "split": palette.true,
+        "merged": palette.pred,
+        "split and merged": palette.both,
+    }
+    scale = alt.Scale(domain=order, range=[colours.get(name, palette.soft) for name in order])
+    x = alt.X("share:Q", title="share of the weight", axis=alt.Axis(format="~%", tickCount=5))
+    bars = (
+        chart_of(points)
+        .mark_bar(height={"band": 0.7})
+        .encode(
+            x=x,
+            y=alt.Y("became:N", sort=order, title=None),
+            color=alt.Color("became:N", scale=scale, legend=None),
+        )
+    )
+    return bars.properties(width=WIDTH, height=len(order) * 24)
+
+
+def thresholds_chart(rows: Sequence[Row], best: float | None, scores: Sequence[str], palette: Palette) -> Any:
+    """Return scores by threshold, with the best one marked."""
+    colours = {"precision": palette.pred, "recall": palette.true, "f1": palette.ink}
+    points = [
+        {"threshold": row["threshold"], "score": score, "value": row[score]}
+        for row in rows
+        for score in scores
+        if row["threshold"] is not None and math.isfinite(row["threshold"]) and row[score] is not None
+    ]
+    x = alt.X(
+        "threshold:Q", title="threshold", scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(tickCount=6)
+    )
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(grid=True, tickCount=5))
+    order = [score for score in colours if score in scores] or list(scores)
+    colour = alt.Color(
+        "score:N", scale=alt.Scale(domain=order, range=[colours.get(s, palette.both) for s in order])
+    )
+    dash = alt.StrokeDash(
+        "score:N", scale=alt.Scale(domain=order, range=[[1, 0], [6, 3], [2, 2]][: len(order)])
+    )
+    layers = [
+        chart_of(points)
+        .mark_line(interpolate="step-before", strokeWidth=2)
+        .encode(x=x, y=y, color=colour, strokeDash=dash)
+    ]
+    if best is not None and math.isfinite(best):
+        mark = [{"threshold": best, "text": f"best F1 at {best:.4g}"}]
+        layers.append(chart_of(mark).mark_rule(strokeDash=[4, 3], color=palette.soft).encode(x=x))
+        layers.append(
+            chart_of(mark)
+            .mark_text(align="left", dx=5, fontSize=11, color=palette.soft, y=8)
+            .encode(x=x, text="text:N")
+        )
+    return alt.layer(*layers).properties(width=WIDTH + 110, height=220)
