@@ -93,6 +93,19 @@ def test_import_is_light() -> None:
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
+def test_kernels_load_without_scipy() -> None:
+    """Numba loads half of SciPy to know whether it has a BLAS; what needs one still finds it."""
+    code = (
+        "import sys, numba, numpy as np, fastbcubed as fb\n"
+        "fb.evaluate(np.arange(9) // 2, np.arange(9) // 3)\n"
+        "print('scipy.linalg' in sys.modules)\n"
+        "product = numba.njit(lambda a, b: np.dot(a, b))\n"
+        "print(product(np.full((2, 3), 1.0), np.full((3, 1), 2.0)).tolist())"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split("\n")[:2] == ["False", "[[6.0], [6.0]]"]
+
+
 def test_every_module_is_in_a_room() -> None:
     assert {_room(name) for name in MODULES} == set(ORDER)
 

@@ -13,7 +13,16 @@ from fastbcubed.results.text.wording import count, label, score
 
 Content = Mapping[str, Any]
 #: Charts of an evaluation, None where there is nothing to draw.
-_OF_EVALUATION = ("scores", "sizes", "outcomes_true", "outcomes_pred", "lorenz", "pred_size", "true_size", "repairs")
+_OF_EVALUATION = (
+    "scores",
+    "sizes",
+    "outcomes_true",
+    "outcomes_pred",
+    "lorenz",
+    "pred_size",
+    "true_size",
+    "repairs",
+)
 
 
 def pictures_of(content: Content) -> dict[str, Any]:
