@@ -14,6 +14,7 @@ from fastbcubed.results.listings.listing import LOSS, listed
 from fastbcubed.results.text.display import score_rows
 from fastbcubed.results.text.verdict import outcomes, verdict
 from fastbcubed.results.text.wording import Grid, count, label, percent
+from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
@@ -92,7 +93,7 @@ def _clusters(ev: Evaluation) -> Iterator[str]:
     for side, kind in KINDS.items():
         lost = LOSS_OF_SIDE[side]
         table: Any = ev.clusters(side, limit=CLUSTERS)
-        table = table.filter(table[lost].to_numpy() > 0)
+        table = table.filter(from_numpy(to_numpy(table[lost]) > 0))
         if table.num_rows:
             title = f"### {kind} clusters that cost most {lost.removesuffix('_loss')}"
             yield f"{title}\n\n{_table(cluster_grid(ev, table, lost))}"

@@ -13,6 +13,7 @@ from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results.listings.listing import LOSS, listed
 from fastbcubed.results.text.display import overview
 from fastbcubed.results.text.wording import Grid, count, label, percent
+from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,13 +150,13 @@ def print_worst(
     kind = "predicted" if side == "pred" else "true"
     lost = LOSS_OF_SIDE[side]
     what = lost.removesuffix("_loss") if order_by is None else order_by
-    table = table.filter(_not_best(evaluation, table, lost if order_by is None else order_by))
+    table = table.filter(from_numpy(_not_best(evaluation, table, lost if order_by is None else order_by)))
     if not table.num_rows:
         terminal.title(f"Every {kind} cluster has the best {what}.")
         return
     listed = f"{count(table.num_rows)} of {count(evaluation.summary[side]['clusters'])}"
     whole = lost_by_all(evaluation)[lost]
-    share = percent(table[lost].to_numpy().sum() / whole if whole else 0.0)
+    share = percent(to_numpy(table[lost]).sum() / whole if whole else 0.0)
     how = f"that cost most {what}" if order_by is None else f"of worst {what}"
     terminal.title(f"{kind.capitalize()} clusters {how}: {listed}, with {share} of what is lost")
     terminal.grid(cluster_grid(evaluation, table, lost))
@@ -163,7 +164,7 @@ def print_worst(
 
 def _not_best(evaluation: Evaluation, table: pa.Table, name: str) -> Any:
     """Return which rows do not have the best value that a loss, or a score, can have."""
-    values = table[name].to_numpy()
+    values = to_numpy(table[name])
     for metric in evaluation.metrics:
         if metric.name == name:
             best = {"higher": metric.high, "lower": metric.low}.get(metric.best, np.inf)

@@ -481,6 +481,7 @@ def test_errors_of_every_command_exit_with_70(monkeypatch, capsys) -> None:
     two = ["a", "b"]
     needed = dict.fromkeys(("evaluate", "show", "compare", "diff", "estimate", "sweep", "sample-pairs"), two)
     needed |= {name: ["a"] for name in ("generate", "estimate-pairs", "cluster")}
+    needed["report"] = ["a", "--out", "b"]
     for command in commands.COMMANDS:
         module = import_module(f"fastbcubed.cli.{command.module}")
         monkeypatch.setattr(module, "run", failing)
@@ -688,6 +689,19 @@ def test_version_and_help_start_fast() -> None:
     )
     assert done.stdout.startswith(f"fastbcubed {fb.__version__}\n")
     assert done.stdout.endswith("[]\n") and not done.stderr
+
+
+def test_what_is_printed_needs_no_pandas(paths) -> None:
+    """Its import takes as long as all else that a small evaluation does."""
+    code = (
+        f"import sys; from fastbcubed.cli.main import main; main(['evaluate', *{list(map(str, paths))!r}])\n"
+    )
+    code += "print('pandas' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert done.stdout.startswith("Evaluation of") and done.stdout.endswith("False\n")
 
 
 def test_results_go_to_stdout_and_the_rest_to_stderr(paths) -> None:

@@ -88,7 +88,8 @@ def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> p
     weight, *lost = np.array([math.fsum(column) for column in columns.tolist()]).reshape(3, 8)
     sides, outcomes = zip(*((side, outcome) for side in SIDES for outcome in OUTCOMES[side]), strict=True)
     losses = [each / table.total_weight for each in lost]
-    return pa.table([sides, outcomes, n_clusters.reshape(-1), n_items, weight, *losses], schema=SCHEMA)
+    figures = map(from_numpy, [n_clusters.reshape(-1), n_items, weight, *losses])
+    return pa.Table.from_arrays([from_texts(sides), from_texts(outcomes), *figures], schema=SCHEMA)
 
 
 def _add_up(

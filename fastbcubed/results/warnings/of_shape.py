@@ -14,6 +14,7 @@ from fastbcubed.results.slices.slicing import name_columns
 from fastbcubed.results.text.wording import count, label, percent
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
 from fastbcubed.results.warnings.plain_shape import is_sampled, n_mixed
+from fastbcubed.sources.arrays import to_numpy
 
 #: A cluster with a tenth of all items decides the score, since its items are scored by what it mixes.
 GIANT = 0.1
@@ -140,7 +141,7 @@ def small_slices(ev: Any) -> Iterator[Notice]:
     if ev.coverage.n_scored(ev.policies) < UNITS_MATTER:
         return
     for by, table in ev.sliced.items():
-        n_items = table["n_items"].to_numpy()
+        n_items = to_numpy(table["n_items"])
         small = np.flatnonzero(n_items < SMALL_SLICE)
         if not small.size:
             continue
