@@ -144,16 +144,9 @@ class RowShards:
         with self.rows.pages() as pages:
             rows = pages.empty(n, self.rows.dtype)
             kernels.partition.scatter_pairs(
-                (true_keys, pred_keys, weight, None),
-                0,
-                n,
-                False,
-                MAX_BITS,
-                bits,
-                *self._heavy,
-                next_row[0],
-                rows,
-            )
+                (true_keys, pred_keys), weight, None, 0, n, False, MAX_BITS, bits, *self._heavy,
+                next_row[0], rows,
+            )  # fmt: skip
             self.rows.put(index, pages, bounds)
         return places if placed else None
 

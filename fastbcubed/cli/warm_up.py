@@ -39,6 +39,7 @@ def warm_up() -> str:
         for ids in ("int", "string"):
             _one_table(ids, Path(work))
             _two_tables(ids, Path(work))
+        _few_clusters(Path(work))
         _covers(Path(work))
         _links()
         if kernels.cache.failures:
@@ -77,6 +78,19 @@ def _two_tables(ids: str, work: Path) -> None:
         own: dict[str, Any] = {**options, "weight": weights} if options else {}
         for policy in POLICIES:
             _evaluate(work, *paths, unmatched={"prediction": policy}, **own)
+
+
+def _few_clusters(work: Path) -> None:
+    """Evaluate rows that are condensed, in both kinds of table: of labels from 0 up, and of any."""
+    import numpy as np
+
+    import fastbcubed as fb
+    from fastbcubed.cells.condensing import FEWEST_ROWS
+
+    labels = np.arange(FEWEST_ROWS) % 10
+    for side in (labels, labels << 40):
+        for weight in (None, 1.0 + labels):
+            _look_at(fb.evaluate(side, side, weight=weight, keep="items", progress=False), work)
 
 
 def _covers(work: Path) -> None:

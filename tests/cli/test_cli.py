@@ -666,8 +666,15 @@ assert not seen.buffer, seen.buffer
     folder = Path(fb.__file__).parent / "data" / "patentsview"
     files = [str(folder / name) for name in ("truth.parquet", "pred_20211230.parquet")]
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
-    for flags in (["--metric", "all"], ["--engine", "disk", "--out", str(tmp_path / "out")]):
-        command = [sys.executable, "-c", count, "evaluate", *files, "--slice", "country,year", *flags]
+    few = tmp_path / "few.parquet"
+    pq.write_table(pa.table({"truth": [*range(7)] * 40_000, "prediction": [*range(4)] * 70_000}), few)
+    slices = ["--slice", "country,year"]
+    for given in (
+        [*files, *slices, "--metric", "all"],
+        [*files, *slices, "--engine", "disk", "--out", str(tmp_path / "out")],
+        ["truth", "prediction", "--table", str(few)],
+    ):
+        command = [sys.executable, "-c", count, "evaluate", *given]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
         assert not done.returncode, done.stderr
 
