@@ -55,7 +55,8 @@ def align_together(
             combined.append(matched(*pair, policies, pool, **how, join=join))
     truth = _scored_by_all(combined, len(pairs[0][0]))
     further = _further_items(combined, pairs, pool)
-    n_common = int(np.count_nonzero(truth)) + further[0].size
+    n_truth = len(pairs[0][0]) if truth is None else int(np.count_nonzero(truth))
+    n_common = n_truth + further[0].size
     n_scored = [both.true_keys.size if (own := both.scored) is None else int(own.sum()) for both in combined]
     require_some(n_common, names, n_scored)
     start = _unused_by_all(combined)
@@ -77,8 +78,10 @@ def require_some(n_common: int, names: Sequence[str], n_scored: Sequence[int]) -
         )
 
 
-def _scored_by_all(combined: Sequence[Combination], n_rows: int) -> Mask:
-    """Return which rows of the truth all runs score."""
+def _scored_by_all(combined: Sequence[Combination], n_rows: int) -> Mask | None:
+    """Return which rows of the truth all runs score; None for all, if that is plain to see."""
+    if all(both.scored is None and both.rows[0] is None for both in combined):
+        return None
     every = np.ones(n_rows, np.bool_)
     for both in combined:
         scored, rows = both.scored, both.rows[0]
@@ -126,12 +129,14 @@ def _unused_by_all(combined: Sequence[Combination]) -> int:
     return next(start for start in starts_of_runs() if not any(is_used(start, each, most) for each in keys))
 
 
-def _restricted(pair: Pair, both: Combination, truth: Mask, further: Rows, start: int) -> Alignment:
+def _restricted(pair: Pair, both: Combination, truth: Mask | None, further: Rows, start: int) -> Alignment:
     """Return a run with the rows of common items, then those that it does not score, as only the prediction has them.
 
     Items are numbered alike in all runs: by the row of the truth, then those that the truth lacks.
     """
     true_rows = both.rows[0]
+    if truth is None:
+        return _alignment(pair, both, start, None)
     n_rows, n_truth = both.true_keys.size, truth.size
     rest = both.unscored_prediction
     if n_rows == n_truth and true_rows is None and rest is None and truth.all():

@@ -10,6 +10,7 @@ The parts and their order depend on the input alone, so the number of threads ne
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +21,26 @@ from fastbcubed.cells.condensing import Condensed, PairTable
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.if_alone import IfAlone
 from fastbcubed.cells.planning import Plan, plan_parts
+from fastbcubed.cells.true_rows import TrueRows
 from fastbcubed.runtime.pool import Pool
 
 
 def build_cells(
-    rows: Alignment, pool: Pool, *, weighting: str, outside: bool, plan: Plan | None = None
+    rows: Alignment,
+    pool: Pool,
+    *,
+    weighting: str,
+    outside: bool,
+    plan: Plan | None = None,
+    truth: TrueRows | None = None,
 ) -> Contingency:
-    """Build the cells of aligned rows, as planned; which cell a row is in is worked out when that is asked for."""
+    """Build the cells of aligned rows, as planned; which cell a row is in is worked out when that is asked for.
+
+    `truth` has the rows in their parts already, if several predictions share them.
+    """
     keys, absent = (rows.true_keys, rows.pred_keys), (rows.absent_true, rows.absent_pred)
-    return cells_of_keys(
-        *keys, rows.weight, pool, weighting=weighting, outside=outside, absent=absent, plan=plan
-    )
+    how: dict[str, Any] = {"weighting": weighting, "outside": outside, "plan": plan, "truth": truth}
+    return cells_of_keys(*keys, rows.weight, pool, absent=absent, **how)
 
 
 def cells_of_keys(
@@ -43,6 +53,7 @@ def cells_of_keys(
     outside: bool = False,
     absent: tuple[int | None, int | None] = (None, None),
     plan: Plan | None = None,
+    truth: TrueRows | None = None,
 ) -> Contingency:
     """Build the cells of rows by the keys of their clusters; `absent` are the keys for "not on this side", if any.
 
@@ -54,7 +65,8 @@ def cells_of_keys(
     else:
         rows = pairs.condense(true_keys, pred_keys, weight, pool)
     plan = plan or plan_parts(rows.true_keys, *absent, stands_for=None if pairs is None else true_keys.size)
-    built = build(plan, *rows[:3], pool, n=rows.n, outer=weighting == "outer", outside=outside)
+    outer = weighting == "outer"
+    built = build(plan, *rows[:3], pool, n=rows.n, outer=outer, outside=outside, truth=truth)
 
     def locate_rows() -> NDArray[np.int64]:
         with Pool(pool.threads) as threads:
@@ -86,17 +98,18 @@ def build(
     n: NDArray[np.int64] | None = None,
     outer: bool = False,
     outside: bool = False,
+    truth: TrueRows | None = None,
 ) -> stages.Built:
     """Build the cells of rows that `plan_parts` has planned; equal keys, equal cluster; `n` if rows are counted.
 
     The plan's absent keys stand for "not on this side". With `outer`, margins are counts, so that weights serve the
     mean alone; with `outside`, items that only the prediction has are false positives for those they are with.
+    `truth` has the rows in their parts already, if several predictions share them.
     """
-    weighted = weights is not None
-    piece = (true_keys, pred_keys, weights, n)
-    rows, bounds = stages.partition_rows(plan, piece, plan.row_type(weighted), pool)
-    parts = stages.build_parts(plan, rows, bounds, pool, weighted=weighted, skip=0, bits=plan.bits)
-    del rows
+    if truth is not None:
+        parts = truth.parts(pred_keys, pool)
+    else:
+        parts = _parts(plan, (true_keys, pred_keys, weights, n), pool)
     base = np.zeros(plan.n_parts, np.int64)  # codes of heavy clusters come first
     regular = 1 << plan.bits
     base[:regular] = plan.heavy.size + np.cumsum(parts.n_clusters[:regular]) - parts.n_clusters[:regular]
@@ -112,6 +125,12 @@ def build(
     del parts
     built = stages.close_parts(plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside)
     return replace(built, recall_if_alone=alone.change())
+
+
+def _parts(plan: Plan, piece: stages.Piece, pool: Pool) -> stages.Parts:
+    weighted = piece[2] is not None
+    rows, bounds = stages.partition_rows(plan, piece, plan.row_type(weighted), pool)
+    return stages.build_parts(plan, rows, bounds, pool, weighted=weighted, skip=0, bits=plan.bits)
 
 
 def locate(

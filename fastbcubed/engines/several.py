@@ -15,6 +15,7 @@ from fastbcubed.alignment.policies import Coverage
 from fastbcubed.alignment.together import Together, align_together
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.planning import WIDE, Plan, find_heavy
+from fastbcubed.cells.true_rows import TrueRows
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
@@ -45,12 +46,22 @@ def run(pairs: Sequence[Pair], names: Sequence[str], request: Request, pool: Poo
         null_is_absent=request.null_is_absent,
     )
     plans = _plans(found)
+    truth = _shared_truth(found, plans, pool)
     answers = []
     for pair, rows, plan in zip(pairs, found.runs, plans, strict=True):
-        cells = build_cells(rows, pool, weighting=request.weighting, outside=request.outside, plan=plan)
+        cells = build_cells(
+            rows, pool, weighting=request.weighting, outside=request.outside, plan=plan, truth=truth
+        )
         built = memory.Built(rows.coverage, cells, AlignedItems(rows))
         answers.append(memory.answer(pair, built, request, pool))
     return Answers(answers, found.n_scored, found.coverage)
+
+
+def _shared_truth(found: Together, plans: list[Plan], pool: Pool) -> TrueRows | None:
+    """Return the rows of the truth in their parts, if all runs have the same, and no cluster is heavy."""
+    if len(found.runs) == 1 or any(plan.n_rows > found.n_common or plan.heavy.size for plan in plans):
+        return None
+    return TrueRows.of(plans[0], found.runs[0].true_keys, found.runs[0].weight, pool)
 
 
 def _plans(found: Together) -> list[Plan]:

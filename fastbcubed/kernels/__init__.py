@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         runs,
         sums,
         threshold_sums,
+        true_rows,
     )  # fmt: skip
 
 __all__ = [
@@ -55,7 +56,7 @@ __all__ = [
     "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches", "matching",
     "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering", "outcomes",
     "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs", "sums",
-    "threshold_sums",
+    "threshold_sums", "true_rows",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

@@ -44,15 +44,17 @@ class OneToMany:
 
     def __init__(self) -> None:
         self._bits = 0
-        self._keys, self._parts = NO_ROWS, ItemParts(NO_ROWS, None, NO_ROWS)
+        self._keys = NO_ROWS
+        self._parts: ItemParts | None = None
 
     def match(self, true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
         """Match the items of two sides as `match` does; the true ones may be those of the call before."""
         bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
-        if abs(bits - self._bits) > 1 or not same_values(self._keys, true_keys):
+        parts = self._parts
+        if parts is None or abs(bits - self._bits) > 1 or not same_values(self._keys, true_keys):
             self._bits, self._keys = bits, true_keys
-            self._parts = scatter_keys(true_keys, bits, pool)
-        return match_parts(self._parts, scatter_keys(pred_keys, self._bits, pool), pool)
+            self._parts = parts = scatter_keys(true_keys, bits, pool)
+        return match_parts(parts, scatter_keys(pred_keys, self._bits, pool), pool)
 
 
 def same_values(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 import fastbcubed as fb
 from fastbcubed.cells import shards
+from fastbcubed.comparison import paired, units_of_runs
 
 SCORES = ["precision", "recall", "mean_f1", "jaccard_distance", "f1"]
 SCORES += ["split_jaccard_distance", "merge_jaccard_distance"]
@@ -69,7 +70,9 @@ def influences(true, pred, weight, unit):
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
-def test_errors_of_many_items(engine):
+def test_errors_of_many_items(engine, monkeypatch):
+    monkeypatch.setattr(units_of_runs, "CELLS_OF_RANGE", 10_000)
+    monkeypatch.setattr(paired, "UNITS_AT_ONCE", 1000)
     true, runs, weight = clusterings()
     unit = connected(true, *runs.values())
     n = unit.max() + 1

@@ -1,0 +1,124 @@
+"""Cells from rows whose true clusters are numbered already, for several predictions of the same rows.
+
+They are found in the order in which `kernels.cells.build_cells` finds them, and their weights are added up alike.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly, slot_of_other, table_size
+from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.partition import mix, part_of, target_of
+
+
+@kernel
+def place_rows(true, weight, start, stop, bits, next_row, places, keys, weights):
+    """Write the mixed true keys and the weights of one block to their parts, in row order, and where each row went.
+
+    `next_row` (n_parts,) is where this block's next row of each part goes; `weight` may be None.
+    """
+    for i in range(start, stop):
+        h = mix(true[at(i)])
+        part = part_of(h, bits)
+        j = next_row[at(part)]
+        next_row[at(part)] = j + 1
+        places[at(i)] = j
+        keys[at(j)] = h
+        if weight is not None:
+            weights[at(j)] = weight[at(i)]
+
+
+@kernel
+def place_preds(pred, places, start, stop, out):
+    """Write the mixed pred keys of one block to where its rows went."""
+    for i in range(start, stop):
+        out[at(places[at(i)])] = mix(pred[at(i)])
+
+
+@kernel
+def number_rows(keys, bounds, part_from, part_to, space, codes, n_clusters):
+    """Give the true clusters of several parts numbers, from 0 on in each, by their first row.
+
+    `space` is a hash table and a key for each row of a part. Outputs: `codes` by row, `n_clusters` by part.
+    """
+    slots, heads = space
+    for part in range(part_from, part_to):
+        first, last, n = bounds[part], bounds[part + 1], 0
+        size = table_size(last - first)
+        table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
+        table[:] = -1
+        for i in range(first, last):
+            key = keys[at(i)]
+            s = key & (size - 1)
+            while table[at(s)] >= 0 and heads[at(table[at(s)])] != key:
+                s = (s + 1) & (size - 1)
+            if table[at(s)] < 0:
+                table[at(s)] = n
+                heads[at(n)] = key
+                n += 1
+            codes[at(i)] = table[at(s)]
+        n_clusters[part] = n
+
+
+@kernel
+def build_cells(
+    rows, weights, cells, bounds, part_from, part_to, n_clusters, targets, space, n_cells, histogram
+):
+    """Write the cells of several parts to where their rows begin, in `cells` (cluster, n, pred[, x]).
+
+    `rows` are codes of true clusters and mixed pred keys, `weights` may be None. `space` is a hash table, the first
+    cell of each cluster, and sums and what these leave over by cell. Outputs: `n_cells` by part, `histogram` by target.
+    """
+    slots, heads, sums, errors = space
+    for part in range(part_from, part_to):
+        first, last = bounds[part], bounds[part + 1]
+        heads[: n_clusters[part]] = -1
+        size = table_size(last - first - n_clusters[part])
+        others = slots[:size] if size <= slots.size else np.empty(size, np.int32)
+        others[:] = -1
+        n = merge_rows(*rows, weights, first, last, cells, heads, others, sums, errors)
+        for c in range(n):
+            if weights is not None and cells[at(first + c)].n >= WEIGHTS_AT_ONCE:
+                cells[at(first + c)].x += sums[at(c)] + errors[at(c)]
+            histogram[at(target_of(cells[at(first + c)].pred, c, targets))] += 1
+        n_cells[part] = n
+
+
+@kernel
+def merge_rows(codes, preds, weights, first, last, cells, heads, others, sums, errors):
+    """Merge the rows of a part into cells; return how many there are."""
+    n, mask = 0, others.size - 1
+    for i in range(first, last):
+        code, pred = codes[at(i)], preds[at(i)]
+        head = heads[at(code)]
+        c = head
+        if c < 0:
+            heads[at(code)] = n
+        elif cells[at(first + c)].pred != pred:
+            s = slot_of_other(head, pred, mask)
+            c = others[at(s)]
+            while c >= 0 and (cells[at(first + c)].cluster != code or cells[at(first + c)].pred != pred):
+                s = (s + 1) & mask
+                c = others[at(s)]
+            if c < 0:
+                others[at(s)] = n
+        if c < 0:
+            cells[at(first + n)].cluster = code
+            cells[at(first + n)].pred = pred
+            cells[at(first + n)].n = 1
+            if weights is not None:
+                cells[at(first + n)].x = weights[at(i)]
+            n += 1
+            continue
+        count = cells[at(first + c)].n + 1
+        cells[at(first + c)].n = count
+        if weights is not None:
+            x = cells[at(first + c)].x + weights[at(i)]
+            if count & (WEIGHTS_AT_ONCE - 1) == 0:
+                if count == WEIGHTS_AT_ONCE:
+                    sums[at(c)], errors[at(c)] = 0.0, 0.0
+                sums[at(c)], errors[at(c)] = add_exactly(sums[at(c)], errors[at(c)], x)
+                x = 0.0
+            cells[at(first + c)].x = x
+    return n

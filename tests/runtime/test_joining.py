@@ -1,0 +1,60 @@
+"""Matching one side with several others, and taking values by row."""
+
+from __future__ import annotations
+
+import numpy as np
+from effort import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastbcubed.runtime import joining
+from fastbcubed.runtime.joining import OneToMany, take
+from fastbcubed.runtime.pool import Pool
+
+KEYS = st.lists(st.integers(-5, 5), max_size=8, unique=True).map(lambda keys: np.array(keys, np.int64))
+
+
+@examples(60)
+@given(st.lists(st.tuples(KEYS, KEYS), min_size=1, max_size=4), KEYS)
+def test_one_side_against_several(others, first):
+    """Also where the first side becomes another one, which is then partitioned again."""
+    join = OneToMany()
+    sides = [(first, other) for pair in others for other in pair] + others
+    with Pool(1) as pool:
+        for true, pred in sides:
+            found = join.match(true, pred, pool)
+            place = {key: row for row, key in enumerate(pred.tolist())}
+            assert found.pred_of_true.tolist() == [place.get(key, -1) for key in true.tolist()]
+            place = {key: row for row, key in enumerate(true.tolist())}
+            assert found.true_of_pred.tolist() == [place.get(key, -1) for key in pred.tolist()]
+
+
+def test_equal_keys_are_partitioned_once(monkeypatch):
+    sizes, scatter = [], joining.scatter_keys
+    monkeypatch.setattr(
+        joining, "scatter_keys", lambda keys, *rest: sizes.append(keys.size) or scatter(keys, *rest)
+    )
+    rng = np.random.default_rng(0)
+    true = rng.permutation(100_000)
+    join = OneToMany()
+    with Pool(2) as pool:
+        for n in (90_000, 80_000, 3_000_000):
+            pred = rng.permutation(n)
+            found = join.match(true.copy(), pred, pool)
+            there = np.flatnonzero(true < n)
+            np.testing.assert_array_equal(pred[found.pred_of_true[there]], true[there])
+            assert np.count_nonzero(found.true_of_pred >= 0) == there.size
+    assert sizes == [
+        100_000,
+        90_000,
+        80_000,
+        100_000,
+        3_000_000,
+    ]  # cut finer for the last, which is far larger
+
+
+def test_rows_that_are_none_get_any_value():
+    values, rows = np.arange(10, 20), np.array([3, -1, 9, 0, -1])
+    with Pool(1) as pool:
+        found = take(values, rows, pool)
+    assert found[rows >= 0].tolist() == [13, 19, 10] and found.size == 5
