@@ -24,6 +24,7 @@ from fastbcubed.comparison.runs import Runs
 from fastbcubed.comparison.units_of_runs import RunUnits, true_clusters_of_runs
 from fastbcubed.results.estimates import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.slices.slicing import slice_codes
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 
@@ -44,12 +45,14 @@ def estimated(comparison: Runs) -> Differences:
             if comparison.n_bootstrap or not same_where_exact(metrics):
                 units = units.every()
             shares = _shares(comparison, tables, units, pool)
+            space = buffers.empty((len(tables), units.n, len(needed)), np.float64)  # used memory is as large
             sums = pool.map(
-                lambda table, mean, codes, own: UnitSums.of_cells(table, needed, mean, codes, own),
+                lambda table, *own: UnitSums.of_cells(table, needed, *own),
                 tables,
                 means,
                 units.of_true,
                 shares,
+                space,
                 stage="standard errors",
             )
             keys = keys_of_units(list(runs.values()), units) if comparison.n_bootstrap else None

@@ -19,7 +19,6 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.uncertainty.standard_errors import slopes, standard_error
 from fastbcubed.uncertainty.units import CELLS_AT_ONCE, Units
@@ -44,7 +43,7 @@ class Shares(NamedTuple):
     @classmethod
     def of_cells(cls, table: Contingency, units: Codes, n_units: int) -> Shares:
         """Add up the cells by the unit of their true cluster, -1 for one that all runs find exactly."""
-        found = _zeros(n_units)
+        found = np.zeros(n_units)
         return cls(found, *kernels.paired.add_shares(table.cells, units, table.total_weight, found))
 
 
@@ -69,11 +68,12 @@ class UnitSums:
         means: Mapping[str, float],
         units: Codes,
         shares: Shares,
+        sums: Floats,
     ) -> UnitSums:
-        """Add up the cells by the unit of their true cluster, -1 for one that all runs find exactly."""
+        """Add up the cells by the unit of their true cluster, -1 for one that all runs find exactly, into `sums`."""
         from fastbcubed.metrics import compiled
 
-        sums = _zeros((shares.by_unit.size, len(needed)))
+        sums[:] = 0.0
         positions = [None if m.leave_one_out or m.matrix else compiled.position(m.formula) for m in needed]
         fast = [k for k, position in enumerate(positions) if position is not None]
         others = [(k, m) for k, m in enumerate(needed) if k not in fast]
@@ -123,12 +123,6 @@ class UnitSums:
         """Return how much each score moves with the share of what is found exactly. Shape (n_metrics,)."""
         means = np.array([self.means[name] for name in self.needed])
         return np.asarray(coefficients @ (self.origins - means))
-
-
-def _zeros(shape: int | tuple[int, ...]) -> Floats:
-    found = buffers.empty(shape, np.float64)
-    found[:] = 0.0
-    return found
 
 
 def needed_by(metrics: Sequence[Metric], beta: float) -> list[Metric]:

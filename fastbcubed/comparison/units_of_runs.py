@@ -53,13 +53,11 @@ class Links(NamedTuple):
     right: Numbers
 
     @classmethod
-    def of(cls, table: Contingency) -> Links:
-        """Look through the cells of a run; codes have 32 bits, if these do, as they are met at random."""
-        n_true, n_pred = (table.codes(side)[1] for side in ("true", "pred"))
-        dtype = np.int32 if n_true < 2**31 else np.int64
-        linked, firsts = np.zeros(n_true, np.bool_), buffers.empty(n_pred, dtype)
+    def of(cls, table: Contingency, firsts: Numbers) -> Links:
+        """Look through the cells of a run; `firsts` is space for a true cluster by predicted one."""
+        linked, pred = np.zeros(table.codes("true")[1], np.bool_), table.pred
+        space, found = np.empty((2, CELLS_OF_RANGE), firsts.dtype), [np.empty((2, 0), firsts.dtype)]
         firsts[:] = -1
-        space, found, pred = np.empty((2, CELLS_OF_RANGE), dtype), [np.empty((2, 0), dtype)], table.pred
         for start, stop in blocks(table.n_cells, CELLS_OF_RANGE):
             n = kernels.components.find_links(
                 table.cells[start:stop], pred[start:stop], firsts, linked, *space
@@ -75,7 +73,7 @@ def components_of_runs(
 
     `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
     """
-    links = pool.map(Links.of, tables, stage="units")
+    links = pool.map(Links.of, tables, _space_for_firsts(tables), stage="units")
     if numbers is None:
         parents = _joined(links)
         n = int(kernels.components.number_components(parents))
@@ -89,6 +87,16 @@ def components_of_runs(
         parents = _as_parents(parents)
     n = int(kernels.components.number_components(parents))
     return RunUnits([parents[own] for own in numbers], n)
+
+
+def _space_for_firsts(tables: Sequence[Contingency]) -> list[Numbers]:
+    """Return room for a true cluster by predicted one, for each run; in 32 bits, if these do, as it is met at random.
+
+    That of all runs is one stretch of memory: there is used one of about that size.
+    """
+    dtype = np.int32 if max(table.codes("true")[1] for table in tables) < 2**31 else np.int64
+    ends = np.cumsum([table.codes("pred")[1] for table in tables])
+    return np.split(buffers.empty(int(ends[-1]), dtype), ends[:-1])
 
 
 def _joined(runs: Sequence[Links]) -> Numbers:

@@ -154,8 +154,9 @@ def add_by_unit(cells, units, total, outer, formulas, origins, columns, sums):
         np.zeros(RUN, np.int64),
     )
     ones, scores = np.ones(RUN), np.empty((formulas.size, RUN))
-    for begin in range(0, cells.size, RUN):
-        n = read_inexact(cells, begin, min(RUN, cells.size - begin), outer, units, (weight, tp, fp, fn, unit))
+    begin = 0
+    while begin < cells.size:
+        n, begin = read_inexact(cells, begin, outer, units, (weight, tp, fp, fn, unit))
         for k in range(formulas.size):
             weigh_run(formulas[k], ones, tp, fp, fn, scores[k])
         for i in range(n):
@@ -166,17 +167,18 @@ def add_by_unit(cells, units, total, outer, formulas, origins, columns, sums):
 
 
 @kernel
-def read_inexact(cells, begin, length, outer, units, found):
-    """Read the cells of a run whose two clusters differ; return how many there are."""
+def read_inexact(cells, i, outer, units, found):
+    """Read a run of cells whose two clusters differ; return how many there are, and which cell is next."""
     weight, tp, fp, fn, unit = found
     n = 0
-    for i in range(begin, begin + length):
+    while n < RUN and i < cells.size:
         weight[at(n)] = cells[at(i)].weight
         tp[at(n)] = np.float64(cells[at(i)].n) if outer else cells[at(i)].weight
         fp[at(n)] = cells[at(i)].fp
         fn[at(n)] = cells[at(i)].fn
         unit[at(n)] = cells[at(i)].true
         n += (cells[at(i)].fp != 0.0) | (cells[at(i)].fn != 0.0)
-    for i in range(n):
-        unit[at(i)] = units[at(unit[at(i)])]
-    return n
+        i += 1
+    for k in range(n):
+        unit[at(k)] = units[at(unit[at(k)])]
+    return n, i
