@@ -92,7 +92,10 @@ def _in_use() -> int:
 
 def _take(size: int) -> mmap.mmap:
     global _most
-    memory = _take_idle(size) or _map(size)
+    memory = _take_idle(size)
+    if memory is None:
+        _drop_idle(size)
+        memory = _map(size)
     _lent[id(memory)] = len(memory)
     _most = max(_most, _in_use())
     return memory
@@ -129,6 +132,11 @@ def _give_back(memory: mmap.mmap) -> None:
     with suppress(OSError):
         memory.madvise(mmap.MADV_FREE)
         _idle[id(memory)] = memory
-    while _idle and idle_bytes() + _in_use() > _most:
+    _drop_idle(0)
+
+
+def _drop_idle(size: int) -> None:
+    """Return idle memory to the system, longest idle first, if with so many bytes more it would be too much."""
+    while _idle and idle_bytes() + _in_use() + size > max(_most, _in_use() + size):
         with suppress(StopIteration, RuntimeError):  # another thread was faster
             _idle.pop(next(iter(_idle)), None)

@@ -1,0 +1,28 @@
+"""Idle memory and memory in use together are never more than was in use at once."""
+
+import gc
+import mmap
+
+import numpy as np
+import pytest
+
+from fastbcubed.runtime import buffers
+
+MIB = 1 << 20
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_FREE"), reason="the system keeps no idle memory")
+def test_new_memory_takes_the_place_of_idle_memory() -> None:
+    gc.collect()
+    buffers.release()
+    before = buffers._in_use()
+    large = [buffers.empty(8 * MIB, np.uint8) for _ in range(4)]
+    large.clear()
+    assert buffers.idle_bytes() == 32 * MIB
+    kept = []
+    for count in range(1, 13):
+        kept.append(buffers.empty(2 * MIB, np.uint8))  # fits no idle memory, which is four times as large
+        kept[-1][:] = count
+        assert buffers.idle_bytes() + buffers._in_use() - before <= 32 * MIB
+    assert buffers.idle_bytes() == 8 * MIB
+    assert [int(each[-1]) for each in kept] == list(range(1, 13))
