@@ -15,7 +15,7 @@ from fastbcubed.alignment.policies import Duplicates, Nulls, Policies, Unmatched
 from fastbcubed.cells.build import build_cells
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.inputs import Given
-from fastbcubed.clusterings.links import Links, read_links
+from fastbcubed.clusterings.links import JoinedLinks, Links, read_links
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
@@ -30,6 +30,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items.items import AlignedItems
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting
 from fastbcubed.sources.arrays import to_numpy
@@ -39,6 +40,10 @@ from fastbcubed.sources.tables import ColumnName
 from fastbcubed.thresholds.swept import Sweep
 
 __all__ = ["sweep"]
+
+#: Bytes that wait to be used again, above which they go back to the system before the clusters at the best threshold
+#: are evaluated, which takes less than the sums by level took.
+MUCH_IDLE = 1 << 29
 
 
 def sweep(
@@ -117,7 +122,7 @@ def sweep(
     Links are sorted by score and joined once, which gives a tree of merges. What clusters share with true clusters
     changes only where two of them meet: a pair of items of one true cluster counts from the lowest merge that joins
     them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n items and m
-    links. Memory is about 40 bytes a link and 100 an item.
+    links. Memory is about 32 bytes a link, 16 when they have been joined, and 200 an item.
 
     Links of the same score are used together, so that a threshold lies between two different scores.
 
@@ -152,16 +157,20 @@ def sweep(
         side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise)
         assert links.scores is not None
         alignment = align(*side.pair.first, policies, pool, weight_table=side.pair.weight_table)
-        tree = merge_tree(n_items, links.left, links.right, links.scores, pool, ascending=ascending)
+        pairs, joined = [links.left, links.right, links.scores], links.joined()
+        del links
+        tree = merge_tree(n_items, pairs, pool, ascending=ascending)
         placed = place_rows(tree, alignment, pool, outside=outside)
         chosen = choose_scores(wanted, weighted=placed.rows.weights is not None, **how_scored)
-        curve = _curve(links, tree, placed, chosen.kept, beta, pool)
+        curve = _curve(joined, tree, placed, chosen.kept, beta, pool)
+    if buffers.idle_bytes() > MUCH_IDLE:
+        buffers.release()
     how = {
         "unmatched": {"truth": policies.truth, "prediction": policies.prediction},
         "nulls": nulls, "duplicates": duplicates, "noise": noise, "beta": beta, "threads": threads, "progress": False,
     }  # fmt: skip
     found = Sweep(
-        links,
+        joined,
         tree,
         *chosen,
         alignment.coverage,
@@ -232,7 +241,8 @@ def _beside(
         links, column = _by_position(links, n_items), None
     else:
         n_items, column = len(links.items), links.items
-    leaves = Clustering.from_labels(np.arange(n_items), items=column, name=links.name)
+    dtype = np.int32 if n_items < 2**31 else np.int64
+    leaves = Clustering.from_labels(np.arange(n_items, dtype=dtype), items=column, name=links.name)
     given = Given(truth, _without(noise, leaves), item, cluster, weight, attributes=attributes)
     how: dict[str, Any] = {"weight": given.weight, "attributes": given.attributes}
     pair = open_pair(given)
@@ -292,7 +302,12 @@ def _as_typed(scores: NDArray[np.float64], precision: np.dtype[Any]) -> NDArray[
 
 
 def _curve(
-    links: Links, tree: MergeTree, placed: PlacedRows, metrics: Sequence[Metric], beta: float, pool: Pool
+    links: JoinedLinks,
+    tree: MergeTree,
+    placed: PlacedRows,
+    metrics: Sequence[Metric],
+    beta: float,
+    pool: Pool,
 ) -> Curve:
     """Add up what the scores are made of; where a score of a link is infinite, there is no point without links."""
     families = {
@@ -301,8 +316,7 @@ def _curve(
         *(family for metric in metrics if (family := family_of(metric)) is not None),
     }
     sums = level_sums(placed.rows, families, pool)
-    none = -np.inf if tree.ascending else np.inf
-    skipped = int(tree.n_levels > 0 and tree.thresholds[0] == none)
+    skipped = int(tree.n_levels > 0 and tree.points[1] == tree.points[0])
     shown = {name: values[skipped:] if values.ndim else values for name, values in sums.items()}
-    thresholds = np.concatenate([[none], _as_typed(tree.thresholds, links.precision)])[skipped:]
+    thresholds = _as_typed(tree.points, links.precision)[skipped:]
     return Curve(thresholds, Kept(shown, placed.rows.total, beta), metrics)

@@ -75,9 +75,33 @@ class Links:
         A threshold is rounded as scores are, so that 0.9 of 32 bits reaches 0.9.
         """
         assert self.scores is not None
-        with np.errstate(over="ignore"):
-            limit = float(self.precision.type(threshold))
+        limit = as_score(threshold, self.precision)
         return self.scores <= limit if ascending else self.scores >= limit
+
+    def joined(self) -> JoinedLinks:
+        """Return what is known of the links beside their pairs and scores."""
+        return JoinedLinks(self.items, len(self), self.columns, self.name, self.complete, self.precision)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedLinks:
+    """What is left of links that have been joined, pairs and scores being gone: other attributes of `Links`."""
+
+    items: Column
+    n_links: int
+    columns: LinkColumns
+    name: str
+    complete: bool
+    precision: np.dtype[Any] = DOUBLE
+
+    def __len__(self) -> int:
+        return self.n_links
+
+
+def as_score(threshold: float, precision: np.dtype[Any]) -> float:
+    """Return a threshold, rounded as scores of a type of float are."""
+    with np.errstate(over="ignore"):
+        return float(precision.type(threshold))
 
 
 def read_links(

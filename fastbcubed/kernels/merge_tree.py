@@ -9,16 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.numbering import fetch
 
 #: Bits of a key that one pass of a sort looks at.
 DIGIT = 11
+#: Links, merges or items whose places are fetched ahead, so that one does not wait for the memory of another.
+AHEAD = 16
 
 
 @kernel
 def write_keys(scores, start, stop, ascending, keys):
     """Write keys that ascend as links come, and return the least and the greatest; there is no NaN among the scores.
 
-    Shapes: (n,) -> (n,). Zeros of either sign are one score.
+    Shapes: (n,) -> (n,), which may be the same memory. Zeros of either sign are one score.
     """
     bits = (scores[start:stop] + 0.0).view(np.int64)
     least, most = ~np.uint64(0), np.uint64(0)
@@ -113,6 +116,9 @@ def join_in_order(links, keys, start, stop, ascending, parents, merged, threshol
     """
     n_levels, n_merged, is_level = state
     for k in range(start, stop):
+        if k + AHEAD < links.size:
+            fetch(parents, links[at(k + AHEAD)].left)
+            fetch(parents, links[at(k + AHEAD)].right)
         if k > 0 and keys[at(k)] != keys[at(k - 1)]:
             is_level = False
         a = root_of(parents, links[at(k)].left)
@@ -136,27 +142,63 @@ def join_in_order(links, keys, start, stop, ascending, parents, merged, threshol
 
 
 @kernel
-def lay_out(parents, merged, n_levels, places, order, levels, links):
-    """Write the items cluster by cluster, and the level and the link between each and the next.
+def lay_out(parents, merged, places):
+    """Give the items places cluster by cluster; `front` of a merge becomes the place behind which the back begins.
 
-    Between clusters that no link joins, the level is `n_levels` and the items of the link are -1. Clusters are put
-    behind each other as they were joined, the last ones first: then where the front begins is known.
+    Clusters are put behind each other as they were joined, the last ones first: then where the front begins is known.
     """
     place = 0
     for root in range(parents.size):
         if parents[root] < 0:
             places[root] = place
             place -= parents[root]
-    levels[:] = n_levels
-    for place in range(links.size):
-        links[place].left = links[place].right = -1
     for k in range(merged.size - 1, -1, -1):
+        if k >= AHEAD:
+            fetch(places, merged[at(k - AHEAD)].front)
+            fetch(places, merged[at(k - AHEAD)].back)
         place = places[at(merged[at(k)].front)] + merged[at(k)].size
         places[at(merged[at(k)].back)] = place
-        levels[at(place - 1)] = merged[at(k)].level
-        links[at(place - 1)].left, links[at(place - 1)].right = merged[at(k)].left, merged[at(k)].right
+        merged[at(k)].front = place - 1
+
+
+@kernel
+def write_between(merged, n_levels, levels, links, merges):
+    """Write the level and the link between each item and the next, and the places of merges, by level.
+
+    Between clusters that no link joins, the level is `n_levels` and the items of the link are -1; these places, all
+    but that of the last item, come last.
+    """
+    levels[:] = n_levels
+    for place in range(links.size):
+        links[at(place)].left = links[at(place)].right = -1
+    for k in range(merged.size):
+        if k + AHEAD < merged.size:
+            fetch(levels, merged[at(k + AHEAD)].front)
+            fetch(links, merged[at(k + AHEAD)].front)
+        place = merges[at(k)] = merged[at(k)].front
+        levels[at(place)] = merged[at(k)].level
+        links[at(place)].left, links[at(place)].right = merged[at(k)].left, merged[at(k)].right
+    k = merged.size
+    for place in range(levels.size - 1):
+        if levels[at(place)] == n_levels:
+            merges[at(k)] = place
+            k += 1
+
+
+@kernel
+def write_order(places, order):
+    """Write the items in the order of their places."""
     for item in range(places.size):
+        if item + AHEAD < places.size:
+            fetch(order, places[at(item + AHEAD)])
         order[at(places[at(item)])] = item
+
+
+@kernel
+def write_scores(keys, start, stop, ascending, scores):
+    """Write the bits of the scores that keys were written for. Shapes: (n,) -> (n,), which may be the same memory."""
+    for i in range(start, stop):
+        scores[at(i)] = bits_of(keys[at(i)], ascending)
 
 
 @kernel
@@ -175,6 +217,20 @@ def keep_some(order, levels, row_of_item, kept_rows, kept_levels, kept_at):
         elif kept and levels[at(place)] >= kept_levels[kept - 1]:
             kept_levels[kept - 1], kept_at[kept - 1] = levels[at(place)], place
     return kept
+
+
+@kernel
+def order_by_level(levels, starts, order):
+    """Write places in the order of their levels; `starts` (n_levels + 2,) is scratch."""
+    starts[:] = 0
+    for place in range(levels.size):
+        starts[at(levels[at(place)] + 1)] += 1
+    for level in range(1, starts.size):
+        starts[level] += starts[level - 1]
+    for place in range(levels.size):
+        level = levels[at(place)]
+        order[at(starts[at(level)])] = place
+        starts[at(level)] += 1
 
 
 @kernel

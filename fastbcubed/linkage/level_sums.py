@@ -8,7 +8,8 @@ last block adds to each sum is one task of a pool.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,17 +51,25 @@ def level_sums(rows: TreeRows, families: Collection[str], pool: Pool) -> Sums:
     - pairs: weights of pairs together or apart on either side; of numbers tp and fp, and what all levels come to
     - entropy, in nats: of the true clusters, of the clusters, and of either given the other
     """
-    meetings = find_meetings(rows, pool)
-    chosen = [begin for name, begin in BEGIN.items() if name in families]
-    begun = pool.map(lambda begin: begin(rows, meetings), chosen, stage="add up meetings")
-    adders = [add for family in begun for add in family.adders]
-    made = merges_of(rows, meetings)
+    chosen = [family for name, family in FAMILIES.items() if name in families]
+    of_meetings, made = _add_meetings(rows, chosen, pool)
+    begun = [family.begin(rows, found) for family, found in zip(chosen, of_meetings, strict=True)]
+    adders = [add for each in begun for add in each.adders]
     with pool.stage("add up merges", rows.merges.size, rows.merges.size) as step:
         for merges in ahead(made) if pool.threads > 1 and rows.merges.size > MERGES_AT_ONCE else made:
             pool.map(_call, adders, [merges] * len(adders))
             step(merges.size)
-    found = pool.map(lambda family: family.end(), begun, stage="add up levels")
-    return {name: values for each in found for name, values in each.items()}
+    ended = pool.map(lambda each: each.end(), begun, stage="add up levels")
+    return {name: values for each in ended for name, values in each.items()}
+
+
+def _add_meetings(
+    rows: TreeRows, families: list[Family], pool: Pool
+) -> tuple[list[Any], Iterator[np.ndarray]]:
+    """Return what each family adds up over meetings, and the merges to come; the meetings themselves are let go."""
+    meetings = find_meetings(rows, pool)
+    found = pool.map(lambda family: family.add_meetings(rows, meetings), families, stage="add up meetings")
+    return found, merges_of(rows, meetings.crosses, meetings.masses)
 
 
 def _call(add: Callable[[np.ndarray], None], merges: np.ndarray) -> None:
@@ -79,7 +88,7 @@ class SumsOnDemand(dict[str, NDArray[Any]]):
         return self[name]
 
 
-class Family(NamedTuple):
+class Begun(NamedTuple):
     """Sums that are being added up: what takes a block of merges each, and what gives the sums in the end."""
 
     adders: list[Callable[[np.ndarray], None]]
@@ -98,8 +107,14 @@ class _MergeSum:
         self._state = self._kernel(merges, *self._given, self._state, self.by_level)
 
 
-def _clusters(rows: TreeRows, meetings: Meetings) -> Family:
-    """Count clusters and singletons, and the items of the largest."""
+# Clusters, singletons and the largest
+
+
+def _nothing(rows: TreeRows, meetings: Meetings) -> None:
+    """Add up nothing of meetings."""
+
+
+def _clusters(rows: TreeRows, _: Any) -> Begun:
     counts = [_zeros(rows.n_levels + 2, rows.levels.dtype) for _ in range(3)]
     fewer, alone, largest = (each[1:] for each in counts)
 
@@ -110,29 +125,35 @@ def _clusters(rows: TreeRows, meetings: Meetings) -> Family:
         np.maximum.accumulate(counts[2], out=counts[2])
         return {name: each[:-1] for name, each in zip(SUMS["clusters"], counts, strict=True)}
 
-    return Family([lambda merges: kernels.threshold_sums.count_clusters(merges, fewer, alone, largest)], end)
+    return Begun([lambda merges: kernels.threshold_sums.count_clusters(merges, fewer, alone, largest)], end)
 
 
-def _losses(
-    rows: TreeRows, meetings: Meetings, less: int = 0, names: tuple[str, ...] = SUMS["bcubed"]
-) -> Family:
-    """Add up the losses of precision and recall."""
+# Losses of precision and recall; those of ELM are over all items of a cluster but one, `less`
+
+
+def _recall_lost(rows: TreeRows, meetings: Meetings, less: int = 0) -> Floats:
+    return _meeting_sum(rows, meetings, kernels.threshold_sums.add_recall, rows.true_masses, less)
+
+
+def _losses(rows: TreeRows, under: Floats, less: int = 0, names: tuple[str, ...] = SUMS["bcubed"]) -> Begun:
     over = _MergeSum(rows, kernels.threshold_sums.add_precision_loss, less)
-    under = _meeting_sum(rows, meetings, kernels.threshold_sums.add_recall, rows.true_masses, less)
-    return Family([over.add], lambda: dict(zip(names, (_before(over.by_level), _from(under)), strict=True)))
+    return Begun([over.add], lambda: dict(zip(names, (_before(over.by_level), _from(under)), strict=True)))
 
 
-def _losses_among_others(rows: TreeRows, meetings: Meetings) -> Family:
-    """Add up those of ELM, which are over all items of a cluster but one."""
-    return _losses(rows, meetings, 1, SUMS["elm"])
+# Pairs together or apart
 
 
-def _pairs(rows: TreeRows, meetings: Meetings) -> Family:
-    """Count or weigh the pairs of items that are together or apart."""
-    return _counted_pairs(rows) if rows.weights is None else _weighed_pairs(rows, meetings)
+def _weight_together(rows: TreeRows, meetings: Meetings) -> Floats | None:
+    if rows.weights is None:
+        return None
+    return _meeting_sum(rows, meetings, kernels.threshold_sums.add_weight_together)
 
 
-def _counted_pairs(rows: TreeRows) -> Family:
+def _pairs(rows: TreeRows, together: Floats | None) -> Begun:
+    return _counted_pairs(rows) if together is None else _weighed_pairs(rows, together)
+
+
+def _counted_pairs(rows: TreeRows) -> Begun:
     counts = [_zeros(rows.n_levels + 2, np.int64) for _ in range(2)]
     right, wrong = (each[1:] for each in counts)
 
@@ -140,27 +161,33 @@ def _counted_pairs(rows: TreeRows) -> Family:
         tp, fp = (np.cumsum(each, out=each) for each in counts)
         return {"tp": tp[:-1], "fp": fp[:-1], "all_right": tp[-1], "all_wrong": fp[-1]}
 
-    return Family([lambda merges: kernels.threshold_sums.count_pairs(merges, right, wrong)], end)
+    return Begun([lambda merges: kernels.threshold_sums.count_pairs(merges, right, wrong)], end)
 
 
-def _weighed_pairs(rows: TreeRows, meetings: Meetings) -> Family:
-    together = _meeting_sum(rows, meetings, kernels.threshold_sums.add_weight_together)
+def _weighed_pairs(rows: TreeRows, together: Floats) -> Begun:
     apart = _MergeSum(rows, kernels.threshold_sums.add_weight_apart)
 
     def end() -> Sums:
         later = {"fn": _from(together.copy()), "tn": _from(apart.by_level.copy())}
         return {"tp": _before(together), "fp": _before(apart.by_level), **later}
 
-    return Family([apart.add], end)
+    return Begun([apart.add], end)
 
 
-def _entropies(rows: TreeRows, meetings: Meetings) -> Family:
-    """Add up entropies in nats, times the weight of all items."""
-    module, scored = kernels.threshold_sums, rows.scored is not None
+# Entropies in nats, times the weight of all items
+
+
+def _entropy_of_parts(rows: TreeRows, meetings: Meetings) -> tuple[Floats, Floats]:
+    """Return what true clusters' parts leave open when they meet: by level, and by merge."""
     by_merge = _zeros((len(rows), 2))
-    parts = _meeting_sum(rows, meetings, module.add_entropy_of_parts, rows.dominant, by_merge)
+    kernel = kernels.threshold_sums.add_entropy_of_parts
+    return _meeting_sum(rows, meetings, kernel, rows.dominant, by_merge), by_merge
+
+
+def _entropies(rows: TreeRows, of_parts: tuple[Floats, Floats]) -> Begun:
+    module, (parts, by_merge) = kernels.threshold_sums, of_parts
     clusters = _MergeSum(rows, module.add_entropy)
-    untold = _MergeSum(rows, module.add_untold_entropy, scored, by_merge)
+    untold = _MergeSum(rows, module.add_untold_entropy, rows.scored is not None, by_merge)
 
     def end() -> Sums:
         return {
@@ -170,13 +197,24 @@ def _entropies(rows: TreeRows, meetings: Meetings) -> Family:
             "true_given_pred": _before(untold.by_level),
         }
 
-    return Family([untold.add, clusters.add], end)
+    return Begun([untold.add, clusters.add], end)
 
 
-#: What begins each family; those that take long come first.
-BEGIN: dict[str, Callable[[TreeRows, Meetings], Family]] = {
-    "entropy": _entropies, "bcubed": _losses, "elm": _losses_among_others, "pairs": _pairs, "clusters": _clusters,
-}  # fmt: skip
+class Family(NamedTuple):
+    """How a family of sums is added up: first over the meetings, then over the merges."""
+
+    add_meetings: Callable[[TreeRows, Meetings], Any]
+    begin: Callable[[TreeRows, Any], Begun]
+
+
+#: Those that take long come first.
+FAMILIES: dict[str, Family] = {
+    "entropy": Family(_entropy_of_parts, _entropies),
+    "bcubed": Family(_recall_lost, _losses),
+    "elm": Family(partial(_recall_lost, less=1), partial(_losses, less=1, names=SUMS["elm"])),
+    "pairs": Family(_weight_together, _pairs),
+    "clusters": Family(_nothing, _clusters),
+}
 
 
 def _zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:

@@ -8,8 +8,10 @@ strongest score; `n_levels` stands between items that no link joins.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +29,14 @@ Floats = NDArray[np.float64]
 class MergeTree:
     """All items in an order in which every cluster at every threshold is a stretch."""
 
-    order: Codes  #: items; shape (n_items,), as of all arrays but the last
+    order: Codes  #: items; shape (n_items,), as of `levels` and `links`
     levels: Codes  #: the level at which the clusters of each item and the next become one
     links: np.ndarray  #: `left` and `right`, both items of a link that joins them, -1 for none
-    thresholds: Floats  #: the score of each level, strongest first; shape (n_levels,)
+    merges: Codes  #: all places but the last, by level; shape (n_items - 1,)
+    points: (
+        Floats  #: the threshold of no link, which is infinite, then the score of each level, strongest first
+    )
+    scores: Floats  #: the score of each link, strongest first; shape (n_links,)
     ascending: bool  #: whether small scores are strong: distances
 
     @property
@@ -39,15 +45,22 @@ class MergeTree:
         return int(self.order.size)
 
     @property
+    def thresholds(self) -> Floats:
+        """The score of each level, strongest first; shape (n_levels,)."""
+        return self.points[1:]
+
+    @property
     def n_levels(self) -> int:
         """Scores at which clusters become one."""
-        return int(self.thresholds.size)
+        return int(self.points.size - 1)
 
     def n_used(self, threshold: float) -> int:
         """Return how many levels a threshold uses: those whose scores are at least as strong."""
-        if self.ascending:
-            return int(np.searchsorted(self.thresholds, threshold, side="right"))
-        return int(self.n_levels - np.searchsorted(self.thresholds[::-1], threshold, side="left"))
+        return _n_reaching(self.thresholds, threshold, ascending=self.ascending)
+
+    def n_links_used(self, threshold: float) -> int:
+        """Return how many links a threshold uses."""
+        return _n_reaching(self.scores, threshold, ascending=self.ascending)
 
     def labels(self, n_used: int) -> tuple[NDArray[np.int64], int]:
         """Return the cluster of each item, numbered by first items, when so many levels are used; and their number."""
@@ -56,40 +69,101 @@ class MergeTree:
         return labels, int(n)
 
 
-def merge_tree(
-    n_items: int, left: Codes, right: Codes, scores: Floats, pool: Pool, *, ascending: bool = False
-) -> MergeTree:
-    """Join items by their links, the strongest first. Scores are no NaN, and links name items by number."""
-    dtype = np.dtype(np.int32 if max(n_items, scores.size) < 2**31 - 1 else np.int64)
-    pair = [("left", dtype), ("right", dtype)]
-    links, keys = _by_score(left, right, scores, np.dtype(pair), pool, ascending=ascending)
-    parents, thresholds = np.full(n_items, -1, dtype), np.empty(min(n_items, scores.size), np.uint64)
-    merge = [*((name, dtype) for name in ("front", "back", "size", "level")), *pair]
+def merge_tree(n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending: bool = False) -> MergeTree:
+    """Join items by their links, the strongest first.
+
+    `given` are the left and right items of links, by number, and scores, none of them NaN. The list is emptied, and the
+    memory of the scores is used, so that what is no longer needed can go.
+    """
+    n_links = given[0].size
+    dtype = np.dtype(np.int32 if max(n_items, n_links) < 2**31 - 1 else np.int64)
+    pair = np.dtype([("left", dtype), ("right", dtype)])
+    links, keys = _by_score(given, pair, pool, ascending=ascending)
+    merged, points, parents = _join(n_items, links, keys, pool, ascending=ascending)
+    del links
+    cuts = blocks(n_links)
+    pool.map(
+        lambda a, b: kernels.merge_tree.write_scores(keys, a, b, ascending, keys), *zip(*cuts, strict=True)
+    )
+    places, order, levels = (buffers.empty(n_items, dtype) for _ in range(3))
+    merges, between = buffers.empty(max(0, n_items - 1), dtype), buffers.empty(n_items, pair)
+    kernels.merge_tree.lay_out(parents, merged, places)
+    tasks: list[tuple[Any, ...]] = [
+        (kernels.merge_tree.write_between, merged, points.size - 1, levels, between, merges),
+        (kernels.merge_tree.write_order, places, order),
+    ]
+    pool.map(lambda task: task[0](*task[1:]), tasks)
+    return MergeTree(order, levels, between, merges, points, keys.view(np.float64), ascending)
+
+
+def _join(
+    n_items: int, links: np.ndarray, keys: NDArray[np.uint64], pool: Pool, *, ascending: bool
+) -> tuple[np.ndarray, Floats, Codes]:
+    """Return the merges, the threshold of no link and the score of each level, and the forest of items."""
+    dtype = links.dtype["left"]
+    parents, points = buffers.empty(n_items, dtype), np.empty(1 + min(n_items, keys.size))
+    parents[:], points[0] = -1, -np.inf if ascending else np.inf
+    thresholds = points[1:].view(np.uint64)
+    merge = [(name, dtype) for name in ("front", "back", "size", "level", "left", "right")]
     merged: np.ndarray = buffers.empty(n_items, np.dtype(merge))
-    state, cuts = (0, 0, False), blocks(scores.size)
-    with pool.stage("join items", len(cuts), scores.size) as step:
+    state, cuts = (0, 0, False), blocks(keys.size)
+    with pool.stage("join items", len(cuts), keys.size) as step:
         for start, stop in cuts:
             state = kernels.merge_tree.join_in_order(
                 links, keys, start, stop, ascending, parents, merged, thresholds, state
             )
             step(stop - start)
     n_levels, n_merged, _ = state
-    del links, keys
-    places, order, levels = (np.empty(n_items, dtype) for _ in range(3))
-    between = np.empty(n_items, np.dtype(pair))
-    kernels.merge_tree.lay_out(parents, merged[:n_merged], n_levels, places, order, levels, between)
-    return MergeTree(order, levels, between, thresholds[:n_levels].view(np.float64).copy(), ascending)
+    return merged[:n_merged], points[: 1 + n_levels].copy(), parents
+
+
+def _n_reaching(scores: Floats, threshold: float, *, ascending: bool) -> int:
+    """Return how many of some scores, the strongest first, are at least as strong as a threshold."""
+    sign = 1.0 if ascending else -1.0
+    return bisect_right(scores, sign * threshold, key=lambda score: sign * score)
+
+
+class Ranges(NamedTuple):
+    """Links in ranges of keys, not sorted within these; keys ascend as links are weaker."""
+
+    keys: NDArray[np.uint64]
+    links: np.ndarray
+    spare: NDArray[np.uint64]  #: memory of as many keys
+    bounds: NDArray[np.int64]  #: where each range begins and ends
+    least: np.uint64
+    shift: int  #: bits of a key, less the least, within a range
 
 
 def _by_score(
-    left: Codes, right: Codes, scores: Floats, pair: np.dtype, pool: Pool, *, ascending: bool
+    given: list[NDArray[Any]], pair: np.dtype, pool: Pool, *, ascending: bool
 ) -> tuple[np.ndarray, NDArray[np.uint64]]:
     """Return the links by score, the strongest first and those of equal scores in their order; and keys that ascend.
 
     They are scattered into ranges of scores that fit a core's cache, and sorted there.
     """
-    n, module = scores.size, kernels.merge_tree
-    keys: NDArray[np.uint64] = buffers.empty(n, np.uint64)
+    ranges = _in_ranges(given, pair, pool, ascending=ascending)
+    keys, links, spare_keys, bounds, least, shift = ranges
+    module = kernels.merge_tree
+
+    def sort(first: int, last: int) -> None:
+        digits = np.empty(1 << module.DIGIT, np.int64)
+        spare = np.empty(int(np.diff(bounds[first : last + 1]).max()), pair)
+        for start, stop in pairwise(bounds[first : last + 1].tolist()):
+            if stop - start > 1:
+                own = slice(start, stop)
+                module.sort_range(
+                    keys[own], links[own], least, shift, spare_keys[own], spare[: stop - start], digits
+                )
+
+    pool.map(sort, *zip(*blocks(bounds.size - 1, PARTS_AT_ONCE), strict=True), stage="sort links")
+    return links, keys
+
+
+def _in_ranges(given: list[NDArray[Any]], pair: np.dtype, pool: Pool, *, ascending: bool) -> Ranges:
+    """Scatter links into ranges; what is given is let go."""
+    left, right, scores = given
+    given.clear()
+    n, module, keys = scores.size, kernels.merge_tree, scores.view(np.uint64)
     cuts = list(zip(*row_blocks(n), strict=True))
     found = pool.map(lambda a, b: module.write_keys(scores, a, b, ascending, keys), *cuts, stage="sort links")
     least, most = min(int(low) for low, _ in found), max(int(high) for _, high in found)
@@ -101,22 +175,11 @@ def _by_score(
         lambda a, b, own: module.count_ranges(keys, a, b, low, width, own), *cuts, counts, stage="sort links"
     )
     bounds, places = offsets(counts)
-    sorted_keys: NDArray[np.uint64] = buffers.empty(n, np.uint64)
-    links: np.ndarray = buffers.empty(n, pair)
+    ranges = Ranges(buffers.empty(n, np.uint64), buffers.empty(n, pair), keys, bounds, low, shift)
     pool.map(
-        lambda a, b, own: module.scatter_links(keys, left, right, a, b, low, width, own, sorted_keys, links),
+        lambda a, b, own: module.scatter_links(
+            keys, left, right, a, b, low, width, own, ranges.keys, ranges.links
+        ),
         *cuts, places, stage="sort links",
     )  # fmt: skip
-
-    def sort(first: int, last: int) -> None:
-        digits = np.empty(1 << module.DIGIT, np.int64)
-        spare = np.empty(int(np.diff(bounds[first : last + 1]).max()), pair)
-        for start, stop in pairwise(bounds[first : last + 1].tolist()):
-            if stop - start > 1:
-                own = slice(start, stop)
-                module.sort_range(
-                    sorted_keys[own], links[own], low, shift, keys[own], spare[: stop - start], digits
-                )
-
-    pool.map(sort, *zip(*blocks(1 << bits, PARTS_AT_ONCE), strict=True), stage="sort links")
-    return links, sorted_keys
+    return ranges

@@ -35,9 +35,8 @@ def place_rows(tree: MergeTree, alignment: Alignment, pool: Pool, *, outside: bo
     whole = items is None or (items.size == tree.n_items and bool((items >= 0).all()))
     if whole and counted is None:
         order = tree.order if items is None else _inverse(items, tree)[tree.order]
-        return _placed(
-            alignment, order, tree.levels, np.arange(len(alignment)), tree.n_levels, is_outside, pool
-        )
+        places = np.arange(len(alignment), dtype=order.dtype)
+        return _placed(alignment, order, tree.levels, places, tree.n_levels, is_outside, pool, tree.merges)
     rows = np.arange(len(alignment)) if counted is None else np.flatnonzero(counted)
     if not rows.size:
         raise EmptyInputError("there is no item to score: no item is on both sides")
@@ -84,6 +83,7 @@ def _placed(
     n_levels: int,
     is_outside: bool,
     pool: Pool,
+    merges: Codes | None = None,
 ) -> PlacedRows:
     """Return rows in this order; what is near in it gets codes of true clusters that are near."""
     keys = alignment.true_keys[order]
@@ -91,7 +91,7 @@ def _placed(
     if is_outside:
         codes[keys == alignment.absent_true] = -1
     weights = None if alignment.weight is None else alignment.weight[order]
-    rows = TreeRows(levels, codes, n_levels, weights, codes >= 0 if is_outside else None)
+    rows = TreeRows(levels, codes, n_levels, weights, codes >= 0 if is_outside else None, merges)
     if not rows.n_scored:
         raise EmptyInputError("there is no item to score: no item is on both sides")
     return PlacedRows(rows, order, places)

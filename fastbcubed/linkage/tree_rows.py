@@ -67,9 +67,8 @@ class TreeRows:
         """All rows but the last, by the level at which the clusters of each and the next become one."""
         if self.known_merges is not None:
             return self.known_merges
-        counts = np.bincount(self.levels, minlength=self.n_levels + 1)
-        order = np.empty_like(self.levels)
-        kernels.components.order_by_code(self.levels, np.cumsum(counts) - counts, order)
+        starts, order = (buffers.empty(size, self.levels.dtype) for size in (self.n_levels + 2, len(self)))
+        kernels.merge_tree.order_by_level(self.levels, starts, order)
         return order[: len(self) - 1]
 
     @cached_property
@@ -121,7 +120,7 @@ class Meetings:
 def find_meetings(rows: TreeRows, pool: Pool) -> Meetings:
     """Find where parts of true clusters come together: less often than there are rows."""
     n, index = len(rows), rows.levels.dtype
-    bounds, groups = np.empty(n, index), buffers.empty(n, rows.records.group)
+    bounds, groups = buffers.empty(n, index), buffers.empty(n, rows.records.group)
     last_of = np.full(rows.true_sizes.size, -1, index)
     given = rows.weights, rows.scored
     found: np.ndarray = buffers.empty(n, rows.records.meeting)
@@ -139,7 +138,8 @@ def find_meetings(rows: TreeRows, pool: Pool) -> Meetings:
             code, n_found = kernels.meetings.find_last_meetings(code, *given, last_of, groups, some)
             count += n_found
     found, scored = found[:count], rows.scored is not None
-    crosses, masses = np.zeros(n, np.int64), None
+    crosses, masses = buffers.empty(n, np.int64), None
+    crosses[:] = 0
     kernels.merges.add_crosses(found, scored, crosses)
     if rows.weights is not None:
         masses = np.zeros((n, 2))
@@ -147,8 +147,11 @@ def find_meetings(rows: TreeRows, pool: Pool) -> Meetings:
     return Meetings(found, crosses, masses)
 
 
-def merges_of(rows: TreeRows, meetings: Meetings) -> Iterator[np.ndarray]:
-    """Yield the merges by level, in blocks; a block is valid until the next but one."""
+def merges_of(rows: TreeRows, crosses: Counts, masses: Floats | None) -> Iterator[np.ndarray]:
+    """Yield the merges by level, in blocks; a block is valid until the next but one.
+
+    `crosses` and `masses` are those of the meetings of these rows.
+    """
     module, places = kernels.merges, rows.merges
     clusters = buffers.empty(len(rows), rows.records.cluster)
     module.start_clusters(rows.codes, rows.weights, rows.scored, rows.dominant, clusters)
@@ -156,6 +159,6 @@ def merges_of(rows: TreeRows, meetings: Meetings) -> Iterator[np.ndarray]:
     for k, (start, _) in enumerate(blocks(places.size, MERGES_AT_ONCE)):
         found = both[k % 2]
         n_found = module.find_merges(
-            start, places, rows.levels, rows.scored, meetings.crosses, meetings.masses, clusters, found
+            start, places, rows.levels, rows.scored, crosses, masses, clusters, found
         )
         yield found[:n_found]

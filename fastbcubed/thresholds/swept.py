@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fastbcubed._version import __version__
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.components import Connected, column_at
+from fastbcubed.clusterings.links import as_score
 from fastbcubed.errors import EvaluationWarning
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings.listing import require_limit
@@ -42,8 +43,8 @@ class Sweep(SweptCurve):
 
     Attributes
     ----------
-    links : Links
-        The links and their items.
+    links : JoinedLinks
+        The items of the links, how many links there are, and the columns that they were read from.
     tree : MergeTree
         Which clusters become one at which score.
     metrics : list of Metric
@@ -114,7 +115,7 @@ class Sweep(SweptCurve):
         """
         labels, _ = self.tree.labels(self._n_used(threshold))
         links, ascending = self.links, self.tree.ascending
-        n_connecting = int(np.count_nonzero(links.reaches(threshold, ascending=ascending)))
+        n_connecting = self.tree.n_links_used(as_score(threshold, links.precision))
         made = Connected(len(links), n_connecting, links.columns, float(threshold), ascending, links.complete)
         items = None if self._alignment.truth.items is None else links.items
         return Clustering(as_column(labels, "cluster"), items, name=links.name, links=made)

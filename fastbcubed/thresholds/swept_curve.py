@@ -14,7 +14,7 @@ from fastbcubed.alignment.align import Alignment
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.components import as_threshold
-from fastbcubed.clusterings.links import Links
+from fastbcubed.clusterings.links import JoinedLinks, as_score
 from fastbcubed.errors import MetricError
 from fastbcubed.linkage.curve import Curve
 from fastbcubed.linkage.merge_effects import Effects, merge_effects
@@ -47,7 +47,7 @@ class Evaluator(Protocol):
 class SweptCurve:
     """What a sweep holds, and its curve; the attributes are described at `Sweep`."""
 
-    links: Links
+    links: JoinedLinks
     tree: MergeTree
     metrics: list[Metric]
     others: list[Metric]
@@ -197,9 +197,7 @@ class SweptCurve:
 
     def _n_used(self, threshold: Any) -> int:
         """Return how many levels a threshold uses, which is rounded as scores are."""
-        with np.errstate(over="ignore"):
-            limit = self.links.precision.type(as_threshold(threshold))
-        return self.tree.n_used(float(limit))
+        return self.tree.n_used(as_score(as_threshold(threshold), self.links.precision))
 
     @cached_property
     def _effects(self) -> Effects:

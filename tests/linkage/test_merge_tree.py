@@ -1,5 +1,7 @@
 """The merge tree: at every threshold its clusters are the connected components of the links that are used."""
 
+import math
+
 import naive_sweep
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ LINKS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), SCORES), max_si
 def tree_of(n_items: int, links: list[tuple[int, int, float]], ascending: bool = False) -> MergeTree:
     left, right, scores = (np.array([link[k] for link in links]) for k in range(3))
     codes = left.astype(np.int32), right.astype(np.int32)
-    return merge_tree(n_items, *codes, scores.astype(np.float64), Pool(1), ascending=ascending)
+    return merge_tree(n_items, [*codes, scores.astype(np.float64)], Pool(1), ascending=ascending)
 
 
 @examples(150)
@@ -58,7 +60,7 @@ def test_a_long_chain_and_many_ties() -> None:
     n = 200_000
     left = np.arange(n - 1, dtype=np.int32)
     scores = np.round(np.linspace(1.0, 0.0, n - 1), 3)
-    tree = merge_tree(n, left, left + 1, scores, Pool(1))
+    tree = merge_tree(n, [left, left + 1, scores.copy()], Pool(1))
     assert tree.n_levels == np.unique(scores).size
     labels, count = tree.labels(tree.n_used(0.5))
     joined = scores >= 0.5
@@ -78,8 +80,8 @@ def test_threads_change_nothing() -> None:
     left, right = rng.integers(0, n, (2, m)).astype(np.int32)
     scores = rng.random(m)
     with Pool(1) as one, Pool(4) as four:
-        trees = [merge_tree(n, left, right, scores, pool) for pool in (one, four)]
-    for name in ("order", "levels", "links", "thresholds"):
+        trees = [merge_tree(n, [left, right, scores.copy()], pool) for pool in (one, four)]
+    for name in ("order", "levels", "links", "merges", "thresholds", "scores"):
         assert np.array_equal(getattr(trees[0], name), getattr(trees[1], name))
 
 
@@ -87,3 +89,25 @@ def test_threads_change_nothing() -> None:
 def test_without_links_every_item_is_alone(n_items: int) -> None:
     tree = tree_of(n_items, [])
     assert (tree.n_levels, tree.labels(0)[1]) == (0, n_items)
+
+
+@examples(60)
+@given(LINKS.filter(bool), st.booleans())
+def test_merges_stand_by_level_and_scores_by_strength(
+    links: list[tuple[int, int, float]], ascending: bool
+) -> None:
+    tree = tree_of(10, links, ascending)
+    assert sorted(tree.merges.tolist()) == list(range(9))
+    levels = tree.levels[tree.merges].tolist()
+    assert levels == sorted(levels)
+    given_scores = [score for _, _, score in links]
+    assert tree.scores.tolist() == sorted(given_scores, reverse=not ascending)
+    for threshold in (*given_scores, -math.inf, 0.3, math.inf):
+        reaching = [s <= threshold if ascending else s >= threshold for s in given_scores]
+        assert tree.n_links_used(threshold) == sum(reaching)
+
+
+def test_what_is_given_is_let_go() -> None:
+    given_links = [np.zeros(1, np.int32), np.ones(1, np.int32), np.ones(1)]
+    merge_tree(2, given_links, Pool(1))
+    assert given_links == []
