@@ -75,22 +75,58 @@ def find_first_places(codes, firsts):
             firsts[codes[place]] = place
 
 
+@inlined
+def reaching_from(highest, place, limit):
+    """Return the first place, from one on, whose level is at least a limit; there is one."""
+    node = place + (highest.size >> 1)
+    while highest[at(node)] < limit:
+        node += 1
+        while not node & 1:  # all of a pair is still to come
+            node >>= 1
+    while node < highest.size >> 1:
+        node <<= 1
+        if highest[at(node)] < limit:
+            node += 1
+    return node - (highest.size >> 1)
+
+
+@inlined
+def reaching_before(highest, place, limit):
+    """Return the last place before one whose level is at least a limit; -1 if there is none."""
+    node = place + (highest.size >> 1)
+    if not node & (node - 1):
+        return -1
+    node -= 1
+    while highest[at(node)] < limit:
+        while not node & 1:
+            node >>= 1
+        if node == 1:
+            return -1
+        node -= 1
+    while node < highest.size >> 1:
+        node = (node << 1) + 1
+        if highest[at(node)] < limit:
+            node -= 1
+    return node - (highest.size >> 1)
+
+
 @kernel
-def measure_stretches(levels, places, limits, sizes, parts):
+def measure_stretches(highest, places, limits, sizes, parts):
     """Count, around each place, the items between which all levels are below a limit, and their clusters just before.
 
-    These are what the stretch is made of when the last level below the limit is not used either.
+    These are what the stretch is made of when the last level below the limit is not used either. `highest` is a heap
+    over the levels: in its second half they stand, the last of them above all limits, and before these the higher of
+    each pair.
     """
     for k in range(places.size):
-        start = stop = places[k]
-        parts[k] = 1
-        while start > 0 and levels[start - 1] < limits[k]:
-            start -= 1
-            parts[k] += levels[start] == limits[k] - 1
-        while levels[stop] < limits[k]:
-            parts[k] += levels[stop] == limits[k] - 1
-            stop += 1
+        start = reaching_before(highest, places[k], limits[k]) + 1
+        stop = reaching_from(highest, places[k], limits[k])
         sizes[k] = stop - start + 1
+        parts[k] = 1
+        place = reaching_from(highest, start, limits[k] - 1)
+        while place < stop:
+            parts[k] += 1
+            place = reaching_from(highest, place + 1, limits[k] - 1)
 
 
 @inlined

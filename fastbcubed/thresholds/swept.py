@@ -30,7 +30,7 @@ from fastbcubed.thresholds.saved_sweep import save_sweep
 from fastbcubed.thresholds.slice_thresholds import slice_thresholds
 from fastbcubed.thresholds.sweep_text import as_text
 from fastbcubed.thresholds.swept_curve import SweptCurve
-from fastbcubed.thresholds.tipping import list_merges, list_weakest_links
+from fastbcubed.thresholds.tipping import heap_of, list_merges, list_weakest_links
 
 
 @dataclass(eq=False, repr=False)
@@ -200,6 +200,11 @@ class Sweep(SweptCurve):
         places = np.empty_like(self.tree.order)
         places[self.tree.order] = np.arange(self.tree.n_items)
         return places
+
+    @cached_property
+    def _highest(self) -> NDArray[np.integer]:
+        """The levels of the tree, as `measure_stretches` looks at them."""
+        return heap_of(self.tree.levels, self.tree.n_levels)
 
     def merges(
         self, *, order_by: str | None = None, limit: int | None = 10, threshold: float | None = None

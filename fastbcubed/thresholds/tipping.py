@@ -83,6 +83,17 @@ def _joined(sweep: Any, places: NDArray[np.integer]) -> dict[str, Any]:
     return columns | sizes
 
 
+def heap_of(levels: NDArray[np.integer], top: int) -> NDArray[np.integer]:
+    """Return levels in the second half of a heap, filled up with `top`, and before them the higher of each pair."""
+    size = 1 << (levels.size - 1).bit_length()
+    heap = np.full(2 * size, top, levels.dtype)
+    heap[size : size + levels.size] = levels
+    while size > 1:
+        np.maximum(heap[size : 2 * size : 2], heap[size + 1 : 2 * size : 2], out=heap[size // 2 : size])
+        size //= 2
+    return heap
+
+
 def _sizes(
     sweep: Any, places: NDArray[np.integer], levels: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -91,7 +102,7 @@ def _sizes(
     And how many clusters these were before the last of these levels.
     """
     sizes, parts = np.empty((2, places.size), np.int64)
-    kernels.merge_effects.measure_stretches(sweep.tree.levels, places, levels, sizes, parts)
+    kernels.merge_effects.measure_stretches(sweep._highest, places, levels, sizes, parts)
     return sizes, parts
 
 

@@ -6,12 +6,17 @@ from typing import Any
 
 import naive
 import naive_sweep
+import numpy as np
 import pytest
 from effort import examples
 from hypothesis import given
+from hypothesis import strategies as st
 from test_sweep_against_naive import Case, cases, plain, policy, swept
 
+import fastbcubed as fb
+from fastbcubed import kernels
 from fastbcubed.sources.columns import as_column
+from fastbcubed.thresholds.tipping import heap_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 CHANGES = {"precision_change": "precision", "recall_change": "recall", "f1_change": "f1"}
@@ -104,3 +109,39 @@ def test_true_clusters_hang_by_their_weakest_needed_link(case: Case) -> None:
     assert known == sorted(known, reverse=case.ascending) and order[: len(known)] == known
     for row in rows:
         assert (row["left"] is None) == (row["threshold"] is None)
+
+
+def measured(levels: list[int], place: int, limit: int) -> tuple[int, int]:
+    """Walk to both sides while levels are below a limit; count the items, and the clusters one level before."""
+    start = stop = place
+    while start > 0 and levels[start - 1] < limit:
+        start -= 1
+    while levels[stop] < limit:
+        stop += 1
+    return stop - start + 1, 1 + levels[start:stop].count(limit - 1)
+
+
+@examples(200)
+@given(
+    st.integers(0, 5).flatmap(lambda top: st.tuples(st.just(top), st.lists(st.integers(0, top), max_size=40)))
+)
+def test_stretches_are_measured_as_one_would_walk_them(given_levels: tuple[int, list[int]]) -> None:
+    top, levels = given_levels
+    levels = [*levels, top]
+    places = np.repeat(np.arange(len(levels)), top + 1)
+    limits = np.tile(np.arange(top + 1, dtype=np.int32), len(levels))
+    sizes, parts = np.empty((2, places.size), np.int64)
+    heap = heap_of(np.array(levels, np.int32), top)
+    kernels.merge_effects.measure_stretches(heap, places, limits, sizes, parts)
+    expected = [measured(levels, place, limit) for place, limit in zip(places, limits, strict=True)]
+    assert list(zip(sizes.tolist(), parts.tolist(), strict=True)) == expected
+
+
+def test_all_merges_of_a_long_chain_take_no_square() -> None:
+    n = 100_000
+    left = np.arange(n - 1)
+    links = {"left": left, "right": left + 1, "score": np.linspace(1.0, 0.0, n - 1)}
+    sweep = fb.sweep({item: item // 4 for item in range(n)}, links)
+    merges = sweep.merges(limit=None).to_arrow()
+    assert sorted(merges["n_items"].to_pylist()) == list(range(2, n + 1))
+    assert merges["n_right"].to_pylist() == [1] * (n - 1)
