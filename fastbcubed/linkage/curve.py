@@ -75,7 +75,8 @@ class Curve:
         n = len(self)
         if limit is None or n <= limit:
             return np.arange(n)
-        ends, way = {0, n - 1}, np.arange(n) / max(1, n - 1)
+        ends, way = {0, n - 1}, np.arange(n, dtype=np.float64)
+        way /= max(1, n - 1)
         for metric in self.metrics:
             values = self[metric.name]
             ends |= {int(np.argmax(values)), int(np.argmin(values))}
@@ -91,8 +92,11 @@ class Curve:
 
 def _go_on(way: Floats, values: Floats) -> None:
     """Add how much a score has changed up to each point, as a share of all that it changes."""
-    steps = np.subtract(values[1:], values[:-1])
-    np.cumsum(np.abs(steps, out=steps), out=steps)
-    if steps.size and steps[-1] > 0:
-        steps /= steps[-1]
-        way[1:] += steps
+    cuts = blocks(values.size - 1, POINTS_AT_ONCE)
+    steps = [float(np.abs(np.diff(values[start : stop + 1])).sum()) for start, stop in cuts]
+    whole, before = sum(steps), 0.0
+    for (start, stop), step in zip(cuts, steps, strict=True):
+        if whole > 0:
+            some = np.cumsum(np.abs(np.diff(values[start : stop + 1])))
+            way[start + 1 : stop + 1] += (before + some) / whole
+        before += step

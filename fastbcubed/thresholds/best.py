@@ -108,8 +108,10 @@ def best_point(
         raise OptionError(
             f"no threshold has {' and '.join(map(str, conditions))}. {_nearest(curve, conditions)}"
         )
-    values = curve[known].astype(np.float64)
-    values = np.where(allowed, values if is_higher_better(known) else -values, -np.inf)
+    values = curve[known]
+    if not is_higher_better(known):
+        np.negative(values, out=values)
+    values[~allowed] = -np.inf
     return int(np.argmax(values)), known, conditions
 
 
