@@ -112,7 +112,8 @@ def sizes(ev: Evaluation) -> altair.Chart:
     from fastbcubed.results.report.palette import LIGHT
     from fastbcubed.results.report.sides_content import size_rows
 
-    return axes.finished(plots.sizes_chart(size_rows(ev), LIGHT), LIGHT, "Cluster sizes")
+    of = "memberships" if ev.contingency.overlapping else "items"
+    return axes.finished(plots.sizes_chart(size_rows(ev), LIGHT, of), LIGHT, "Cluster sizes")
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:

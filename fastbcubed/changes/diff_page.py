@@ -19,6 +19,7 @@ from fastbcubed.changes.release_note import (
 from fastbcubed.errors import EvaluationWarning, NotKeptError
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.report.clusters_content import MOST_COLUMNS, anchor, opened_content
+from fastbcubed.results.report.definitions_content import without_data
 from fastbcubed.results.report.evaluation_content import MESSAGES, head
 from fastbcubed.results.report.shortening import few_entries, shortened
 from fastbcubed.results.report.slices_content import SLICINGS, key_of
@@ -46,7 +47,7 @@ def diff_content(diff: Any, asked: Asked) -> dict[str, Any]:
             "warnings": {"n": len(diff.warnings), "rows": diff.warnings[:MESSAGES]},
             "slices": _slices(diff, asked),
             "clusters": _clusters(diff, asked),
-            "origin": {"manifest": few_entries(diff.manifest), "command": None},
+            "origin": {"manifest": few_entries(without_data(diff.manifest)), "command": None},
         }  # fmt: skip
     found: dict[str, Any] = shortened(content)
     return found

@@ -19,18 +19,22 @@ from fastbcubed.results.slices.slicing import SliceKey, name_columns, slice_name
 from fastbcubed.results.text.display import REPEATED
 from fastbcubed.results.text.wording import count, label
 
+#: Runs beside the baseline: more than anybody compares by eye.
+RUNS = 12
 #: Slices of each slicing: those that changed most.
 SLICES = 20
 
 
 def comparison_content(cmp: Any, asked: Asked) -> dict[str, Any]:
     """Return the content of the page of a comparison."""
+    shown = [cmp.baseline, *cmp.experiments[:RUNS]]
     with warnings.catch_warnings():  # what they say is on the page
         warnings.simplefilter("ignore", EvaluationWarning)
         content = {
             **head("comparison", asked.title or _title(cmp)),
-            "baseline": cmp.baseline, "experiments": cmp.experiments, "runs": list(cmp), "align": cmp.align,
-            "level": cmp.level, "n_items": cmp.n_items, "names": {name: ev.names for name, ev in cmp.runs.items()},
+            "baseline": cmp.baseline, "experiments": shown[1:], "n_runs": len(cmp), "align": cmp.align,
+            "level": cmp.level, "n_items": cmp.n_items, "truth": cmp[cmp.baseline].names.get("truth"),
+            "runs": [{"run": name, "names": cmp[name].names, **manifest_content(cmp[name])} for name in shown],
             "verdict": {"sentences": sentences(cmp), "text": note(cmp)},
             "scores": cmp.scores().to_pylist(), "score_names": _scores(cmp),
             "deltas": {"rows": list(deltas_content(cmp))},
@@ -39,7 +43,6 @@ def comparison_content(cmp: Any, asked: Asked) -> dict[str, Any]:
             "slices": _slices(cmp, asked),
             "movers": _movers(cmp, asked),
             "definitions": definitions_content(cmp[cmp.baseline]),
-            "origins": {name: manifest_content(ev) for name, ev in cmp.runs.items()},
         }  # fmt: skip
     found: dict[str, Any] = shortened(content)
     return found

@@ -12,7 +12,8 @@ from fastbcubed.results.text.display import REPEATED, coverage, definition
 from fastbcubed.results.text.wording import count, percent, score
 from fastbcubed.results.warnings.of_coverage import if_alone
 
-#: Arguments that the command line has under another name, or that are no flag of it.
+#: Arguments that may be data; and those that the command line has under another name.
+DATA = ("attributes", "table", "weight")
 FLAGS = {"metrics": "metric", "slices": "slice"}
 
 
@@ -83,8 +84,25 @@ def believe(ev: Estimated) -> str:
 
 def manifest_content(ev: Estimated) -> dict[str, Any]:
     """Return the manifest, and the command that makes the result again where it was made of files."""
-    manifest = few_entries(ev.manifest)
-    return {"manifest": manifest, "command": command(ev.names, manifest.get("arguments") or {})}
+    manifest = few_entries(without_data(ev.manifest))
+    return {"manifest": manifest, "command": command(ev.names, ev.manifest.get("arguments") or {})}
+
+
+def without_data(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest without data that were given as arguments: a page shows attributes only if they are named.
+
+    Examples
+    --------
+    >>> without_data({"arguments": {"weight": "w", "attributes": {"a": [1]}, "slices": [{"few": [1, 2]}]}})
+    {'arguments': {'weight': 'w', 'attributes': '(data)', 'slices': [['few']]}}
+    """
+    given = dict(manifest.get("arguments") or {})
+    for name in DATA:
+        if name in given and not isinstance(given[name], str):
+            given[name] = "(data)"
+    if isinstance(given.get("slices"), list):
+        given["slices"] = [list(each) if isinstance(each, Mapping) else each for each in given["slices"]]
+    return {**manifest, "arguments": given}
 
 
 def command(names: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | None:
@@ -103,7 +121,7 @@ def command(names: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | Non
         for side, name in zip(sides, ("truth", "prediction"), strict=True)
     ):
         return None
-    if any(_is_data(value) for name, value in told if name in ("weight", "attributes", "table", "slices")):
+    if any(_is_data(value) for name, value in told if name in (*DATA, "slices")):
         return None
     words = ["fastbcubed", "evaluate", *map(str, sides)]
     for name, value in told:

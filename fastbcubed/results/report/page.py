@@ -89,34 +89,44 @@ def report_of(
 
 def made(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return a page and its content, of which listings are halved until the page is below its largest size."""
-    require_packages("a report")
-    fitting = {**content, "halved": 0}
-    for halvings in range(HALVINGS):
-        text = rendered(fitting)
-        if len(text.encode("utf-8")) < LARGEST:
-            break
-        fitting = {**halved(fitting), "halved": halvings + 1}
-    return text, fitting
-
-
-def rendered(content: Mapping[str, Any]) -> str:
-    """Return the page of some content."""
-    from markupsafe import Markup
-
     from fastbcubed.results.report.pictures import pictures_of
+
+    fitting, pictures = {**content, "halved": 0}, pictures_of(content)
+    for halvings in range(1, HALVINGS + 1):
+        if not _is_far_too_large(fitting):
+            text = rendered(fitting, pictures)
+            if len(text.encode("utf-8")) < LARGEST:
+                return text, fitting
+        fitting = {**halved(fitting), "halved": halvings}
+    return rendered(fitting, pictures), fitting
+
+
+def _is_far_too_large(content: Mapping[str, Any]) -> bool:
+    """Tell whether the data alone are so large that no page holds them, which also has them as text."""
+    return len(_as_data(content).encode("utf-8")) > LARGEST // 2
+
+
+def _as_data(content: Mapping[str, Any]) -> str:
+    """Return content as JSON that ends no script."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(UNSAFE)
+
+
+def rendered(content: Mapping[str, Any], pictures: Mapping[str, Any]) -> str:
+    """Return the page of some content, with these charts."""
+    from markupsafe import Markup
 
     environment = _environment()
     style, script = (_source(environment, name) for name in ("style.css", "script.js"))
     style = style.replace("/*light*/", as_style(LIGHT)).replace("/*dark*/", as_style(DARK))
-    data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(UNSAFE)
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     template = environment.get_template("page.html.j2")
     return template.render(
-        content=content, pictures=pictures_of(content), policy=Markup(policy), style=Markup(style),
-        script=Markup(script), data=Markup(data),
+        content=content, pictures=pictures, policy=Markup(policy), style=Markup(style),
+        script=Markup(script), data=Markup(_as_data(content)),
     )  # fmt: skip
 
 

@@ -43,8 +43,9 @@ def _of_evaluation(content: Content) -> dict[str, Any]:
             plots.scores_chart(verdict, LIGHT, legend=False), "scores", f"Dot plot from 0 to 1: {told}"
         )
     if sides["sizes"]:
+        of = "memberships" if content["overlapping"] else "items"
         said = "Bar chart: share of the items in clusters of each size, truth beside prediction"
-        found["sizes"] = drawn(plots.sizes_chart(sides["sizes"], LIGHT), "sizes", said)
+        found["sizes"] = drawn(plots.sizes_chart(sides["sizes"], LIGHT, of), "sizes", said)
     for side, kind in KINDS.items() if sides["outcomes"] else ():
         said = f"Stacked bars: what became of {kind}"
         found[f"outcomes_{side}"] = drawn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -142,14 +143,14 @@ def crossed_chart(slicing: Mapping[str, Any], score: str, palette: Palette, *, m
     return alt.layer(tiles, texts).properties(width=alt.Step(30), height=alt.Step(22))
 
 
-def sizes_chart(rows: Iterable[Row], palette: Palette, measure: str = "items") -> Any:
+def sizes_chart(rows: Iterable[Row], palette: Palette, of: str = "items") -> Any:
     """Return the sizes of the clusters of both sides over each other: which share of items is in clusters of a size."""
     found = list(rows)
     sizes = list(
         dict.fromkeys(row["size"] for row in sorted(found, key=lambda r: int(r["size"].split("-")[0])))
     )
     points = [
-        {"size": row["size"].replace("-", "–"), "side": SIDES[row["side"]], "share": row[f"share_{measure}"]}
+        {"size": row["size"].replace("-", "–"), "side": SIDES[row["side"]], "share": row["share_items"]}
         for row in found
     ]
     order = [size.replace("-", "–") for size in sizes]
@@ -159,7 +160,7 @@ def sizes_chart(rows: Iterable[Row], palette: Palette, measure: str = "items") -
         .encode(
             y=alt.Y("size:N", sort=order, title="size of the cluster", scale=alt.Scale(paddingInner=0.25)),
             yOffset=alt.YOffset("side:N", sort=list(SIDES.values())),
-            x=alt.X("share:Q", title=f"share of {measure}", axis=alt.Axis(format="~%", tickCount=5)),
+            x=alt.X("share:Q", title=f"share of {of}", axis=alt.Axis(format="~%", tickCount=5)),
             color=side_colours(palette),
         )
         .properties(width=WIDTH, height=max(2, len(order)) * 24)
@@ -205,8 +206,10 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]], palette: Palette) -> A
             if row["share_loss"] is not None and math.isfinite(row["share_loss"]) and row["n_clusters"] > 0
         ]
         if found["n_half"]:
-            halves.append({"side": SIDES[side], "n": found["n_half"], "share": 0.5,
-                           "text": f"half in {found['n_half']:,} {KINDS[side]}"})  # fmt: skip
+            text = f"half in {found['n_half']:,} {KINDS[side]}"
+            halves.append(
+                {"side": SIDES[side], "n": found["n_half"], "share": _share_at(found), "text": text}
+            )
     most = max((point["n"] for point in points), default=1)
     tens = [10**power for power in range(len(str(most)))]
     x = alt.X("n:Q", title="clusters, the costliest first", axis=alt.Axis(values=tens, format="~s", grid=True),
@@ -219,11 +222,17 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]], palette: Palette) -> A
     dots = chart_of(halves).mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour)
     texts = [
         chart_of([half])
-        .mark_text(align="right", fontSize=11)
-        .encode(x=alt.value(WIDTH + 26), y=alt.value(180 - 16 * k), text="text:N", color=colour)
+        .mark_text(align="left", fontSize=11)
+        .encode(x=alt.value(2), y=alt.value(-22 + 15 * k), text="text:N", color=colour)
         for k, half in enumerate(halves)
     ]
     return alt.layer(lines, dots, *texts).properties(width=WIDTH + 30, height=190)
+
+
+def _share_at(found: Mapping[str, Any]) -> float:
+    """Return the share of the loss in as few clusters as have half of it, which may be more than half."""
+    rows = found["curve"]
+    return next((row["share_loss"] for row in rows if row["n_clusters"] >= found["n_half"]), 0.5)
 
 
 def repairs_chart(rows: Sequence[Row], start: float, palette: Palette) -> Any:
@@ -255,4 +264,10 @@ def _heaviest(rows: Iterable[Row], at: int, most: int) -> dict[str, int]:
         name = label(row["slice"][at])
         items[name] = items.get(name, 0) + row["n_items"]
     kept = sorted(items, key=lambda name: -items[name])[:most]
-    return {name: place for place, name in enumerate(sorted(kept))}
+    return {name: place for place, name in enumerate(sorted(kept, key=_in_order))}
+
+
+def _in_order(name: str) -> tuple[bool, float, str]:
+    """Return what sorts names as people do: by the number that they begin with, then as text; nulls last."""
+    number = re.match(r"-?\d+(\.\d+)?", name)
+    return name == label(None), float(number.group()) if number else -math.inf, name

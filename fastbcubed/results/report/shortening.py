@@ -8,14 +8,14 @@ from typing import Any
 
 from fastbcubed.results.listings.summary import plain
 
-#: Characters of a name or text that are kept, and of a key.
-LONGEST, LONGEST_KEY = 200, 80
+#: Characters of a name that are kept.
+LONGEST = 200
 #: Characters of a message, which may quote several names.
 LONGEST_TEXT = 1200
 #: Keys of texts that are sentences.
 SENTENCES = frozenset({"message", "command", "text", "sentences", "lines"})
-#: Entries of a list or mapping of a manifest, and how deep it may be.
-MOST_ENTRIES = 100
+#: Entries of a list or mapping of a manifest.
+MOST_ENTRIES = 20
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -34,7 +34,7 @@ def shortened(value: Any, longest: int = LONGEST) -> Any:
     """Return content as plain values whose texts are not longer than a page has room for."""
     if isinstance(value, Mapping):
         return {
-            cut(str(key), LONGEST_KEY): shortened(each, LONGEST_TEXT if key in SENTENCES else longest)
+            cut(str(key)): shortened(each, LONGEST_TEXT if key in SENTENCES else longest)
             for key, each in value.items()
         }
     if isinstance(value, list | tuple):

@@ -1,0 +1,396 @@
+"""What is on a page: the figures of the result, nothing that asks for more, and no more than fits."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hostile_names import LONG, SCRIPT, hostile_case
+
+import fastbcubed as fb
+from fastbcubed.errors import ColumnError, MissingPackageError, NotKeptError, OptionError
+from fastbcubed.results.report import page, slices_content
+from fastbcubed.results.report.asked import Asked
+from fastbcubed.results.report.evaluation_content import evaluation_content
+from fastbcubed.results.report.shortening import halved, shortened
+
+DATA = Path(fb.__file__).parent / "data" / "patentsview"
+TRUTH, OLD, NEW = (DATA / f"{name}.parquet" for name in ("truth", "pred_20200929", "pred_20211230"))
+
+
+class Page(HTMLParser):
+    """What a browser would find: elements with attributes, and the text of the data."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.data = ""
+        self._in_data = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._in_data = tag == "script" and dict(attrs).get("id") == "data"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "script":
+            self._in_data = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_data:
+            self.data += data
+
+
+def small() -> Any:
+    rng = np.random.default_rng(5)
+    attributes = {"part": rng.integers(0, 4, 300).astype(str), "kind": rng.integers(0, 2, 300).astype(str)}
+    return fb.evaluate(
+        rng.integers(0, 60, 300),
+        rng.integers(0, 60, 300),
+        attributes=attributes,
+        slices=["part", ("part", "kind")],
+    )
+
+
+@pytest.fixture(scope="module")
+def patents() -> Any:
+    return fb.evaluate(TRUTH, NEW, slices=["country"])
+
+
+@pytest.fixture(scope="module")
+def embedded(patents: Any) -> Any:
+    return json.loads(Page(patents.report(columns=["first_name"], worst=3).html).data)
+
+
+# -- Figures ---------------------------------------------------------------------------------------
+
+
+def test_scores_are_those_of_the_result(patents: Any, embedded: Any) -> None:
+    assert embedded["overall"] == dict(patents.overall)
+    for row in embedded["verdict"]["scores"]:
+        low, high = patents.interval(row["score"])
+        assert row["value"] == patents.overall[row["score"]]
+        assert (row["se"], row["low"], row["high"]) == (patents.errors[row["score"]], low, high)
+
+
+def test_coverage_warnings_and_manifest_are_those_of_the_result(patents: Any, embedded: Any) -> None:
+    told = json.loads(patents.to_json())
+    assert embedded["coverage"] == told["coverage"]
+    assert embedded["warnings"]["rows"] == told["warnings"]
+    assert embedded["origin"]["manifest"] == told["manifest"]
+    assert embedded["sides"]["summary"] == told["summary"]
+    assert embedded["sides"]["outcomes"] == told["outcomes"]
+
+
+def test_slices_are_those_of_the_result(patents: Any, embedded: Any) -> None:
+    (slicing,) = embedded["slices"]["rows"]
+    wanted = {row["country"]: row for row in patents.slices("country", errors=True).to_pylist()}
+    assert slicing["n"] == len(wanted) == len(slicing["rows"])
+    for row in slicing["rows"]:
+        same = wanted[row["slice"][0]]
+        assert row["n_items"] == same["n_items"] and row["n_units"] == same["n_units"]
+        for score in ("precision", "recall", "f1"):
+            assert row[score] == pytest.approx(same[score], abs=1e-12)
+
+
+def test_clusters_are_those_that_cost_most_with_their_members(patents: Any, embedded: Any) -> None:
+    for side in ("pred", "true"):
+        listed = patents.clusters(side, limit=3).to_pylist()
+        shown = embedded["clusters"][side]["rows"]
+        assert [row["cluster"] for row in shown] == [row["cluster"] for row in listed]
+        assert embedded["clusters"][side]["n_lossy"] == patents.concentration[side]["n_lossy"]
+        opened = patents.cluster(side, shown[0]["cluster"], columns="first_name", members=10)
+        parts = shown[0]["opened"]["parts"]
+        assert [part["n_items"] for part in parts] == [part["n_items"] for part in opened["parts"]]
+        members = [[member["item"] for member in part["members"]] for part in parts]
+        assert members == [[member["item"] for member in part["members"]] for part in opened["parts"]]
+
+
+def test_lorenz_curves_and_repairs_are_those_of_the_result(patents: Any, embedded: Any) -> None:
+    for side in ("true", "pred"):
+        curve = embedded["sides"]["lorenz"][side]
+        assert curve["n_half"] == patents.concentration[side]["n_half"]
+        assert curve["curve"] == patents.lorenz(side, limit=120).to_pylist()
+    assert embedded["repairs"]["rows"] == patents.repairs(limit=3).to_pylist()
+
+
+def test_sizes_add_up_to_all_clusters_and_items(patents: Any, embedded: Any) -> None:
+    for side, own in patents.summary.items():
+        rows = [row for row in embedded["sides"]["sizes"] if row["side"] == side]
+        assert sum(row["n_clusters"] for row in rows) == own["clusters"]
+        assert sum(row["n_items"] for row in rows) == own["items"]
+        assert sum(row["share_items"] for row in rows) == pytest.approx(1)
+        assert next(row["n_clusters"] for row in rows if row["size"] == "1") == own["singletons"]
+
+
+@pytest.mark.parametrize("weighting", [None, "pointwise", "outer"])
+def test_extremes_are_the_scores_of_trivial_predictions(weighting: str | None) -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 9, 60)
+    how = {} if weighting is None else {"weight": rng.random(60) + 0.1, "weighting": weighting}
+    found = fb.evaluate(truth, rng.integers(0, 9, 60), **how).report(worst=0).content["verdict"]["extremes"]
+    for name, prediction in (("alone", np.arange(60)), ("one", np.zeros(60, np.int64))):
+        trivial = fb.evaluate(truth, prediction, **how)
+        for score in ("precision", "recall", "f1"):
+            assert found[name][score] == pytest.approx(trivial.overall[score], abs=1e-12)
+
+
+def test_sizes_of_cells_give_the_slices_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    ev = small()
+    with_errors = slices_content.by_size_content(ev)
+    monkeypatch.setattr(slices_content, "ALWAYS", 0)
+    for key, slicing in slices_content.by_size_content(ev).items():
+        (score,) = slicing["scores"]
+        pairs = zip(slicing["rows"], with_errors[key]["rows"], strict=True)
+        for row, same in pairs:
+            assert (row["slice"], row["n_items"]) == (same["slice"], same["n_items"])
+            assert row[score] == pytest.approx(same[score], abs=1e-12)
+
+
+@pytest.mark.parametrize("keep", ["scores", "cells", "items"])
+def test_a_saved_result_has_a_page(tmp_path: Path, keep: str) -> None:
+    ev = small()
+    ev.save(tmp_path / "result", keep=keep)
+    content = fb.load(tmp_path / "result").report(worst=2).content
+    assert content["overall"] == dict(ev.overall)
+    assert bool(content["clusters"]) == (keep != "scores")
+    if keep == "cells":
+        assert content["clusters"]["pred"]["rows"][0]["opened"] is None
+        with pytest.raises(NotKeptError, match='keep="items"'):
+            fb.load(tmp_path / "result").report(columns="part")
+
+
+def test_both_engines_give_the_same_figures(tmp_path: Path) -> None:
+    found = [
+        fb.evaluate(TRUTH, NEW, engine=engine, keep="items", **how).report(worst=2).content
+        for engine, how in (("memory", {}), ("disk", {"memory_limit": "512MiB", "out": tmp_path / "out"}))
+    ]
+    for key in ("verdict", "coverage"):
+        assert found[0][key].keys() == found[1][key].keys()
+    for score, value in found[0]["overall"].items():
+        assert found[1]["overall"][score] == pytest.approx(value, abs=1e-12)
+    ids = [[row["id"] for row in content["clusters"]["pred"]["rows"]] for content in found]
+    assert ids[0] == ids[1]
+
+
+def test_a_comparison_and_a_diff_have_pages() -> None:
+    cmp = fb.compare(TRUTH, {"old": OLD, "new": NEW}, slices=["cpc_section"])
+    content = cmp.report(worst=2, columns="city").content
+    deltas = {row["score"]: row for row in cmp.deltas().to_pylist()}
+    for row in content["deltas"]["rows"]:
+        assert row["delta"] == deltas[row["score"]]["delta"] and row["holds"] == deltas[row["score"]]["holds"]
+    assert sum(row["n_clusters"] for row in content["movers"]["flow"]) == cmp.clusters().num_rows
+    assert content["slices"]["rows"][0]["rows"]
+    diff = fb.diff(OLD, NEW, truth=TRUTH)
+    content = diff.report(worst=2, by="baseline_size").content
+    assert content["changes"] == diff.changes().to_pylist()
+    assert content["clusters"]["baseline"]["rows"][0]["opened"]["other"] == "experiment"
+
+
+# -- One file that asks for nothing ---------------------------------------------------------------
+
+
+def test_same_result_same_bytes() -> None:
+    first, again = small(), small()
+    assert first.report().html == first.report().html == again.report().html
+
+
+@pytest.fixture(scope="module")
+def hostile() -> str:
+    case = hostile_case()
+    ev = fb.evaluate(case.pop("truth"), case.pop("prediction"), **case)
+    html: str = ev.report(title=SCRIPT, columns=[SCRIPT, LONG], by={SCRIPT: [SCRIPT]}).html
+    return html
+
+
+def test_nothing_of_a_name_is_markup(hostile: str) -> None:
+    found = Page(hostile)
+    scripts = [attributes for tag, attributes in found.elements if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "data"}, {}]
+    assert not [
+        a for _, attributes in found.elements for a in attributes if a.startswith("on") or a == "style"
+    ]
+    assert "document.title" not in hostile.rpartition("<script>")[2]
+    assert "\u202e" not in hostile.replace("\\u202e", "").partition('id="data"')[0]
+    assert LONG[:300] not in hostile
+
+
+def test_names_are_isolated_and_cut(hostile: str) -> None:
+    assert "<bdi>" + LONG[:200] + "… (10,040 more characters)</bdi>" in hostile
+    data = json.loads(Page(hostile).data)
+    assert data["title"] == SCRIPT
+
+
+def test_nothing_is_asked_for(hostile: str) -> None:
+    for tag, attributes in Page(hostile).elements:
+        for name in ("src", "href", "data", "action", "poster", "srcset", "xlink:href"):
+            target = attributes.get(name)
+            assert target is None or target.startswith(("#", "data:,")), (tag, target)
+    style = re.search(r"<style>(.*?)</style>", hostile, re.S)
+    assert style and "url(" not in style[1] and "@import" not in style[1]
+    (policy,) = [
+        a["content"] for _, a in Page(hostile).elements if a.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy and policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+
+
+def test_ids_are_unique(hostile: str) -> None:
+    ids = [a["id"] for _, a in Page(hostile).elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    links = {a["href"][1:] for _, a in Page(hostile).elements if (a.get("href") or "").startswith("#")}
+    assert links <= set(ids)
+
+
+def test_a_page_stays_small_whatever_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 400
+    names = [f"{k}{'<&>' * 60}" for k in range(n)]
+    rng = np.random.default_rng(0)
+    labels = [dict(zip(names, rng.integers(0, 90, n).tolist(), strict=True)) for _ in range(2)]
+    ev = fb.evaluate(*labels, attributes={"item": names, **{f"c{k}": names for k in range(6)}})
+    report = ev.report(worst=90, members=50, columns=[f"c{k}" for k in range(6)])
+    assert len(report.html.encode()) < page.LARGEST < 2_000_000
+    assert report.content["halved"] > 0 and "was cut to" in report.html
+    assert report.content["clusters"]["pred"]["n"] == ev.summary["pred"]["clusters"]
+
+
+def test_attributes_appear_only_if_named() -> None:
+    ev = fb.evaluate([0, 0, 1], [0, 1, 1], attributes={"secret": ["hush-a", "hush-b", "hush-c"]})
+    assert "hush" not in ev.report().html
+    assert "hush-a" in ev.report(columns="secret").html
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"truth": [0], "prediction": [1]},
+        {"truth": [0, 0, 0], "prediction": [1, 1, 1]},
+        {"truth": {"a": 1, "b": None}, "prediction": {"a": 1, "b": 2}, "nulls": "singleton"},
+        {"truth": {"a": {1, 2}, "b": {1}}, "prediction": {"a": {3}, "b": {3, 4}}, "overlapping": True},
+        {"truth": [0, 0, 1], "prediction": [0, 1, 1], "metrics": ["adjusted_rand"]},
+        {"truth": {"a": 1, "b": 1}, "prediction": {"a": 1, "c": 2},
+         "unmatched": {"truth": "singleton", "prediction": "outside"}},
+    ],
+    ids=["one item", "one cluster", "null", "overlapping", "no score of items", "outside"],
+)  # fmt: skip
+def test_odd_results_have_pages(given: dict[str, Any]) -> None:
+    ev = fb.evaluate(given.pop("truth"), given.pop("prediction"), **given)
+    data = json.loads(Page(ev.report().html).data)
+    assert data["overall"] == {name: None if value != value else value for name, value in ev.overall.items()}
+
+
+# -- How it is asked for ---------------------------------------------------------------------------
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("mine")
+    with pytest.raises(OptionError, match="overwrite=True"):
+        small().report(file)
+    assert file.read_text() == "mine"
+    report = small().report(file, overwrite=True)
+    assert file.read_text(encoding="utf-8") == report.html
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [({"worst": -1}, OptionError), ({"members": 5000}, OptionError), ({"title": 3}, OptionError),
+     ({"columns": "nonsense"}, ColumnError), ({"by": "nonsense"}, ColumnError), ({"path": 3}, OptionError)],
+)  # fmt: skip
+def test_wrong_arguments_are_refused(asked: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        small().report(**asked)
+
+
+def test_the_extra_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("fastbcubed.results.report.asked.find_spec", lambda name: None)
+    with pytest.raises(MissingPackageError, match=r"Jinja2.*fastbcubed\[report\]"):
+        small().report()
+    with pytest.raises(MissingPackageError, match=r"fastbcubed\[report\]"):
+        fb.charts.sizes(small())
+
+
+def test_shown_in_a_notebook() -> None:
+    shown = small().report()._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and "allow-same-origin" not in shown
+
+
+def test_halving_keeps_the_numbers_of_what_there_is() -> None:
+    content = {"n": 8, "rows": [{"members": list(range(5))} for _ in range(4)]}
+    assert halved(content) == {"n": 8, "rows": [{"members": [0, 1]}, {"members": [0, 1]}]}
+
+
+def test_texts_are_cut_and_odd_values_are_texts() -> None:
+    assert shortened({"a": b"\x01", "b": float("nan"), "c": ("x" * 300,)}) == {
+        "a": "01", "b": None, "c": ["x" * 200 + "… (100 more characters)"],
+    }  # fmt: skip
+
+
+def test_gates_are_on_the_page() -> None:
+    from fastbcubed.results.gates.gating import as_bounds, try_bound
+
+    ev = small()
+    gates = [try_bound(bound, ev) for bound in as_bounds(["f1>=0.99", "recall>=0"], {})]
+    content = evaluation_content(ev, Asked(), gates)
+    assert [row["passed"] for row in content["gates"]["rows"]] == [False, True]
+
+
+def test_charts_are_saved(tmp_path: Path) -> None:
+    ev = small()
+    cmp = fb.compare(TRUTH, {"old": OLD, "new": NEW})
+    sweep = fb.sweep({"a": 1, "b": 1, "c": 2}, [("a", "b", 0.9), ("b", "c", 0.4)])
+    charts = [fb.charts.slices(ev, "part"), fb.charts.slices(ev, "part", score="recall"), fb.charts.sizes(ev),
+              fb.charts.slices(ev, ("part", "kind")), fb.charts.lorenz(ev), fb.charts.deltas(cmp),
+              fb.charts.thresholds(sweep)]  # fmt: skip
+    for k, chart in enumerate(charts):
+        chart.save(tmp_path / f"{k}.svg")
+        assert (tmp_path / f"{k}.svg").read_text().startswith("<svg")
+    charts[2].save(tmp_path / "sizes.png")
+    assert (tmp_path / "sizes.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(OptionError, match="not Comparison"):
+        fb.charts.sizes(cmp)  # type: ignore[arg-type]
+
+
+def test_charts_have_the_figures_of_the_result() -> None:
+    ev = small()
+    (rows,) = fb.charts.sizes(ev).to_dict()["datasets"].values()
+    found = sum(row["share"] for row in rows if row["side"] == "truth")
+    assert found == pytest.approx(1)
+
+
+# -- On the command line ---------------------------------------------------------------------------
+
+
+def _run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fastbcubed", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_pages_on_the_command_line(tmp_path: Path) -> None:
+    page_of_gates, result = tmp_path / "page.html", tmp_path / "result"
+    gate, kept = ("--fail-under", "f1=0.99"), ("--out", result, "--keep", "items")
+    done = _run("evaluate", TRUTH, NEW, "--report", page_of_gates, "--report-columns", "city", *gate, *kept)
+    assert done.returncode == 1, done.stderr
+    data = json.loads(Page(page_of_gates.read_text(encoding="utf-8")).data)
+    assert [row["passed"] for row in data["gates"]["rows"]] == [False]
+    assert data["clusters"]["pred"]["rows"][0]["opened"]["columns"] == ["city"]
+    again = tmp_path / "again.html"
+    done = _run("report", result, "--out", again, "--worst", 2, "--by", "year:10", "--title", "Again")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    content = json.loads(Page(again.read_text(encoding="utf-8")).data)
+    assert content["title"] == "Again" and content["slices"]["rows"][0]["by"] == "year:10"
+    assert content["overall"] == data["overall"]
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    done = _run("evaluate", "nonsense.parquet", "nonsense.parquet", "--report", tmp_path)
+    assert done.returncode == 2 and "is a directory" in done.stderr
