@@ -28,6 +28,7 @@ __all__ = [
     "OverlapError",
     "PairingError",
     "SliceError",
+    "SparkJobError",
     "SpillError",
     "TooMuchWorkError",
     "VerificationError",
@@ -93,6 +94,10 @@ class DiskSpaceError(FastBCubedError):
 
 class SpillError(FastBCubedError):
     """What does not fit in memory cannot be written to the disk, or read back."""
+
+
+class SparkJobError(FastBCubedError):
+    """Spark could not do its part of the work, or a kernel failed on an executor."""
 
 
 class MetricError(FastBCubedError):

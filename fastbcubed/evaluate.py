@@ -13,6 +13,7 @@ from fastbcubed.clusterings.stretches import open_pair
 from fastbcubed.engines import memory
 from fastbcubed.engines.choose import choose
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
+from fastbcubed.engines.spark.frames import is_any
 from fastbcubed.errors import EvaluationWarning, OptionError
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.files import storage
@@ -54,7 +55,7 @@ def evaluate(
     out: Any = None,
     keep: Keep = "cells",
     repairs: int = 0,
-    engine: Literal["memory", "disk"] | None = None,
+    engine: Literal["memory", "disk", "spark"] | None = None,
     memory_limit: int | str | None = None,
     spill_dir: Any = None,
     threads: int | None = None,
@@ -116,13 +117,13 @@ def evaluate(
         How much of the result to write to `out`; with the disk engine, how much to hold.
     repairs : int
         How many repairs to write to `out`, as ``repairs.parquet``; see `Evaluation.repairs`.
-    engine : {"memory", "disk"}, optional
+    engine : {"memory", "disk", "spark"}, optional
         Where the work is done. The disk engine reads files block by block and spills what does not fit, so
         that the rows need not be in memory; overlapping clusterings are not served. Clusters whose labels
         are not integers are named by reading the input again. When absent, the disk engine is used for
         Parquet and Arrow IPC files that would not fit, if it can serve what is asked for. It writes
         record-batch readers, data sets and relations of DuckDB to the disk as they come, while the memory
-        engine reads them whole.
+        engine reads them whole. DataFrames of Spark are scored where they are; see `fastbcubed.spark.evaluate`.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a text such as "2GiB"; half of the memory that the process
         can still get when absent.
@@ -167,7 +168,7 @@ def evaluate(
     arguments = not_default(evaluate, locals())
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise OptionError(f"progress is True, False or a function, not {progress!r}")
-    if out is not None:
+    if out is not None and not is_any((truth, prediction)):
         out = storage.as_path(out)
         require_writable(out)
     require_repairable(repairs, keep=keep, overlapping=overlapping)
@@ -212,7 +213,7 @@ def carry_out(
 
 def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> Evaluation:
     """Return what an engine has answered, with the slices that were asked for."""
-    ev = Evaluation(
+    ev = answer.kind(
         answer.cells,
         answer.scored.metrics,
         request.beta,

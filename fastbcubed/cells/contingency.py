@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -78,6 +79,7 @@ class Contingency:
     overlapping = False
     #: Pairs of cells that a score may compare.
     max_pairs = MAX_PAIRS
+    known_means: Mapping[tuple[str, str], float] = MappingProxyType({})  #: over clusters, by side and score
     recall_if_alone: float | None = None  #: see `IfAlone`; None where it is not known
 
     def __init__(

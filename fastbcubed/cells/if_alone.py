@@ -68,3 +68,18 @@ class IfAlone:
         """Return the change of the sum, when all cells have been added."""
         heavy = kernels.closing.change_if_alone(self._heavy, self._heavy.shape[1])
         return math.fsum([*self._changes, heavy])
+
+
+def change_by_cell(
+    product: NDArray[np.float64],
+    alone: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    left: NDArray[np.float64],
+) -> float:
+    """Return the same from cells that know their margins, of any of the clusters that have items left out.
+
+    By cell: `product` of weight and mass, 0 where it is left out itself; `alone`, its part of what those left out find;
+    `mass` of the scored items of its true cluster, and of those `left` out. Shapes: (n_cells,).
+    """
+    before = np.divide(product, mass, out=np.zeros(mass.size), where=mass > 0)
+    return math.fsum(((product + alone) / (mass + left) - before).tolist())

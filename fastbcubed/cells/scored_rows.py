@@ -20,11 +20,17 @@ class ScoredRows:
         return cls(lambda: cell, weight, cell.size)
 
     def __init__(
-        self, locate: Callable[[], NDArray[np.int64]], weight: NDArray[np.float64] | None, n_rows: int
+        self,
+        locate: Callable[[], NDArray[np.int64]],
+        weight: NDArray[np.float64] | None,
+        n_rows: int,
+        count: Callable[[], NDArray[np.int64]] | None = None,
     ) -> None:
+        """Take over rows; `count` returns how many items each stands for, where that is not one."""
         self._locate = locate
         self._weight = weight
         self.n_rows = n_rows
+        self._count = count
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ScoredRows.of, (self.cell, self._weight)
@@ -38,3 +44,8 @@ class ScoredRows:
     def weight(self) -> NDArray[np.float64]:
         """The weight of each row. Shape (n_rows,)."""
         return np.ones(self.n_rows) if self._weight is None else self._weight
+
+    @cached_property
+    def n(self) -> NDArray[np.int64]:
+        """How many items each row stands for. Shape (n_rows,)."""
+        return np.ones(self.n_rows, np.int64) if self._count is None else self._count()

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
+from fastbcubed.engines.spark import frames
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.tables import is_path
@@ -22,8 +23,10 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
 
     `others` differ from the request in their prediction, and are held at once.
     """
-    if engine not in (None, "memory", "disk"):
-        raise OptionError(f'engine is "memory" or "disk", not {engine!r}')
+    if engine not in (None, "memory", "disk", "spark"):
+        raise OptionError(f'engine is "memory", "disk" or "spark", not {engine!r}')
+    if engine == "spark" or frames.is_any(request.given.sources):
+        return _spark(engine)
     if engine == "disk" and request.given.overlapping:
         raise OptionError(
             "the disk engine does not serve overlapping=True, for which all items are needed; leave "
@@ -38,6 +41,18 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     from fastbcubed.engines import disk
 
     return disk.run
+
+
+def _spark(engine: str | None) -> Run:
+    """Return the Spark engine, which alone takes DataFrames of Spark."""
+    if engine not in (None, "spark"):
+        raise OptionError(
+            f"DataFrames of Spark are scored where they are, not with engine={engine!r}; write them as Parquet files, "
+            "and pass the path of these"
+        )
+    from fastbcubed.engines.spark import driver
+
+    return driver.run
 
 
 def _is_served_on_disk(request: Request) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.errors import MetricError, OptionError, SliceError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
+from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers
 from fastbcubed.results.listings.summary import Bounds
 from fastbcubed.results.slices.slicing import Element, SliceKey, check_key, elements, slice_name
@@ -39,7 +39,7 @@ class Request:
     max_pairs: float = MAX_PAIRS
     slices: list[SliceKey] = field(default_factory=list)
     keep: str = "cells"
-    out: Path | None = None
+    out: Any = None
     limit: int = 0
     spill_dir: Any = None
 
@@ -101,7 +101,7 @@ class Answer:
 
     Attributes
     ----------
-    engine : {"memory", "disk"}
+    engine : {"memory", "disk", "spark"}
         Which one it was.
     cells : Contingency
         The cells, or what stands for them where they were not kept.
@@ -119,6 +119,8 @@ class Answer:
         The two sides, which can be read again.
     notes : list of dict
         What a reader should know of how the input was read.
+    kind : callable
+        Makes the evaluation of its fields.
     """
 
     engine: str
@@ -136,6 +138,7 @@ class Answer:
     notes: list[dict[str, Any]] = field(default_factory=list)
     change_if_alone: float | None = None
     pair: Pair | None = None
+    kind: Callable[..., Evaluation] = Evaluation
 
 
 def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:

@@ -334,7 +334,7 @@ def group_sums(
         assert rows is not None
         cells, weight = rows.cell, rows.weight
         codes = np.where(cells < 0, -1, codes)
-        kernels.sums.count_by_code(codes, np.ones(codes.size, np.int64), counts)
+        kernels.sums.count_by_code(codes, rows.n, counts)
     else:
         if cells is not None:
             n, weight = n[cells], weight[cells]

@@ -93,6 +93,15 @@ def _logs_of_shares(sizes: NDArray[np.int64], n: int) -> Floats:
 
 def count(contingency: Contingency, pool: Pool) -> Counts:
     """Return the cluster sizes of both sides, and the losses, all by counts."""
+    losses, (true_items, pred_items) = count_part(contingency, pool)
+    return Counts(_sizes(true_items, contingency, "true"), _sizes(pred_items, contingency, "pred"), *losses)
+
+
+def count_part(contingency: Contingency, pool: Pool) -> tuple[list[float], NDArray[np.int64]]:
+    """Return n times both losses, and the items in clusters of each usual size of either side, 0 for larger ones.
+
+    Those of parts of the cells, which know their mates in all parts, add up.
+    """
     logs = np.log(np.maximum(np.arange(USUAL), 1))
 
     def task(start: int, stop: int) -> tuple[list[float], NDArray[np.int64]]:
@@ -101,12 +110,7 @@ def count(contingency: Contingency, pool: Pool) -> Counts:
         return [math.fsum(column) for column in runs.T.tolist()], items
 
     losses, items = zip(*contingency.map(task, pool, "count cluster sizes"), strict=True)
-    true_items, pred_items = np.sum(items, axis=0)
-    return Counts(
-        _sizes(true_items, contingency, "true"),
-        _sizes(pred_items, contingency, "pred"),
-        *(math.fsum(column) for column in zip(*losses, strict=True)),
-    )
+    return [math.fsum(column) for column in zip(*losses, strict=True)], np.sum(items, axis=0)
 
 
 def _sizes(items: NDArray[np.int64], contingency: Contingency, side: str) -> Sizes:
@@ -120,22 +124,34 @@ def _sizes(items: NDArray[np.int64], contingency: Contingency, side: str) -> Siz
 
 def _weigh(contingency: Contingency, pool: Pool) -> Entropies:
     total = contingency.total_weight
-
-    def weigh(beside: tuple[float, float]) -> tuple[list[float], list[float]]:
-        def task(start: int, stop: int) -> tuple[list[float], tuple[float, float]]:
-            runs = np.empty((-(-(stop - start) // kernels.runs.RUN), 4))
-            most = kernels.entropy.weigh_losses(contingency.cells, start, stop, total, *beside, runs)
-            return [math.fsum(column) for column in runs.T.tolist()], most
-
-        sums, most = zip(*contingency.map(task, pool, "weigh losses"), strict=True)
-        return [math.fsum(column) / total for column in zip(*sums, strict=True)], list(
-            map(max, zip(*most, strict=True))
-        )
-
-    means, most = weigh((-1.0, -1.0))
+    sums, most = weigh_part(contingency, total, (-1.0, -1.0), pool)
     if max(most) > kernels.entropy.DOMINANT * total:
-        means, _ = weigh((_beside(contingency.true_weight), _beside(contingency.pred_weight)))
-    true_given_pred, pred_given_true, true, pred = means
+        beside = _beside(contingency.true_weight), _beside(contingency.pred_weight)
+        sums, _ = weigh_part(contingency, total, beside, pool)
+    return entropies_of_sums(sums, total)
+
+
+def weigh_part(
+    contingency: Contingency, total: float, beside: tuple[float, float], pool: Pool
+) -> tuple[list[float], list[float]]:
+    """Return what `entropies_of_sums` takes, and the weight of the heaviest cluster of either side.
+
+    `total` is the weight of all items; the sums of parts of the cells, which know their mates in all parts, add up.
+    """
+
+    def task(start: int, stop: int) -> tuple[list[float], tuple[float, float]]:
+        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), 4))
+        most = kernels.entropy.weigh_losses(contingency.cells, start, stop, total, *beside, runs)
+        return [math.fsum(column) for column in runs.T.tolist()], most
+
+    sums, most = zip(*contingency.map(task, pool, "weigh losses"), strict=True)
+    added = [math.fsum(column) for column in zip(*sums, strict=True)]
+    return added, list(map(max, zip(*most, strict=True)))
+
+
+def entropies_of_sums(sums: list[float], total: float) -> Entropies:
+    """Return the entropies from total times each: of truth and prediction given the other, then of each alone."""
+    true_given_pred, pred_given_true, true, pred = (each / total for each in sums)
     return Entropies(true, pred, true_given_pred, pred_given_true)
 
 

@@ -106,7 +106,7 @@ class Metric:
         by_item = self.family == "pairs" or any(metric.leave_one_out for metric in (self, *self.needs))
         if cells_alone and weighted and weighting == "pointwise" and by_item:
             return (
-                "with weights it needs the weight of each item, which the disk engine does not hold beside the "
+                "with weights it needs the weight of each item, which this engine does not hold beside the "
                 'cells; pass engine="memory", or no weights'
             )
         if overlapping and not (self.on_covers or self.covers_only):

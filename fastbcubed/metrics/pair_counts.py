@@ -46,7 +46,7 @@ class PairCounts(NamedTuple):
     tn: Fraction
 
 
-class _Sums(NamedTuple):
+class PairSums(NamedTuple):
     """What one pass over the cells gives; `tp` is left open where there are weights."""
 
     tp: Fraction | None
@@ -60,7 +60,7 @@ class _Sums(NamedTuple):
 
 def wrong_pairs(contingency: Contingency, pool: Pool) -> WrongPairs:
     """Return the pairs that one side puts together and the other apart."""
-    sums = contingency.once(_pair_sums, pool)
+    sums = contingency.once(pair_sums, pool)
     return WrongPairs(sums.fp, sums.fn)
 
 
@@ -70,37 +70,49 @@ def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
     Raise MetricError if there are weights, and the items are not at hand: only they have the squares of the
     weights.
     """
-    sums = contingency.once(_pair_sums, pool)
+    sums = contingency.once(pair_sums, pool)
     tp = _weight_together(contingency, sums, pool) if sums.tp is None else sums.tp
     return PairCounts(tp, sums.fp, sums.fn, sums.tn)
 
 
-def _pair_sums(contingency: Contingency, pool: Pool) -> _Sums:
+def pair_sums(contingency: Contingency, pool: Pool) -> PairSums:
     return (_weigh if contingency.weighted else _count)(contingency, pool)
 
 
-def _count(contingency: Contingency, pool: Pool) -> _Sums:
+def _count(contingency: Contingency, pool: Pool) -> PairSums:
     """Count all pairs, exactly."""
+    tp, fp, fn = ordered_pairs(contingency, pool)
+    n = contingency.n_items
+    if n >= INEXACT:  # fp and fn of the cells are rounded
+        fp, fn = (sum(b * (b - 1) for b in side.tolist()) - tp for side in _margins(contingency))
+    return sums_of_counts(tp, fp, fn, n)
+
+
+def ordered_pairs(contingency: Contingency, pool: Pool) -> list[int]:
+    """Count the ordered pairs of items together on both sides, in the prediction alone, in the truth alone.
+
+    Those of parts of the cells, which know their mates in all parts, add up.
+    """
 
     def count(start: int, stop: int) -> list[int]:
         sums = np.empty((3, 2), np.uint64)
         kernels.pairs.count_pairs(contingency.cells, start, stop, sums)
         return [(high << 64) + low for high, low in sums.tolist()]
 
-    tp, fp, fn = (
-        sum(counts) // 2 for counts in zip(*contingency.map(count, pool, "count pairs"), strict=True)
-    )
-    n = contingency.n_items
-    if n >= INEXACT:  # fp and fn of the cells are rounded
-        fp, fn = (sum(b * (b - 1) // 2 for b in side.tolist()) - tp for side in _margins(contingency))
-    return _Sums(Fraction(tp), Fraction(fp), Fraction(fn), Fraction(n * (n - 1) // 2 - tp - fp - fn))
+    return [sum(counts) for counts in zip(*contingency.map(count, pool, "count pairs"), strict=True)]
+
+
+def sums_of_counts(tp: int, fp: int, fn: int, n_items: int) -> PairSums:
+    """Return what pairs come to, from the numbers of ordered ones."""
+    tn = n_items * (n_items - 1) - tp - fp - fn
+    return PairSums(Fraction(tp, 2), Fraction(fp, 2), Fraction(fn, 2), Fraction(tn, 2))
 
 
 def _margins(contingency: Contingency) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return contingency.pred_n, contingency.true_n
 
 
-def _weigh(contingency: Contingency, pool: Pool) -> _Sums:
+def _weigh(contingency: Contingency, pool: Pool) -> PairSums:
     """Weigh the pairs that are not together on both sides, and square the weights of the cells."""
     total = contingency.total_weight
 
@@ -115,7 +127,7 @@ def _weigh(contingency: Contingency, pool: Pool) -> _Sums:
         tn = _weight_apart(contingency, pool)
     whole = math.fsum([*single, *error])
     rest = math.fsum([*single, *error, -whole])
-    return _Sums(None, Fraction(fp) / 2, Fraction(fn) / 2, Fraction(tn) / 2, squares, whole, rest)
+    return PairSums(None, Fraction(fp) / 2, Fraction(fn) / 2, Fraction(tn) / 2, squares, whole, rest)
 
 
 def _weight_apart(contingency: Contingency, pool: Pool) -> float:
@@ -130,7 +142,7 @@ def _weight_apart(contingency: Contingency, pool: Pool) -> float:
     return math.fsum(contingency.map(weigh, pool, "weigh pairs"))
 
 
-def _weight_together(contingency: Contingency, sums: _Sums, pool: Pool) -> Fraction:
+def _weight_together(contingency: Contingency, sums: PairSums, pool: Pool) -> Fraction:
     """Return the weight of the pairs together on both sides: (w^2 - squares of its items) / 2 of each cell.
 
     The squares of all items less those of the cells of one item are those of the other cells.

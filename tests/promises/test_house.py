@@ -47,6 +47,7 @@ ORDER = (
     "thresholds",
     "engines",
     "evaluate",
+    "spark",
     "extended",
     "compare",
     "diff",

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.row_blocks import RowBlock, RowCells
 from fastbcubed.errors import SliceError
 from fastbcubed.metrics import aggregation
@@ -48,13 +49,15 @@ Sums = tuple[NDArray[Any], NDArray[Any]]
 class Part:
     """Slices, and their sums by name, which are given one after the other; those of many slices are spilled."""
 
-    def __init__(self, keys: pa.Table, sums: Iterable[tuple[str, Sums]], spill: Spill) -> None:
+    def __init__(self, keys: pa.Table, sums: Iterable[tuple[str, Sums]], spill: Spill | None) -> None:
         self.keys = keys
         self._spill = spill
-        self._sums = {name: self._put(*own) if len(keys) > FEW else own for name, own in sums}
+        spilled = spill is not None and len(keys) > FEW
+        self._sums = {name: self._put(*own) if spilled else own for name, own in sums}
 
     def _put(self, total: NDArray[Any], error: NDArray[Any]) -> tuple[int, np.dtype]:
         pages = Pages()  # those that the spill file lends stay as large as they were once
+        assert self._spill is not None
         room = pages.empty(2 * total.size, total.dtype)
         np.concatenate([total, error], out=room)
         return self._spill.write(pages.first(room.nbytes)), total.dtype
@@ -65,6 +68,7 @@ class Part:
         if isinstance(own[0], np.ndarray):
             return own
         at, dtype = own
+        assert self._spill is not None
         found = np.empty((2, len(self.keys)), dtype)
         self._spill.read((at, found.reshape(-1)))
         return found[0], found[1]
@@ -81,12 +85,12 @@ class SliceSums:
         Scores that groups of items have.
     beta : float
         Weight of recall in F.
-    spill : Spill
-        Where sums go that are many.
+    spill : Spill or None
+        Where sums go that are many; nowhere, if None.
     """
 
     def __init__(
-        self, names: Mapping[str, Element], metrics: Sequence[Metric], beta: float, spill: Spill
+        self, names: Mapping[str, Element], metrics: Sequence[Metric], beta: float, spill: Spill | None
     ) -> None:
         self._names, self._spill = names, spill
         self._metrics = aggregation.grouped(metrics)
@@ -98,11 +102,11 @@ class SliceSums:
     def add_block(self, block: RowBlock, cells: RowCells | None) -> None:
         """Add the rows of a block, in the order of blocks; `cells` is None if none of them is scored."""
         if cells is not None:
-            self._add(self._of_block(block, cells))
+            self.add(self.of_rows(block.columns, cells))
 
-    def _of_block(self, block: RowBlock, cells: RowCells) -> Part:
-        """Return the sums of a block of rows by slice."""
-        cut = numbered_slices(tuple(self._names.values()), cells, TableItems(block.columns), None)
+    def of_rows(self, columns: pa.Table, cells: Contingency) -> Part:
+        """Return the sums of rows by slice, with the columns that the attributes are in."""
+        cut = numbered_slices(tuple(self._names.values()), cells, TableItems(columns), None)
         sums = aggregation.group_sums(cells, cut.codes, cut.n_slices, self._needed, by_row=True)
         keys = {
             name: _lower_bounds(cut.values[str(own)]) if own in SIZES else cut.values[str(own)]
@@ -110,12 +114,16 @@ class SliceSums:
         }
         return Part(pa.table(keys), sums.items(), self._spill)
 
-    def _add(self, part: Part) -> None:
+    def add(self, part: Part) -> None:
         """Take the sums of a block; they wait until they are as many as half of what is added up."""
         self._parts.append(part)
         self._waiting += len(part.keys)
         if self._waiting > max(MANY, len(self._parts[0].keys) // 2):
             self._parts, self._waiting = [Part(*self._added_up(), self._spill)], 0
+
+    def added_up(self) -> Part:
+        """Return all sums as one part; what was added is used up."""
+        return self._parts.pop() if len(self._parts) == 1 else Part(*self._added_up(), self._spill)
 
     def _added_up(self) -> tuple[pa.Table, Iterator[tuple[str, Sums]]]:
         """Add up the sums of equal slices; slices come out in ascending order, nulls last.
@@ -200,7 +208,7 @@ class SubsetSums(SliceSums):
                 sums = aggregation.group_sums(cells, np.where(here, 0, -1), 1, self._needed, by_row=True)
                 parts.append(Part(pa.table({"slice": from_numpy(np.array([k]))}), sums.items(), self._spill))
         for part in parts:
-            self._add(part)
+            self.add(part)
 
     def result(self, total: float) -> pa.Table:
         """Return the subsets in the order given, with their losses and scores."""

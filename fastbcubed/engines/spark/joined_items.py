@@ -1,0 +1,273 @@
+"""Two sides → one row for each item, with what the policies make of it; the join is Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from fastbcubed.alignment.faults import (
+    Overlap,
+    RepeatedRows,
+    RepeatedTableRows,
+    Reweighted,
+    Unmatched,
+    Unweighted,
+)
+from fastbcubed.alignment.policies import Policies
+from fastbcubed.engines.spark.frames import FrameRows, FrameSide, functions
+from fastbcubed.engines.spark.looking import any_null, ids_of, is_noise, quoted
+
+#: Who has an item, as `kind` says: both sides, the truth alone, the prediction alone; neither, its labels being null.
+COMMON, TRUTH_ONLY, PREDICTION_ONLY, NEITHER = range(4)
+#: The prefixes of columns of the two sides: labels t0, t1, … and p0, p1, …; ids of items are i0, i1, …
+TRUE, PRED = "t", "p"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of weights or attributes to be joined by item."""
+
+    rows: FrameRows
+    items: tuple[str, ...]
+    columns: Mapping[str, str]  #: what they are called here, by what they are called there
+    what: str  #: for messages
+    one: str
+
+
+@dataclass(frozen=True)
+class Join:
+    """What is joined: both sides, what is carried along, and what the policies say."""
+
+    sides: tuple[FrameSide, FrameSide]
+    policies: Policies
+    weighted: bool
+    carried: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})  #: columns of either side, by new name
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def items(self) -> list[str]:
+        """The columns of the ids."""
+        return [f"i{k}" for k in range(len(self.sides[0].items))]
+
+    def labels(self, side: str) -> list[str]:
+        """Return the columns of the labels of a side."""
+        return [f"{side}{k}" for k in range(len(self.sides[side == PRED].clusters))]
+
+    @property
+    def makes_own(self) -> bool:
+        """Whether items may be clusters of their own, which go by their ids in `t_own` and `p_own`."""
+        return self.policies.may_leave_alone
+
+    def keys(self, side: str) -> list[str]:
+        """Return the columns that tell the clusters of a side."""
+        return [*self.labels(side), *([f"{side}_own"] if self.makes_own else [])]
+
+    def is_there(self, side: str) -> Any:
+        """Return whether a row or cell has a cluster of this side, policies applied."""
+        return reduce(or_, (functions().col(name).isNotNull() for name in self.keys(side)))
+
+    def rows(self) -> Any:
+        """Return the rows of all items: ids, keys, `w`, `kind`, `again`, `fault`, and what is carried along."""
+        sql = functions()
+        truth, prediction = (_one_row_each(self, which, prefix) for which, prefix in enumerate((TRUE, PRED)))
+        both = truth.join(prediction, self.items, "full")
+        for table in self.tables:
+            both = both.join(_of_table(table, self.items), self.items, "left")
+        here = {side: sql.col(f"{side}_rows").isNotNull() for side in (TRUE, PRED)}
+        null = {side: any_null(self.labels(side)) for side in (TRUE, PRED)}
+        noise = {side: self._noise(side) for side in (TRUE, PRED)}
+        absent, alone = {}, {}
+        for side in (TRUE, PRED):
+            absent[side] = ~here[side] | null[side] if self.policies.nulls == "drop" else ~here[side]
+            alone[side] = here[side] & (
+                null[side] | noise[side] if self.policies.nulls == "singleton" else noise[side]
+            )
+        kind = (
+            sql.when(absent[TRUE] & absent[PRED], NEITHER)
+            .when(absent[PRED], TRUTH_ONLY)
+            .when(absent[TRUE], PREDICTION_ONLY)
+            .otherwise(COMMON)
+        )
+        return both.withColumn("kind", kind).select(
+            *self.items, *self._keys(absent, alone), *self._weight(), "kind",
+            _repeats(self.policies), _fault(self.policies, self.tables), *self.extra,
+        )  # fmt: skip
+
+    @property
+    def extra(self) -> list[str]:
+        """What is carried along, under its names here."""
+        found = [name for side in self.carried for name in side.values()]
+        return found + [name for table in self.tables for name in table.columns.values() if name != "w_table"]
+
+    def _noise(self, side: str) -> Any:
+        if self.policies.noise is None:
+            return functions().lit(False)
+        kinds = self.sides[side == PRED].example.labels.kinds
+        return is_noise(tuple(self.labels(side)), self.policies.noise, kinds)
+
+    def _keys(self, absent: Mapping[str, Any], alone: Mapping[str, Any]) -> list[Any]:
+        """Return the labels of clusters that items share, and the ids of items that are alone, of either side."""
+        sql, policies = functions(), self.policies
+        own = sql.col("i0") if len(self.items) == 1 else sql.struct(*self.items)
+        made = {TRUE: PREDICTION_ONLY if policies.prediction == "singleton" else None}
+        made[PRED] = TRUTH_ONLY if policies.truth == "singleton" else None
+        found = []
+        for side in (TRUE, PRED):
+            by_policy = sql.lit(False) if made[side] is None else sql.col("kind") == made[side]
+            single = alone[side] | by_policy
+            shared = ~absent[side] & ~single
+            found += [sql.when(shared, sql.col(name)).alias(name) for name in self.labels(side)]
+            if self.makes_own:
+                found.append(sql.when(single, own).alias(f"{side}_own"))
+        return found
+
+    def _weight(self) -> list[Any]:
+        """Return the weight of each row, NaN where none is known; the first that is known counts."""
+        if not self.weighted:
+            return []
+        sql = functions()
+        known = [sql.col("w_table")] if any("w_table" in t.columns.values() for t in self.tables) else []
+        known += [
+            sql.col(f"{p}_w") for p, s in zip((TRUE, PRED), self.sides, strict=True) if s.weight and not known
+        ]
+        return [sql.coalesce(*known, sql.lit(float("nan"))).alias("w")]
+
+
+def _standard(side: FrameSide, prefix: str) -> list[Any]:
+    """Return ids and labels of a side under their names here, integers as 64 bits."""
+    found = []
+    for column, names, letter in (
+        (side.example.items, side.items, "i"),
+        (side.example.labels, side.clusters, prefix),
+    ):
+        assert column is not None
+        for k, (name, kind) in enumerate(zip(names, column.kinds, strict=True)):
+            found.append(quoted(name).cast({"integer": "bigint"}.get(kind, kind)).alias(f"{letter}{k}"))
+    return found
+
+
+def _one_row_each(join: Join, which: int, prefix: str) -> Any:
+    """Return a side with one row for each item, and how many it has: `t_rows`, `p_rows`."""
+    from pyspark.sql import Window
+
+    sql, side = functions(), join.sides[which]
+    labels = join.labels(prefix)
+    own = [quoted(name).alias(new) for name, new in join.carried[which].items()]
+    if side.weight is not None:
+        own.append(quoted(side.weight).cast("double").alias(f"{prefix}_w"))
+    frame = side.frame.select(*_standard(side, prefix), *own)
+    by_item = Window.partitionBy(*join.items)
+    told = [*labels, *([f"{prefix}_w"] if side.weight is not None else [])]
+    columns = [sql.count(sql.lit(1)).over(by_item).alias(f"{prefix}_rows")]
+    if join.policies.duplicates == "drop":
+        values = sql.struct(*told)
+        differ = sql.min(values).over(by_item) != sql.max(values).over(by_item)
+        columns.append(differ.alias(f"{prefix}_differ"))
+    columns.append(sql.row_number().over(by_item.orderBy(*labels)).alias("place"))
+    return frame.select("*", *columns).where("place = 1").drop("place")
+
+
+def _repeats(policies: Policies) -> Any:
+    """Return how many rows of an item were left out as they repeat another."""
+    sql = functions()
+    counts = (sql.coalesce(sql.col(f"{side}_rows") - 1, sql.lit(0)) for side in (TRUE, PRED))
+    return sum(counts, sql.lit(0)).alias("again")
+
+
+def _fault(policies: Policies, tables: Sequence[Table]) -> Any:
+    """Return whether rows of an item are repeated though they may not be, or differ: 1 or 0."""
+    sql = functions()
+    if policies.duplicates == "drop":
+        found = [sql.coalesce(sql.col(f"{side}_differ"), sql.lit(False)) for side in (TRUE, PRED)]
+    else:
+        found = [sql.coalesce(sql.col(f"{side}_rows") > 1, sql.lit(False)) for side in (TRUE, PRED)]
+    found += [sql.coalesce(sql.col(f"{table.what}_rows") > 1, sql.lit(False)) for table in tables]
+    return reduce(or_, found).cast("int").alias("fault")
+
+
+def _of_table(table: Table, items: Sequence[str]) -> Any:
+    """Return a table of weights or attributes with one row for each item, and how many it has."""
+    from pyspark.sql import Window
+
+    sql = functions()
+    ids = [
+        quoted(name).cast("bigint") if table.rows.is_integer(name) else quoted(name) for name in table.items
+    ]
+    frame = table.rows.frame.select(
+        *(each.alias(name) for each, name in zip(ids, items, strict=True)),
+        *(quoted(name).alias(new) for name, new in table.columns.items()),
+    )
+    by_item = Window.partitionBy(*items)
+    frame = frame.select(
+        "*",
+        sql.count(sql.lit(1)).over(by_item).alias(f"{table.what}_rows"),
+        sql.row_number().over(by_item.orderBy(*items)).alias("place"),
+    )
+    return frame.where("place = 1").drop("place")
+
+
+def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
+    """Raise for rows that repeat an item, with how many and which; called where some were found."""
+    sql = functions()
+    for which, prefix in enumerate((TRUE, PRED)):
+        side = join.sides[which]
+        frame = side.frame.select(
+            *_standard(side, prefix),
+            *([] if side.weight is None else [quoted(side.weight).cast("double").alias("w")]),
+        )
+        label = sql.struct(*join.labels(prefix))
+        asked = [sql.count(sql.lit(1)).alias("n"), (sql.min(label) != sql.max(label)).alias("overlap")]
+        if side.weight is not None:
+            asked.append((sql.min("w") != sql.max("w")).alias("reweighted"))
+        again = frame.groupBy(*join.items).agg(*asked).where("n > 1")
+        counts = again.agg(
+            *(
+                sql.sum(sql.col(name).cast("int")).alias(name)
+                for name in again.columns[len(join.items) + 1 :]
+            ),
+            sql.sum(sql.col("n") - 1).alias("rows"),
+        ).collect()[0]
+        total = n_rows[which]
+        for name, fault in (("overlap", Overlap), ("reweighted", Reweighted)):
+            if name in again.columns and counts[name]:
+                named = ids_of(again.where(name).select(*join.items).orderBy(*join.items))
+                of = total - counts["rows"] if fault is Overlap else total
+                raise fault(side.name, counts[name], of, named).error()
+        if counts["rows"] and join.policies.duplicates == "raise":
+            named = ids_of(again.select(*join.items).orderBy(*join.items))
+            raise RepeatedRows(side.name, counts["rows"], total, named).error()
+    for table in join.tables:
+        again = table.rows.frame.groupBy(*map(quoted, table.items)).count().where("count > 1")
+        n_again = again.agg(sql.sum(sql.col("count") - 1)).collect()[0][0]
+        if n_again:
+            named = ids_of(again.select(*map(quoted, table.items)))
+            raise RepeatedTableRows(
+                table.rows.where, n_again, table.rows.frame.count(), named, table.one
+            ).error()
+
+
+def explain_unmatched(join: Join, counts: Sequence[int], n_rows: Sequence[int]) -> None:
+    """Raise if the policies do not allow that a side lacks items; `counts` has those of `kind` 1 and 2."""
+    choices = (
+        (join.policies.truth, '"drop" or "singleton"'),
+        (join.policies.prediction, '"drop", "singleton" or "outside"'),
+    )
+    for k, (policy, options) in enumerate(choices):
+        if policy == "raise" and counts[k]:
+            rows = join.rows().where(functions().col("kind") == k + 1).select(*join.items)
+            named = ids_of(rows.orderBy(*join.items))
+            name, other = join.sides[k].name, join.sides[1 - k].name
+            raise Unmatched(name, counts[k], n_rows[k], named, other, options).error()
+
+
+def explain_unweighted(join: Join, n_items: int) -> None:
+    """Raise for items that are scored or counted and have no weight; called where some were found."""
+    sql = functions()
+    kinds = [COMMON]
+    kinds += [TRUTH_ONLY] if join.policies.truth != "drop" else []
+    kinds += [PREDICTION_ONLY] if join.policies.prediction != "drop" else []
+    rows = join.rows().where(sql.isnan("w") & sql.col("kind").isin(kinds)).select(*join.items)
+    raise Unweighted("both sides", rows.count(), n_items, ids_of(rows.orderBy(*join.items))).error()
