@@ -1,7 +1,7 @@
 """Charts of results, as the pages of `report` have them: Altair charts to show in a notebook, or to save.
 
 They need the extra ``fastbcubed[report]``. Each function returns an `altair.Chart`, which a notebook shows, and whose
-``save("chart.svg")`` writes SVG, PNG or HTML.
+``save("chart.svg")`` writes SVG, PNG or HTML (with ``inline=True`` one that needs no network).
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
         return axes.finished(plots.crossed_chart(content, found[-1], LIGHT), LIGHT, _by(content))
     if not content["rows"]:
         raise SliceError(f"there is no slice by {slice_name(by)}")
-    panels = [plots.slices_chart(content, name, LIGHT, labels=k == 0) for k, name in enumerate(found)]
+    panels = [
+        plots.slices_chart(content, name, LIGHT, labels=k == 0, width=190 if found[1:] else 250)
+        for k, name in enumerate(found)
+    ]
     chart = panels[0] if len(panels) == 1 else axes.beside(panels)
     return axes.finished(chart, LIGHT, _by(content))
 

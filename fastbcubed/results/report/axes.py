@@ -33,7 +33,7 @@ def finished(chart: Any, palette: Palette, title: str | None = None) -> Any:
     axis = {
         "labelColor": palette.soft, "titleColor": palette.soft, "gridColor": palette.faint, "domain": False,
         "tickColor": palette.faint, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
-        "labelLimit": 200, "titlePadding": 6,
+        "labelLimit": 260, "titlePadding": 6,
     }  # fmt: skip
     if title is not None:
         chart = chart.properties(title=title)

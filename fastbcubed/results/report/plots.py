@@ -73,7 +73,13 @@ def scores_chart(verdict: Mapping[str, Any], palette: Palette, *, legend: bool =
 
 
 def slices_chart(
-    slicing: Mapping[str, Any], score: str, palette: Palette, *, most: int = 20, labels: bool = True
+    slicing: Mapping[str, Any],
+    score: str,
+    palette: Palette,
+    *,
+    most: int = 20,
+    labels: bool = True,
+    width: int = WIDTH,
 ) -> Any:
     """Return a score by slice as dots with intervals, and that of all items as a line."""
     rows = [row for row in slicing["rows"][:most] if row.get(score) is not None]
@@ -109,7 +115,7 @@ def slices_chart(
                 x=alt.X("low:Q", scale=alt.Scale(domain=domain)), x2="high:Q", y=y, color=colour)
         )  # fmt: skip
     layers.append(chart_of(points).mark_point(filled=True, size=55, opacity=1).encode(x=x, y=y, color=colour))
-    return alt.layer(*layers).properties(width=WIDTH if labels else 150, height=max(2, len(rows)) * ROW)
+    return alt.layer(*layers).properties(width=width, height=max(2, len(rows)) * ROW)
 
 
 def crossed_chart(slicing: Mapping[str, Any], score: str, palette: Palette, *, most: int = 14) -> Any:

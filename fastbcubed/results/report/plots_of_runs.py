@@ -104,10 +104,23 @@ def thresholds_chart(rows: Sequence[Row], best: float | None, scores: Sequence[s
     ]
     if best is not None and math.isfinite(best):
         mark = [{"threshold": best, "text": f"best F1 at {best:.4g}"}]
+        right = best > sum(_ends(points)) / 2
         layers.append(chart_of(mark).mark_rule(strokeDash=[4, 3], color=palette.soft).encode(x=x))
         layers.append(
             chart_of(mark)
-            .mark_text(align="left", dx=5, fontSize=11, color=palette.soft, y=8)
+            .mark_text(
+                align="right" if right else "left",
+                dx=-5 if right else 5,
+                fontSize=11,
+                color=palette.soft,
+                y=212,
+            )
             .encode(x=x, text="text:N")
         )
     return alt.layer(*layers).properties(width=WIDTH + 110, height=220)
+
+
+def _ends(points: Sequence[Row]) -> tuple[float, float]:
+    """Return the first and the last threshold."""
+    known = [point["threshold"] for point in points]
+    return min(known, default=0.0), max(known, default=0.0)
