@@ -49,7 +49,7 @@ COMMANDS = (
         f"{SHOWN}\n{EXIT_CODES}",
     ),
     Command(
-        "report", "reporting", "make a page for people of a saved result: one HTML file",
+        "report", "page_command", "make a page for people of a saved result: one HTML file",
         "Write a saved result as one HTML file that can be mailed and kept: verdict, charts, slices, and the clusters\n"
         "that cost most with their members. It takes the extra fastbcubed[report].",
     ),

@@ -480,6 +480,7 @@ def test_errors_of_every_command_exit_with_70(monkeypatch, capsys) -> None:
 
     two = ["a", "b"]
     needed = dict.fromkeys(("evaluate", "show", "compare", "diff", "estimate", "sweep", "sample-pairs"), two)
+    needed["report"] = ["a", "--out", "b"]
     needed |= {name: ["a"] for name in ("generate", "estimate-pairs", "cluster")}
     needed["report"] = ["a", "--out", "b"]
     for command in commands.COMMANDS:
