@@ -37,8 +37,8 @@ def evaluate(
 ) -> SparkEvaluation:
     """Score a clustering against the truth where both are: on Spark.
 
-    `fastbcubed.evaluate` does the same when it is given DataFrames of Spark. Nothing is set in the session, and only the
-    API of DataFrames is used, so that Spark Connect will do.
+    `fastbcubed.evaluate` does the same when it is given DataFrames of Spark. Nothing is set in the session, and only
+    the API of DataFrames is used, so that Spark Connect will do.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -61,6 +61,7 @@ class NoCells:
     outside: bool
     overlapping: bool = False
     rows: None = None
+    known: Mapping[str, float] = field(default_factory=dict)  #: scores that warnings take, asked for or not
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

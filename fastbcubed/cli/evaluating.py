@@ -11,6 +11,7 @@ from fastbcubed.cli.calling import call_evaluate
 from fastbcubed.cli.flags import add_evaluate_flags, evaluate_arguments
 from fastbcubed.cli.gates import Gates, add_gate_flags, append_page
 from fastbcubed.cli.link_flags import add_link_flags, with_links
+from fastbcubed.cli.on_spark import with_frames
 from fastbcubed.cli.ordering import with_order
 from fastbcubed.cli.repair_list import print_repairs
 from fastbcubed.cli.report_flags import check_report, write_report
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     check_report(options)
     gates = Gates(options)
     arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
-    ev = call_evaluate(gates.needs(arguments), options.noise)
+    ev = call_evaluate(with_frames(gates.needs(arguments)), options.noise)
     if options.json or not sys.stdout.isatty():  # a terminal gets them with the scores
         for warning in ev.warnings:
             say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")

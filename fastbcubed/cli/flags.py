@@ -63,7 +63,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "--keep", default="cells", choices=("scores", "cells", "items"),
         help="how much of the result to write to --out (default: cells); with items it can be sliced later",
     )  # fmt: skip
-    add_engine_flags(parser)
+    add_engine_flags(parser, spark=True)
 
 
 def add_score_flags(
@@ -156,13 +156,14 @@ def add_weighting_flag(add: Any) -> None:
     )  # fmt: skip
 
 
-def add_engine_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say where the work is done."""
+def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False) -> None:
+    """Add the flags that say where the work is done; `spark` adds that engine."""
     add = parser.add_argument_group("work").add_argument
+    on_spark = "; spark where this runs under spark-submit, for tables that one machine does not hold" * spark
     add(
-        "--engine", choices=("memory", "disk"),
+        "--engine", choices=("memory", "disk", *(["spark"] if spark else [])),
         help="where the work is done (default: disk for Parquet and Arrow files that would not fit in memory); "
-        "overlapping clusterings are scored in memory only",
+        f"overlapping clusterings are scored in memory only{on_spark}",
     )  # fmt: skip
     add(
         "--memory-limit",

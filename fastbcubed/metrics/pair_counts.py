@@ -47,7 +47,7 @@ class PairCounts(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """What one pass over the cells gives; `tp` is left open where there are weights."""
+    """What pairs come to; `tp` is left open where there are weights."""
 
     tp: Fraction | None
     fp: Fraction
@@ -76,6 +76,7 @@ def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
 
 
 def pair_sums(contingency: Contingency, pool: Pool) -> PairSums:
+    """Return what one pass over all cells gives."""
     return (_weigh if contingency.weighted else _count)(contingency, pool)
 
 

@@ -37,10 +37,16 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="session")
 def spark_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Give the address of a master with two workers on loopback; skip where there is no Java or no Spark."""
+    """Give the address of a master with two workers on loopback; skip where there is no Java or no Spark.
+
+    FASTBCUBED_SPARK_MASTER=local[2] is a quicker one while tests are written.
+    """
     pytest.importorskip("pyspark", reason="Spark is not installed")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("there is no Java, which Spark needs")
+    if named := os.environ.get("FASTBCUBED_SPARK_MASTER"):
+        yield named
+        return
     import pyspark
 
     home = Path(pyspark.__file__).parent

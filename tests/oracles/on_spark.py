@@ -10,7 +10,7 @@ import pytest
 
 import fastbcubed as fb
 
-__all__ = ["assert_same", "both", "frame", "rows_of"]
+__all__ = ["assert_same", "assert_tables", "both", "frame"]
 
 #: Codes of warnings that are found, or not, by looking at items or at all cells.
 BY_ITEMS = {"few-units", "giant-cluster", "few-ids-match", "same-input"}
@@ -38,15 +38,6 @@ def both(
         warnings.simplefilter("ignore")
         sides = frame(spark, truth, partitions), frame(spark, prediction, partitions)
         return fb.evaluate(*sides, **there), fb.evaluate(truth, prediction, engine="memory", **here)
-
-
-def rows_of(table: Any) -> list[tuple[Any, ...]]:
-    """Return the rows of a table in an order of their own, figures rounded."""
-    rows = [
-        tuple(f"{value:.9g}" if isinstance(value, float) else repr(value) for value in row.values())
-        for row in table.to_pylist()
-    ]
-    return sorted(rows)
 
 
 def assert_same(on_spark: Any, in_memory: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastbcubed.alignment.policies import Coverage
 from fastbcubed.engines.request import Request, Scored
-from fastbcubed.engines.spark.adding_up import Sizes, Sums
+from fastbcubed.engines.spark.adding_up import MEAN, Sizes, Sums
 from fastbcubed.engines.spark.looking import Looked
 from fastbcubed.engines.spark.streamed_cells import Question
 from fastbcubed.errors import OptionError, WeightError
@@ -62,7 +62,7 @@ class Asked:
         return Question(
             weighted=self.weighted, outer=request.outer, outside=request.outside,
             bounded=request.policies.prediction == "drop",
-            metrics=[m for m in self.needed if m.formula is not None],
+            metrics=list({m.name: m for m in (*self.needed, PRECISION, RECALL) if m.formula is not None}.values()),
             by_cluster=[(side, metric) for side in sides for metric in (PRECISION, RECALL)],
             pairs=any(m.family == "pairs" for m in scores),
             entropies=any(m.family == "entropy" for m in scores),
@@ -120,18 +120,20 @@ def clusters_of(sizes: Sizes) -> Sizes:
     return known, items // known
 
 
-def scored(asked: Asked, sums: Sums, question: Question, pool: Pool) -> Scored:
-    """Return the scores over all items."""
+def means_of(sums: Sums) -> dict[str, float]:
+    """Return the means over items of scores."""
     total = sums.floats["weight"]
     if not 0 < total < math.inf:
         raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")
-    means = {
-        name.removeprefix("mean "): value / total
-        for name, value in sums.floats.items()
-        if name.startswith("mean ") and name != "mean "
+    return {
+        name.removeprefix(MEAN): value / total for name, value in sums.floats.items() if name.startswith(MEAN)
     }
+
+
+def scored(asked: Asked, sums: Sums, question: Question, pool: Pool) -> Scored:
+    """Return the scores over all items."""
     cells: Any = AddedUp(sums, question)
-    overall = aggregation.finished(asked.metrics, means, asked.request.beta, cells, pool)
+    overall = aggregation.finished(asked.metrics, means_of(sums), asked.request.beta, cells, pool)
     return Scored(overall, asked.metrics, asked.not_computed)
 
 

@@ -24,6 +24,8 @@ from fastbcubed.runtime.pool import Pool
 AT_ONCE = 1 << 17
 #: The column in which tasks send their sums.
 PAYLOAD = "payload binary"
+#: What the sums of weight * score of items are called by, before the name of the score.
+MEAN = "mean of "
 #: Cluster sizes below this one are counted by position.
 USUAL = 1 << 16
 
@@ -154,7 +156,7 @@ def _add_scores(sums: Sums, cells: StreamedCells, question: Question, pool: Pool
     """Add what the scores are made of."""
     floats = sums.floats
     for name, value in aggregation.item_sums(cells, question.metrics, pool, whole=False).items():
-        floats[f"mean {name}"] = value
+        floats[f"{MEAN}{name}"] = value
     if question.bounded:
         floats |= {f"bound {k}": float(value) for k, value in enumerate(bound_sums(cells))}
     if question.pairs:

@@ -58,8 +58,9 @@ def run(request: Request, pool: Pool) -> Answer:
         scored = added_scores.scored(asked, sums, question, pool)
         _write(stored, join, question, asked, sums, margins, rows)
     coverage = added_scores.coverage_of(sums, looked)
+    known = added_scores.means_of(sums)
     return Answer(
-        "spark", NoCells(sums.counts["n_items"], **question.how), scored, coverage,  # type: ignore[arg-type]
+        "spark", NoCells(sums.counts["n_items"], **question.how, known=known), scored, coverage,  # type: ignore[arg-type]
         (sides[0].name, sides[1].name), None,
         sliced=slicing.tables_of(sums, question, sums.floats["weight"]),
         summary=added_scores.summary_of(sums),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from fastbcubed.engines.spark.stored_frames import (
 )
 from fastbcubed.errors import NotKeptError, OptionError
 from fastbcubed.metrics.losses import LOSS_OF_SIDE
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.files import storage
 from fastbcubed.results.listings.listing import LOSS
@@ -162,6 +163,14 @@ class SparkEvaluation(Evaluation):
     def has_clusters(self) -> bool:
         """Whether the clusters were written, so that they can be listed."""
         return self.stored.uri is not None and self.stored.keep != "scores"
+
+    def metric(self, which: str | Metric | Callable[..., Any]) -> float:
+        """Return a score that was computed; others take the cells, and raise NotKeptError."""
+        if isinstance(which, str) and (known := self.overall.named(which)) is not None:
+            return float(self.overall[known])
+        raise NotKeptError(
+            "the cells stay on Spark, where scores are added up once: name this one in metrics= of evaluate"
+        )
 
     def kept_items(self) -> NoReturn:
         """Raise NotKeptError: the items are on Spark."""

@@ -116,7 +116,9 @@ def _score(ev: Any, name: str) -> float:
     """Return a score over all items; NaN where it was not computed, and there are no cells to compute it from."""
     if name in ev.overall:
         return float(ev.overall[name])
-    return float(ev.metric(name)) if not isinstance(ev.contingency, NoCells) else math.nan
+    if isinstance(ev.contingency, NoCells):
+        return ev.contingency.known.get(name, math.nan)
+    return float(ev.metric(name))
 
 
 def few_items_labelled(ev: Any) -> Iterator[Notice]:

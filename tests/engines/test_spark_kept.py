@@ -1,0 +1,76 @@
+"""What is written on Spark: the rows of the other engines' tables, and listings that Spark sorts and cuts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from on_spark import assert_tables, both
+from test_spark import tables
+
+import fastbcubed as fb
+from fastbcubed.errors import ColumnError, NotKeptError, OptionError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def kept(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
+    """Return an evaluation whose items were written, the same in memory, and the directory."""
+    out = tmp_path_factory.mktemp("kept") / "result"
+    truth, prediction = tables(seed=21, ids="string")
+    options = {"slices": ["country", "year"], "weight": "w", "keep": "items", "out": str(out)}
+    return *both(spark, truth, prediction, **options), out
+
+
+def test_written_tables_are_those_of_the_memory_engine(kept: tuple[Any, Any, Path]) -> None:
+    on_spark, in_memory, _ = kept
+    assert_tables(on_spark.cells(), in_memory.cells())
+    for side in ("true", "pred"):
+        assert_tables(on_spark.clusters(side), in_memory.clusters(side))
+    found = on_spark.items(["country", "year"], order_by="precision", limit=None)
+    assert_tables(found, in_memory.items(["country", "year"], order_by="precision"))
+    assert_tables(on_spark.outcomes(), in_memory.outcomes())
+    assert on_spark.summary == in_memory.summary
+
+
+def test_listings_are_cut_and_chosen(kept: tuple[Any, Any, Path]) -> None:
+    on_spark, in_memory, _ = kept
+    assert_tables(
+        on_spark.clusters("pred", order_by="f1", limit=4), in_memory.clusters("pred", order_by="f1", limit=4)
+    )
+    assert_tables(
+        on_spark.clusters("true", outcome="split", limit=3),
+        in_memory.clusters("true", outcome="split", limit=3),
+    )
+    label = in_memory.clusters("pred", limit=1)["cluster"][0].as_py()
+    found = on_spark.items(pred_cluster=label, order_by="loss")
+    assert_tables(found, in_memory.items(pred_cluster=label, order_by="loss"))
+    with pytest.raises(ColumnError, match="no attribute 'nonsense'"):
+        on_spark.items("nonsense")
+
+
+def test_what_was_written_is_loaded_as_far_as_it_fits(kept: tuple[Any, Any, Path]) -> None:
+    on_spark, _, out = kept
+    loaded = fb.load(out)
+    assert dict(loaded.overall) == dict(on_spark.overall)
+    assert loaded.slices("country")["f1"].to_pylist() == on_spark.slices("country")["f1"].to_pylist()
+    assert {path.name for path in out.iterdir()} >= {
+        "overall",
+        "cells",
+        "items",
+        "true_clusters",
+        "pred_clusters",
+    }
+
+
+def test_what_was_not_kept_says_so(spark: Any) -> None:
+    ev, _ = both(spark, *tables(n=12, seed=22, extra=0))
+    for ask in (ev.items, ev.cells, lambda: ev.clusters("true"), ev.cells_df, lambda: ev.slices("country")):
+        with pytest.raises(NotKeptError, match=r"on Spark"):
+            ask()
+    with pytest.raises(NotKeptError, match="name this one in metrics="):
+        ev.metric("mcc")
+    with pytest.raises(OptionError, match="repairs"):
+        ev.save("nowhere", repairs=3)
