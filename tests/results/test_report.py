@@ -20,6 +20,7 @@ from fastbcubed.results.report import page, slices_content
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.report.evaluation_content import evaluation_content
 from fastbcubed.results.report.shortening import halved, shortened
+from fastbcubed.results.report.sides_content import extremes
 
 DATA = Path(fb.__file__).parent / "data" / "patentsview"
 TRUTH, OLD, NEW = (DATA / f"{name}.parquet" for name in ("truth", "pred_20200929", "pred_20211230"))
@@ -135,7 +136,7 @@ def test_extremes_are_the_scores_of_trivial_predictions(weighting: str | None) -
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 9, 60)
     how = {} if weighting is None else {"weight": rng.random(60) + 0.1, "weighting": weighting}
-    found = fb.evaluate(truth, rng.integers(0, 9, 60), **how).report(worst=0).content["verdict"]["extremes"]
+    found = extremes(fb.evaluate(truth, rng.integers(0, 9, 60), **how))
     for name, prediction in (("alone", np.arange(60)), ("one", np.zeros(60, np.int64))):
         trivial = fb.evaluate(truth, prediction, **how)
         for score in ("precision", "recall", "f1"):
@@ -158,7 +159,7 @@ def test_sizes_of_cells_give_the_slices_of_items(monkeypatch: pytest.MonkeyPatch
 def test_a_saved_result_has_a_page(tmp_path: Path, keep: str) -> None:
     ev = small()
     ev.save(tmp_path / "result", keep=keep)
-    content = fb.load(tmp_path / "result").report(worst=2).content
+    content = evaluation_content(fb.load(tmp_path / "result"), Asked(worst=2))
     assert content["overall"] == dict(ev.overall)
     assert bool(content["clusters"]) == (keep != "scores")
     if keep == "cells":
@@ -169,7 +170,7 @@ def test_a_saved_result_has_a_page(tmp_path: Path, keep: str) -> None:
 
 def test_both_engines_give_the_same_figures(tmp_path: Path) -> None:
     found = [
-        fb.evaluate(TRUTH, NEW, engine=engine, keep="items", **how).report(worst=2).content
+        evaluation_content(fb.evaluate(TRUTH, NEW, engine=engine, keep="items", **how), Asked(worst=2))
         for engine, how in (("memory", {}), ("disk", {"memory_limit": "512MiB", "out": tmp_path / "out"}))
     ]
     for key in ("verdict", "coverage"):

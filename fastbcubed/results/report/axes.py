@@ -14,6 +14,8 @@ from fastbcubed.results.report.palette import Palette
 WIDTH, ROW = 250, 20
 #: Characters of a name at an axis.
 LONGEST = 24
+#: Values that differ by no more are one place of an axis.
+ROUNDING = 1e-9
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"  # of equal widths, so that what is measured here fits there
 #: What the sides are called, and what outcomes are drawn in.
 SIDES = {"true": "truth", "pred": "prediction"}
@@ -89,7 +91,7 @@ def domain_of(values: Iterable[float]) -> list[float]:
     """Return the range of an axis, with a little room; scores do not pass 0 and 1."""
     known = [value for value in values if value is not None and math.isfinite(value)] or [0.0, 1.0]
     low, high = min(known), max(known)
-    room = 0.06 * (high - low) or 0.02
+    room = 0.06 * (high - low) if high - low > ROUNDING else 0.02
     inside = low >= 0 and high <= 1
     return [max(0.0, low - room), min(1.0, high + room)] if inside else [low - room, high + room]
 

@@ -70,6 +70,8 @@ def believe(ev: Estimated) -> str:
         said.append(
             f"the {count(known.units.n)} groups that share no cluster tell as much as "
             f"{count(round(known.units.effective))} of equal weight"
+            if known.units.n > 1
+            else "all items hang together, so that no error can be told"
         )
     levels = [each["level"] for each in ev.warnings]
     warned, noted = levels.count("warning"), levels.count("note")

@@ -23,6 +23,7 @@ from fastbcubed.results.text.verdict import HEADLINE, outcomes, verdict
 
 #: Version of the layout of what is embedded in a page.
 LAYOUT = 1
+NO_INTERVAL = {"se": None, "low": None, "high": None}
 #: Entries of a listing of messages.
 MESSAGES = 30
 
@@ -92,7 +93,8 @@ def verdict_content(ev: Any) -> dict[str, Any]:
     known = ev.intervals_at_hand()
     names = [name for name in HEADLINE if name in ev.overall] or drawn_scores(ev)
     scores = [
-        {"score": name, "label": HEADLINE.get(name, name), "value": ev.overall[name], **known.get(name, {})}
+        {"score": name, "label": HEADLINE.get(name, name), "value": ev.overall[name]}
+        | known.get(name, NO_INTERVAL)
         for name in names
     ]
     return {
