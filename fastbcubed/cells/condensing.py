@@ -28,9 +28,11 @@ FEWEST_ROWS = 1 << 18
 #: A box has a slot for each two keys; a block has so many rows for each slot, so that few rows are left of it.
 MOST_SLOTS = 1 << 20
 ROWS_PER_SLOT = 4
-#: Frequent pairs are those seen so often in the sample; so many of them at most, with so many slots for each.
+#: Frequent pairs are those seen so often in the sample; so many of them at most, for a block of so many rows for
+#: each, with so many slots for each.
 OFTEN = 4
 MOST_PAIRS = 1 << 12
+ROWS_PER_PAIR = 8
 SLOTS_PER_PAIR = 4
 #: The share of the rows that has to be in frequent pairs.
 LEAST_SHARE = 0.75
@@ -67,8 +69,14 @@ class PairTable:
         if true_keys.size < FEWEST_ROWS:
             return None
         rows = sampled_rows(true_keys.size)
-        true, pred = true_keys[rows], pred_keys[rows]
-        return cls._box(true_keys.size, true, pred) or cls._frequent(true_keys.size, true, pred)
+        return cls.of_sample(true_keys.size, true_keys[rows], pred_keys[rows])
+
+    @classmethod
+    def of_sample(cls, n_rows: int, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
+        """Return the table that a sample of so many rows calls for; None where few rows meet in a pair."""
+        if not true_keys.size == pred_keys.size > 0:  # rows without a cluster are left out of samples
+            return None
+        return cls._box(n_rows, true_keys, pred_keys) or cls._frequent(n_rows, true_keys, pred_keys)
 
     @classmethod
     def _box(cls, n_rows: int, true: Keys, pred: Keys) -> PairTable | None:
@@ -87,7 +95,7 @@ class PairTable:
         true, pred = true[order], pred[order]
         first = np.flatnonzero(np.append(True, (np.diff(true) != 0) | (np.diff(pred) != 0)))
         seen = np.diff(np.append(first, true.size))
-        chosen = np.argsort(-seen, kind="stable")[:MOST_PAIRS]
+        chosen = np.argsort(-seen, kind="stable")[: min(MOST_PAIRS, n_rows // ROWS_PER_PAIR)]
         chosen = chosen[seen[chosen] >= OFTEN]
         if seen[chosen].sum() < LEAST_SHARE * true.size:
             return None
@@ -128,18 +136,34 @@ class PairTable:
         def condense_block(start: int, stop: int) -> Condensed:
             with pool.workspace(
                 ("condense", weight is None, self.n_slots, most), lambda: self._space(most, weight)
-            ) as (table, out):
-                table[0][:] = 0  # of every field
-                left = kernels.condensing.condense_rows(
-                    rows, weight, start, stop, self.box, self.pairs, table, out, places
-                )
-                end = kernels.condensing.write_pairs(self.box, self.pairs, weight, table, out, left)
-                if places is not None:
-                    kernels.condensing.settle_places(places, start, stop, table[0])
-                return Condensed(*(_joined([None if each is None else each[:end]]) for each in out))
+            ) as space:
+                return self._condensed(rows, weight, (start, stop), space, places)
 
         found = pool.map(condense_block, *zip(*bounds, strict=True), stage="count pairs of clusters")
         return list(zip(found, bounds, strict=True))
+
+    def condense_block(self, true_keys: Keys, pred_keys: Keys, weight: Weights) -> Condensed:
+        """Return the rows of one block as `condense` does, on this thread."""
+        n = true_keys.size
+        return self._condensed((true_keys, pred_keys), weight, (0, n), self._space(n, weight), None)
+
+    def _condensed(
+        self,
+        rows: tuple[Keys, Keys],
+        weight: Weights,
+        bounds: tuple[int, int],
+        space: tuple[Any, Any],
+        places: NDArray[np.int64] | None,
+    ) -> Condensed:
+        table, out = space
+        table[0][:] = 0  # of every field
+        left = kernels.condensing.condense_rows(
+            rows, weight, *bounds, self.box, self.pairs, table, out, places
+        )
+        end = kernels.condensing.write_pairs(self.box, self.pairs, weight, table, out, left)
+        if places is not None:
+            kernels.condensing.settle_places(places, *bounds, table[0])
+        return Condensed(*(_joined([None if each is None else each[:end]]) for each in out))
 
     def _space(self, n_rows: int, weight: Weights) -> tuple[Any, Any]:
         """Return what one thread needs: the table, and room for the rows of a block."""

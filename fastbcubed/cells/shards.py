@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells import stages
+from fastbcubed.cells.condensing import PairTable
 from fastbcubed.cells.if_alone import IfAlone
 from fastbcubed.cells.planning import WIDE, Plan
 from fastbcubed.cells.spread import HeavySums, Spread
@@ -93,7 +94,8 @@ class SizeCounts:
 class RowShards:
     """The rows of all blocks, sharded by true key; those of large clusters by pred key.
 
-    `n_rows` may be a guess. The `absent` key stands for "not on this side"; None if there are no such rows.
+    `n_rows` may be a guess. The `absent` key stands for "not on this side"; None if there are no such rows. Rows of
+    `pairs`, if given, are condensed before they are stored; no way leads back to them then.
     """
 
     def __init__(
@@ -106,8 +108,11 @@ class RowShards:
         layout: Layout,
         spill: Spill,
         spread: Spread,
+        pairs: PairTable | None = None,
     ) -> None:
-        self.plan = Plan.of(n_rows, 0, heavy, absent, absent, wide=n_rows >= WIDE)
+        counted = pairs is not None
+        self.plan = Plan.of(n_rows, 0, heavy, absent, absent, wide=n_rows >= WIDE, counted=counted)
+        self._pairs = pairs
         self.weighted = weighted
         self.layout = layout
         self.spill = spill
@@ -130,6 +135,9 @@ class RowShards:
 
         Where `placed`, returns the place of each row among those of the block, ordered by shard.
         """
+        n_each = None
+        if self._pairs is not None:
+            true_keys, pred_keys, weight, n_each = self._pairs.condense_block(true_keys, pred_keys, weight)
         n, bits = true_keys.size, self.layout.bits
         pred_keys = self.spread.stand_ins(true_keys, pred_keys)
         counts = np.zeros((1, self.n_shards), np.int64)
@@ -144,7 +152,7 @@ class RowShards:
         with self.rows.pages() as pages:
             rows = pages.empty(n, self.rows.dtype)
             kernels.partition.scatter_pairs(
-                (true_keys, pred_keys), weight, None, 0, n, False, MAX_BITS, bits, *self._heavy,
+                (true_keys, pred_keys), weight, n_each, 0, n, False, MAX_BITS, bits, *self._heavy,
                 next_row[0], rows,
             )  # fmt: skip
             self.rows.put(index, pages, bounds)
@@ -186,7 +194,7 @@ class RowShards:
     ) -> tuple[Plan, np.ndarray, NDArray[np.int64]]:
         """Return how the rows of a shard are cut into parts, these rows, and where each part begins."""
         plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
-        piece = (raw["true"], raw["pred"], payload, None)
+        piece = (raw["true"], raw["pred"], payload, raw["n"] if self.plan.counted else None)
         return plan, *stages.partition_rows(plan, piece, dtype, pool, mixed=True)
 
     def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:

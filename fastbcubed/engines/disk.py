@@ -14,6 +14,7 @@ from fastbcubed.alignment.block_keys import Retry
 from fastbcubed.alignment.common_rows import RowsOfRun
 from fastbcubed.alignment.row_aligner import AlignedBlock, Choice
 from fastbcubed.cells.cell_parts import CellParts, NoCells, Question, find_heavy_in_sample
+from fastbcubed.cells.condensing import PairTable
 from fastbcubed.cells.row_blocks import RowBlocks
 from fastbcubed.cells.shards import Layout, RowShards
 from fastbcubed.cells.spread import Spread
@@ -100,7 +101,7 @@ def _score(
     announce(pair, aligner, layout, question.keep, request.limit, spill, pool)
 
     blocks = RowBlocks(spill) if questions else None
-    rows = ShardedRows(pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks)
+    rows = ShardedRows(pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks, request.limit)
     with pool.wider() as readers:
         coverage = aligner.run(rows.take, readers)
     parts = CellParts(rows.all_shards(), question, pool)
@@ -184,9 +185,11 @@ class ShardedRows:
         weighted: bool,
         pool: Pool,
         blocks: RowBlocks | None,
+        limit: int,
     ) -> None:
         self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
         self._spill, self._weighted, self._pool = spill, weighted, pool
+        self._rows_at_once = min(n_rows, block_rows(limit))
         self.shards: RowShards | None = None
         if not aligner.by_item:
             self._lay_out(*aligner.sample_of_keys())
@@ -198,9 +201,11 @@ class ShardedRows:
             heavy[heavy != self._aligner.absent_key], self._aligner.absent_key, self._layout.bits
         )
         absent = self._aligner.absent_key if self._aligner.may_lack else None
+        table = PairTable.of_sample(self._rows_at_once, true_keys, pred_keys)
+        pairs = table if self._blocks is None else None  # which need a way back to each row
         self.shards = RowShards(
             self._n_rows, find_heavy_in_sample(true_keys), absent, weighted=self._weighted,
-            layout=self._layout, spill=self._spill, spread=self._spread,
+            layout=self._layout, spill=self._spill, spread=self._spread, pairs=pairs,
         )  # fmt: skip
 
     def all_shards(self) -> RowShards:

@@ -142,7 +142,7 @@ def _in_blocks(asked: Asked, pool: Pool) -> Touched:
             )
             layout = Layout.of(pair.n_rows, asked.limit)
             disk.announce(pair, aligner, layout, False, asked.limit, spill, pool)
-            rows = disk.ShardedRows(pair.n_rows, aligner, layout, spill, False, pool, None)
+            rows = disk.ShardedRows(pair.n_rows, aligner, layout, spill, False, pool, None, asked.limit)
             with pool.wider() as readers:
                 coverage = aligner.run(rows.take, readers)
             true, n, pred_n, n_clusters = _cells(rows.all_shards(), spill, pool)

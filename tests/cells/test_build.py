@@ -65,7 +65,7 @@ def condense(true, pred, weight=None, *, absent=False, table="box", threads=1, o
     """Build cells as the pipeline does where few pairs hold most rows, in a table of this kind."""
     kinds = {
         "box": {"ROWS_PER_SLOT": 0},
-        "frequent": {"MOST_SLOTS": 0, "OFTEN": 1, "LEAST_SHARE": 0, "MOST_PAIRS": 4},
+        "frequent": {"MOST_SLOTS": 0, "OFTEN": 1, "LEAST_SHARE": 0, "MOST_PAIRS": 4, "ROWS_PER_PAIR": 1},
     }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"FEWEST_ROWS": 1, "ROWS_AT_ONCE": 23, **kinds[table]}.items():

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
+from fastbcubed.cells import condensing
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
 from fastbcubed.errors import (
@@ -59,6 +60,32 @@ def test_rows_that_correspond(many_shards, pair, data):
     pred = [pair.prediction[item] for item in pair.truth]
     weight = data.draw(weights(len(true)))
     assert_same(*both(true, pred, weight=weight, metrics=["pointwise", "bcubed", "pairs", "matching"][:2]))
+
+
+@pytest.mark.parametrize("unmatched", ["drop", "outside", "singleton"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_clusters(many_shards, weighted, unmatched, monkeypatch):
+    """Rows of pairs that repeat are stored once for each block of rows, and scored as all others are."""
+    for name, value in {"MOST_SLOTS": 0, "OFTEN": 2, "ROWS_PER_PAIR": 1, "LEAST_SHARE": 0.3}.items():
+        monkeypatch.setattr(condensing, name, value)
+    stored = []
+    put = disk.Spool.put
+    monkeypatch.setattr(
+        disk.Spool, "put", lambda self, *args: (stored.append(self.dtype), put(self, *args))[1]
+    )
+    rng = np.random.default_rng(4)
+    true, pred = rng.integers(0, 4, 900), np.where(rng.random(900) < 0.1, rng.integers(9, 300, 900), 2)
+    items = rng.permutation(900)
+    truth = dict(zip(items[:700].tolist(), true[:700].tolist(), strict=True))
+    prediction = dict(zip(items[200:].tolist(), pred[200:].tolist(), strict=True))
+    weight = {k: float(w) for k, w in enumerate(rng.uniform(1, 9, 900))} if weighted else None
+    for pair in ((truth, prediction), (list(truth.values()), list(prediction.values()))):
+        own = weight if isinstance(pair[0], dict) or weight is None else list(weight.values())[:700]
+        stored.clear()
+        assert_same(*both(*pair, weight=own, unmatched=unmatched))
+        assert any(
+            "n" in dtype.names and "true" in dtype.names and "fn" not in dtype.names for dtype in stored
+        )
 
 
 def rows_with_faults(n=600, seed=3):
@@ -192,7 +219,7 @@ def test_what_is_kept():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "gpu"}, 'engine is "memory" or "disk"'),
+        ({"engine": "gpu"}, 'engine is "memory", "disk" or "spark"'),
         ({"engine": "disk", "overlapping": True}, "does not serve overlapping=True"),
         ({"engine": "disk", "memory_limit": 1000}, "memory_limit is 1,000 bytes, but the least"),
         ({"engine": "disk", "memory_limit": "2 potatoes"}, "memory_limit is a number of bytes"),
