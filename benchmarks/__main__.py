@@ -28,6 +28,9 @@ from benchmarks.overlap import CASES, QUICK_CASES, measure_overlap
 from benchmarks.report import load_runs, make_tables
 from benchmarks.rivals import FORMS, find_forms
 from benchmarks.shapes import DRAWN, IDS, SHAPES
+from benchmarks.spark_scores import QUICK_SIZES as QUICK_SPARK_SIZES
+from benchmarks.spark_scores import SIZES as SPARK_SIZES
+from benchmarks.spark_scores import measure_spark
 from benchmarks.startup import measure_startup
 
 SIZES = (5_000, 100_000, 10**6, 10**7, 10**8)
@@ -37,7 +40,7 @@ FAMILY_SIZE = 10**7
 FUNCTION_SIZES = (10**6, 10**7)
 AMI_SIZE = 250_000  # 1e5 clusters a side
 FILE_SIZES = (10**6, 10**7, 10**8)
-PARTS = ("startup", "families", "functions", "overlap", "links", "scores", "disk")
+PARTS = ("startup", "families", "functions", "overlap", "links", "scores", "disk", "spark")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -201,6 +204,10 @@ def measure_fastbcubed(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield from measure_overlap(QUICK_CASES if options.quick else CASES, runs)
     if "links" in options.only:
         yield from measure_links(QUICK_LINK_CASES if options.quick else LINK_CASES + LARGE_CASES, runs)
+    if "spark" in options.only and importlib.util.find_spec("pyspark") and shutil.which("java"):
+        options.data_dir.mkdir(parents=True, exist_ok=True)
+        sizes = options.sizes or (QUICK_SPARK_SIZES if options.quick else SPARK_SIZES)
+        yield from measure_spark(sizes, options.data_dir)
     if "functions" in options.only and importlib.util.find_spec("sklearn"):
         yield from measure_functions(size or AMI_SIZE, [AMI], runs, options.timeout)
         for n_items in [size] if size else FUNCTION_SIZES:

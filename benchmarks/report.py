@@ -15,7 +15,7 @@ __all__ = ["TABLES", "load_runs", "make_tables"]
 Record = dict[str, Any]
 TABLES = (
     *("overview", "sizes", "large", "sweep", "strings", "small", "disk", "join", "billion"),
-    *("overlap", "links", "families", "functions", "startup"),
+    *("overlap", "links", "spark", "families", "functions", "startup"),
 )
 RIVALS = (REFERENCE, "polars", "duckdb", "pandas")  # columns of the overview
 #: What the overview shows of each layout of rows, at its largest size: shapes, ids, and how to say it.
@@ -65,7 +65,7 @@ def newest(runs: list[list[Record]]) -> list[Record]:
 
 def workload(record: Record) -> tuple[Any, ...]:
     """Say what a record is about, apart from the rival."""
-    if record["kind"] in ("startup", "overlap", "links"):
+    if record["kind"] in ("startup", "overlap", "links", "spark"):
         return (record["kind"],)
     if record["kind"] == "family":
         return ("family", record["n_items"], record["weighted"])
@@ -81,7 +81,7 @@ def best_forms(group: list[Record]) -> list[Record]:
     """Keep the fastest form of each rival."""
     best: dict[str, Record] = {}
     for record in group:
-        if record["kind"] in ("overlap", "links"):
+        if record["kind"] in ("overlap", "links", "spark"):
             return group
         name = record.get("rival") or record["name"]
         if name not in best or speed_key(record) < speed_key(best[name]):
@@ -114,6 +114,7 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         **{name: [r for r in of_rivals if r.get("layout") == layout] for name, layout in OF_FILES.items()},
         "overlap": [record for record in records if record["kind"] == "overlap"],
         "links": [record for record in records if record["kind"] == "links"],
+        "spark": [record for record in records if record["kind"] == "spark"],
         "families": [record for record in records if record["kind"] == "family"],
         "functions": [record for record in records if record["kind"] == "function"],
         "startup": [record for record in records if record["kind"] == "startup"],
@@ -125,6 +126,7 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         "sweep": sweep_table,
         "overlap": overlap_table,
         "links": links_table,
+        "spark": spark_table,
         "families": families_table,
         "functions": functions_table,
         "startup": startup_table,
@@ -323,6 +325,34 @@ def links_table(records: list[Record]) -> str:
             (*row, count(record["thresholds"]), seconds(one), *own, size(record["growth_bytes"]), *told)
         )
     return markdown(head, rows, left=0)
+
+
+def spark_table(records: list[Record]) -> str:
+    """One row for each form and size: time, processor time, memory, and what Spark tells of its tasks."""
+    head = (
+        "items",
+        "",
+        "first call",
+        "warm",
+        "processor time",
+        "memory",
+        "spilled",
+        "shuffled",
+        "longest task",
+    )
+    rows = []
+    for record in sorted(records, key=lambda r: r["n_items"]):
+        row = [count(record["n_items"]), record["form"]]
+        if record["outcome"] != "ok":
+            rows.append((*row, record["outcome"], *[""] * (len(head) - 3)))
+            continue
+        told = [seconds(record[name]) for name in ("first_seconds", "seconds", "cpu_seconds")]
+        tasks = ["", "", ""]
+        if record["longest_task_seconds"]:
+            tasks = [size(record[f"{name}_bytes"]) for name in ("spilled", "shuffled")]
+            tasks.append(seconds(record["longest_task_seconds"]))
+        rows.append((*row, *told, size(record["peak_bytes"]), *tasks))
+    return markdown(head, rows, left=1)
 
 
 def families_table(records: list[Record]) -> str:

@@ -12,7 +12,11 @@ from on_spark import assert_same, both, frame
 import fastbcubed as fb
 import fastbcubed.spark
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves its sockets to be collected
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 SERVED = [
     "pointwise",

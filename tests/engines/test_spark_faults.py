@@ -20,7 +20,11 @@ import fastbcubed as fb
 import fastbcubed.spark
 from fastbcubed import errors
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves its sockets to be collected
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 TRUTH = {"item": [1, 2, 3], "cluster": ["a", "a", "b"], "w": [1.0, 2.0, 3.0]}
 PREDICTION = {"item": [1, 2, 3], "cluster": ["x", "y", "y"]}

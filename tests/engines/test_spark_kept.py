@@ -12,7 +12,11 @@ from test_spark import tables
 import fastbcubed as fb
 from fastbcubed.errors import ColumnError, NotKeptError, OptionError
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves its sockets to be collected
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.fixture(scope="module")

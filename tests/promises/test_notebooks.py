@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,10 @@ def test_it_runs_and_prints_what_is_stored(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nbclient = pytest.importorskip("nbclient")
+    if path.stem == "spark":
+        pytest.importorskip("pyspark", reason="Spark is not installed")
+        if shutil.which("java") is None:
+            pytest.skip("there is no Java, which Spark needs")
     _use_this_python(tmp_path / "jupyter", monkeypatch)
     stored = nbformat.read(path, as_version=4)
     fresh = copy.deepcopy(stored)
