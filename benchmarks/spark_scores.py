@@ -151,7 +151,7 @@ def spark_sql(truth: Any, prediction: Any) -> float:
 
 
 class Tree:
-    """A process and its children, from this one on: their processor time, and the most memory that they had together."""
+    """All processes from this one on: their processor time, and the most memory that they had together."""
 
     def __enter__(self) -> Tree:
         self.peak = 0

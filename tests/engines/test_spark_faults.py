@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import socket
 import subprocess
 import sys
 import textwrap
@@ -164,13 +164,10 @@ def test_a_lost_executor_changes_nothing(spark: Any) -> None:
 def test_spark_connect() -> None:
     """A server in a process of its own, and a client that knows nothing of Java."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    code = f"""
+    code = """
         import fastbcubed as fb, pyarrow as pa
         from pyspark.sql import SparkSession
-        builder = SparkSession.builder.remote("local[1]").config("spark.connect.grpc.binding.port", "{port}")
+        builder = SparkSession.builder.remote("local[1]")
         spark = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.memory", "1g").getOrCreate()
         truth = spark.createDataFrame([(1, "a"), (2, "a"), (3, "b")], "item int, cluster string")
         prediction = spark.createDataFrame([(1, "x"), (2, "y"), (3, "y")], "item int, cluster string")
@@ -180,6 +177,10 @@ def test_spark_connect() -> None:
         spark.stop()
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=200
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env={**os.environ, "no_proxy": "localhost,127.0.0.1"},
     )
     assert "f1 is 0.666667" in done.stdout, done.stderr[-3000:]

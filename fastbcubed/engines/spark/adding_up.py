@@ -126,9 +126,9 @@ def sums_of(table: pa.Table, question: Question) -> Sums:
 
 def _coverage(found: Margins, question: Question) -> tuple[dict[str, int], dict[str, float]]:
     """Return items and weight by `kind`, rows left out, faults, and items without a weight that need one."""
-    n, kind = found.n(), found.kind
+    n, kind = found.n(), found.kinds
     counts = {f"n_{k}": int(n[kind == k].sum()) for k in range(NEITHER)}
-    counts |= {name: int(getattr(found, name).sum()) for name in ("again", "fault")}
+    counts |= {name: int(found.get(name).sum()) for name in ("again", "fault")}
     weight = found.weight()
     floats = {f"weight_{k}": float(weight[kind == k].sum()) for k in range(COMMON, NEITHER)}
     needed = found.t_there & found.p_there

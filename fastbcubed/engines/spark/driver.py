@@ -96,7 +96,7 @@ def _streamed(plan: Cells, cells: Any) -> Any:
     """Return the columns of cells that the kernels take."""
     join = plan.join
     there = [join.is_there(side).alias(f"{side}_there") for side in ("t", "p")]
-    named = ["kind", "again", "fault", *plan.summed]
+    named = [*(name for name in ("kind", "again") if name in cells.columns), "fault", *plan.summed]
     named += [f"{margin}_{name}" for margin in "ablu" for name in plan.summed]
     named += ["head", *(f"c_{name}" for name in plan.summed)] if plan.sliced else []
     return cells.select(*there, *named, *plan.sliced)

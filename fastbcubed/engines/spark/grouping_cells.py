@@ -74,10 +74,15 @@ class Cells:
         return ["n", *(["w"] if self.join.weighted else [])]
 
     def grouped(self, rows: Any) -> Any:
-        """Return the cells of rows: keys, `n`, `w`, `kind`, `again`, `fault`."""
+        """Return the cells of rows: keys, `n`, `w`, `fault`; `kind` and `again` where policies do not tell them."""
         sql, join = functions(), self.join
-        asked = [sql.count(sql.lit(1)).alias("n"), sql.max("kind").alias("kind")]
-        asked += [sql.sum(name).alias(name) for name in ("again", "fault")]
+        asked = [sql.count(sql.lit(1)).alias("n"), sql.sum("fault").alias("fault")]
+        asked += (
+            [sql.max("kind").alias("kind")]
+            if "singleton" in (join.policies.truth, join.policies.prediction)
+            else []
+        )
+        asked += [sql.sum("again").alias("again")] if join.policies.duplicates == "drop" else []
         asked += [sql.sum("w").alias("w")] if join.weighted else []
         return rows.groupBy(*join.keys(TRUE), *join.keys(PRED), *self.sliced).agg(*asked)
 

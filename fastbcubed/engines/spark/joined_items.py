@@ -159,14 +159,17 @@ def _one_row_each(join: Join, which: int, prefix: str) -> Any:
     if side.weight is not None:
         own.append(quoted(side.weight).cast("double").alias(f"{prefix}_w"))
     frame = side.frame.select(*_standard(side, prefix), *own)
-    by_item = Window.partitionBy(*join.items)
+    ordered = Window.partitionBy(*join.items).orderBy(
+        *labels
+    )  # one order, and so one sort, for all that is asked
+    by_item = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     told = [*labels, *([f"{prefix}_w"] if side.weight is not None else [])]
     columns = [sql.count(sql.lit(1)).over(by_item).alias(f"{prefix}_rows")]
     if join.policies.duplicates == "drop":
         values = sql.struct(*told)
         differ = sql.min(values).over(by_item) != sql.max(values).over(by_item)
         columns.append(differ.alias(f"{prefix}_differ"))
-    columns.append(sql.row_number().over(by_item.orderBy(*labels)).alias("place"))
+    columns.append(sql.row_number().over(ordered).alias("place"))
     return frame.select("*", *columns).where("place = 1").drop("place")
 
 

@@ -59,6 +59,17 @@ class Margins:
             raise AttributeError(name)
         return self._columns[name]
 
+    def get(self, name: str) -> NDArray[Any]:
+        """Return a column; zeros if there is none, as a policy has nothing to count there."""
+        return self._columns.get(name, np.zeros(1, np.int64))
+
+    @property
+    def kinds(self) -> NDArray[Any]:
+        """Who has the items: see `joined_items`. It goes by the clusters, unless a policy has made some of these."""
+        if "kind" in self._columns:
+            return self._columns["kind"]
+        return np.where(self.t_there, np.where(self.p_there, 0, 1), np.where(self.p_there, 2, 3))
+
     def take(self, rows: NDArray[Any]) -> Margins:
         """Return those of some cells."""
         return Margins({name: each[rows] for name, each in self._columns.items()}, self._question)
