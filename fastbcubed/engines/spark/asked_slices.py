@@ -37,6 +37,7 @@ class Slicing:
     names: list[dict[str, Element]]
     carried: tuple[Mapping[str, str], Mapping[str, str]]
     tables: tuple[Table, ...]
+    parts: Mapping[str, str]  #: parts of ids, by new name
 
     def tables_of(self, sums: Sums, question: Question, total: float) -> dict[str, pa.Table]:
         """Return the slices by name."""
@@ -65,12 +66,15 @@ def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
         each.name if isinstance(each, Bins) else each for key in request.slices for each in elements(key)
     )
     names: dict[str, str] = {}
+    of_ids: dict[str, str] = {}
     carried: dict[str, dict[str, str]] = {"truth": {}, "prediction": {}, "": {}}
     for k, name in enumerate(each for each in asked if each not in SIZES):
         side, own = attribute_home(name, known, tuple(extra), NOT_COMPARED)
         new = f"s{k}"
         if side == ID:
-            side = "truth"
+            of_ids[new] = own
+            names[name] = f"attributes.{new}"
+            continue
         rows = extra[own] if side == "" else (truth if side == "truth" else prediction).rows
         if rows.is_nested(own):
             raise SliceError(f"cannot slice by {name!r}, which is nested; use a plain column")
@@ -81,7 +85,7 @@ def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
         ids = item_names(rows, given.item, truth)
         tables.append(Table(rows, ids, carried[""], "attributes", "one row"))
     located = [{str(each): _located(each, names) for each in elements(key)} for key in request.slices]
-    return Slicing(request.slices, located, (carried["truth"], carried["prediction"]), tuple(tables))
+    return Slicing(request.slices, located, (carried["truth"], carried["prediction"]), tuple(tables), of_ids)
 
 
 def _tables(request: Request, truth: FrameSide) -> tuple[dict[str, FrameRows], list[Table]]:

@@ -35,7 +35,7 @@ def run(request: Request, pool: Pool) -> Answer:
         looked = [look(side, request.policies, outer=request.outer) for side in sides]
         slicing = asked_slices.find(request, sides)
         weighted = request.given.weight is not None
-        join = Join(sides, request.policies, weighted, slicing.carried, slicing.tables)
+        join = Join(sides, request.policies, weighted, slicing.carried, slicing.tables, slicing.parts)
         asked = Asked(request, weighted=weighted)
         heavy = find_heavy(sides, (looked[0].n_rows, looked[1].n_rows))
         plan = Cells(join, heavy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -46,6 +46,7 @@ class Join:
     weighted: bool
     carried: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})  #: columns of either side, by new name
     tables: tuple[Table, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)  #: parts of ids to slice by, by new name
 
     @property
     def items(self) -> list[str]:
@@ -91,6 +92,8 @@ class Join:
             .when(absent[TRUE], PREDICTION_ONLY)
             .otherwise(COMMON)
         )
+        for name, part in self.parts.items():
+            both = both.withColumn(name, sql.col(f"i{self.sides[0].items.index(part)}"))
         return both.withColumn("kind", kind).select(
             *self.items, *self._keys(absent, alone), *self._weight(), "kind",
             _repeats(self.policies), _fault(self.policies, self.tables), *self.extra,
@@ -99,7 +102,7 @@ class Join:
     @property
     def extra(self) -> list[str]:
         """What is carried along, under its names here."""
-        found = [name for side in self.carried for name in side.values()]
+        found = [*self.parts, *(name for side in self.carried for name in side.values())]
         return found + [name for table in self.tables for name in table.columns.values() if name != "w_table"]
 
     def _noise(self, side: str) -> Any:
