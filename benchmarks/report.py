@@ -352,7 +352,7 @@ def spark_table(records: list[Record]) -> str:
             tasks = [size(record[f"{name}_bytes"]) for name in ("spilled", "shuffled")]
             tasks.append(seconds(record["longest_task_seconds"]))
         rows.append((*row, *told, size(record["peak_bytes"]), *tasks))
-    return markdown(head, rows, left=1)
+    return markdown(head, rows, left=2)
 
 
 def families_table(records: list[Record]) -> str:
