@@ -24,9 +24,6 @@ from fastbcubed.engines.spark.streamed_cells import Question
 from fastbcubed.errors import EmptyInputError, SparkJobError, first_few
 from fastbcubed.runtime.pool import Pool
 
-#: How far the weight of all items may differ before and after.
-ROUNDING = 1e-9
-
 
 def run(request: Request, pool: Pool) -> Answer:
     """Join the two sides, build the cells, and add them up where they are."""

@@ -19,12 +19,11 @@ FEW = 4
 
 @dataclass(frozen=True)
 class Looked:
-    """What a side has: rows, rows whose label is null, rows with the noise label, the weight of all."""
+    """What a side has: rows, rows whose label is null, rows with the noise label."""
 
     n_rows: int
     n_null: int
     n_noise: int
-    weight: float
 
 
 def quoted(name: str) -> Any:
@@ -71,11 +70,9 @@ def look(side: FrameSide, policies: Policies, *, outer: bool) -> Looked:
         weight = quoted(side.weight).cast("double")
         asked["no_weight"] = _count(weight.isNull() | sql.isnan(weight))
         asked["bad"] = _count(out_of_range(weight, outer=outer))
-        asked["weight"] = sql.sum(weight)
     found = side.frame.agg(*(each.alias(name) for name, each in asked.items())).collect()[0].asDict()
     _require(side, policies, found, outer=outer)
-    weight_of_all = float(found["rows"] if side.weight is None else found["weight"])
-    return Looked(found["rows"], found["null"] or 0, found["noise"] or 0, weight_of_all)
+    return Looked(found["rows"], found["null"] or 0, found["noise"] or 0)
 
 
 def _count(condition: Any) -> Any:
