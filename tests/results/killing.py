@@ -129,7 +129,8 @@ def main(directory: Path, engine: str, moments: list[str], n_random: int) -> Non
         write(directory)
         assert fb.load(directory).to_json() == answer
         assert not [name for name in os.listdir(directory) if name.startswith(".")]
-    print(kills["change"], kills["random"], there[0], there[1])
+    print(kills["change"], kills["random"], there[0], there[1], flush=True)
+    os._exit(0)  # a process that has forked may be aborted where Arrow ends its threads, when all is done
 
 
 if __name__ == "__main__":
