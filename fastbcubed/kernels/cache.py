@@ -47,11 +47,14 @@ class Sturdy:
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return a kernel that was kept; None if there is none, or if its file is damaged."""
         try:
-            return self._cache.load_overload(signature, context)
+            found = self._cache.load_overload(signature, context)
+            if found is None or tuple(found.signature.args) == tuple(signature):
+                return found
         except Exception:  # unpickling a damaged file may raise anything
-            with suppress(OSError):
-                self._cache.flush()
-            return None
+            pass
+        with suppress(OSError):  # it is damaged, or of another signature: two processes wrote at once
+            self._cache.flush()
+        return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a kernel, or note why that cannot be."""

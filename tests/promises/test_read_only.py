@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
+from fastbcubed.kernels import cache
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs mounts, or permissions of POSIX")
 
@@ -178,3 +180,20 @@ def test_no_temporary_directory_is_made_where_none_is_needed(image: Image) -> No
     code = "from fastbcubed.runtime.reporting import kept; print(kept())"
     assert "site/fastbcubed/kernels for later runs" in image.run("-c", code).stdout
     assert not list(image.tmp.iterdir())
+
+
+def test_a_kernel_of_another_signature_is_not_taken() -> None:
+    """Two processes that compile at once may write each other's files; what is loaded has to be what was asked."""
+
+    class Mixed:
+        flushed = 0
+
+        def load_overload(self, signature: object, context: object) -> object:
+            return SimpleNamespace(signature=SimpleNamespace(args=("int64",)))
+
+        def flush(self) -> None:
+            self.flushed += 1
+
+    mixed = Mixed()
+    assert cache.Sturdy(mixed).load_overload(("int64",), None) is not None and not mixed.flushed
+    assert cache.Sturdy(mixed).load_overload(("float64",), None) is None and mixed.flushed == 1
