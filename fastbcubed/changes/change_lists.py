@@ -25,7 +25,7 @@ from fastbcubed.changes.opened import ChangedCluster, ChangedItem, changed_clust
 from fastbcubed.errors import OptionError
 from fastbcubed.results.listings import drilldown
 from fastbcubed.results.listings.listing import listed
-from fastbcubed.results.listings.opening import chosen_columns, rows_of_cluster, with_attributes
+from fastbcubed.results.listings.opening import chosen_columns, rows_in_clusters, with_attributes
 from fastbcubed.results.listings.table import Table
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
@@ -153,12 +153,7 @@ class DiffLists(Diffed):
         with in_words_of_a_diff():
             items, rows = ev.kept_items(), ev._rows()
             asked = self._asked_columns(columns)
-            here = rows.cell >= 0
-            for side, label in (("true", baseline_cluster), ("pred", experiment_cluster)):
-                if label is not None:
-                    of_cluster = np.zeros_like(here)
-                    of_cluster[rows_of_cluster(ev, side, label)] = True
-                    here &= of_cluster
+            here = rows_in_clusters(ev, baseline_cluster, experiment_cluster)
             table = drilldown.item_columns(ev.contingency, rows, ev.metrics, np.flatnonzero(here))
             if self.judgement is not None:
                 for name, scores in self.judgement.of_items(self.judging).items():

@@ -14,7 +14,12 @@ from fastbcubed.results.items.items import AttributeTable
 from fastbcubed.results.listings import drilldown
 from fastbcubed.results.listings.cell_listing import list_cells
 from fastbcubed.results.listings.listing import listed
-from fastbcubed.results.listings.opening import chosen_columns, open_cluster, rows_of_cluster, with_attributes
+from fastbcubed.results.listings.opening import (
+    chosen_columns,
+    open_cluster,
+    rows_in_clusters,
+    with_attributes,
+)
 from fastbcubed.results.listings.repairs import list_repairs
 from fastbcubed.results.listings.source_pairs import list_source_pairs
 from fastbcubed.results.listings.table import Table
@@ -138,12 +143,7 @@ class Openings(Evaluated):
         """
         items, rows = self.kept_items(), self._rows()
         names = chosen_columns(self, columns)
-        here = rows.cell >= 0
-        for side, label in (("true", true_cluster), ("pred", pred_cluster)):
-            if label is not None:
-                of_cluster = np.zeros_like(here)
-                of_cluster[rows_of_cluster(self, side, label)] = True
-                here &= of_cluster
+        here = rows_in_clusters(self, true_cluster, pred_cluster)
         table = drilldown.item_columns(self.contingency, rows, self.metrics, np.flatnonzero(here))
         found = listed(table, self.metrics, order_by, limit, named_by=("row", "item", items.ids)).to_arrow()
         at = to_numpy(found["row"])

@@ -79,6 +79,17 @@ def rows_of_cluster(ev: Evaluated, side: str, label: Any) -> RowNumbers:
     return rows
 
 
+def rows_in_clusters(ev: Evaluated, true_cluster: Any, pred_cluster: Any) -> NDArray[np.bool_]:
+    """Tell which rows are scored and in these clusters, None for any. Shape (n_rows,)."""
+    here = ev._rows().cell >= 0
+    for side, label in (("true", true_cluster), ("pred", pred_cluster)):
+        if label is not None:
+            of_cluster = np.zeros_like(here)
+            of_cluster[rows_of_cluster(ev, side, label)] = True
+            here &= of_cluster
+    return here
+
+
 def plain_id(label: Any) -> Any:
     """Return an id as Python has it: a composite one as a tuple, of whatever it was made."""
     label = label.as_py() if isinstance(label, pa.Scalar) else label
