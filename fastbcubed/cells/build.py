@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment.align import Alignment
 from fastbcubed.cells import stages
-from fastbcubed.cells.condensing import Condensed, PairTable
+from fastbcubed.cells.condensing import PairTable
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.if_alone import IfAlone
 from fastbcubed.cells.planning import Plan, plan_parts
@@ -60,13 +60,12 @@ def cells_of_keys(
     A plan is followed as it stands; without one, rows are condensed first where that pays.
     """
     pairs = PairTable.of(true_keys, pred_keys) if plan is None else None
-    if pairs is None:
-        rows = Condensed(true_keys, pred_keys, weight, None)
-    else:
+    rows: stages.Piece = (true_keys, pred_keys, weight, None)
+    if pairs is not None:
         rows = pairs.condense(true_keys, pred_keys, weight, pool)
-    plan = plan or plan_parts(rows.true_keys, *absent, stands_for=None if pairs is None else true_keys.size)
+    plan = plan or plan_parts(rows[0], *absent, stands_for=None if pairs is None else true_keys.size)
     outer = weighting == "outer"
-    built = build(plan, *rows[:3], pool, n=rows.n, outer=outer, outside=outside, truth=truth)
+    built = build(plan, *rows[:3], pool, n=rows[3], outer=outer, outside=outside, truth=truth)
 
     def locate_rows() -> NDArray[np.int64]:
         with Pool(pool.threads) as threads:

@@ -5,13 +5,14 @@ stays in the cache; nothing is written for a row whose pair is in the table. A l
 
     rows --PairTable.condense--> fewer rows, each with a count --as all rows--> cells
 
-Blocks of rows and the table depend on the input alone, so the number of threads never changes a bit.
+Shares of the rows and the table depend on the input alone, so the number of threads never changes a bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,26 +21,32 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.planning import sampled_rows
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import ROWS_AT_ONCE, row_blocks
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.parts import ROWS_AT_ONCE
+from fastbcubed.runtime.pool import Pool, blocks
 
 #: Below so many rows, a look at a sample would cost what it saves.
 FEWEST_ROWS = 1 << 18
-#: A box has a slot for each two keys; a block has so many rows for each slot, so that few rows are left of it.
+#: A box has a slot for each two keys; there are so many rows for each slot, so that few rows are left of them.
 MOST_SLOTS = 1 << 20
 ROWS_PER_SLOT = 4
-#: Frequent pairs are those seen so often in the sample; so many of them at most, for a block of so many rows for
-#: each, with so many slots for each.
+#: Frequent pairs are those seen so often in the sample; so many of them at most, for so many rows each, with so
+#: many slots for each.
 OFTEN = 4
 MOST_PAIRS = 1 << 12
 ROWS_PER_PAIR = 8
 SLOTS_PER_PAIR = 4
 #: The share of the rows that has to be in frequent pairs.
 LEAST_SHARE = 0.75
+#: Shares of the rows that have a table of their own, and slots of all tables.
+MOST_TABLES = 64
+TABLE_SLOTS = 1 << 22
+#: Slots that are written by one kernel call.
+SLOTS_AT_ONCE = 1 << 16
 
 PAIR = np.dtype([("true", "i8"), ("pred", "i8")])
-COUNT = np.dtype([("n", "i4")])
-SUM = np.dtype([("x", "f8"), ("n", "i8")])
+#: The record of a slot that has many rows, without weights and with them.
+COUNTED = np.dtype([("n", "i8")])
+WEIGHED = np.dtype([("n", "i8"), ("mass", "f8"), ("rest", "f8")])
 Keys = NDArray[np.int64]
 Weights = NDArray[np.float64] | None
 
@@ -50,7 +57,7 @@ class Condensed(NamedTuple):
     true_keys: Keys
     pred_keys: Keys
     weight: Weights
-    n: NDArray[np.int64] | None  #: for how many rows each stands; None for one
+    n: NDArray[np.int64]  #: for how many rows each stands
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,73 +112,103 @@ class PairTable:
         return cls(n_rows, n_slots, _unsigned(0, 0, 0, 1), pairs)
 
     def condense(self, true_keys: Keys, pred_keys: Keys, weight: Weights, pool: Pool) -> Condensed:
-        """Return the rows of pairs in the table as one for each block, and all others as they are."""
-        blocks = [block for block, _ in self._blocks((true_keys, pred_keys), weight, None, pool)]
-        true, pred, weights, n = (_joined(parts) for parts in zip(*blocks, strict=True))
-        return Condensed(true, pred, weights, n)
+        """Return the rows of each pair in the table as one, and after these all others as they are."""
+        return self._condensed((true_keys, pred_keys), weight, None, pool)
 
     def places(self, true_keys: Keys, pred_keys: Keys, pool: Pool) -> tuple[Condensed, NDArray[np.int64]]:
         """Return the rows as `condense` does, without weights, and which of them stands for each row."""
         places = np.empty(self.n_rows, np.int64)
-        found = self._blocks((true_keys, pred_keys), None, places, pool)
-        sizes = [block.true_keys.size for block, _ in found]
-        bounds = [bounds for _, bounds in found]
-
-        def shift(start: int, stop: int, by: int) -> None:
-            places[start:stop] += by
-
-        pool.map(shift, *zip(*bounds, strict=True), np.cumsum([0, *sizes[:-1]]), stage="locate pairs")
-        true, pred, weights, n = (
-            _joined(parts) for parts in zip(*(block for block, _ in found), strict=True)
-        )
-        return Condensed(true, pred, weights, n), places
-
-    def _blocks(
-        self, rows: tuple[Keys, Keys], weight: Weights, places: NDArray[np.int64] | None, pool: Pool
-    ) -> list[tuple[Condensed, tuple[int, int]]]:
-        """Condense the rows block by block; also return where each block begins and ends."""
-        bounds = row_blocks(self.n_rows, max(ROWS_AT_ONCE, ROWS_PER_SLOT * self.n_slots))
-        most = max(stop - start for start, stop in bounds)
-
-        def condense_block(start: int, stop: int) -> Condensed:
-            with pool.workspace(
-                ("condense", weight is None, self.n_slots, most), lambda: self._space(most, weight)
-            ) as space:
-                return self._condensed(rows, weight, (start, stop), space, places)
-
-        found = pool.map(condense_block, *zip(*bounds, strict=True), stage="count pairs of clusters")
-        return list(zip(found, bounds, strict=True))
+        return self._condensed((true_keys, pred_keys), None, places, pool), places
 
     def condense_block(self, true_keys: Keys, pred_keys: Keys, weight: Weights) -> Condensed:
         """Return the rows of one block as `condense` does, on this thread."""
-        n = true_keys.size
-        return self._condensed((true_keys, pred_keys), weight, (0, n), self._space(n, weight), None)
+        alone = replace(self, n_rows=true_keys.size)
+        return alone.condense(true_keys, pred_keys, weight, Pool(1))
 
     def _condensed(
-        self,
-        rows: tuple[Keys, Keys],
-        weight: Weights,
-        bounds: tuple[int, int],
-        space: tuple[Any, Any],
-        places: NDArray[np.int64] | None,
+        self, rows: tuple[Keys, Keys], weight: Weights, places: NDArray[np.int64] | None, pool: Pool
     ) -> Condensed:
-        table, out = space
-        table[0][:] = 0  # of every field
-        left = kernels.condensing.condense_rows(
-            rows, weight, *bounds, self.box, self.pairs, table, out, places
-        )
-        end = kernels.condensing.write_pairs(self.box, self.pairs, weight, table, out, left)
-        if places is not None:
-            kernels.condensing.settle_places(places, *bounds, table[0])
-        return Condensed(*(_joined([None if each is None else each[:end]]) for each in out))
+        """Add up rows in several tables, each for a share of the rows, and then the tables."""
+        tables = self._tables(weight)
+        shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
 
-    def _space(self, n_rows: int, weight: Weights) -> tuple[Any, Any]:
-        """Return what one thread needs: the table, and room for the rows of a block."""
-        weighted = weight is not None
-        sums = buffers.empty(self.n_slots, SUM if weighted else COUNT)
-        rest = [buffers.empty(self.n_slots, np.float64) if weighted else None for _ in range(2)]
-        true, pred, n = (buffers.empty(n_rows, np.int64) for _ in range(3))
-        return (sums, *rest), (true, pred, buffers.empty(n_rows, np.float64) if weighted else None, n)
+        def count(t: int, start: int, stop: int) -> list[Condensed]:
+            table = tuple(None if field is None else field[t] for field in tables)
+            for field in table[:2]:
+                if field is not None:
+                    field[:] = 0
+            with pool.workspace(("condense", weight is None), lambda: _room(ROWS_AT_ONCE, weight)) as out:
+                return [
+                    _fronts(out, kernels.condensing.condense_rows(
+                        rows, weight, a, min(a + ROWS_AT_ONCE, stop), self.box, self.pairs, table, out, places
+                    ))
+                    for a in range(start, stop, ROWS_AT_ONCE)
+                ]  # fmt: skip
+
+        def write(first: int, last: int) -> Condensed:
+            out = _room(last - first, weight)
+            end = kernels.condensing.write_pairs(self.box, self.pairs, weight, tables, first, last, out)
+            return _fronts(out, end)
+
+        left = pool.map(
+            count, range(self.n_tables), *zip(*shares, strict=True), stage="count pairs of clusters"
+        )
+        slots = blocks(self.n_slots, SLOTS_AT_ONCE)
+        pairs = pool.map(write, *zip(*slots, strict=True), stage="add up pairs of clusters")
+        if places is not None:
+            self._settle(places, tables[2][0], (slots, pairs), (shares, left), pool)
+        found = [*pairs, *chain.from_iterable(left)]
+        return Condensed(*(_joined(parts) for parts in zip(*found, strict=True)))
+
+    @property
+    def n_tables(self) -> int:
+        """How many shares of the rows have a table each: enough for all threads, each of many rows."""
+        wanted = self.n_rows // max(ROWS_AT_ONCE, ROWS_PER_SLOT * self.n_slots // 2)
+        return max(1, min(wanted, MOST_TABLES, TABLE_SLOTS // self.n_slots))
+
+    def _tables(self, weight: Weights) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return what slots hold: (few, x, many); see the kernels. Shapes: (n_tables, n_slots)."""
+        shape, weighted = (self.n_tables, self.n_slots), weight is not None
+        x = buffers.empty(shape, np.float64) if weighted else None
+        return buffers.empty(shape, np.uint8), x, buffers.empty(shape, WEIGHED if weighted else COUNTED)
+
+    @staticmethod
+    def _settle(
+        places: NDArray[np.int64],
+        many: np.ndarray,
+        pairs: tuple[Sequence[tuple[int, int]], Sequence[Condensed]],
+        others: tuple[Sequence[tuple[int, int]], Sequence[Sequence[Condensed]]],
+        pool: Pool,
+    ) -> None:
+        """Turn the places that rows and pairs have in their own blocks into those among all that are condensed."""
+        end = 0
+        for (first, last), block in zip(*pairs, strict=True):
+            many["n"][first:last] += end
+            end += block.n.size
+        starts, stops, shifts = [], [], []
+        for (first, last), left in zip(*others, strict=True):
+            for start, block in zip(range(first, last, ROWS_AT_ONCE), left, strict=True):
+                starts.append(start)
+                stops.append(min(start + ROWS_AT_ONCE, last))
+                shifts.append(end)
+                end += block.n.size
+
+        def settle(start: int, stop: int, shift: int) -> None:
+            kernels.condensing.settle_places(places, start, stop, many, shift)
+
+        pool.map(settle, starts, stops, shifts, stage="locate pairs")
+
+
+def _room(n_rows: int, weight: Weights) -> Condensed:
+    """Return room for so many rows."""
+    true, pred, n = (buffers.empty(n_rows, np.int64) for _ in range(3))
+    return Condensed(true, pred, None if weight is None else buffers.empty(n_rows, np.float64), n)
+
+
+def _fronts(room: Condensed, end: int) -> Condensed:
+    """Copy the rows that have been written."""
+    weight = None if room.weight is None else room.weight[:end].copy()
+    return Condensed(room.true_keys[:end].copy(), room.pred_keys[:end].copy(), weight, room.n[:end].copy())
 
 
 def _joined(parts: Sequence[np.ndarray | None]) -> Any:

@@ -2,6 +2,9 @@
 
 A table of pairs is either a box, with a slot for each two keys of two ranges, or has two slots that a pair can stand
 in, and just pairs that are known to be frequent. Rows of other pairs stay as they are.
+
+Most slots of a large table have few rows: a byte that counts them, and the sum of their weights, are what stays in
+the cache. Each time `WEIGHTS_AT_ONCE` rows have come together, they are added to a record of the slot.
 """
 
 from __future__ import annotations
@@ -10,9 +13,6 @@ import numpy as np
 
 from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
-
-#: Rows whose slots are worked out before they are used: the processor then has several slots under way at once.
-ROWS_AT_ONCE = 256
 
 
 @inlined
@@ -44,11 +44,18 @@ def enter_pairs(true, pred, pairs):
 
 
 @kernel
-def find_slots(rows, first, last, box, pairs, slots):
-    """Write the slot of each of a few rows, -1 for those of other pairs; see `condense_rows`."""
-    trues, preds = rows
+def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
+    """Add a few rows to the slots of their pairs; write the others to `out`, and return how many there are.
+
+    `rows` are (true, pred), `out` is (true, pred, x, n); `box` is (low_true, n_true, low_pred, n_pred), and `pairs`
+    None where it is used. `table` is (few, x, many) by slot: see `n_of_slot` and `weight_of_slot`. `weights` may be
+    None. `places`, if given, gets -1 - slot, or the place in `out`, of each row.
+    """
+    (trues, preds), (few, x, many) = rows, table
     low_true, n_true, low_pred, n_pred = box
-    for i in range(first, last):
+    out_true, out_pred, out_x, out_n = out
+    left = 0
+    for i in range(start, stop):
         true, pred = trues[at(i)], preds[at(i)]
         if pairs is None:
             a, b = np.uint64(true) - low_true, np.uint64(pred) - low_pred
@@ -58,97 +65,88 @@ def find_slots(rows, first, last, box, pairs, slots):
             s = home_of_pair(true, pred, pairs.size - 1)
             s += (pairs[at(s)].true != true) | (pairs[at(s)].pred != pred)
             known = (pairs[at(s)].true == true) & (pairs[at(s)].pred == pred)
-        slots[at(i - first)] = s if known else -1
-
-
-@kernel
-def add_rows(weights, first, last, slots, table):
-    """Add a few rows to their slots."""
-    sums, mass, rest = table
-    for i in range(first, last):
-        s = slots[at(i - first)]
-        if s < 0:
-            continue
-        count = sums[at(s)].n + 1
-        sums[at(s)].n = count
-        if weights is not None:
-            total = sums[at(s)].x + weights[at(i)]
-            if count & (WEIGHTS_AT_ONCE - 1) == 0:
-                if count == WEIGHTS_AT_ONCE:
-                    mass[at(s)] = rest[at(s)] = 0.0
-                mass[at(s)], rest[at(s)] = add_exactly(mass[at(s)], rest[at(s)], total)
-                total = 0.0
-            sums[at(s)].x = total
-
-
-@kernel
-def keep_rows(rows, weights, first, last, slots, out, left, places):
-    """Write a few rows that have no slot to `out`, from place `left` on, and return where they end."""
-    true, pred = rows
-    out_true, out_pred, out_x, out_n = out
-    for i in range(first, last):
-        s = slots[at(i - first)]
-        if s < 0:
-            out_true[at(left)], out_pred[at(left)], out_n[at(left)] = true[at(i)], pred[at(i)], 1
+        if places is not None:
+            places[at(i)] = -1 - s if known else left
+        if not known:
+            out_true[at(left)], out_pred[at(left)], out_n[at(left)] = true, pred, 1
             if weights is not None:
                 out_x[at(left)] = weights[at(i)]
             left += 1
-        if places is not None:
-            places[at(i)] = left - 1 if s < 0 else -1 - s
+            continue
+        count = few[at(s)] + 1
+        few[at(s)] = count
+        if weights is not None:
+            x[at(s)] += weights[at(i)]
+        if count & (WEIGHTS_AT_ONCE - 1) == 0:
+            few[at(s)] = WEIGHTS_AT_ONCE
+            settle_slot(weights, s, count == WEIGHTS_AT_ONCE, x, many)
     return left
 
 
 @kernel
-def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
-    """Add rows of one block to the slots of their pairs; write the others to `out`, and return how many there are.
-
-    `rows` are (true, pred), `out` is (true, pred, x, n); `box` is (low_true, n_true, low_pred, n_pred), and `pairs`
-    None where it is used. `table` is (sums, mass, rest) by slot, sums being records (n[, x]), zeros at the start:
-    x + mass + rest is the weight, mass and rest from `WEIGHTS_AT_ONCE` rows on. `weights`, mass and rest may be
-    None. `places`, if given, gets -1 - slot, or the place in `out`, of each row.
-    """
-    slots = np.empty(ROWS_AT_ONCE, np.int64)
-    left = 0
-    for first in range(start, stop, ROWS_AT_ONCE):
-        last = min(first + ROWS_AT_ONCE, stop)
-        find_slots(rows, first, last, box, pairs, slots)
-        add_rows(weights, first, last, slots, table)
-        left = keep_rows(rows, weights, first, last, slots, out, left, places)
-    return left
+def settle_slot(weights, s, is_first, x, many):
+    """Add the rows of a slot that have come together to its record."""
+    if is_first:
+        many[s].n = 0
+    many[s].n += WEIGHTS_AT_ONCE
+    if weights is not None:
+        if is_first:
+            many[s].mass = many[s].rest = 0.0
+        many[s].mass, many[s].rest = add_exactly(many[s].mass, many[s].rest, x[s])
+        x[s] = 0.0
 
 
 @kernel
-def write_pairs(box, pairs, weights, table, out, left):
-    """Write the pairs that have rows to `out`, from place `left` on, and return where they end.
+def n_of_slot(few, many):
+    """Return the rows of a slot: `few` of them, or those of its record and what `few` is over `WEIGHTS_AT_ONCE`."""
+    return few if few < WEIGHTS_AT_ONCE else many.n + few - WEIGHTS_AT_ONCE
 
-    The place of each pair stands in `n` of its slot after; see `condense_rows`.
+
+@kernel
+def write_pairs(box, pairs, weights, tables, first, last, out):
+    """Write the pairs of some slots that have rows to `out`, added up over all tables; return how many there are.
+
+    The place of each pair stands in `n` of its slot in the first table after. `tables` are those of
+    `condense_rows`. Shapes: of their arrays (n_tables, n_slots).
     """
     low_true, _, low_pred, n_pred = box
-    sums, mass, rest = table
+    few, x, many = tables
     out_true, out_pred, out_x, out_n = out
-    for s in range(sums.size):
-        n = sums[s].n
+    end = 0
+    for s in range(first, last):
+        n = 0
+        for t in range(few.shape[0]):
+            n += n_of_slot(few[t, s], many[t, s])
         if n == 0:
             continue
         if pairs is None:
-            out_true[left] = np.int64(low_true + np.uint64(s) // n_pred)
-            out_pred[left] = np.int64(low_pred + np.uint64(s) % n_pred)
+            out_true[end] = np.int64(low_true + np.uint64(s) // n_pred)
+            out_pred[end] = np.int64(low_pred + np.uint64(s) % n_pred)
         else:
-            out_true[left] = pairs[s].true
-            out_pred[left] = pairs[s].pred
-        out_n[left] = n
+            out_true[end], out_pred[end] = pairs[s].true, pairs[s].pred
+        out_n[end] = n
         if weights is not None:
-            out_x[left] = sums[s].x
-            if n >= WEIGHTS_AT_ONCE:
-                out_x[left] += mass[s] + rest[s]
-        sums[s].n = left
-        left += 1
-    return left
+            out_x[end] = weight_of_slot(few, x, many, s)
+        many[0, s].n = end
+        end += 1
+    return end
 
 
 @kernel
-def settle_places(places, start, stop, sums):
-    """Replace what stands for a slot by the place of its pair."""
+def weight_of_slot(few, x, many, s):
+    """Return what a slot weighs in all tables: `x`, and `mass + rest` of its record if it has one."""
+    total, error = 0.0, 0.0
+    for t in range(few.shape[0]):
+        total, error = add_exactly(total, error, x[t, s])
+        if few[t, s] >= WEIGHTS_AT_ONCE:
+            total, error = add_exactly(total, error, many[t, s].mass)
+            error += many[t, s].rest
+    return total + error
+
+
+@kernel
+def settle_places(places, start, stop, many, shift):
+    """Replace what stands for a slot by the place of its pair, and move all other places by `shift`."""
     for i in range(start, stop):
-        if places[at(i)] < 0:
-            places[at(i)] = sums[at(-1 - places[at(i)])].n
+        place = places[at(i)]
+        places[at(i)] = many[at(-1 - place)].n if place < 0 else place + shift
