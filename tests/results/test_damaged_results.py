@@ -36,6 +36,7 @@ def test_some_edits(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all_edits(tmp_path: Path) -> None:
-    found = damage(tmp_path, 1, 1.0)
-    assert found["refused"] > 6000 and found["equal"] > 2000
+def test_more_edits(tmp_path: Path) -> None:
+    """A share of 1 tries them all, in eight minutes: `python tests/results/damaging.py DIRECTORY 1 1`."""
+    found = damage(tmp_path, 1, 0.15)
+    assert found["refused"] > 750 and found["equal"] > 250
