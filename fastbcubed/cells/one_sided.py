@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.cells.records import SIDES
+from fastbcubed.runtime import buffers
 
 if TYPE_CHECKING:
     from fastbcubed.cells.stages import Built
@@ -36,7 +37,7 @@ def set_aside(built: Built, *, outer: bool) -> SetAside:
     """Tell the cells with items of one side alone from the others."""
 
     def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
-        pred = np.empty_like(built.pred_in_part)
+        pred = buffers.empty(built.pred_in_part.size, built.pred_in_part.dtype)
         base = built.pred_base.astype(pred.dtype)
         for first, start, stop in zip(base, built.bounds, built.bounds[1:], strict=False):
             np.add(built.pred_in_part[start:stop], first, out=pred[start:stop])

@@ -2,96 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.comparison.cells_by_unit import CellsByUnit, pieces_of_runs
 from fastbcubed.comparison.differences import Differences
 from fastbcubed.comparison.paired import (
-    Shares,
+    Moves,
+    RunScores,
+    Squares,
     UnitSums,
-    count_units,
-    errors_of_differences,
     means_of,
     needed_by,
     same_where_exact,
+    squares_of_cells,
+    squares_of_sums,
 )
 from fastbcubed.comparison.resampling import content_of, keys_of_units, replicates
 from fastbcubed.comparison.runs import Runs
-from fastbcubed.comparison.units_of_runs import RunUnits, true_clusters_of_runs
+from fastbcubed.comparison.units_of_runs import RunUnits, components_of_runs, true_clusters_of_runs
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.estimates import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.slices.slicing import slice_codes
-from fastbcubed.runtime import buffers
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.uncertainty.standard_errors import standard_error
 
 
 def estimated(comparison: Runs) -> Differences:
     """Work out the standard errors of the differences, and their replicates if these were asked for."""
-    runs = comparison.runs
     if comparison.why_no_errors() is not None:
         return Differences(None, {})
     metrics, beta = comparison.metrics_with_errors(), comparison[comparison.baseline].beta
-    tables = [ev.contingency for ev in runs.values()]
     needed = needed_by(metrics, beta)
+    by_cluster = comparison.unit in (COMPONENT, TRUE_CLUSTER)
     said: list[str] = []
     with Pool() as pool:
-        means = [means_of(ev.contingency, needed, ev.metrics, ev.overall, pool) for ev in runs.values()]
-        if comparison.unit in (COMPONENT, TRUE_CLUSTER):
-            units = _units_of_clusters(comparison, tables, said)
-            if comparison.n_bootstrap or not same_where_exact(metrics):
-                units = units.every()
-            shares = _shares(comparison, tables, units, pool)
-            space = buffers.empty((len(tables), units.n, len(needed)), np.float64)  # used memory is as large
-            sums = pool.map(
-                lambda table, *own: UnitSums.of_cells(table, needed, *own),
-                tables,
-                means,
-                units.of_true,
-                shares,
-                space,
-                stage="standard errors",
-            )
-            keys = keys_of_units(list(runs.values()), units) if comparison.n_bootstrap else None
-        else:
-            codes, values = _units_of_column(comparison, said)
-            sums = [
-                UnitSums.of_rows(table, needed, mean, _padded(codes, table), len(values))
-                for table, mean in zip(tables, means, strict=True)
-            ]
-            keys = content_of(values, "unit") if comparison.n_bootstrap else None
-        counted, by_run = count_units([own.shares for own in sums]), dict(zip(runs, sums, strict=True))
-        before = by_run[comparison.baseline]
-        errors = {
-            (name, score): error
-            for name in comparison.experiments
-            for score, error in errors_of_differences(
-                metrics, beta, before, by_run[name], counted.n, pool
-            ).items()
-        }
+        means = [
+            means_of(ev.contingency, needed, ev.metrics, ev.overall, pool) for ev in comparison.runs.values()
+        ]
+        add_up = _of_clusters if by_cluster else _of_column
+        scores, sums, keys, squares = add_up(comparison, metrics, needed, means, said, pool)
+    errors = standard_error(squares.by_run, squares.units.n)
+    by_score = {
+        (name, metric.name): float(error)
+        for name, own in zip(comparison.runs, errors, strict=True)
+        for metric, error in zip(metrics, own, strict=True)
+        if name != comparison.baseline
+    }
     drawn = {}
     if keys is not None:
-        n, seed = comparison.n_bootstrap, comparison.seed
-        drawn = replicates(by_run, comparison.baseline, metrics, beta, keys, n, seed)
-    return Differences(counted, errors, drawn, tuple(said))
+        n, seed, names = comparison.n_bootstrap, comparison.seed, list(comparison.runs)
+        drawn = replicates(
+            dict(zip(names, scores, strict=True)), sums, comparison.baseline, metrics, beta, keys, n, seed
+        )
+    return Differences(squares.units, by_score, drawn, tuple(said))
 
 
-def _shares(comparison: Runs, tables: Sequence[Contingency], units: RunUnits, pool: Pool) -> list[Shares]:
-    """Return the shares of the units in each run; they are worked out once where all runs have the same rows."""
-    own = list(zip(tables, units.of_true, strict=True))
-    if comparison.true_numbers is None:
-        own = own[:1]
-    found = pool.map(lambda table, codes: Shares.of_cells(table, codes, units.n), *zip(*own, strict=True))
-    return found if len(found) == len(tables) else found * len(tables)
+class _Found(NamedTuple):
+    """What the units of all runs add up to."""
+
+    scores: list[RunScores]
+    sums: UnitSums  #: without units if they are not drawn
+    keys: NDArray[np.int64] | None  #: what tells the units apart; None if they are not drawn
+    squares: Squares
 
 
-def _units_of_clusters(comparison: Runs, tables: Sequence[Contingency], said: list[str]) -> RunUnits:
-    """Return the units of the true clusters; note if they are too small."""
-    if comparison.unit == COMPONENT:
-        return comparison.components
+def _of_clusters(
+    comparison: Runs,
+    metrics: Sequence[Metric],
+    needed: Sequence[Metric],
+    means: Sequence[Mapping[str, float]],
+    said: list[str],
+    pool: Pool,
+) -> _Found:
+    """Add up the cells by the unit of their true cluster."""
+    runs, numbers = list(comparison.runs.values()), comparison.true_numbers
+    tables, drawn = [ev.contingency for ev in runs], comparison.n_bootstrap > 0
+    connected = comparison.unit == COMPONENT
+    every = drawn or numbers is not None or not connected or not same_where_exact(metrics)
+    pieces = pieces_of_runs(tables, every, pool)
+    if connected:
+        units = components_of_runs(pieces, numbers)
+    else:
+        units = _true_clusters(comparison, tables, said)
+    n_shares = 1 if numbers is None else len(runs)
+    width = n_shares + len(runs) * len(needed)
+    by_unit = CellsByUnit.of(pieces, units.of_true, units.n, width, pool)
+    del pieces
+    scores = [RunScores.of_cells(table, needed, mean) for table, mean in zip(tables, means, strict=True)]
+    n_kept = units.n if drawn else 0
+    sums = UnitSums(np.empty((n_shares, n_kept)), np.empty((len(runs), n_kept, len(needed))))
+    moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
+    squares = squares_of_cells(tables, by_unit, units.of_true, needed, scores, moves, pool, kept=sums)
+    return _Found(scores, sums, keys_of_units(runs, units) if drawn else None, squares)
+
+
+def _of_column(
+    comparison: Runs,
+    metrics: Sequence[Metric],
+    needed: Sequence[Metric],
+    means: Sequence[Mapping[str, float]],
+    said: list[str],
+    pool: Pool,
+) -> _Found:
+    """Add up the rows by the column that is the unit."""
+    codes, values = _units_of_column(comparison, said)
+    scores = [RunScores.of_rows(needed, mean) for mean in means]
+    tables = [ev.contingency for ev in comparison.runs.values()]
+    found = [
+        UnitSums.of_rows(table, needed, own, _padded(codes, table), len(values))
+        for table, own in zip(tables, scores, strict=True)
+    ]
+    sums = UnitSums(*(np.concatenate(each) for each in zip(*found, strict=True)))
+    moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
+    keys = content_of(values, "unit") if comparison.n_bootstrap else None
+    return _Found(scores, sums, keys, squares_of_sums(sums, moves, pool))
+
+
+def _place(comparison: Runs) -> int:
+    """Return which of the runs is the baseline."""
+    return list(comparison.runs).index(comparison.baseline)
+
+
+def _true_clusters(comparison: Runs, tables: Sequence[Contingency], said: list[str]) -> RunUnits:
+    """Return the true clusters as units; note if they are too small."""
     if not tables[0].outside:
         shared = "true clusters that share a predicted cluster share its precision"
         said.append(_TOO_SMALL.format(comparison.unit, shared))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.comparison.paired import MIRRORED, UnitSums
+from fastbcubed.comparison.paired import MIRRORED, RunScores, UnitSums
 from fastbcubed.comparison.units_of_runs import RunUnits
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.metric import Metric
@@ -68,7 +68,8 @@ def keys_of_units(runs: Sequence[Evaluation], units: RunUnits) -> Keys:
 
 
 def replicates(
-    sums: Mapping[str, UnitSums],
+    runs: Mapping[str, RunScores],
+    sums: UnitSums,
     baseline: str,
     metrics: Sequence[Metric],
     beta: float,
@@ -77,8 +78,7 @@ def replicates(
     seed: int,
 ) -> dict[tuple[str, str], Floats]:
     """Return the differences from the baseline in n replicates, by run and score; NaN where no unit was drawn."""
-    parts = [part for each in sums.values() for part in (each.shares.by_unit[:, None], each.sums)]
-    values = np.concatenate(parts, axis=1)
+    values = np.concatenate([sums.shares.T, *sums.sums], axis=1)
     there = np.flatnonzero(values.any(axis=1))
     order = there[np.argsort(keys[there], kind="stable")]
     keys, values = keys[order], values[order]
@@ -90,21 +90,21 @@ def replicates(
             *zip(*ranges, strict=True),
             stage="bootstrap",
         )
-    scores = {}
-    at = 0
-    for name, own in sums.items():
-        width = 1 + len(own.needed)
-        scores[name] = _scores(own, metrics, beta, totals[:, at : at + width])
-        at += width
-    return {(name, m.name): scores[name][m.name] - scores[baseline][m.name] for name in sums for m in metrics}
+    n_shares = len(sums.shares)
+    of_runs = np.split(totals[:, n_shares:], len(runs), axis=1)
+    scores = {
+        name: _scores(run, metrics, beta, totals[:, min(r, n_shares - 1)], of_runs[r])
+        for r, (name, run) in enumerate(runs.items())
+    }
+    return {(name, m.name): scores[name][m.name] - scores[baseline][m.name] for name in runs for m in metrics}
 
 
-def _scores(sums: UnitSums, metrics: Sequence[Metric], beta: float, totals: Floats) -> dict[str, Floats]:
+def _scores(
+    run: RunScores, metrics: Sequence[Metric], beta: float, shares: Floats, totals: Floats
+) -> dict[str, Floats]:
     """Return the scores of each replicate from what its units add up to."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = {
-            name: sums.origins[k] + totals[:, 1 + k] / totals[:, 0] for k, name in enumerate(sums.needed)
-        }
+        means = {name: run.origins[k] + totals[:, k] / shares for k, name in enumerate(run.needed)}
         means |= {name: 1.0 - means[own] for name, (own, _) in MIRRORED.items() if own in means}
         return {
             m.name: means[m.name] if m.combine is None else np.asarray(m.combine(means, beta), np.float64)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment.policies import Coverage
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.comparison.cells_by_unit import pieces_of_runs
 from fastbcubed.comparison.units_of_runs import (
     RunUnits,
     are_alike,
@@ -119,7 +120,7 @@ class Runs:
         """The connected component, of the truth and all runs, of each true cluster of each run."""
         tables = [ev.contingency for ev in self.runs.values()]
         with Pool() as pool:
-            return components_of_runs(tables, self.true_numbers, pool)
+            return components_of_runs(pieces_of_runs(tables, True, pool), self.true_numbers)
 
     @property
     def shares_rows(self) -> bool:
@@ -130,7 +131,7 @@ class Runs:
         """Return the component of each row that all runs score."""
         table = self[self.baseline].contingency
         assert table.rows is not None
-        of_true = self.components.every().of_true[list(self.runs).index(self.baseline)]
+        of_true = self.components.of_true[list(self.runs).index(self.baseline)]
         return of_true[table.true[table.rows.cell[: self.require_rows()]]]
 
     def require_rows(self) -> int:

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.comparison.cells_by_unit import Piece
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.runtime import buffers
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.joining import match
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources import as_column
 from fastbcubed.sources.keys import comparable_keys
-from fastbcubed.uncertainty.units import CELLS_OF_RANGE
 
 Numbers = NDArray[np.integer]
 
@@ -35,52 +33,20 @@ class RunUnits:
     of_true: list[Numbers]
     n: int  #: units, with or without scored items, but for those
 
-    def every(self) -> RunUnits:
-        """Return the same with a unit for each true cluster that is one by itself, too."""
-        alone = np.flatnonzero(self.of_true[0] < 0)
-        if not alone.size:
-            return self
-        codes = self.of_true[0].copy()
-        codes[alone] = self.n + np.arange(alone.size)
-        return RunUnits([codes] * len(self.of_true), self.n + alone.size)
 
-
-class Links(NamedTuple):
-    """What a run says of its true clusters: which are not found exactly, and pairs that it puts together."""
-
-    linked: NDArray[np.bool_]  #: shape (n_true,)
-    left: Numbers
-    right: Numbers
-
-    @classmethod
-    def of(cls, table: Contingency, firsts: Numbers) -> Links:
-        """Look through the cells of a run; `firsts` is space for a true cluster by predicted one."""
-        linked, pred = np.zeros(table.codes("true")[1], np.bool_), table.pred
-        space, found = np.empty((2, CELLS_OF_RANGE), firsts.dtype), [np.empty((2, 0), firsts.dtype)]
-        firsts[:] = -1
-        for start, stop in blocks(table.n_cells, CELLS_OF_RANGE):
-            n = kernels.components.find_links(
-                table.cells[start:stop], pred[start:stop], firsts, linked, *space
-            )
-            found.append(space[:, :n].copy())
-        return cls(linked, *np.concatenate(found, axis=1))
-
-
-def components_of_runs(
-    tables: Sequence[Contingency], numbers: Sequence[Numbers] | None, pool: Pool
-) -> RunUnits:
+def components_of_runs(runs: Sequence[Sequence[Piece]], numbers: Sequence[Numbers] | None) -> RunUnits:
     """Return the connected components of the truth and of the predictions of all runs.
 
-    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
+    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs. Then those in no
+    piece are at -1.
     """
-    links = pool.map(Links.of, tables, _space_for_firsts(tables), stage="units")
     if numbers is None:
-        parents = _joined(links)
+        parents = _joined([piece for run in runs for piece in run])
         n = int(kernels.components.number_components(parents))
-        return RunUnits([parents] * len(tables), n)
+        return RunUnits([parents] * len(runs), n)
     parents = np.arange(1 + max(int(own.max(initial=-1)) for own in numbers))
-    for each, own in zip(links, numbers, strict=True):
-        codes, n = _numbered(_joined([each]))
+    for each, own in zip(runs, numbers, strict=True):
+        codes, n = _numbered(_joined(each))
         first = np.empty(n, np.int64)
         first[codes[::-1]] = np.arange(codes.size)[::-1]
         kernels.components.find_components(own, own[first[codes]], parents)
@@ -89,22 +55,12 @@ def components_of_runs(
     return RunUnits([parents[own] for own in numbers], n)
 
 
-def _space_for_firsts(tables: Sequence[Contingency]) -> list[Numbers]:
-    """Return room for a true cluster by predicted one, for each run; in 32 bits, if these do, as it is met at random.
-
-    That of all runs is one stretch of memory: there is used one of about that size.
-    """
-    dtype = np.int32 if max(table.codes("true")[1] for table in tables) < 2**31 else np.int64
-    ends = np.cumsum([table.codes("pred")[1] for table in tables])
-    return np.split(buffers.empty(int(ends[-1]), dtype), ends[:-1])
-
-
-def _joined(runs: Sequence[Links]) -> Numbers:
-    """Return parents of true clusters that any run links; those that all runs find exactly are at -1."""
-    linked = np.logical_or.reduce([run.linked for run in runs])
-    parents: Numbers = np.where(linked, np.arange(linked.size, dtype=runs[0].left.dtype), -1)
-    for run in runs:
-        kernels.components.join_pairs(run.left, run.right, parents)
+def _joined(pieces: Sequence[Piece]) -> Numbers:
+    """Return parents of true clusters that any piece links; those in none are at -1."""
+    linked = np.logical_or.reduce([piece.linked for piece in pieces])
+    parents: Numbers = np.where(linked, np.arange(linked.size, dtype=pieces[0].left.dtype), -1)
+    for piece in pieces:
+        kernels.components.join_pairs(piece.left, piece.right, parents)
     return parents
 
 
@@ -126,7 +82,7 @@ def _as_parents(components: NDArray[np.int64]) -> NDArray[np.int64]:
 def true_clusters_of_runs(tables: Sequence[Contingency], numbers: Sequence[Numbers] | None) -> RunUnits:
     """Return the true clusters as units; parameters are those of `components_of_runs`."""
     if numbers is None:
-        n = tables[0].codes("true")[1]
+        n = tables[0].n_codes["true"]
         return RunUnits([np.arange(n)] * len(tables), n)
     n = 1 + max(int(own.max(initial=-1)) for own in numbers)
     return RunUnits([np.asarray(own, np.int64) for own in numbers], n)
@@ -162,7 +118,7 @@ def number_true_clusters(runs: Sequence[Evaluation]) -> list[NDArray[np.int64]]:
     A cluster that a policy has made has no label; its one item stands for it, if the items are at hand. One without
     a scored item has a number of its own.
     """
-    found = [np.full(ev.contingency.codes("true")[1], -1) for ev in runs]
+    found = [np.full(ev.contingency.n_codes["true"], -1) for ev in runs]
     there = [np.flatnonzero(ev.contingency.true_n > 0) for ev in runs]
     labels = [
         as_column(ev.cluster_labels("true", codes), "cluster") for ev, codes in zip(runs, there, strict=True)

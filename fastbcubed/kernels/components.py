@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.jit import kernel
 
 
 @kernel
@@ -87,30 +87,6 @@ def join_cells(cells, pred, total, firsts, parents):
         elif first != true:
             join_nodes(parents, true, first)
     return n, squares, largest, heaviest
-
-
-@kernel
-def find_links(cells, pred, firsts, linked, left, right):
-    """Find the pairs of true clusters that a block of cells joins, and mark all that are not found exactly.
-
-    Shapes: records (n,), (n,), (n_pred,), (n_true,), (n,), (n,); `firsts`, the first true cluster of each predicted
-    one, comes as -1 with the first block. Pairs go to `left` and `right`; returned is how many there are.
-    """
-    n = 0
-    for i in range(cells.size):
-        if cells[at(i)].fp == 0.0 and cells[at(i)].fn == 0.0:
-            continue
-        true = cells[at(i)].true
-        linked[at(true)] = True
-        if cells[at(i)].fp == 0.0:
-            continue  # nothing else is in its predicted cluster
-        first = firsts[at(pred[at(i)])]
-        if first < 0:
-            firsts[at(pred[at(i)])] = true
-        elif first != true:
-            left[at(n)], right[at(n)] = first, true
-            n += 1
-    return n
 
 
 @kernel

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.paired import add_shares, square_units
 from fastbcubed.kernels.runs import RUN, read_run, sum_run
 from fastbcubed.metrics import impact, pointwise
 
@@ -141,10 +142,44 @@ def origins(formulas):
 
 
 @kernel
-def add_by_unit(cells, units, total, outer, formulas, origins, columns, sums):
-    """Add up share * (score - origin) of cells by the unit of their true cluster, but of those that are exact: it is 0.
+def square_ranges(cells, bounds, ranges, n_units, runs, formulas, others, moves, space, squares, counted):
+    """Add up what units add to scores of all runs, range by range, and the squares of how runs differ by that.
 
-    Shapes: records (n,), (n_true,); formulas by position, origins, columns of `sums` (n_formulas,); (n_units, k).
+    Cells, whose `true` is their unit, stand by run and range of 2**shift units; `ranges` are the first one, the last
+    one and the shift. `runs` are the total weight of each, and whether counts make the matrices; `formulas` their
+    positions, origins and columns; `others` sums of other scores by run and unit, and their columns. `space` is room
+    for shares and sums, of one range or else of all units, and for `square_units`, which tells of what remains.
+    """
+    shares, sums, rows = space
+    for k in range(ranges[0], ranges[1]):
+        first = k << ranges[2]
+        n = min(1 << ranges[2], n_units - first)
+        base = first if sums.shape[1] == n_units else 0
+        own, by_run = shares[:, base : base + n], sums[:, base : base + n]
+        add_units(cells, bounds[:, k : k + 2], first, runs, formulas, others, own, by_run)
+        square_units(own, by_run, moves, rows, squares, counted)
+
+
+@kernel
+def add_units(cells, bounds, first, runs, formulas, others, shares, sums):
+    """Add up the cells of all runs in a range of units, the first of which is given."""
+    shares[:] = 0.0
+    sums[:] = 0.0
+    for r in range(sums.shape[0]):
+        own = cells[bounds[r, 0] : bounds[r, 1]]
+        if r < shares.shape[0]:
+            add_shares(own, first, runs[0][r], shares[r])
+        add_by_unit(own, first, runs[0][r], runs[1], *formulas, sums[r])
+        for j in range(others[1].size):
+            for i in range(sums.shape[1]):
+                sums[r, i, others[1][j]] = others[0][r, first + i, j]
+
+
+@kernel
+def add_by_unit(cells, first, total, outer, formulas, origins, columns, sums):
+    """Add up share * (score - origin) of cells by their unit, but of those that are exact: it is 0.
+
+    Shapes: records (n,); formulas by position, origins, columns of `sums` (n_formulas,); (n_units, k).
     """
     weight, tp, fp, fn, unit = (
         np.zeros(RUN),
@@ -156,18 +191,18 @@ def add_by_unit(cells, units, total, outer, formulas, origins, columns, sums):
     ones, scores = np.ones(RUN), np.empty((formulas.size, RUN))
     begin = 0
     while begin < cells.size:
-        n, begin = read_inexact(cells, begin, outer, units, (weight, tp, fp, fn, unit))
+        n, begin = read_inexact(cells, begin, outer, (weight, tp, fp, fn, unit))
         for k in range(formulas.size):
             weigh_run(formulas[k], ones, tp, fp, fn, scores[k])
         for i in range(n):
             share = weight[at(i)] / total
             for k in range(formulas.size):
                 moved = share * (scores[at(k), at(i)] - origins[at(k)])
-                sums[at(unit[at(i)]), at(columns[at(k)])] += moved
+                sums[at(unit[at(i)] - first), at(columns[at(k)])] += moved
 
 
 @kernel
-def read_inexact(cells, i, outer, units, found):
+def read_inexact(cells, i, outer, found):
     """Read a run of cells whose two clusters differ; return how many there are, and which cell is next."""
     weight, tp, fp, fn, unit = found
     n = 0
@@ -179,6 +214,4 @@ def read_inexact(cells, i, outer, units, found):
         unit[at(n)] = cells[at(i)].true
         n += (cells[at(i)].fp != 0.0) | (cells[at(i)].fn != 0.0)
         i += 1
-    for k in range(n):
-        unit[at(k)] = units[at(unit[at(k)])]
     return n, i

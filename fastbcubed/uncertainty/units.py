@@ -98,7 +98,7 @@ def components(table: Contingency, limit: int | None = None) -> CellUnits:
     """Return the connected components of truth and prediction, by cell; raise OptionError if they take too much."""
     if isinstance(table, Cover):
         return _components_of_cover(table)
-    n_true, n_pred = (table.codes(side)[1] for side in ("true", "pred"))
+    n_true, n_pred = (table.n_codes[side] for side in ("true", "pred"))
     _require_room((n_true + n_pred) * CLUSTER_BYTES + table.n_cells * CELL_BYTES, limit)
     dtype = np.int32 if n_true < 2**31 else np.int64
     firsts, parents = np.full(n_pred, -1, dtype), np.full(n_true, -1, dtype)

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 import fastbcubed as fb
 from fastbcubed.cells import shards
-from fastbcubed.comparison import paired, units_of_runs
+from fastbcubed.comparison import cells_by_unit, paired
 
 SCORES = ["precision", "recall", "mean_f1", "jaccard_distance", "f1"]
 SCORES += ["split_jaccard_distance", "merge_jaccard_distance"]
@@ -71,8 +71,8 @@ def influences(true, pred, weight, unit):
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_errors_of_many_items(engine, monkeypatch):
-    monkeypatch.setattr(units_of_runs, "CELLS_OF_RANGE", 10_000)
-    monkeypatch.setattr(paired, "UNITS_AT_ONCE", 1000)
+    monkeypatch.setattr(cells_by_unit, "ROOM", 1000)
+    monkeypatch.setattr(paired, "RANGES_AT_ONCE", 3)
     true, runs, weight = clusterings()
     unit = connected(true, *runs.values())
     n = unit.max() + 1

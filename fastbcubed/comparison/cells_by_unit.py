@@ -1,0 +1,147 @@
+"""The cells of several runs that tell them apart, brought together by the unit of their true cluster.
+
+Most cells are the same true and predicted cluster, in every run. What they add to a score is known without a look at
+them: they are only counted. The other ones are copied, and lie by range of units afterwards, those of a range so few
+that what they add up to stays in a core's cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.parts import offsets
+from fastbcubed.runtime.pool import Pool
+
+Numbers = NDArray[np.integer]
+#: Into how many pieces the cells of a run are cut; each has a mark for every true cluster.
+PIECES = 2
+#: Bytes of the sums of a range of units, and ranges at most.
+ROOM, MOST_RANGES = 1 << 19, 1 << 12
+
+
+class Alone(NamedTuple):
+    """True clusters that all runs find exactly: those that have weight."""
+
+    n: int = 0
+    squares: float = 0.0  #: of their weights, added up
+    largest: float = 0.0  #: the largest weight
+
+
+NONE_ALONE = Alone()
+
+
+class Piece(NamedTuple):
+    """What a stretch of the cells of a run says of its true clusters."""
+
+    cells: (
+        np.ndarray
+    )  #: copies of those whose two clusters differ, and of those whose true cluster was asked for
+    linked: NDArray[np.bool_]  #: the true clusters of these; shape (n_true,)
+    left: Numbers  #: pairs of true clusters that a predicted one has items of
+    right: Numbers
+    alone: Alone  #: the cells left out
+
+    @classmethod
+    def of(
+        cls, table: Contingency, start: int, stop: int, wanted: NDArray[np.bool_], firsts: Numbers
+    ) -> Piece:
+        """Look through a stretch of cells; `firsts` is room for a true cluster by predicted one, -1 at first."""
+        cells = table.cells[start:stop]
+        linked = np.zeros(table.n_codes["true"], np.bool_)
+        taken, pairs = buffers.empty(cells.size, cells.dtype), buffers.empty((2, cells.size), firsts.dtype)
+        n, n_pairs, *of_alone = kernels.paired.take_cells(
+            cells, table.pred[start:stop], wanted, firsts, linked, taken, *pairs
+        )
+        return cls(taken[:n], linked, pairs[0, :n_pairs], pairs[1, :n_pairs], Alone(*of_alone))
+
+
+def pieces_of_runs(tables: Sequence[Contingency], every: bool, pool: Pool) -> list[list[Piece]]:
+    """Return the pieces of each run: of cells of true clusters that any run does not find exactly, or of `every` one.
+
+    Without `every`, codes of true clusters are the same in all runs. What the others do not find exactly is asked for
+    in the first one, whose cells tell the weights.
+    """
+    others = _pieces(tables[1:], every, None, pool)
+    marks = [piece.linked for run in others for piece in run]
+    wanted = np.logical_or.reduce(marks) if marks and not every else None
+    return _pieces(tables[:1], every, wanted, pool) + others
+
+
+def _pieces(
+    tables: Sequence[Contingency], every: bool, wanted: NDArray[np.bool_] | None, pool: Pool
+) -> list[list[Piece]]:
+    """Return the pieces of each run; `wanted` are true clusters besides those that a run does not find exactly."""
+    none = np.ones(0, np.bool_) if wanted is None else wanted
+    pool.map(lambda table: table.pred, tables, stage="units")
+    stretches = [_stretches(table) for table in tables]
+    tasks = [
+        (table, *stretch, np.ones(table.n_codes["true"], np.bool_) if every else none, firsts)
+        for table, own, firsts in zip(tables, stretches, _room_for_firsts(tables), strict=True)
+        for stretch in own
+    ]
+    found = iter(pool.map(lambda task: Piece.of(*task), tasks, stage="units"))
+    return [[next(found) for _ in own] for own in stretches]
+
+
+def _stretches(table: Contingency) -> list[tuple[int, int]]:
+    """Cut the cells of a run so that no predicted cluster is in two stretches."""
+    ends = np.searchsorted(table.parts, np.arange(PIECES + 1) * table.n_cells // PIECES)
+    return list(pairwise(np.unique(table.parts[ends]).tolist()))
+
+
+def _room_for_firsts(tables: Sequence[Contingency]) -> list[Numbers]:
+    """Return room for a true cluster by predicted one, for each run; in 32 bits, if these do, as it is met at random.
+
+    That of all runs is one stretch of memory: there is used one of about that size.
+    """
+    dtype = np.int32 if all(table.n_codes["true"] < 2**31 for table in tables) else np.int64
+    ends = np.cumsum([0] + [table.n_codes["pred"] for table in tables])
+    room = buffers.empty(int(ends[-1]), dtype)
+    room[:] = -1
+    return [room[start:stop] for start, stop in pairwise(ends.tolist())]
+
+
+@dataclass(frozen=True, eq=False)
+class CellsByUnit:
+    """The cells of pieces by run, and by range of units in each; their `true` is their unit."""
+
+    cells: np.ndarray
+    bounds: NDArray[np.int64]  #: where the cells of each range begin; shape (n_runs, n_ranges + 1)
+    shift: int  #: a range has 2**shift units
+    n_units: int
+    alone: Alone  #: true clusters that are units by themselves, and in no piece
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[Sequence[Piece]], units: Sequence[Numbers], n_units: int, width: int, pool: Pool
+    ) -> CellsByUnit:
+        """Bring the cells of pieces together; a unit has `width` sums, those of all runs. Pieces are written over."""
+        per_range = max(kernels.runs.RUN, ROOM // (8 * width), n_units // MOST_RANGES)
+        shift = int(per_range - 1).bit_length()
+        pieces = [(piece.cells, codes) for run, codes in zip(runs, units, strict=True) for piece in run]
+        counts = np.zeros((len(pieces), 1 + ((n_units - 1) >> shift)), np.int64)
+        pool.map(
+            lambda piece, own: kernels.paired.name_units(*piece, shift, own), pieces, counts, stage="units"
+        )
+        of_run = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
+        by_run = [offsets(counts[of_run == r]) for r in range(len(runs))]
+        bases = np.cumsum([0] + [int(bounds[-1]) for bounds, _ in by_run])
+        next_cell = np.concatenate([own + base for (_, own), base in zip(by_run, bases, strict=False)])
+        out = buffers.empty(int(bases[-1]), pieces[0][0].dtype)
+        pool.map(
+            lambda piece, to: kernels.paired.scatter_units(piece[0], shift, to, out),
+            pieces, next_cell, stage="units",
+        )  # fmt: skip
+        bounds = np.array([own + base for (own, _), base in zip(by_run, bases, strict=False)])
+        n, squares, largest = zip(*(piece.alone for piece in runs[0]), strict=True)
+        return cls(out, bounds, shift, n_units, Alone(sum(n), math.fsum(squares), max(largest)))
