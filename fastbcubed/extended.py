@@ -44,10 +44,10 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     weight. A cluster that is there twice counts twice.
 
     Items in the same clusters on both sides form one cell. Pairs with g and c of 0 or 1 are counted
-    through a table of what each true and each predicted cluster share, which costs the sum over cells of
-    their true times their predicted clusters. Other pairs are found among the cells that are in several
-    clusters of a side, in all clusters of a cell but the one with most of them. So a cluster of a million
-    items, each in no other, costs a million steps.
+    through what each true and each predicted cluster share, which costs the sum over cells of their true
+    times their predicted clusters. Other pairs are found by the pairs of clusters that cells have in
+    common, those of a cell in more than 8 clusters of a side among the cells of each of these but the
+    largest. So a cluster of a million items costs a million steps, however many of them are in a second.
 
     References
     ----------

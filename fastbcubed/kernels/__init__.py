@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         cache,
         cells,
         charges,
+        close_mates,
         closing,
         components,
         condensing,
@@ -52,11 +53,11 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
-    "assignment", "cache", "cells", "charges", "closing", "components", "condensing", "coreference", "covers", "edit",
-    "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches", "matching",
-    "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering", "outcomes",
-    "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs", "sums",
-    "threshold_sums", "true_rows",
+    "assignment", "cache", "cells", "charges", "close_mates", "closing", "components", "condensing", "coreference",
+    "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches",
+    "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering", "outcomes",
+    "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs", "sums", "threshold_sums",
+    "true_rows",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

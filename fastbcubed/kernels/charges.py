@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.close_mates import find_mates, mark_common
 from fastbcubed.kernels.jit import inlined, kernel
-from fastbcubed.kernels.matches import count_true
-from fastbcubed.kernels.mates import add_times, compare
-from fastbcubed.kernels.overlap import find_largest
+from fastbcubed.kernels.mates import add_times
+from fastbcubed.kernels.overlap import count_true
 
 
 @kernel
-def charge_clusters(start, stop, items, rows, clusters, several, overlaps, space, lost):
+def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, lost):
     """Add up what an item of each of a range of cells loses through each of its clusters, times its mates.
 
     Items that share g predicted and c true clusters lose (g - min(g, c)) / g on the predicted side, of which each of
@@ -21,8 +21,7 @@ def charge_clusters(start, stop, items, rows, clusters, several, overlaps, space
 
     Output: `lost`, by cell its true clusters, then its predicted ones, in the order of its row.
     """
-    strangers, shared, at_true, at_pred = space
-    bounds, members = several
+    strangers, shared, at_true, at_pred, found = space
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -32,18 +31,10 @@ def charge_clusters(start, stop, items, rows, clusters, several, overlaps, space
         count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, strangers)
         for k in range(own_c + own_g):
             shared[k] = charge(w, own_c, own_g) if k < own_c else charge(w, own_g, own_c)
-        spared = find_largest(rows, bounds, begin, end)
-        for k in range(begin, end):
-            if k == spared[0] or k == spared[1]:
-                continue
-            j = rows.codes[k]
-            for m in range(bounds[j], bounds[j + 1]):
-                low = members[m] + 2
-                c, g, first = compare(rows, begin, end, low, spared, at_true, at_pred)
-                mate = rows.codes[low - 2]
-                if first != j or mate == cell or (g < 2 and c < 2):
-                    continue
-                charge_mate(strangers, shared, items, mate, at_true[:c], at_pred[:g])
+        for m in range(find_mates(cell, rows, close, found)):
+            row, c, g = found[m, 0], found[m, 1], found[m, 2]
+            mark_common(rows, begin, end, row + 2, at_true, at_pred)
+            charge_mate(strangers, shared, items, rows.codes[row], at_true[:c], at_pred[:g])
         place = rows.starts[cell] - 2 * cell
         for k in range(own_c + own_g):
             lost[place + k] = shared[k] + weigh(strangers, k, items.weighted)

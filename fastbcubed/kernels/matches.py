@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.close_mates import find_mates, mark_common
 from fastbcubed.kernels.jit import inlined, kernel
-from fastbcubed.kernels.mates import compare
-from fastbcubed.kernels.overlap import find_largest
+from fastbcubed.kernels.overlap import count_true
 
 
 @kernel
@@ -23,7 +23,7 @@ def find_best(bounds, pred, likeness, best_true, best_pred):
 
 
 @kernel
-def add_matches(start, stop, pairwise, items, rows, several, overlaps, likeness, best, space, hits):
+def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, best, space, hits):
     """Add up the hits of each of a range of cells, each times the likeness of the clusters that it shares.
 
     A mate with g predicted and c true clusters in common counts min(g, c) / g times the mean over
@@ -34,47 +34,36 @@ def add_matches(start, stop, pairwise, items, rows, several, overlaps, likeness,
     `likeness` is by overlap and `best` by cluster. Output: `hits` (n_cells, 2), on the predicted side and on the
     true one.
     """
-    ones, at_true, at_pred = space
-    bounds, members = several
+    ones, at_true, at_pred, found = space
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
-        spared = find_largest(rows, bounds, begin, end)
         own_c = count_true(rows, begin, end)
         shape = own_c, end - begin - own_c
         entries = overlaps.entries[overlaps.entry_bounds[cell] : overlaps.entry_bounds[cell + 1]]
         copy_sizes(overlaps.sizes, entries, ones, items.weighted)
         own = rows.codes[begin:end]
         hit_pred = hit_true = 0.0
-        for k in range(begin, end):
-            if k == spared[0] or k == spared[1]:
+        n = find_mates(cell, rows, close, found)
+        if max(shape) > 1:  # then its items are close mates of each other, too
+            found[n, 0], found[n, 1], found[n, 2] = begin - 2, shape[0], shape[1]
+            n += 1
+        for m in range(n):
+            row, c, g = found[m, 0], found[m, 1], found[m, 2]
+            if g == 0 or c == 0:
                 continue
-            j = rows.codes[k]
-            for m in range(bounds[j], bounds[j + 1]):
-                low = members[m] + 2
-                c, g, first = compare(rows, begin, end, low, spared, at_true, at_pred)
-                if first != j or g == 0 or c == 0 or (g < 2 and c < 2):
-                    continue
-                mate = rows.codes[low - 2]
-                w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
-                common = at_true[:c], at_pred[:g]
-                take_away(ones, common, shape, items.n[mate], w, items.weighted)
-                of_true, of_pred = add_likeness(common, shape, own, entries, likeness, best, pairwise)
-                least = min(g, c)
-                hit_pred += w * (least / g) * (of_pred / g)
-                hit_true += w * (least / c) * (of_true / c)
+            mark_common(rows, begin, end, row + 2, at_true, at_pred)
+            mate = rows.codes[row]
+            w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
+            common = at_true[:c], at_pred[:g]
+            take_away(ones, common, shape, items.n[mate], w, items.weighted)
+            of_true, of_pred = add_likeness(common, shape, own, entries, likeness, best, pairwise)
+            least = min(g, c)
+            hit_pred += w * (least / g) * (of_pred / g)
+            hit_true += w * (least / c) * (of_true / c)
         hits[cell, 0], hits[cell, 1] = add_ones(
             (hit_pred, hit_true), ones, shape, own, entries, likeness, best, pairwise, items.weighted
         )
-
-
-@inlined
-def count_true(rows, begin, end):
-    """Return how many true clusters a row of clusters begins with."""
-    k = begin
-    while k < end and rows.codes[k] < rows.n_true:
-        k += 1
-    return k - begin
 
 
 @inlined

@@ -1,8 +1,7 @@
 """Pairs of cells: what the mates of an item share with it, where items may be in several clusters.
 
-Almost all of what the items of a cell share with others is read from the table of overlaps, which says
-how much each true cluster shares with each predicted one. Only mates with which they share two clusters
-of a side are visited.
+Almost all of what the items of a cell share with others is read from what each of its true clusters has in common
+with its predicted ones. Only mates with which they share two clusters of a side are visited.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.close_mates import find_mates
 from fastbcubed.kernels.jit import inlined, kernel
-from fastbcubed.kernels.overlap import find_largest
+from fastbcubed.kernels.overlap import add_size
 
 
 @kernel
@@ -33,15 +33,6 @@ def add_times(total, error, k, w):
 
 
 @inlined
-def add_size(sums, sizes, j, weighted):
-    """Add one of the sizes to the sums (items, weight, what it leaves over)."""
-    n, mass, rest = sums
-    if weighted:
-        mass, rest = add_exactly(mass, rest + sizes.rest[j], sizes.mass[j])
-    return n + sizes.n[j], mass, rest
-
-
-@inlined
 def add_copies(sums, k, n, weight, weighted):
     """Add so many items, `k` times, to the sums (items, weight, what it leaves over)."""
     count, mass, rest = sums
@@ -50,102 +41,52 @@ def add_copies(sums, k, n, weight, weighted):
     return count + k * n, mass, rest
 
 
-@inlined
-def compare(rows, begin, end, low, spared, at_true, at_pred):
-    """Return how many true and predicted clusters two cells share, and the first through which they meet.
-
-    The row of one is `begin` to `end`, that of the other begins at `low`. They do not meet through the clusters
-    that are `spared`. `at_true` and `at_pred`, if given, get where in the first row the common clusters stand.
-    """
-    codes, n_true = rows.codes, rows.n_true
-    high = low + codes[low - 1]
-    met_in_true = codes[low + 1] < n_true  # it has two there, else it is not visited through one
-    met_in_pred = codes[high - 2] >= n_true
-    c = 0
-    g = 0
-    first = -1
-    a = begin
-    b = low
-    while a < end and b < high:
-        x = codes[a]
-        y = codes[b]
-        if x == y:
-            if x < n_true:
-                if at_true is not None:
-                    at_true[c] = a - begin
-                c += 1
-                met = met_in_true
-            else:
-                if at_pred is not None:
-                    at_pred[g] = a - begin
-                g += 1
-                met = met_in_pred
-            if first < 0 and met and a != spared[0] and a != spared[1]:
-                first = x
-        a += x <= y
-        b += y <= x
-    return c, g, first
-
-
 @kernel
-def score_cells(start, stop, items, rows, clusters, several, overlaps, shares, mates):
+def score_cells(start, stop, items, rows, clusters, close, common, found, shares, mates):
     """Add up what the items of each of a range of cells share with the mates in other cells.
 
     With g and c the predicted and true clusters that an item and its mate share, a mate with g > 0
     counts min(g, c) / g as a hit on the predicted side and the rest as a miss; likewise on the true
-    side. Mates with g and c of 0 or 1 are counted through the overlaps, from which those visited, with
-    g or c of 2 or more, are taken away again: they share a cluster besides the largest of a side.
+    side. Mates with g and c of 0 or 1 are counted through what clusters have in common, from which the close ones,
+    with g or c of 2 or more, are taken away again.
 
-    `several` is by cluster the rows of the cells that are in others of its side, too. Outputs: `shares`
-    (n_cells, 4), hits and misses on the predicted side, then on the true side; `mates` (n_cells, 2), items that
-    share a predicted cluster, and a true cluster, with an item of the cell; itself too.
+    `found` is room for the close mates of a cell. Outputs: `shares` (n_cells, 4), hits and misses on the predicted
+    side, then on the true side; `mates` (n_cells, 2), items that share a predicted cluster, and a true cluster, with
+    an item of the cell; itself too.
     """
-    bounds, members = several
     for cell in range(start, stop):
-        begin = rows.starts[cell] + 2
-        end = begin + rows.codes[begin - 1]
-        spared = find_largest(rows, bounds, begin, end)
-        sums = add_singles(cell, begin, end, items, rows, clusters, overlaps)
+        sums = add_singles(cell, items, rows, clusters, common)
         hits = 0.0, 0.0, 0.0, 0.0
-        for k in range(begin, end):
-            if k == spared[0] or k == spared[1]:
-                continue
-            j = rows.codes[k]
-            for m in range(bounds[j], bounds[j + 1]):
-                low = members[m] + 2
-                c, g, first = compare(rows, begin, end, low, spared, None, None)
-                if first != j or (
-                    g < 2 and c < 2
-                ):  # a mate that is met in several clusters counts in the first
-                    continue
-                mate = rows.codes[low - 2]
-                if mate != cell:
-                    w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
-                    sums = count_mate(sums, items.n[mate], w, c, g, items.weighted)
-                    if g and c:
-                        hits = add_hits(hits, w, c, g)
+        for m in range(find_mates(cell, rows, close, found)):
+            mate, c, g = rows.codes[found[m, 0]], found[m, 1], found[m, 2]
+            w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
+            sums = count_mate(sums, items.n[mate], w, c, g, items.weighted)
+            if g and c:
+                hits = add_hits(hits, w, c, g)
         write_shares(hits, sums, items.weighted, shares[cell])
         mates[cell, 0] = sums[1][0] + items.n[cell]
         mates[cell, 1] = sums[0][0] + items.n[cell]
 
 
 @inlined
-def add_singles(cell, begin, end, items, rows, clusters, overlaps):
-    """Add up the true clusters of a cell, its predicted ones and their overlaps, all without the cell itself.
+def add_singles(cell, items, rows, clusters, common):
+    """Add up the true clusters of a cell, its predicted ones and what they have in common, all without the cell itself.
 
     Last of the four sums comes an empty one, for mates that share several clusters.
     """
     true = pred = ones = both = 0, 0.0, 0.0
+    begin = rows.starts[cell] + 2
+    end = begin + rows.codes[begin - 1]
+    place = common.bounds[cell]
     c = 0
     for k in range(begin, end):
         j = rows.codes[k]
         if j < rows.n_true:
-            c += 1
             true = add_size(true, clusters, j, items.weighted)
+            ones = add_size(ones, common.sizes, place + c, items.weighted)
+            c += 1
         else:
             pred = add_size(pred, clusters, j, items.weighted)
-    for k in range(overlaps.entry_bounds[cell], overlaps.entry_bounds[cell + 1]):
-        ones = add_size(ones, overlaps.sizes, overlaps.entries[k], items.weighted)
     g = end - begin - c
     n = items.n[cell]
     w = items.weight[cell] if items.weighted else 0.0

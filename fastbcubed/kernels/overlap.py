@@ -10,62 +10,75 @@ from fastbcubed.kernels.jit import inlined, kernel
 
 
 @kernel
-def add_clusters(offsets, codes, items, first, last, sizes):
-    """Add up the items, and their weight, of a range of clusters, given the cells of each."""
-    for j in range(first, last):
-        count = 0
-        total = 0.0
-        error = 0.0
-        for k in range(offsets[j], offsets[j + 1]):
-            count += items.n[codes[k]]
-            if items.weighted:
-                total, error = add_exactly(total, error, items.weight[codes[k]])
-        sizes.n[j] = count
-        if items.weighted:
-            sizes.mass[j] = total
-            sizes.rest[j] = error
+def add_clusters(offsets, codes, items, sizes):
+    """Add up the items, and their weight, of each cluster, given the clusters of each cell."""
+    for j in range(sizes.n.size):
+        clear(sizes, items.weighted, j)
+    for cell in range(offsets.size - 1):
+        for k in range(offsets[cell], offsets[cell + 1]):
+            add_items(sizes, items, codes[k], cell)
 
 
 @kernel
-def count_overlaps(cells, prediction, first, last, seen, counts):
+def count_members(rows, counts):
+    """Count the cells of each true cluster."""
+    for cell in range(rows.starts.size):
+        k = rows.starts[cell] + 2
+        end = k + rows.codes[k - 1]
+        while k < end and rows.codes[k] < rows.n_true:
+            counts[rows.codes[k]] += 1
+            k += 1
+
+
+@kernel
+def fill_members(rows, next_place, members):
+    """Write the row of each cell to the next place of each of its true clusters."""
+    for cell in range(rows.starts.size):
+        k = rows.starts[cell] + 2
+        end = k + rows.codes[k - 1]
+        while k < end and rows.codes[k] < rows.n_true:
+            members[next_place[rows.codes[k]]] = rows.starts[cell]
+            next_place[rows.codes[k]] += 1
+            k += 1
+
+
+@kernel
+def count_overlaps(cells, rows, first, last, seen, counts):
     """Count the predicted clusters that each of a range of true clusters meets.
 
-    `cells` and `prediction` are compressed rows: the cells of each true cluster, the predicted clusters of each
-    cell. `seen` (n_pred,) holds no number of this range before.
+    `cells` are the bounds and the rows of the cells of each true cluster. `seen` (n_pred,) holds no number of this
+    range before.
     """
     for i in range(first, last):
         found = 0
-        for k in range(cells[0][i], cells[0][i + 1]):
-            cell = cells[1][k]
-            for m in range(prediction[0][cell], prediction[0][cell + 1]):
-                j = prediction[1][m]
+        for m in range(cells[0][i], cells[0][i + 1]):
+            begin = cells[1][m] + 2
+            end = begin + rows.codes[begin - 1]
+            for k in range(begin + count_true(rows, begin, end), end):
+                j = rows.codes[k] - rows.n_true
                 found += seen[j] != i
                 seen[j] = i
         counts[i] = found
 
 
 @kernel
-def add_overlaps(cells, truth, prediction, items, first, last, space, overlaps):
+def add_overlaps(cells, rows, items, first, last, space, overlaps):
     """Fill the table of overlaps for a range of true clusters; its `bounds` and `entry_bounds` are there.
 
-    `cells`, `truth` and `prediction` are compressed rows: the cells of each true cluster, the clusters of each
-    cell. `space` is two workspaces (n_pred,), the first of which holds no number of this range before.
+    `cells` are the bounds and the rows of the cells of each true cluster. `space` is two workspaces (n_pred,), the
+    first of which holds no number of this range before.
     """
-    true_offsets, true_codes = truth
-    pred_offsets, pred_codes = prediction
     seen, place = space
     for i in range(first, last):
         end = overlaps.bounds[i]
-        for k in range(cells[0][i], cells[0][i + 1]):
-            cell = cells[1][k]
-            begin = pred_offsets[cell]
-            width = pred_offsets[cell + 1] - begin
-            row = 0
-            while true_codes[true_offsets[cell] + row] != i:
-                row += 1
-            entry = overlaps.entry_bounds[cell] + row * width
-            for m in range(width):
-                j = pred_codes[begin + m]
+        for m in range(cells[0][i], cells[0][i + 1]):
+            begin = cells[1][m] + 2
+            cell = rows.codes[begin - 2]
+            stop = begin + rows.codes[begin - 1]
+            middle = begin + count_true(rows, begin, stop)
+            entry = overlaps.entry_bounds[cell] + find_code(rows, begin, i) * (stop - middle)
+            for k in range(middle, stop):
+                j = rows.codes[k] - rows.n_true
                 if seen[j] != i:
                     seen[j] = i
                     place[j] = end
@@ -73,7 +86,78 @@ def add_overlaps(cells, truth, prediction, items, first, last, space, overlaps):
                     clear(overlaps.sizes, items.weighted, end)
                     end += 1
                 add_items(overlaps.sizes, items, place[j], cell)
-                overlaps.entries[entry + m] = place[j]
+                overlaps.entries[entry] = place[j]
+                entry += 1
+
+
+@kernel
+def add_common(cells, rows, items, sizes, first, last, met, common):
+    """Add up what each of a range of true clusters shares with all the predicted clusters of each of its cells.
+
+    `cells` are the bounds and the rows of the cells of each true cluster, `sizes` the items of each cluster, and
+    `met` sums by predicted cluster that are 0 before and after. Outputs: the sizes of `common`, by cell and true
+    cluster, and which clusters are the same as one of the other side.
+    """
+    bounds, members = cells
+    for i in range(first, last):
+        for m in range(bounds[i], bounds[i + 1]):
+            begin, end = find_pred(rows, members[m])
+            for k in range(begin, end):
+                add_items(met, items, rows.codes[k] - rows.n_true, rows.codes[members[m]])
+        for m in range(bounds[i], bounds[i + 1]):
+            begin, end = find_pred(rows, members[m])
+            sums = 0, 0.0, 0.0
+            for k in range(begin, end):
+                sums = add_size(sums, met, rows.codes[k] - rows.n_true, items.weighted)
+            place = common.bounds[rows.codes[members[m]]] + find_code(rows, members[m] + 2, i)
+            common.sizes.n[place] = sums[0]
+            if items.weighted:
+                common.sizes.mass[place], common.sizes.rest[place] = sums[1], sums[2]
+        if bounds[i] < bounds[i + 1]:  # a cluster with the same items is one of any of its cells
+            begin, end = find_pred(rows, members[bounds[i]])
+            for k in range(begin, end):
+                j = rows.codes[k]
+                if sizes.n[i] == sizes.n[j] == met.n[j - rows.n_true]:
+                    common.exact[i] = common.exact[j] = True
+        for m in range(bounds[i], bounds[i + 1]):
+            begin, end = find_pred(rows, members[m])
+            for k in range(begin, end):
+                clear(met, items.weighted, rows.codes[k] - rows.n_true)
+
+
+@inlined
+def find_pred(rows, start):
+    """Return where the predicted clusters of the row at `start` begin and end."""
+    begin = start + 2
+    end = begin + rows.codes[begin - 1]
+    return begin + count_true(rows, begin, end), end
+
+
+@inlined
+def count_true(rows, begin, end):
+    """Return how many true clusters a row of clusters begins with."""
+    k = begin
+    while k < end and rows.codes[k] < rows.n_true:
+        k += 1
+    return k - begin
+
+
+@inlined
+def find_code(rows, begin, code):
+    """Return how many codes stand before one in a row."""
+    k = begin
+    while rows.codes[k] != code:
+        k += 1
+    return k - begin
+
+
+@inlined
+def add_size(sums, sizes, j, weighted):
+    """Add one of the sizes to the sums (items, weight, what it leaves over)."""
+    n, mass, rest = sums
+    if weighted:
+        mass, rest = add_exactly(mass, rest + sizes.rest[j], sizes.mass[j])
+    return n + sizes.n[j], mass, rest
 
 
 @inlined
@@ -109,71 +193,3 @@ def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, starts
             place += 1
         rows[starts[cell]] = cell
         rows[starts[cell] + 1] = place - starts[cell] - 2
-
-
-@inlined
-def is_one_of_several(codes, n_true, begin, k, end):
-    """Tell whether the cluster at k, in a row from `begin` to `end`, is not the only one of its side there."""
-    before = k > begin and (codes[k - 1] < n_true) == (codes[k] < n_true)
-    return before or (k + 1 < end and (codes[k] < n_true) == (codes[k + 1] < n_true))
-
-
-@kernel
-def count_several(starts, codes, n_true, counts):
-    """Count, by cluster, the cells that are in others of its side, too, given the rows of the cells."""
-    for cell in range(starts.size):
-        begin = starts[cell] + 2
-        end = begin + codes[begin - 1]
-        for k in range(begin, end):
-            if is_one_of_several(codes, n_true, begin, k, end):
-                counts[codes[k]] += 1
-
-
-@kernel
-def fill_several(starts, codes, n_true, next_place, out):
-    """Write the rows of the cells that `count_several` counts, by cluster."""
-    for cell in range(starts.size):
-        begin = starts[cell] + 2
-        end = begin + codes[begin - 1]
-        for k in range(begin, end):
-            if is_one_of_several(codes, n_true, begin, k, end):
-                place = next_place[codes[k]]
-                next_place[codes[k]] = place + 1
-                out[place] = starts[cell]
-
-
-@kernel
-def count_visits(rows, bounds, visits):
-    """Count, by cluster, the mates that `score_cells` will visit, and return their number.
-
-    `bounds` (n_clusters + 1,) is where the cells of each cluster begin that are in others of its side. A cell
-    visits those of all its clusters but the one of each side that has most.
-    """
-    codes = rows.codes
-    total = 0
-    for cell in range(rows.starts.size):
-        begin = rows.starts[cell] + 2
-        end = begin + codes[begin - 1]
-        spared = find_largest(rows, bounds, begin, end)
-        for k in range(begin, end):
-            if k != spared[0] and k != spared[1]:
-                several = bounds[codes[k] + 1] - bounds[codes[k]]
-                visits[codes[k]] += several
-                total += several
-    return total
-
-
-@inlined
-def find_largest(rows, bounds, begin, end):
-    """Return where in the row of a cell the true and the predicted cluster stand that have most cells to visit."""
-    most_true = most_pred = spared_true = spared_pred = -1
-    for k in range(begin, end):
-        size = bounds[rows.codes[k] + 1] - bounds[rows.codes[k]]
-        if rows.codes[k] < rows.n_true:
-            if size > most_true:
-                most_true = size
-                spared_true = k
-        elif size > most_pred:
-            most_pred = size
-            spared_pred = k
-    return spared_true, spared_pred

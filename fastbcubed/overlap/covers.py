@@ -220,7 +220,7 @@ class Cover(Contingency):
         return hit_pred, miss_pred, hit_true, miss_true
 
     def _refuse_too_much(self, max_pairs: float, label: Any) -> None:
-        visits = self.sides.visits()
+        visits = self.sides.visits
         if visits.total <= max_pairs:
             return
         named = []
@@ -269,12 +269,8 @@ class Cover(Contingency):
 
     def exact(self, side: str) -> NDArray[np.bool_]:
         """Return which clusters of a side are the same as one of the other side."""
-        table, n = self.sides.overlaps, self.sides.overlaps.sizes.n
-        true, pred = table.true, table.pred
-        same = (n == self.sides.sizes[0].n[true]) & (n == self.sides.sizes[1].n[pred])
-        found = np.zeros(self.members(side).n_clusters, np.bool_)
-        found[(true if side == "true" else pred)[same]] = True
-        return found
+        exact, n_true = self.sides.common.exact, self.truth.n_clusters
+        return exact[:n_true] if side == "true" else exact[n_true:]
 
     def n_met(self, side: str) -> NDArray[np.int64]:
         """Return how many clusters of the other side each cluster meets."""

@@ -1,7 +1,7 @@
 """Sharing: what the items of each cell share with their mates, where clusters overlap.
 
-Mates that share one cluster of each side at most are counted through the overlaps of true and
-predicted clusters. Mates that share several are visited; how many that are is known beforehand.
+Mates that share one cluster of each side at most are counted through what true and predicted clusters have in
+common. Mates that share several are visited; how many that are is known beforehand.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.clusterings.memberships import Memberships
+from fastbcubed.overlap.close_mates import CellRows, CloseMates, close_mates, row_type
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks, lend
@@ -34,17 +35,6 @@ class Items(NamedTuple):
     weighted: bool
 
 
-class CellRows(NamedTuple):
-    """A row for each cell: its number, how many clusters it has, the true ones, the predicted ones from `n_true` on.
-
-    `starts` (n_cells,) is where each row begins.
-    """
-
-    starts: Counts
-    codes: NDArray[np.integer]
-    n_true: int
-
-
 class Totals(NamedTuple):
     """Numbers of items, and their weight as the sum of two floats, `mass + rest`; these are empty without weights."""
 
@@ -59,6 +49,12 @@ class Totals(NamedTuple):
         return cls(
             *(buffers.empty(*each) for each in ((n, np.int64), (floats, np.float64), (floats, np.float64)))
         )
+
+    @classmethod
+    def zeros(cls, n: int, weighted: bool) -> Totals:
+        """Return sums of nothing."""
+        floats = n if weighted else 0
+        return cls(np.zeros(n, np.int64), np.zeros(floats), np.zeros(floats))
 
     @property
     def weight(self) -> Floats:
@@ -82,6 +78,14 @@ class OverlapTable(NamedTuple):
         return np.repeat(np.arange(self.bounds.size - 1), np.diff(self.bounds))
 
 
+class Common(NamedTuple):
+    """What each true cluster of a cell shares with all its predicted ones, an item as often as it is in these."""
+
+    bounds: Counts  #: where the true clusters of each cell begin; shape (n_cells + 1,)
+    sizes: Totals  #: common items and their weight; shape (n_memberships,)
+    exact: NDArray[np.bool_]  #: whether each cluster is the same as one of the other side, true ones first
+
+
 class Shares(NamedTuple):
     """What an item of each cell shares with its mates in other cells; see `score_cells`."""
 
@@ -92,9 +96,10 @@ class Shares(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """How many mates have to be visited: in all, and by true and by predicted cluster."""
+    """How many mates have to be visited: in all, for one cell at most, and by true and by predicted cluster."""
 
     total: int
+    most: int
     true: Counts
     pred: Counts
 
@@ -112,43 +117,66 @@ class Sides:
     pool: Pool  #: the threads
 
     @cached_property
-    def by_cluster(self) -> tuple[Memberships, Memberships]:
-        """The cells of each true and of each predicted cluster."""
-        return self.truth.by_cluster(), self.prediction.by_cluster()
-
-    @cached_property
     def sizes(self) -> tuple[Totals, Totals]:
         """Items of each true and of each predicted cluster."""
-        return self._add(self.by_cluster[0]), self._add(self.by_cluster[1])
+        items = self._items
+        sides = self.truth, self.prediction
+        sizes = [Totals.empty(side.n_clusters, items.weighted) for side in sides]
+
+        def add(side: Memberships, totals: Totals) -> None:
+            kernels.overlap.add_clusters(side.offsets, side.codes, items, totals)
+
+        self.pool.map(add, sides, sizes, stage="add up clusters")
+        return sizes[0], sizes[1]
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters of both sides."""
+        return self.truth.n_clusters + self.prediction.n_clusters
 
     @property
     def _items(self) -> Items:
         return Items(self.n, np.empty(0), False) if self.weight is None else Items(self.n, self.weight, True)
 
-    def _add(self, cells: Memberships) -> Totals:
-        items = self._items
-        sizes = Totals.empty(len(cells), items.weighted)
+    @cached_property
+    def _members(self) -> tuple[Counts, NDArray[np.integer]]:
+        """Where the cells of each true cluster begin, and their rows."""
+        rows, bounds = self.rows, np.zeros(self.truth.n_clusters + 1, np.int64)
+        kernels.overlap.count_members(rows, bounds[1:])
+        np.cumsum(bounds, out=bounds)
+        members = buffers.empty(int(bounds[-1]), row_type(rows))
+        kernels.overlap.fill_members(rows, bounds[:-1].copy(), members)
+        return bounds, members
+
+    @cached_property
+    def common(self) -> Common:
+        """What each true cluster of a cell shares with all its predicted ones."""
+        cells, rows, items = self._members, self.rows, self._items
+        clusters, exact = self._clusters, np.zeros(self.n_clusters, np.bool_)
+        common = Common(self.truth.offsets, Totals.empty(self.truth.codes.size, items.weighted), exact)
+        idle: list[Totals] = []
 
         def add(first: int, last: int) -> None:
-            kernels.overlap.add_clusters(cells.offsets, cells.codes, items, first, last, sizes)
+            with lend(idle, lambda: Totals.zeros(self.prediction.n_clusters, items.weighted)) as met:
+                kernels.overlap.add_common(cells, rows, items, clusters, first, last, met, common)
 
-        cuts = zip(*blocks(len(cells), CLUSTERS_AT_ONCE), strict=True)
-        self.pool.map(add, *cuts, stage="add up clusters")
-        return sizes
+        cuts = zip(*blocks(self.truth.n_clusters, CLUSTERS_AT_ONCE), strict=True)
+        self.pool.map(add, *cuts, stage="compare clusters")
+        return common
 
     @cached_property
     def overlaps(self) -> OverlapTable:
         """What each true cluster shares with each predicted one."""
-        sides, items = (self.by_cluster[0], self.truth, self.prediction), self._items
-        cells, truth, prediction = ((side.offsets, side.codes) for side in sides)
-        starts, stops = zip(*blocks(len(sides[0]), CLUSTERS_AT_ONCE), strict=True)
-        bounds = np.zeros(len(sides[0]) + 1, np.int64)
+        cells, rows, items = self._members, self.rows, self._items
+        n_true = self.truth.n_clusters
+        starts, stops = zip(*blocks(n_true, CLUSTERS_AT_ONCE), strict=True)
+        bounds = np.zeros(n_true + 1, np.int64)
         workspace = lambda: np.full((2, self.prediction.n_clusters), -1)  # noqa: E731
         idle: list[Counts] = []
 
         def count(first: int, last: int) -> None:
             with lend(idle, workspace) as (seen, _):
-                kernels.overlap.count_overlaps(cells, prediction, first, last, seen, bounds[1:])
+                kernels.overlap.count_overlaps(cells, rows, first, last, seen, bounds[1:])
 
         self.pool.map(count, starts, stops, stage="count overlaps")
         idle.clear()  # they hold clusters that were seen
@@ -162,15 +190,13 @@ class Sides:
 
         def add(first: int, last: int) -> None:
             with lend(idle, workspace) as space:
-                kernels.overlap.add_overlaps(
-                    cells, truth, prediction, items, first, last, (space[0], space[1]), table
-                )
+                kernels.overlap.add_overlaps(cells, rows, items, first, last, (space[0], space[1]), table)
 
         self.pool.map(add, starts, stops, stage="add up overlaps")
         return table
 
     @cached_property
-    def _rows(self) -> CellRows:
+    def rows(self) -> CellRows:
         """The clusters of each cell."""
         truth, prediction, n_cells = self.truth, self.prediction, self.n.size
         largest = max(truth.n_clusters + prediction.n_clusters, n_cells)
@@ -183,43 +209,40 @@ class Sides:
         return CellRows(starts, rows, truth.n_clusters)
 
     @cached_property
-    def _several(self) -> Memberships:
-        """By cluster, true ones first, the rows of the cells that are in others of its side, too."""
-        starts, rows, n_true = self._rows
-        bounds = np.zeros(n_true + self.prediction.n_clusters + 1, np.int64)
-        kernels.overlap.count_several(starts, rows, n_true, bounds[1:])
-        np.cumsum(bounds, out=bounds)
-        several = buffers.empty(int(bounds[-1]), np.int32 if rows.size < 2**31 else np.int64)
-        kernels.overlap.fill_several(starts, rows, n_true, bounds[:-1].copy(), several)
-        return Memberships(bounds, several, rows.size)
+    def close(self) -> CloseMates:
+        """The cells with which each shares two clusters of a side or more."""
+        return close_mates(self.rows, self.n_clusters, self.pool)
 
+    @cached_property
     def visits(self) -> Visits:
-        """Count the mates that `shares` will visit, at a cost linear in the memberships."""
-        n_true, several = self.truth.n_clusters, self._several
-        visits = np.zeros(len(several), np.int64)
-        total = kernels.overlap.count_visits(self._rows, several.offsets, visits)
-        return Visits(total, visits[:n_true], visits[n_true:])
+        """How many mates `shares` will visit, at a cost linear in the memberships."""
+        n_true, visits = self.truth.n_clusters, np.zeros(self.n_clusters, np.int64)
+        total, most = kernels.close_mates.count_visits(self.rows, self.close, visits)
+        return Visits(total, most, visits[:n_true], visits[n_true:])
+
+    def _found(self) -> NDArray[np.integer]:
+        """Return room for the close mates of a cell, and for itself."""
+        return np.empty((self.visits.most + 1, 3), row_type(self.rows))
 
     def matches(
         self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
     ) -> Floats:
         """Add up hits on each side, times the likeness of clusters; see `add_matches`. Shape (n_scored, 2)."""
         hits, best = np.empty((n_scored, 2)), np.concatenate([best_true, best_pred])
-        items, rows, overlaps = self._items, self._rows, self.overlaps
-        several = self._several.offsets, self._several.codes
+        items, rows, close, overlaps = self._items, self.rows, self.close, self.overlaps
         widest = int((self.truth.counts * self.prediction.counts).max(initial=1))
         longest = int(max(self.truth.counts.max(initial=1), self.prediction.counts.max(initial=1)))
 
-        def workspace() -> tuple[Totals, Counts, Counts]:
+        def workspace() -> tuple[Totals, Counts, Counts, NDArray[np.integer]]:
             at_true, at_pred = np.empty((2, longest), np.int64)
-            return Totals.empty(widest, items.weighted), at_true, at_pred
+            return Totals.empty(widest, items.weighted), at_true, at_pred, self._found()
 
-        idle: list[tuple[Totals, Counts, Counts]] = []
+        idle: list[tuple[Totals, Counts, Counts, NDArray[np.integer]]] = []
 
         def add(start: int, stop: int) -> None:
             with lend(idle, workspace) as space:
                 kernels.matches.add_matches(
-                    start, stop, pairwise, items, rows, several, overlaps, likeness, best, space, hits
+                    start, stop, pairwise, items, rows, close, overlaps, likeness, best, space, hits
                 )
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
@@ -231,20 +254,21 @@ class Sides:
 
         By cell the true clusters, then the predicted ones; see `charge_clusters`. Cost is that of `shares`.
         """
-        items, rows, overlaps = self._items, self._rows, self.overlaps
+        items, rows, close, overlaps = self._items, self.rows, self.close, self.overlaps
         lost = np.empty(int(self.truth.offsets[n_scored] + self.prediction.offsets[n_scored]))
-        several = self._several.offsets, self._several.codes
         longest = int((self.truth.counts + self.prediction.counts).max(initial=1))
-        clusters, idle = self._clusters, list[tuple[Totals, Floats, Counts, Counts]]()
+        clusters, idle = self._clusters, list[tuple[Totals, Floats, Counts, Counts, NDArray[np.integer]]]()
 
-        def workspace() -> tuple[Totals, Floats, Counts, Counts]:
+        def workspace() -> tuple[Totals, Floats, Counts, Counts, NDArray[np.integer]]:
             at_true, at_pred = np.empty((2, longest), np.int64)
-            return Totals.empty(longest, items.weighted), np.empty(longest), at_true, at_pred
+            return (
+                Totals.empty(longest, items.weighted), np.empty(longest), at_true, at_pred, self._found()
+            )  # fmt: skip
 
         def charge(start: int, stop: int) -> None:
             with lend(idle, workspace) as space:
                 kernels.charges.charge_clusters(
-                    start, stop, items, rows, clusters, several, overlaps, space, lost
+                    start, stop, items, rows, clusters, close, overlaps, space, lost
                 )
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
@@ -264,12 +288,14 @@ class Sides:
         Cost is the sum over cells of true times predicted clusters, and the mates that `visits` counts.
         """
         parts, mates = np.empty((n_scored, 4)), np.empty((n_scored, 2), np.int64)
-        items, rows, overlaps = self._items, self._rows, self.overlaps
-        several = self._several.offsets, self._several.codes
-        clusters = self._clusters
+        items, rows, close, common, clusters = self._items, self.rows, self.close, self.common, self._clusters
+        idle: list[NDArray[np.integer]] = []
 
         def score(start: int, stop: int) -> None:
-            kernels.mates.score_cells(start, stop, items, rows, clusters, several, overlaps, parts, mates)
+            with lend(idle, self._found) as found:
+                kernels.mates.score_cells(
+                    start, stop, items, rows, clusters, close, common, found, parts, mates
+                )
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
         self.pool.map(score, *cuts, stage="compare cells")

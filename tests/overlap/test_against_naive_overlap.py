@@ -1,6 +1,7 @@
 """Overlapping clusterings against the twin: generated covers, every policy, weights, and partitions."""
 
 from fractions import Fraction
+from unittest import mock
 
 import naive_overlap as twin
 import numpy as np
@@ -12,6 +13,7 @@ from strategies import pairs
 from strategies_overlap import Covers, covers, item_weights
 
 import fastbcubed as fb
+from fastbcubed.overlap import close_mates
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 many = examples(100)
@@ -21,6 +23,8 @@ OF_CLUSTERS = tuple(f"{kind}_{part}" for kind in ("cluster", "closest_cluster") 
 OVERLAP = ("omega", "onmi_lfk", "onmi_max", "onmi_mean")
 TOLERANCE = 1e-12
 WEIGHTINGS = ["pointwise", "outer"]
+#: Up to so many clusters of a side, mates are found by pairs of clusters: never, in part, always.
+NARROW = st.sampled_from([1, 2, 8])
 
 
 def clustering(family, weight=None) -> fb.Clustering:
@@ -39,6 +43,10 @@ def evaluate(pair, weight=None, **options) -> fb.Evaluation:
     return fb.evaluate(truth, prediction, overlapping=True, **options)
 
 
+def finding(narrow):
+    return mock.patch.object(close_mates, "NARROW", narrow)
+
+
 def exact(weight):
     return None if weight is None else {item: Fraction(w) for item, w in weight.items()}
 
@@ -52,10 +60,11 @@ def weighted_or_not(pair):
 
 
 @many
-@given(covers(), st.data(), st.sampled_from(["drop", "singleton", "outside"]))
-def test_extended_bcubed_and_elm(pair, data, unmatched):
+@given(covers(), st.data(), st.sampled_from(["drop", "singleton", "outside"]), NARROW)
+def test_extended_bcubed_and_elm(pair, data, unmatched, narrow):
     weight = data.draw(weighted_or_not(pair))
-    ev = evaluate(pair, weight, unmatched=unmatched, metrics=[*PARTS, "elm"])
+    with finding(narrow):
+        ev = evaluate(pair, weight, unmatched=unmatched, metrics=[*PARTS, "elm"])
     families = twin.align(*pair, unmatched)
     for prefix, function in ("", twin.extended_bcubed), ("elm_", twin.extended_elm):
         expected = function(*families, exact(weight))
@@ -69,7 +78,8 @@ def test_cice_bcubed(pair, data, match, similarity):
     weight = data.draw(weighted_or_not(pair))
     truth, prediction = (clustering(family, weight) for family in pair)
     named = None if weight is None else "weight"
-    ev = fb.cice_bcubed(truth, prediction, weight=named, match=match, similarity=similarity)
+    with finding(data.draw(NARROW)):
+        ev = fb.cice_bcubed(truth, prediction, weight=named, match=match, similarity=similarity)
     expected = twin.cice_bcubed(*twin.align(*pair), exact(weight), match=match, similarity=similarity)
     for part in PARTS:
         assert ev.overall[f"cice_bcubed_{part}"] == close(getattr(expected, part)), part
@@ -164,6 +174,24 @@ def test_an_identical_cover_scores_exactly_one(pair, data):
     again = data.draw(st.permutations(pair.truth))
     ev = evaluate((pair.truth, again), weight, metrics=[*PARTS, "elm", *PURITIES, *OF_CLUSTERS])
     assert set(ev.overall.values()) == {1.0}
+
+
+@examples(20)
+@given(st.integers(0, 2**32), st.data())
+def test_items_in_many_clusters(seed, data):
+    """Of forty items in nine clusters of either side, some are in all, most in two or three."""
+    random = np.random.default_rng(seed)
+    families = [
+        [{0} | set(np.flatnonzero(random.random(40) < share).tolist()) for share in random.random(9)]
+        for _ in range(2)
+    ]
+    pair = Covers(*families)
+    weight = data.draw(weighted_or_not(pair))
+    with finding(data.draw(NARROW)):
+        ev = evaluate(pair, weight, metrics=PARTS)
+    expected = twin.extended_bcubed(*twin.align(*pair, "drop"), exact(weight))
+    for part in PARTS:
+        assert ev.overall[part] == close(getattr(expected, part)), part
 
 
 @example(Covers([{1, 2, 3}, {1, 2, 3}, {3}], [{1, 2}, {1, 2}, {2, 3}, {3}]))
