@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,25 +90,17 @@ class Baseline:
 
     def try_bound(self, bound: Bound, ev: Any) -> Gate:
         """Say whether a score is no more than `bound.value` worse than here."""
-        before, now = self._value(bound), value_of(bound, ev)
-        worse = before - now if subject_of(bound, bound.name).best == "higher" else now - before
-        figures = {
-            "score": bound.name,
-            "slice": bound.slice,
-            "value": now,
-            "baseline": before,
-            "worse_by": worse,
-            "at_most_worse_by": bound.value,
-        }
-        change = f"{abs(worse):.3g} {'worse' if worse > 0 else 'better'}" if worse else "the same"
-        found = f"is {score(now)}, {score(before)} in {self.name}: {'n/a' if math.isnan(worse) else change}"
+        gate = gate_of_change(bound, value_of(bound, ev), self._value(bound), self.name)
         n, n_before = self._n_items(bound, ev)
-        if n != n_before:
-            found += f", of {count(n)} items, {count(n_before)} in the baseline"
-        figures |= {"n_items": n, "baseline_n_items": n_before}
+        more = f", of {count(n)} items, {count(n_before)} in the baseline" if n != n_before else ""
         reason = "" if bound.name in COVERAGES else self._left_out(ev)
-        passed = worse <= bound.value + ROUNDED and not reason
-        return Gate(bound.subject, f"wanted at most {bound.value:g} worse", found, passed, figures, reason)
+        return replace(
+            gate,
+            found=gate.found + more,
+            passed=gate.passed and not reason,
+            figures={**gate.figures, "n_items": n, "baseline_n_items": n_before},
+            reason=reason,
+        )
 
     def _n_items(self, bound: Bound, ev: Any) -> tuple[int, int]:
         """Return how many items the score is of, now and in the baseline."""
@@ -146,6 +138,23 @@ class Baseline:
                 return rows, columns
         by = slice_name(names)
         raise OptionError(f'{self.name} has no slices by {by}; evaluate it with slices="{by}"')
+
+
+def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
+    """Say whether a score is no more than `bound.value` worse than it was in what is named; NaN is not."""
+    worse = before - now if subject_of(bound, bound.name).best == "higher" else now - before
+    figures = {
+        "score": bound.name,
+        "slice": bound.slice,
+        "value": now,
+        "baseline": before,
+        "worse_by": worse,
+        "at_most_worse_by": bound.value,
+    }
+    change = f"{abs(worse):.3g} {'worse' if worse > 0 else 'better'}" if worse else "the same"
+    found = f"is {score(now)}, {score(before)} in {where}: {'n/a' if math.isnan(worse) else change}"
+    passed = worse <= bound.value + ROUNDED
+    return Gate(bound.subject, f"wanted at most {bound.value:g} worse", found, passed, figures)
 
 
 def _covered(coverage: Coverage) -> float:
