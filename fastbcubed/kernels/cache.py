@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.runtime.nrt import rtsys
 
 config: Any = numba.config
 #: Whether compiled kernels are kept; a fleet of processes that start together may turn that off.
@@ -47,7 +48,7 @@ class Sturdy:
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return a kernel that was kept; None if there is none, or if its file is damaged."""
         try:
-            found = self._cache.load_overload(signature, context)
+            found = self._load(signature, context)
             if found is None or tuple(found.signature.args) == tuple(signature):
                 return found
         except Exception:  # unpickling a damaged file may raise anything
@@ -55,6 +56,18 @@ class Sturdy:
         with suppress(OSError):  # it is damaged, or of another signature: two processes wrote at once
             self._cache.flush()
         return None
+
+    def _load(self, signature: Any, context: Any) -> Any:
+        """Load a kernel as Numba does, but not the tables of all that it can compile.
+
+        These take longer than our kernels; a compilation asks for them itself.
+        """
+        load = getattr(self._cache, "_load_overload", None)
+        if load is None:  # another Numba has another way
+            return self._cache.load_overload(signature, context)
+        rtsys.initialize(context)
+        with self._cache._guard_against_spurious_io_errors():
+            return load(signature, context)
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a kernel, or note why that cannot be."""
