@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, part_bits
-from fastbcubed.runtime.pool import blocks
+from fastbcubed.runtime.parts import PART_ROWS, part_bits, part_blocks
 
 #: A true cluster with more than this share of the rows is heavy (see `find_heavy`).
 HEAVY_SHARE = 1 / 256
@@ -99,7 +98,7 @@ class Plan:
 
     def tasks(self) -> list[tuple[int, int]]:
         """Cut the parts into ranges, those of heavy clusters in ranges of their own."""
-        regular = blocks(1 << self.bits, PARTS_AT_ONCE)
+        regular = part_blocks(1 << self.bits)
         if not self.heavy.size:
             return regular
         return regular + [(a + (1 << self.bits), b + (1 << self.bits)) for a, b in regular]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.planning import Plan
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, offsets, row_blocks
+from fastbcubed.runtime.parts import PART_ROWS, offsets, part_blocks, row_blocks
 from fastbcubed.runtime.pool import Pool, blocks
 
 NO_KEYS = np.empty(0, np.int64)
@@ -261,7 +261,7 @@ def close_parts(
                 plan.absent_pred, space, n_pred, keys,
             )  # fmt: skip
 
-    pool.map(close_task, *zip(*blocks(n_parts, PARTS_AT_ONCE), strict=True), stage="close cells")
+    pool.map(close_task, *zip(*part_blocks(n_parts), strict=True), stage="close cells")
     one_sided = bool(plan.absent_true.size or plan.absent_pred.size)
     base = np.concatenate([[0], np.cumsum(n_pred)])
     return Built(

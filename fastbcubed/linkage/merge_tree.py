@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import PARTS_AT_ONCE, offsets, part_bits, row_blocks
+from fastbcubed.runtime.parts import offsets, part_bits, part_blocks, row_blocks
 from fastbcubed.runtime.pool import Pool, blocks
 
 Codes = NDArray[np.integer]
@@ -155,7 +155,7 @@ def _by_score(
                     keys[own], links[own], least, shift, spare_keys[own], spare[: stop - start], digits
                 )
 
-    pool.map(sort, *zip(*blocks(bounds.size - 1, PARTS_AT_ONCE), strict=True), stage="sort links")
+    pool.map(sort, *zip(*part_blocks(bounds.size - 1), strict=True), stage="sort links")
     return links, keys
 
 

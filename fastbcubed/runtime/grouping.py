@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.joining import scatter_keys
-from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, part_bits
+from fastbcubed.runtime.parts import PART_ROWS, part_bits, part_blocks
 from fastbcubed.runtime.pool import Pool, blocks
 
 #: A range of integers up to so many times the rows is numbered by a table.
@@ -61,7 +61,7 @@ def _by_parts(keys: NDArray[np.int64], codes: NDArray[np.int64], pool: Pool) -> 
         with pool.workspace("number", lambda: np.empty(usual, np.int32)) as slots:
             kernels.memberships.number_parts(items.keys, items.rows, items.bounds, start, stop, slots, first)
 
-    pool.map(number_task, *zip(*blocks(1 << bits, PARTS_AT_ONCE), strict=True), stage="group rows")
+    pool.map(number_task, *zip(*part_blocks(1 << bits), strict=True), stage="group rows")
     starts, stops = zip(*blocks(n), strict=True)
     counts = pool.map(
         lambda a, b: kernels.memberships.find_firsts(first, a, b, 0, None),

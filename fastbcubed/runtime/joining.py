@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import PART_ROWS, PARTS_AT_ONCE, offsets, part_bits, row_blocks
+from fastbcubed.runtime.parts import PART_ROWS, offsets, part_bits, part_blocks, row_blocks
 from fastbcubed.runtime.pool import Pool, blocks
 
 NO_ROWS = np.empty(0, np.int64)
@@ -94,7 +94,7 @@ def match_parts(true: ItemParts, pred: ItemParts, pool: Pool) -> Matches:
                 pred_of_true, true_of_pred,
             )  # fmt: skip
 
-    tasks = zip(*blocks(true.bounds.size - 1, PARTS_AT_ONCE), strict=True)
+    tasks = zip(*part_blocks(true.bounds.size - 1), strict=True)
     again = pool.map(match_task, *tasks, stage="match items")
     true_repeats, pred_repeats = (sum(counts) for counts in zip(*again, strict=True))
     return Matches(pred_of_true, true_of_pred, true_repeats, pred_repeats)

@@ -10,7 +10,7 @@ from fastbcubed.runtime.pool import blocks
 #: Rows of one part on average: its cells and their hash table then stay in a core's cache.
 PART_ROWS = 30_000
 MAX_BITS = 10
-#: Parts handled by one kernel call: few enough for progress, Ctrl-C and an even load.
+#: Parts handled by one kernel call, at least.
 PARTS_AT_ONCE = 4
 #: Rows or cells scattered by one kernel call, at least: a call costs some 50 microseconds beside its work.
 ROWS_AT_ONCE = 1 << 18
@@ -19,6 +19,11 @@ ROWS_AT_ONCE = 1 << 18
 def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
     """Return how many bits of a key tell the parts of so many rows apart."""
     return min(max(0, (n_rows - 1) // part_rows).bit_length(), MAX_BITS)
+
+
+def part_blocks(n_parts: int) -> list[tuple[int, int]]:
+    """Cut parts into 64 blocks at most, which a kernel handles one by one: enough for progress and an even load."""
+    return blocks(n_parts, max(PARTS_AT_ONCE, -(-n_parts // 64)))
 
 
 def row_blocks(n: int, least: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
