@@ -25,18 +25,21 @@ from fastbcubed.linkage.curve import Curve
 from fastbcubed.linkage.kept_scores import Kept, choose_scores, family_of
 from fastbcubed.linkage.level_sums import level_sums
 from fastbcubed.linkage.merge_tree import MergeTree, merge_tree
+from fastbcubed.linkage.needed_memory import TO_ALIGN, TO_PLACE, TO_READ, TO_SORT, to_add_up, to_join
 from fastbcubed.linkage.placed_rows import PlacedRows, place_rows
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items.items import AlignedItems
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.allowance import Allowance
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting
 from fastbcubed.sources.arrays import to_numpy
 from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.open import as_rows
 from fastbcubed.sources.tables import ColumnName
+from fastbcubed.sources.text_size import bytes_of_text
 from fastbcubed.thresholds.swept import Sweep
 
 __all__ = ["sweep"]
@@ -44,6 +47,8 @@ __all__ = ["sweep"]
 #: Bytes that wait to be used again, above which they go back to the system before the clusters at the best threshold
 #: are evaluated, which takes less than the sums by level took.
 MUCH_IDLE = 1 << 29
+#: Families of sums that every sweep has.
+ALWAYS = {"clusters", "bcubed"}
 
 
 def sweep(
@@ -67,6 +72,7 @@ def sweep(
     nulls: Nulls = "raise",
     duplicates: Duplicates = "raise",
     noise: Any = None,
+    memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Sweep:
@@ -105,6 +111,10 @@ def sweep(
     unmatched : {"drop", "raise", "singleton", "outside"} or dict, optional
         As for `evaluate`: items that only the truth has are alone by default, as they have no link, unless `items` says
         which there are. Items that do not count connect others all the same.
+    memory_limit : int or str, optional
+        Bytes by which the process may grow, or a text such as "8GiB". There is no engine that spills: a sweep that
+        would take more raises, before the links are read or as soon as it shows, and says what it needs. Nothing is
+        looked at when absent.
     threads, progress
         As for `evaluate`.
 
@@ -114,6 +124,8 @@ def sweep(
 
     Raises
     ------
+    OptionError
+        If the memory limit is below what the sweep takes.
     FastBCubedError
         One of its children, which says what is wrong with the input, where, and what to do.
 
@@ -122,7 +134,8 @@ def sweep(
     Links are sorted by score and joined once, which gives a tree of merges. What clusters share with true clusters
     changes only where two of them meet: a pair of items of one true cluster counts from the lowest merge that joins
     them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n items and m
-    links. Memory is about 32 bytes a link, 16 when they have been joined, and 200 an item.
+    links. Memory is 32 bytes a link at first and 8 when they have been joined; 250 an item with all scores, 180 with
+    precision, recall and F1 alone. What is asked of the result takes more: `Sweep.merges` about 80 an item.
 
     Links of the same score are used together, so that a threshold lies between two different scores.
 
@@ -152,17 +165,39 @@ def sweep(
     choose_scores(wanted, weighted=weight is not None, **how_scored)  # a wrong name is said before the work
     asked, cuts = _thresholds(thresholds), as_slices(slices)
     everyone = items.items if isinstance(items, Clustering) else items
-    links = read_links(edges, left, right, score=score, scored=True, items=everyone, item=item)
+    allowance = Allowance(memory_limit)
+    links = read_links(
+        edges,
+        left,
+        right,
+        score=score,
+        scored=True,
+        items=everyone,
+        item=item,
+        allowance=allowance,
+        later=TO_SORT,
+    )
     with reporting(progress) as report, Pool(as_threads(threads), report) as pool:
-        side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise)
+        side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise, allowance)
         assert links.scores is not None
+        n_rows = side.pair.n_rows
+        allowance.require(
+            TO_ALIGN * n_rows, f"putting {len(links):,} links and the truth, {n_rows:,} rows, side by side"
+        )
         alignment = align(*side.pair.first, policies, pool, weight_table=side.pair.weight_table)
+        allowance.require(to_join(len(links), n_items), f"joining {n_items:,} items by {len(links):,} links")
         pairs, joined = [links.left, links.right, links.scores], links.joined()
         del links
         tree = merge_tree(n_items, pairs, pool, ascending=ascending)
+        allowance.require(TO_PLACE * len(alignment), f"ordering {len(alignment):,} items")
         placed = place_rows(tree, alignment, pool, outside=outside)
         chosen = choose_scores(wanted, weighted=placed.rows.weights is not None, **how_scored)
+        families = _families(chosen.kept)
+        what = f"the scores of {len(placed.rows):,} items at {tree.n_levels:,} thresholds"
+        fewer = "" if families <= ALWAYS else ', or name fewer scores, such as metrics="f1"'
+        allowance.require(to_add_up(placed.rows, families), what, fewer)
         curve = _curve(joined, tree, placed, chosen.kept, beta, pool)
+    allowance.release()
     if buffers.idle_bytes() > MUCH_IDLE:
         buffers.release()
     how = {
@@ -229,11 +264,22 @@ class Evaluator:
 
 
 def _beside(
-    truth: Any, links: Links, item: ColumnName, cluster: ColumnName, weight: Any, attributes: Any, noise: Any
+    truth: Any,
+    links: Links,
+    item: ColumnName,
+    cluster: ColumnName,
+    weight: Any,
+    attributes: Any,
+    noise: Any,
+    allowance: Allowance,
 ) -> tuple[_Beside, Links, int]:
     """Read the truth, and take the items of the links for a clustering whose rows are the items."""
+    if allowance.limit is not None:
+        allowance.require(bytes_of_text(truth), "the text of the truth, which is held as a whole,")
     if not isinstance(truth, (Clustering, Mapping)):
         truth = as_rows(truth, "the truth") or truth
+    if getattr(truth, "can_be_cut", False):
+        allowance.require(TO_READ * len(truth), f"the {len(truth):,} rows of {truth.where}")
     plain = not isinstance(truth, (Clustering, Mapping)) and as_rows(truth, "the truth") is None
     by_position = plain or (isinstance(truth, Clustering) and truth.items is None)
     if by_position:
@@ -301,6 +347,11 @@ def _as_typed(scores: NDArray[np.float64], precision: np.dtype[Any]) -> NDArray[
     )
 
 
+def _families(metrics: Sequence[Metric]) -> set[str]:
+    """Return the families of sums that scores are made of, and those that are always there."""
+    return {*ALWAYS, *(family for metric in metrics if (family := family_of(metric)) is not None)}
+
+
 def _curve(
     links: JoinedLinks,
     tree: MergeTree,
@@ -310,12 +361,7 @@ def _curve(
     pool: Pool,
 ) -> Curve:
     """Add up what the scores are made of; where a score of a link is infinite, there is no point without links."""
-    families = {
-        "clusters",
-        "bcubed",
-        *(family for metric in metrics if (family := family_of(metric)) is not None),
-    }
-    sums = level_sums(placed.rows, families, pool)
+    sums = level_sums(placed.rows, _families(metrics), pool)
     skipped = int(tree.n_levels > 0 and tree.points[1] == tree.points[0])
     shown = {name: values[skipped:] if values.ndim else values for name, values in sums.items()}
     thresholds = _as_typed(tree.points, links.precision)[skipped:]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
+from fastbcubed.cli.flags import add_limit_flag
 from fastbcubed.cli.link_flags import add_column_flags, columns_of, warnings_said
 from fastbcubed.cli.saying import print_json, say
 from fastbcubed.errors import OptionError
@@ -40,12 +41,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add("--out", metavar="PATH", help="Parquet file to write, with a row for each item")
     add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add_limit_flag(add, "the links")
 
 
 def run(options: argparse.Namespace) -> int:
     """Connect the links, write the clusters, and print what they are like."""
     from fastbcubed.clusterings.components import as_threshold, warn_if_none_reaches
     from fastbcubed.clusterings.links import read_links
+    from fastbcubed.runtime.allowance import Allowance
     from fastbcubed.runtime.reporting import announcing_compilation
 
     thresholds = [as_threshold(_number(text)) for text in _each(options.thresholds)]
@@ -54,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
         links = read_links(
             options.links, columns_of(options.left), columns_of(options.right), score=options.score,
             scored=bool(thresholds), items=options.items, item=columns_of(options.item) or "item",
+            allowance=Allowance(options.memory_limit),
         )  # fmt: skip
         table = _clusters(links, thresholds, ascending=options.ascending)
         for threshold in thresholds:

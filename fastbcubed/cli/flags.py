@@ -178,6 +178,15 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False) ->
     add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
 
 
+def add_limit_flag(add: Any, what: str) -> None:
+    """Add the flag of the memory that is not passed; `what` is what may not take more."""
+    add(
+        "--memory-limit", metavar="SIZE",
+        help=f"memory that {what} may take, such as 8GiB; what would take more is an error that says what it needs "
+        "(default: not looked at)",
+    )  # fmt: skip
+
+
 def add_work_flags(add: Any, threads: str) -> None:
     """Add the flags of threads and progress."""
     add("--threads", type=int, metavar="N", help=threads)

@@ -76,6 +76,7 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
             arguments[side], columns_of(options.link_left), columns_of(options.link_right),
             score=options.link_score, threshold=options.threshold, ascending=options.ascending,
             items=options.link_items, item=item[side == "prediction"] if isinstance(item, tuple) else item,
+            memory_limit=options.memory_limit,
         )  # fmt: skip
     return {**arguments, side: made}
 

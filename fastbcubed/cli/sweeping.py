@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.calling import call
-from fastbcubed.cli.flags import FILES, add_work_flags, number, read_flags
+from fastbcubed.cli.flags import FILES, add_limit_flag, add_work_flags, number, read_flags
 from fastbcubed.cli.link_flags import add_column_flags, columns_of
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
@@ -66,10 +66,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="directory to write the whole curve, the clusters at the best threshold, the merges that cost most and "
         "the weakest links to",
     )  # fmt: skip
-    add_work_flags(
-        parser.add_argument_group("work").add_argument,
-        "threads to work with (default: all cores); the scores do not depend on it",
-    )
+    add = parser.add_argument_group("work").add_argument
+    add_limit_flag(add, "the sweep, but not listing merges (see --merges),")
+    add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
 
 
 def _add_score_flags(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.clusterings.links import Links
 from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.link_columns import LinkColumns
 
@@ -70,10 +71,13 @@ def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = F
     parents = np.arange(len(links.items), dtype=links.left.dtype)
     joined = np.zeros(len(links), bool)
     for k in strictest_first:
-        reached = links.reaches(thresholds[k], ascending=ascending)
-        new = reached & ~joined
-        kernels.components.join_pairs(links.left[new], links.right[new], parents)
-        found[k], joined = parents.copy(), reached
+        for start, stop in blocks(len(links)):
+            own = slice(start, stop)
+            reached = links.reaches(thresholds[k], own, ascending=ascending)
+            new = reached & ~joined[own]
+            kernels.components.join_pairs(links.left[own][new], links.right[own][new], parents)
+            joined[own] = reached
+        found[k] = parents.copy()
         kernels.components.number_components(found[k])
     return found
 

@@ -36,12 +36,14 @@ class Block(NamedTuple):
     precision: np.dtype[Any] = HALF
 
 
-def read_blocks(source: Rows | Stream, columns: LinkColumns, where: str) -> Iterator[Block]:
-    """Yield the links of a table or stream."""
+def read_blocks(
+    source: Rows | Stream, columns: LinkColumns, where: str, size: int = BLOCK_ROWS
+) -> Iterator[Block]:
+    """Yield the links of a table or stream, `size` at a time at most."""
     needed = [*columns.left, *columns.right, *([] if columns.score is None else [columns.score])]
     names = list(dict.fromkeys(needed))
     first_row = 0
-    for found in _blocks(source, names, columns.score):
+    for found in _blocks(source, names, columns.score, size):
         data = dict(zip(names, found, strict=True))
         left, right = (_item(data, own, columns.items, where) for own in (columns.left, columns.right))
         scores, precision = None, HALF
@@ -60,11 +62,13 @@ def cut_columns(left: Column, right: Column) -> Iterator[Block]:
         yield Block(start, left.stretch(start, stop), right.stretch(start, stop))
 
 
-def _blocks(source: Rows | Stream, names: list[str], score: str | None) -> Iterator[list[pa.ChunkedArray]]:
+def _blocks(
+    source: Rows | Stream, names: list[str], score: str | None, size: int
+) -> Iterator[list[pa.ChunkedArray]]:
     """Yield columns block by block, at least one block; what is no file of row groups is read at once."""
     if isinstance(source, Stream):
         none = no_rows(source.schema).select(names)
-        for table in chain(in_blocks(source.batches(names), BLOCK_ROWS), [none]):
+        for table in chain(in_blocks(source.batches(names), size), [none]):
             yield table.columns
         return
     if not getattr(source, "can_be_cut", False):
@@ -74,7 +78,7 @@ def _blocks(source: Rows | Stream, names: list[str], score: str | None) -> Itera
                 whole[score], f"column {score!r} of {source.where}", LinkError, text=True
             )
         source = ArrowRows(pa.table(whole), source.where)
-    for part in sources_of(source, BLOCK_ROWS, names):
+    for part in sources_of(source, size, names):
         for block in part.blocks():
             yield block.columns(names)
 

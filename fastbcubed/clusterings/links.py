@@ -14,6 +14,7 @@ from fastbcubed.clusterings.link_blocks import DOUBLE, HALF, Block, cut_columns,
 from fastbcubed.clusterings.link_faults import Faults, refuse_unknown, warn_if_no_probabilities
 from fastbcubed.clusterings.link_tables import as_links
 from fastbcubed.errors import ColumnError
+from fastbcubed.runtime.allowance import Allowance
 from fastbcubed.runtime.numbering import Numbering
 from fastbcubed.runtime.pool import Pool, ahead, blocks
 from fastbcubed.sources.arrays import from_numpy, join_pieces, no_rows, plain_type
@@ -32,6 +33,10 @@ from fastbcubed.sources.tables import (
     listed,
     read_columns,
 )
+from fastbcubed.sources.text_size import bytes_of_text
+
+#: Bytes of a link while it is read: two codes, perhaps a score, and either again while all are joined.
+SCORED, UNSCORED, JOINED = 24, 12, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +74,17 @@ class Links:
     def __len__(self) -> int:
         return self.left.size
 
-    def reaches(self, threshold: float, *, ascending: bool = False) -> NDArray[np.bool_]:
-        """Return which links have a score of at least a threshold; of at most, if scores are distances.
+    def reaches(
+        self, threshold: float, rows: slice = slice(None), *, ascending: bool = False
+    ) -> NDArray[np.bool_]:
+        """Return which links, or some of them, have a score of at least a threshold; of at most, if it is a distance.
 
         A threshold is rounded as scores are, so that 0.9 of 32 bits reaches 0.9.
         """
         assert self.scores is not None
         limit = as_score(threshold, self.precision)
-        return self.scores <= limit if ascending else self.scores >= limit
+        scores = self.scores[rows]
+        return scores <= limit if ascending else scores >= limit
 
     def joined(self) -> JoinedLinks:
         """Return what is known of the links beside their pairs and scores."""
@@ -114,6 +122,8 @@ def read_links(
     items: Any = None,
     item: ColumnName = "item",
     name: str = "the links",
+    allowance: Allowance | None = None,
+    later: int = 0,
 ) -> Links:
     """Read links, whatever holds them, block by block; ids become codes as they come.
 
@@ -134,6 +144,10 @@ def read_links(
         Its column, or columns, if that is a table with several.
     name : str
         What the links are called in messages; a path speaks for itself.
+    allowance : Allowance, optional
+        The memory that may be taken.
+    later : int
+        Bytes that each link takes later on, at least.
 
     Raises
     ------
@@ -141,6 +155,8 @@ def read_links(
         If an id is null.
     LinkError
         If a score is null or NaN, or a link has an item that is not among `items`.
+    OptionError
+        If the links take more memory than may be taken.
 
     Warns
     -----
@@ -157,9 +173,12 @@ def read_links(
     columns = choose_links(rows, left, right, score, scored=scored)
     if not scored and score is None:
         columns = columns._replace(score=None)
+    allowance = allowance or Allowance()
+    _require_room(rows, allowance, max(later, SCORED if columns.score is not None else UNSCORED), given)
     known = None if items is None else items_column(items, item, columns.items, f"the items of {rows.where}")
-    parts = read_blocks(rows if stream is None else stream, columns, rows.where)
-    found = _number(parts, known, columns, rows.where)
+    source = rows if stream is None else stream
+    parts = read_blocks(source, columns, rows.where, allowance.block_rows(BLOCK_ROWS))
+    found = _number(parts, known, columns, rows.where, allowance)
     if found.scores is not None and columns.score is not None:
         warn_if_no_probabilities(found.scores, columns.score, found.name, stacklevel=4)
     return found
@@ -174,7 +193,18 @@ def links_of(left: Column, right: Column, others: Column | None, name: str) -> L
     if others is not None:
         others.refuse_nulls()
     columns = LinkColumns(list(left.names), list(right.names), None, list(left.names))
-    return _number(cut_columns(left, right), others, columns, name, strict=False)
+    return _number(cut_columns(left, right), others, columns, name, Allowance(), strict=False)
+
+
+def _require_room(rows: Rows, allowance: Allowance, of_link: int, given: Any) -> None:
+    """Raise, before they are read, if links whose number is known, or the text that they are, take too much."""
+    if allowance.limit is None:
+        return
+    if text := bytes_of_text(given):
+        what = f"the text of {rows.where}, which is held as a whole,"
+        allowance.require(text, what, ", or write it as Parquet, which is read in blocks")
+    else:
+        allowance.require(of_link * len(rows), f"the {len(rows):,} links of {rows.where}")
 
 
 def _rows(source: Any, name: str) -> Rows:
@@ -208,7 +238,13 @@ def items_column(items: Any, item: ColumnName, names: list[str], where: str) -> 
 
 
 def _number(
-    parts: Iterator[Block], known: Column | None, columns: LinkColumns, name: str, *, strict: bool = True
+    parts: Iterator[Block],
+    known: Column | None,
+    columns: LinkColumns,
+    name: str,
+    allowance: Allowance,
+    *,
+    strict: bool = True,
 ) -> Links:
     """Give items codes as they come, those that are known first; if `strict` there are no others."""
     numbering, faults, values = Numbering(), Faults(name), list[list[pa.ChunkedArray]]()
@@ -220,12 +256,15 @@ def _number(
                 stretch = known.stretch(start, stop)
                 _, firsts = numbering.add(*_words(stretch, pool))
                 values.append(list(map(plain, stretch.rows_of(firsts))))
-        n_known = numbering.n
+        n_known, n_links = numbering.n, 0
         for block in ahead(parts):
             like = like or block.left
             if faults.are_in(block):
                 continue
             check_kinds([like, block.left, block.right])
+            n_links += len(block.left)
+            more = numbering.growth(2 * len(block.left)) + JOINED * n_links
+            allowance.require(more, f"the first {n_links:,} links of {name}, with {numbering.n:,} items,")
             codes, firsts = numbering.add(*_interleaved(_words(block.left, pool), _words(block.right, pool)))
             values.append(_taken(block, firsts))
             for pieces, piece in zip(found, (codes[::2], codes[1::2], block.scores), strict=True):

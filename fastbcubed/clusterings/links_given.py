@@ -9,6 +9,9 @@ from fastbcubed.errors import OptionError
 from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.tables import ColumnName
 
+#: Bytes of an item while components are found, beside a flag of each link.
+TO_CONNECT = 16
+
 
 class MadeOfLinks(LabelledRows):
     """The ways to make a clustering of pairs of items that belong together."""
@@ -26,6 +29,7 @@ class MadeOfLinks(LabelledRows):
         items: Any = None,
         item: ColumnName = "item",
         name: str = "the links",
+        memory_limit: int | str | None = None,
     ) -> Self:
         """Make a clustering of links, which are pairs of items with a score: the connected components.
 
@@ -53,6 +57,9 @@ class MadeOfLinks(LabelledRows):
             The column of items, if `items` is a table with several columns.
         name : str, optional
             What the clustering is called in messages; a path speaks for itself.
+        memory_limit : int or str, optional
+            Bytes by which the process may grow, or a text such as "2GiB". Links that would take more raise, before
+            they are read or as soon as it shows. Nothing is looked at when absent.
 
         Returns
         -------
@@ -66,11 +73,14 @@ class MadeOfLinks(LabelledRows):
             If an id is null.
         LinkError
             If a score is null or NaN, or a link has an item that is not among `items`.
+        OptionError
+            If the memory limit is below what the links take; the message says what they need.
 
         Notes
         -----
         A threshold is rounded to 32 bits where the scores are, so that a score of 0.9 reaches 0.9. Cost is nearly
-        linear in the links; 16 bytes are used for each, and about 30 for each item, besides its id.
+        linear in the links; 24 bytes are used for each (12 without scores), and about 50 for each item, besides its
+        id.
 
         Examples
         --------
@@ -81,16 +91,31 @@ class MadeOfLinks(LabelledRows):
         """
         from fastbcubed.clusterings.components import as_threshold, connect, warn_if_none_reaches
         from fastbcubed.clusterings.links import read_links
+        from fastbcubed.runtime.allowance import Allowance
 
+        allowance = Allowance(memory_limit)
         threshold = None if threshold is None else as_threshold(threshold)
         if isinstance(items, LabelledRows):
             if items.items is None:
                 raise OptionError(f"items= is {items.name}, which has no item ids.")
             items = items.items
         scored = threshold is not None
-        links = read_links(table, left, right, score=score, scored=scored, items=items, item=item, name=name)
+        links = read_links(
+            table,
+            left,
+            right,
+            score=score,
+            scored=scored,
+            items=items,
+            item=item,
+            name=name,
+            allowance=allowance,
+        )
         if threshold is not None:
             warn_if_none_reaches(links, threshold, ascending=ascending, stacklevel=3)
+        allowance.require(
+            TO_CONNECT * len(links.items) + len(links), f"connecting {len(links.items):,} items"
+        )
         labels, made = connect(links, threshold, ascending=ascending)
         return cls(as_column(labels, "cluster"), links.items, None, None, links.name, links=made)
 

@@ -12,19 +12,12 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.slices.bins import Bins
 from fastbcubed.results.slices.slicing import elements
 from fastbcubed.runtime.spill import readable
-from fastbcubed.sources.files import FileRows, find_files, open_files
-from fastbcubed.sources.formats import COMPRESSED, SUFFIXES, sniff
-from fastbcubed.sources.locations import Place
-from fastbcubed.sources.pipes import place_of
+from fastbcubed.sources.files import FileRows, open_files
 from fastbcubed.sources.tables import is_path
-from fastbcubed.sources.text_files import DELIMITERS
+from fastbcubed.sources.text_size import bytes_of_text
 
 #: What may be held: so many bytes, and this part of the limit.
 ROOM, SHARE = 128 << 20, 3
-#: Bytes of a field of CSV, and further ones of a field that is used, beside twice its text; how many are used.
-FIELD, USED, COLUMNS_USED = 16, 48, 4
-#: How much larger text is than its compressed form, about.
-UNPACKED = 5
 #: Bytes of a row of a table that is joined by item, beside its values.
 JOINED = 16
 #: Bytes an item that scores of all cells at once hold, measured by family; those of other families hold next to none.
@@ -56,7 +49,7 @@ def require_room(request: Request) -> None:
     given = request.given
     names = ("table",) if given.table is not None else ("truth", "prediction")
     what = dict(zip(names, given.sources, strict=True))
-    held = {name: _of_text(source) for name, source in what.items()}
+    held = {name: bytes_of_text(source) for name, source in what.items()}
     what |= {"weight": given.weight, "attributes": given.attributes}
     held["weight"] = 0 if isinstance(given.weight, str) else _of_joined(given.weight, None)
     held["attributes"] = _of_joined(given.attributes, None if request.keep == "items" else _used(request))
@@ -71,31 +64,6 @@ def require_room(request: Request) -> None:
         f"{path}{name}= would take about {readable(held[name])} of memory, as it is held as a whole. Raise "
         f"memory_limit to at least {least} MiB{way_out}"
     )
-
-
-def _of_text(source: Any) -> int:
-    """Return what is held of a source that is in files of text, about; nothing of any other."""
-    if not is_path(source):
-        return 0
-    place, name = place_of(source)
-    paths, _ = find_files(place, name)
-    endings = (*SUFFIXES["CSV"], *SUFFIXES["JSON lines"])
-    texts = (path for path in paths if path.lower().endswith(endings) or place.unnamed)
-    return sum(_of_text_file(place, path) for path in texts if sniff(path, place) in ("CSV", "JSON lines"))
-
-
-def _of_text_file(place: Place, path: str) -> int:
-    size = place.state(path)[1]
-    if path.lower().endswith(COMPRESSED[1:]):
-        size *= UNPACKED
-    if size < ROOM >> 6:  # it cannot take much
-        return 0
-    with place.open_text(path) as text:
-        head = text.read(1 << 16)
-    lines = head.splitlines() or [b""]
-    columns = 1 + max(lines[0].count(mark.encode()) for mark in DELIMITERS)
-    rows = size * len(lines) // max(1, len(head))
-    return int(2 * size + rows * (FIELD * columns + USED * min(columns, COLUMNS_USED)))
 
 
 def _used(request: Request) -> set[str]:
@@ -117,6 +85,6 @@ def _of_joined(source: Any, used: set[str] | None) -> int:
         return int(shape[0] * 2 * JOINED) if len(shape) == 2 else 0
     table = open_files(source)
     if not isinstance(table, FileRows) or not table.can_be_cut or not len(table):
-        return _of_text(source)
+        return bytes_of_text(source)
     names = [name for name in table.names if used is None or name in used]
     return int(len(table) * (JOINED + max(8 * len(names), table.row_bytes(names))))

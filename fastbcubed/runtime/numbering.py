@@ -47,11 +47,23 @@ class Numbering:
         )
         return codes, firsts[: self.n - known].copy()
 
-    def _make_room(self, n: int) -> None:
-        """Make room for n more keys; half of the slots stay empty."""
+    def growth(self, n: int) -> int:
+        """Return how many bytes further keys may take, at most, before what they replace is let go."""
+        capacity = self._capacity(n)
+        if capacity == self._keys.size:
+            return 0
+        return capacity * (8 + 2 * self._slots.itemsize + (0 if self._proofs is None else 8))
+
+    def _capacity(self, n: int) -> int:
+        """Return for how many keys there has to be room with n more."""
         capacity = self._keys.size
         while capacity < self.n + n:
             capacity *= 2
+        return capacity
+
+    def _make_room(self, n: int) -> None:
+        """Make room for n more keys; half of the slots stay empty."""
+        capacity = self._capacity(n)
         if capacity == self._keys.size:
             return
         self._keys = _longer(self._keys, self.n, capacity)

@@ -24,7 +24,7 @@ def watch():
         most[0] = max(most[0], resident())
         time.sleep(0.002)
 
-watcher = threading.Thread(target=watch)
+watcher = threading.Thread(target=watch, daemon=True)
 watcher.start()
 {measured}
 done.append(1)

@@ -1,0 +1,44 @@
+"""How much memory the text of files takes, which is held as a whole: a guess from its size and its first lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastbcubed.sources.files import find_files
+from fastbcubed.sources.formats import COMPRESSED, SUFFIXES, sniff
+from fastbcubed.sources.locations import Place
+from fastbcubed.sources.pipes import place_of
+from fastbcubed.sources.tables import is_path
+from fastbcubed.sources.text_files import DELIMITERS
+
+#: Text below this size cannot take much.
+SMALL = 2 << 20
+#: Bytes of a field of CSV, and further ones of a field that is used, beside twice its text; how many are used.
+FIELD, USED, COLUMNS_USED = 16, 48, 4
+#: How much larger text is than its compressed form, about.
+UNPACKED = 5
+
+
+def bytes_of_text(source: Any) -> int:
+    """Return what is held of a source that is in files of text, about; nothing of any other."""
+    if not is_path(source):
+        return 0
+    place, name = place_of(source)
+    paths, _ = find_files(place, name)
+    endings = (*SUFFIXES["CSV"], *SUFFIXES["JSON lines"])
+    texts = (path for path in paths if path.lower().endswith(endings) or place.unnamed)
+    return sum(_of_file(place, path) for path in texts if sniff(path, place) in ("CSV", "JSON lines"))
+
+
+def _of_file(place: Place, path: str) -> int:
+    size = place.state(path)[1]
+    if path.lower().endswith(COMPRESSED[1:]):
+        size *= UNPACKED
+    if size < SMALL:
+        return 0
+    with place.open_text(path) as text:
+        head = text.read(1 << 16)
+    lines = head.splitlines() or [b""]
+    columns = 1 + max(lines[0].count(mark.encode()) for mark in DELIMITERS)
+    rows = size * len(lines) // max(1, len(head))
+    return int(2 * size + rows * (FIELD * columns + USED * min(columns, COLUMNS_USED)))
