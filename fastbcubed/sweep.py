@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,12 +14,13 @@ from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Duplicates, Nulls, Policies, Unmatched
 from fastbcubed.cells.build import build_cells
 from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.components import as_ascending, as_thresholds
 from fastbcubed.clusterings.inputs import Given
 from fastbcubed.clusterings.links import JoinedLinks, Links, read_links
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import AlignmentError, IdTypeError, OptionError, first_few
+from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, OptionError, first_few
 from fastbcubed.evaluate import Progress, evaluate, evaluation
 from fastbcubed.linkage.curve import Curve
 from fastbcubed.linkage.kept_scores import Kept, choose_scores, family_of
@@ -155,15 +156,14 @@ def sweep(
     """
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise OptionError(f"progress is True, False or a function, not {progress!r}")
-    if not isinstance(ascending, bool):
-        raise OptionError(f"ascending is True or False, not {ascending!r}")
+    ascending = as_ascending(ascending)
     truth_only = "singleton" if items is None else "drop"
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     outside = policies.prediction == "outside"
     wanted = as_metrics(metrics, outside=outside)
     how_scored: dict[str, Any] = {"outside": outside, "beta": beta, "everywhere": thresholds is None}
     choose_scores(wanted, weighted=weight is not None, **how_scored)  # a wrong name is said before the work
-    asked, cuts = _thresholds(thresholds), as_slices(slices)
+    asked, cuts = [] if thresholds is None else as_thresholds(thresholds), as_slices(slices)
     everyone = items.items if isinstance(items, Clustering) else items
     allowance = Allowance(memory_limit)
     links = read_links(
@@ -177,6 +177,10 @@ def sweep(
         allowance=allowance,
         later=TO_SORT,
     )
+    if not len(links.items):
+        raise EmptyInputError(
+            f"there is no link in {links.name}, and so no item. Pass items= to say which items there are, all alone"
+        )
     with reporting(progress) as report, Pool(as_threads(threads), report) as pool:
         side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise, allowance)
         assert links.scores is not None
@@ -283,7 +287,11 @@ def _beside(
     plain = not isinstance(truth, (Clustering, Mapping)) and as_rows(truth, "the truth") is None
     by_position = plain or (isinstance(truth, Clustering) and truth.items is None)
     if by_position:
-        n_items = len(truth)
+        n_items = len(
+            truth
+            if isinstance(truth, (Clustering, Sized))
+            else Clustering.from_labels(truth, name="the truth")
+        )
         links, column = _by_position(links, n_items), None
     else:
         n_items, column = len(links.items), links.items
@@ -308,8 +316,9 @@ def _by_position(links: Links, n_items: int) -> Links:
     strange = np.flatnonzero((positions < 0) | (positions >= n_items))
     if strange.size:
         raise AlignmentError(
-            f"{strange.size} of {positions.size} items of {links.name} are no position of the {n_items} labels of the "
-            f"truth (first: {first_few(positions[strange[:4]].tolist())}). Positions count from 0"
+            f"{strange.size} of {positions.size} items of {links.name} {'is' if strange.size == 1 else 'are'} no "
+            f"position of the {n_items} labels of the truth (first: {first_few(positions[strange[:4]].tolist())}). "
+            "Positions count from 0"
         )
     dtype = np.int32 if n_items < 2**31 else np.int64
     left, right = (positions[codes].astype(dtype) for codes in (links.left, links.right))
@@ -322,17 +331,6 @@ def _without(noise: Any, clustering: Clustering) -> Clustering:
         return clustering
     labels = clustering.labels.keys() + (int(noise) + 1)
     return replace(clustering, labels=as_column(labels, "cluster", clustering.labels.where))
-
-
-def _thresholds(thresholds: Any) -> list[float]:
-    """Return the thresholds asked for."""
-    if thresholds is None:
-        return []
-    listed = [thresholds] if isinstance(thresholds, (int, float)) else list(thresholds)
-    for each in listed:
-        if isinstance(each, bool) or not isinstance(each, (int, float, np.number)) or np.isnan(each):
-            raise OptionError(f"thresholds are numbers, not {each!r}")
-    return [float(each) for each in listed]
 
 
 def _as_typed(scores: NDArray[np.float64], precision: np.dtype[Any]) -> NDArray[np.float64]:

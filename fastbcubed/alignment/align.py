@@ -92,7 +92,7 @@ def matched(
     true_side, pred_side = (Side.of(side, policies, side.labels.keys(pool), null_is_absent) for side in pair)
     for side in pair:
         if not len(side):
-            raise EmptyInputError(f"{side.name} has no rows")
+            raise EmptyInputError(f"there are no rows in {side.name}")
     weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool)
     both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool, join=join)
     require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
@@ -140,14 +140,15 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
     """Raise if the two sides have no item in common."""
     for side in (truth, prediction):
         if not side.n_rows:
-            raise EmptyInputError(f"{side.name} has no rows")
+            raise EmptyInputError(f"there are no rows in {side.name}")
         if side.n_absent == side.n_rows:
             raise EmptyInputError(
                 f"all {side.n_rows} clusters of {side.name} are null, so there is nothing to score"
             )
     if not coverage.n_common:
+        n = coverage.n_truth_only
         raise EmptyInputError(
-            f"no item of {truth.name} is in {prediction.name}: {coverage.n_truth_only} items are only in the "
+            f"no item of {truth.name} is in {prediction.name}: {n} item{' is' if n == 1 else 's are'} only in the "
             f"first, {coverage.n_prediction_only} only in the second ({first_few(truth.example())} against "
             f"{first_few(prediction.example())}). Check that the item columns name the same things in the same way."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +101,27 @@ def column_at(threshold: float, score: str | None) -> str:
     kind = "p_" if "probability" in name else "mw_" if name == "match_weight" else ""
     digits = np.format_float_positional(threshold, trim="0" if kind == "p_" else "-")
     return f"cluster_{kind}{digits.replace('.', '_')}"
+
+
+def as_thresholds(thresholds: Any) -> list[float]:
+    """Return several thresholds, or one, or raise OptionError."""
+    if isinstance(thresholds, (int, float, np.number)):
+        return [as_threshold(thresholds)]
+    if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable):
+        raise OptionError(
+            f"thresholds is a list of numbers, scores that links have to reach, not {thresholds!r}."
+        )
+    found = list(map(as_threshold, thresholds))
+    if not found:
+        raise OptionError("thresholds is empty. Name the scores that links have to reach.")
+    return found
+
+
+def as_ascending(ascending: Any) -> bool:
+    """Return whether scores are distances, or raise OptionError."""
+    if not isinstance(ascending, bool):
+        raise OptionError(f"ascending is True or False, not {ascending!r}.")
+    return ascending
 
 
 def as_threshold(threshold: Any) -> float:

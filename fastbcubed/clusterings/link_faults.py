@@ -42,9 +42,13 @@ class Faults:
             raise Nulls.sum(self._nulls, self._n_rows).error()
         if self._n_scores:
             raise LinkError(
-                f"{self._n_scores} of {self._n_rows} scores of {self._name} are null or NaN (first rows: "
-                f"{first_few(self._rows)}). Give each link a score, or drop these rows."
+                f"{self._n_scores} of {self._n_rows} scores of {self._name} {_are(self._n_scores)} null or NaN (first "
+                f"rows: {first_few(self._rows)}). Give each link a score, or drop these rows."
             )
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArray[Any], name: str) -> None:
@@ -54,9 +58,9 @@ def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArr
         touching = int(np.count_nonzero((left >= n_known) | (right >= n_known)))
         first = items.first_of(np.arange(n_known, n_known + min(n, 4)))
         raise LinkError(
-            f"{n} item{' of' if n == 1 else 's of'} {name} {'is' if n == 1 else 'are'} not among the {n_known} that "
-            f"were given with items= (first: {first_few(first)}); {touching} of {left.size} links have "
-            "one. Add them, or drop these links."
+            f"{n} item{' of' if n == 1 else 's of'} {name} {_are(n)} not among the {n_known} that "
+            f"were given with items= (first: {first_few(first)}). Links that have one: {touching} of {left.size}. Add "
+            "such items, or drop these links."
         )
 
 
@@ -67,8 +71,9 @@ def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str
     strange = scores[(scores < 0) | (scores > 1)]
     if strange.size:
         warnings.warn(
-            f"{strange.size} of {scores.size} scores in column {column!r} of {name} are no probabilities (first: "
-            f"{first_few(strange[:4].tolist())}). If they are weights, thresholds are weights, too.",
+            f"{strange.size} of {scores.size} scores in column {column!r} of {name} {_are(strange.size)} not between 0 "
+            f"and 1, as probabilities are (first: {first_few(strange[:4].tolist())}). If the column has weights, "
+            "thresholds are weights, too.",
             EvaluationWarning,
             stacklevel=stacklevel,
         )

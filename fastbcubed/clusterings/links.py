@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from fastbcubed.sources.tables import (
     ColumnName,
     Rows,
     column_names,
+    is_array,
     listed,
     read_columns,
 )
@@ -208,6 +209,11 @@ def _require_room(rows: Rows, allowance: Allowance, of_link: int, given: Any) ->
 
 
 def _rows(source: Any, name: str) -> Rows:
+    if isinstance(source, Mapping) and not any(map(is_array, source.values())):
+        raise ColumnError(
+            f"{name} should be a table of links, or a list of pairs, not a dict of single values. Items and their "
+            "clusters are given before links."
+        )
     rows = as_rows(source, name)
     if rows is None:
         raise ColumnError(

@@ -89,11 +89,17 @@ class MadeOfLinks(LabelledRows):
         >>> fb.Clustering.from_links(links, threshold=0.9).to_table().to_pydict()
         {'item': ['a', 'b', 'c', 'd', 'e'], 'cluster': [0, 0, 1, 2, 2]}
         """
-        from fastbcubed.clusterings.components import as_threshold, connect, warn_if_none_reaches
+        from fastbcubed.clusterings.components import (
+            as_ascending,
+            as_threshold,
+            connect,
+            warn_if_none_reaches,
+        )
         from fastbcubed.clusterings.links import read_links
         from fastbcubed.runtime.allowance import Allowance
 
         allowance = Allowance(memory_limit)
+        ascending = as_ascending(ascending)
         threshold = None if threshold is None else as_threshold(threshold)
         if isinstance(items, LabelledRows):
             if items.items is None:

@@ -82,12 +82,17 @@ def choose_links(
     scores = tuple(known[name] for name in SCORES if name in known)
     chosen = score or next(iter(scores or rest[: scored and len(rest) == 1]), None)
     if chosen is None and scored:
-        raise ColumnError(
-            f"There is no column of scores in {rows.where} ({listed(rows.names)}). Name the right one with score=."
-        )
+        hint = "Name the right one with score=." if rest else "Each link needs one, such as ('a', 'b', 0.9)."
+        raise ColumnError(f"There is no column of scores in {rows.where} ({listed(rows.names)}). {hint}")
     if chosen in (*found.left, *found.right):
-        raise ColumnError(f"The score of {rows.where} is the column of an item: {chosen}. Name another.")
+        raise _score_of_item(rows, chosen)
     return found._replace(score=chosen, tool=_tool_of(found, chosen), scores=scores)
+
+
+def _score_of_item(rows: Rows, score: str | None) -> ColumnError:
+    return ColumnError(
+        f"The score of {rows.where} is the column of an item: {score}. Name another with score=."
+    )
 
 
 def _require(rows: Rows, part: str, names: list[str]) -> None:
@@ -152,6 +157,8 @@ def _recognised(rows: Rows, score: str | None) -> LinkColumns:
     rest = [name for name in names if name.lower() not in SCORES]
     if len(rest) == 2:
         return LinkColumns(rest[:1], rest[1:], None, ["item"], recognised=True)
+    if score is not None and any(score in (pair.left, pair.right) for pair in _pairs(rows.names)):
+        raise _score_of_item(rows, score)
     raise ColumnError(
         f"There are no columns left and right in {rows.where} ({listed(rows.names)}). Name the columns of the two "
         f"items of a link with left= and right=.{rows.hint}"

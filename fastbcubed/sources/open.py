@@ -56,7 +56,7 @@ def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
     for name, values in source.items():
         if not is_array(values):
             raise ColumnError(
-                f"{where} was given as a dict of columns, but {name!r} is not an array or list."
+                f"A dict given as {where} has columns by name, each an array or a list; {name!r} is neither."
             )
         lengths[str(name)] = len(values)
     if len(set(lengths.values())) > 1:

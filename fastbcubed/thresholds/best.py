@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.linkage.curve import Curve
+from fastbcubed.linkage.kept_scores import COUNTED
 from fastbcubed.metrics.registry import METRICS, computed_as
 from fastbcubed.results.text.wording import count, score
 from fastbcubed.sources.suggestions import did_you_mean
@@ -118,7 +119,9 @@ def best_point(
 def known_score(curve: Curve, name: str) -> str:
     """Return the score of the curve that goes by this name; raise MetricError if there is none."""
     names = [metric.name for metric in curve.metrics]
-    known = name if name in names else computed_as(name, names)
+    if name in (*COUNTED, "threshold"):
+        raise MetricError(f"{name!r} is no score that is best somewhere; put a condition on it with where=")
+    known = name if name in names else computed_as(str(name), names)
     if known is None:
         raise MetricError(
             f"the curve has no score {name!r}; it has {', '.join(names)}.{did_you_mean(str(name), names)} Name a score "

@@ -42,6 +42,10 @@ def as_conditions(where: str | Iterable[str] | None, names: Collection[str]) -> 
     """
     if where is None:
         return []
+    if not isinstance(where, Iterable):
+        raise OptionError(
+            f'where is a condition such as "precision >= 0.98", or a list of several, not {where!r}'
+        )
     texts = [where] if isinstance(where, str) else list(where)
     parts = [part for text in texts for part in re.split(r"\s+and\s+|&", str(text))]
     return [_condition(part, names) for part in parts]

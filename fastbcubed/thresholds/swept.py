@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed._version import __version__
 from fastbcubed.clusterings.clustering import Clustering
-from fastbcubed.clusterings.components import Connected, column_at
+from fastbcubed.clusterings.components import Connected, as_thresholds, column_at
 from fastbcubed.clusterings.links import as_score
 from fastbcubed.errors import EvaluationWarning
 from fastbcubed.results.evaluation import Evaluation
@@ -138,9 +138,9 @@ class Sweep(SweptCurve):
             columns["item"] = from_numpy(np.arange(self.tree.n_items))
         else:
             columns |= dict(zip(self.links.items.names, self.links.items.parts, strict=True))
-        for threshold in thresholds:
+        for threshold in as_thresholds(thresholds):
             labels, _ = self.tree.labels(self._n_used(threshold))
-            columns[column_at(float(threshold), self.links.columns.score)] = from_numpy(labels)
+            columns[column_at(threshold, self.links.columns.score)] = from_numpy(labels)
         return Table(pa.table(columns))
 
     def evaluate(self, threshold: float | None = None, **options: Any) -> Evaluation:

@@ -359,7 +359,9 @@ def test_faults_are_counted(block: int, tmp_path: Path, monkeypatch: Any) -> Non
     scores = [(1, 2, 0.5), (2, 3, None), (2, 4, float("nan")), (4, 5, 1.0)]
     with pytest.raises(LinkError, match=r"2 of 4 scores .* null or NaN \(first rows: 1, 2\)"):
         read_links(scores, scored=True)
-    with pytest.raises(LinkError, match=r"2 items .* the 2 that were given .*first: 4, 5\); 2 of 3 links"):
+    with pytest.raises(
+        LinkError, match=r"2 items .* the 2 that were given .*first: 4, 5\). Links .*: 2 of 3"
+    ):
         read_links([(1, 2), (2, 4), (4, 5)], items=[1, 2])
     with pytest.raises(NullError, match=r"1 of 2 item ids are null in the items of the links"):
         read_links([(1, 2)], items=[1, None])

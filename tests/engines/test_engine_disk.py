@@ -419,7 +419,7 @@ def test_groups_and_files_without_rows(many_shards, tmp_path):
     for folder in folders:
         assert_same(*both("t", "p", table=str(folder)))
         assert_same(*both(str(folder), str(folder), item="item", cluster=("t", "p"), keep="items"))
-    with pytest.raises(EmptyInputError, match="has no rows"):
+    with pytest.raises(EmptyInputError, match="there are no rows in"):
         fb.evaluate("t", "p", table=str(folders[0] / "0.parquet"), engine="disk")
 
 

@@ -54,7 +54,7 @@ WRONG: dict[str, tuple[type[Exception], str, pa.Table, pa.Table, dict[str, Any]]
                    changed(TRUTH), changed(PREDICTION, item=[4, 2, 3]), {"weight": "w", "unmatched": "singleton"}),
     "nothing common": (errors.EmptyInputError, "no item of the truth is in the prediction: 3 items are only in",
                        changed(TRUTH), changed(PREDICTION, item=[4, 5, 6]), {}),
-    "empty": (errors.EmptyInputError, "the prediction has no rows",
+    "empty": (errors.EmptyInputError, "there are no rows in the prediction",
               changed(TRUTH), changed(PREDICTION).slice(0, 0), {}),
     "other type": (errors.IdTypeError, "Ids of different types never match",
                    changed(TRUTH), changed(PREDICTION, item=["1", "2", "3"]), {}),

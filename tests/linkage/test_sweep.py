@@ -2,6 +2,7 @@
 
 import json
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.errors import (
     AlignmentError,
+    ColumnError,
     EmptyInputError,
     EvaluationWarning,
     FastBCubedError,
@@ -98,6 +100,8 @@ def test_no_link_may_be_best() -> None:
     [
         ("presision", None, MetricError, "Did you mean 'precision'"),
         ("mean_f1", None, MetricError, "the curve has no score 'mean_f1'"),
+        ("clusters", None, MetricError, "'clusters' is no score that is best somewhere"),
+        ("f1", 5, OptionError, "where is a condition such as .* not 5"),
         ("f1", "precision", OptionError, 'such as "precision >= 0.98"'),
         ("f1", "recall >= 2", OptionError, "recall is at most 1"),
         ("f1", "presision >= 0.5", OptionError, "Did you mean 'precision'"),
@@ -127,6 +131,9 @@ def test_clusterings_side_by_side(sweep: fb.Sweep) -> None:
     assert column(table, "item") == ["a", "b", "c", "d", "e"]
     assert column(table, "cluster_0_5") == [0, 0, 0, 0, 1]
     assert column(table, "cluster_1") == [0, 1, 2, 3, 4]
+    assert sweep.clusterings(0.5).column_names == ["item", "cluster_0_5"]
+    with pytest.raises(OptionError, match="thresholds is a list of numbers"):
+        sweep.clusterings("0.5")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("threshold", ["0.9", None, math.nan, True])
@@ -271,7 +278,7 @@ def test_no_links_at_all() -> None:
     assert column(found.curve(), "clusters") == [5]
     assert "none of which joins anything" in repr(found)
     assert (len(found.merges()), found.weakest_links()["threshold"].to_pylist()) == (0, [None, None])
-    with pytest.raises(EmptyInputError, match="has no rows"):
+    with pytest.raises(EmptyInputError, match="there is no link in the links, and so no item"):
         fb.sweep(TRUTH, nothing)
 
 
@@ -308,7 +315,7 @@ def test_infinite_scores_are_scores() -> None:
 
 def test_scores_that_are_no_probabilities_warn() -> None:
     links = {"unique_id_l": ["a"], "unique_id_r": ["b"], "match_probability": [7.5]}
-    with pytest.warns(EvaluationWarning, match="no probabilities"):
+    with pytest.warns(EvaluationWarning, match="1 of 1 scores .* is not between 0 and 1"):
         fb.sweep(TRUTH, links)
 
 
@@ -410,10 +417,61 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
     assert one.curve(limit=None) == four.curve(limit=None)
 
 
-@pytest.mark.parametrize("wrong", [{"thresholds": ["x"]}, {"ascending": 1}, {"threads": 0}, {"progress": 3}])
-def test_wrong_arguments(wrong: dict[str, Any]) -> None:
-    with pytest.raises(OptionError):
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"thresholds": ["x"]}, "threshold is a number, .* not 'x'"),
+        ({"thresholds": "0.5"}, "thresholds is a list of numbers, .* not '0.5'"),
+        ({"thresholds": object()}, "thresholds is a list of numbers"),
+        ({"thresholds": [math.nan]}, "threshold is NaN"),
+        ({"thresholds": []}, "thresholds is empty"),
+        ({"ascending": 1}, "ascending is True or False, not 1"),
+        ({"threads": 0}, "threads is a number"),
+        ({"progress": 3}, "progress is True, False"),
+        ({"memory_limit": "lots"}, "memory_limit is a number of bytes"),
+    ],
+)
+def test_wrong_arguments(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(OptionError, match=told):
         fb.sweep(TRUTH, LINKS, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("scores", "told"),
+    [
+        (["0.5", "x"], "column 'score' of the links should be numbers, .* string. Name the column of scores"),
+        ([True, False], "the type is bool"),
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]), "the type is timestamp"),
+        ([[0.5], [0.4]], "the type is list"),
+    ],
+)
+def test_scores_that_are_no_numbers(scores: Any, told: str) -> None:
+    with pytest.raises(LinkError, match=told):
+        fb.sweep(TRUTH, pa.table({"left": ["a", "b"], "right": ["b", "c"], "score": pa.array(scores)}))
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        pa.array([Decimal("0.5"), Decimal("0.25")]),
+        pa.array([0.5, 0.25]).dictionary_encode(),
+        np.array([0.5, 0.25], np.float16),
+    ],
+)
+def test_scores_of_other_types_of_numbers(scores: Any) -> None:
+    found = fb.sweep(TRUTH, {"left": ["a", "b"], "right": ["b", "c"], "score": scores})
+    assert column(found.curve(), "threshold") == [math.inf, 0.5, 0.25]
+
+
+def test_a_truth_that_is_none_and_links_in_its_place() -> None:
+    with pytest.raises(ColumnError, match="labels of the truth should be a one-dimensional array or list"):
+        fb.sweep(None, LINKS)
+    with pytest.raises(
+        ColumnError, match=r"the links should be a table of links, .* not a dict of single values"
+    ):
+        fb.sweep({"left": ["a"], "right": ["b"], "score": [0.5]}, TRUTH)
+    with pytest.raises(ColumnError, match="The score of the links is the column of an item: left"):
+        fb.sweep(TRUTH, {"left": ["a"], "right": ["b"], "score": [0.5]}, score="left")
 
 
 def test_progress_is_told() -> None:

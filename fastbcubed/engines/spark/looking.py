@@ -83,7 +83,7 @@ def _count(condition: Any) -> Any:
 def _require(side: FrameSide, policies: Policies, found: dict[str, Any], *, outer: bool) -> None:
     n_rows = found["rows"]
     if not n_rows:
-        raise EmptyInputError(f"{side.name} has no rows")
+        raise EmptyInputError(f"there are no rows in {side.name}")
     if found.get("no_weight"):
         assert side.weight is not None
         weight = quoted(side.weight).cast("double")
