@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -35,10 +35,36 @@ if "numba.np.arraymath" not in sys.modules:
         load_without_scipy()
 
 
+_numba_config: Any = numba.config
+
+
+def _interpreted(function: Any) -> Any:
+    """Return a kernel that Python runs: fields of records have names there, too, and products of words wrap."""
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*map(_with_fields, arguments))
+
+    return run
+
+
+def _with_fields(argument: Any) -> Any:
+    """Return an array of records, whose fields are attributes of each; anything else as it is."""
+    if isinstance(argument, np.ndarray) and argument.dtype.names:
+        return argument.view(np.recarray)
+    if isinstance(argument, tuple) and any(isinstance(each, np.ndarray) for each in argument):
+        made = map(_with_fields, argument)
+        return type(argument)(*made) if hasattr(argument, "_fields") else tuple(made)
+    return argument
+
+
 def kernel(function: Any = None, **options: Any) -> Any:
     """Return a function that is compiled when it is called, and kept; with options alone, a decorator."""
     if function is None:
         return partial(kernel, **options)
+    if _numba_config.DISABLE_JIT:
+        return _interpreted(function)
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if cache.WANTED:
         cache.keep(compiled)

@@ -132,7 +132,7 @@ def join_in_order(links, keys, start, stop, ascending, parents, merged, threshol
         if parents[at(a)] > parents[at(b)]:  # the larger one stays a root, and in front
             a, b = b, a
         merge = at(n_merged)
-        merged[merge].front, merged[merge].back, merged[merge].size = a, b, -parents[at(a)]
+        merged[merge].front, merged[merge].back, merged[merge].n_front = a, b, -parents[at(a)]
         merged[merge].level = n_levels - 1
         merged[merge].left, merged[merge].right = links[at(k)].left, links[at(k)].right
         n_merged += 1
@@ -156,7 +156,7 @@ def lay_out(parents, merged, places):
         if k >= AHEAD:
             fetch(places, merged[at(k - AHEAD)].front)
             fetch(places, merged[at(k - AHEAD)].back)
-        place = places[at(merged[at(k)].front)] + merged[at(k)].size
+        place = places[at(merged[at(k)].front)] + merged[at(k)].n_front
         places[at(merged[at(k)].back)] = place
         merged[at(k)].front = place - 1
 

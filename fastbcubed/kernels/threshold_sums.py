@@ -103,7 +103,7 @@ def count_clusters(merges, clusters, singletons, largest):
         m = merges[i]
         level, size = m.level, m.s_a + m.s_b
         clusters[at(level)] += m.s_a > 0 and m.s_b > 0
-        singletons[at(level)] += (m.s_a == 1) + (m.s_b == 1) - (size == 1)
+        singletons[at(level)] += int(m.s_a == 1) + int(m.s_b == 1) - int(size == 1)
         largest[at(level)] = max(largest[at(level)], size)
 
 

@@ -104,7 +104,7 @@ def _join(
     parents, points = buffers.empty(n_items, dtype), np.empty(1 + min(n_items, keys.size))
     parents[:], points[0] = -1, -np.inf if ascending else np.inf
     thresholds = points[1:].view(np.uint64)
-    merge = [(name, dtype) for name in ("front", "back", "size", "level", "left", "right")]
+    merge = [(name, dtype) for name in ("front", "back", "n_front", "level", "left", "right")]
     merged: np.ndarray = buffers.empty(n_items, np.dtype(merge))
     state, cuts = (0, 0, False), blocks(keys.size)
     with pool.stage("join items", len(cuts), keys.size) as step:
