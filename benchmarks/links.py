@@ -8,22 +8,26 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks import memory
 from benchmarks.harness import ROOT
 
-__all__ = ["CASES", "QUICK_CASES", "LinkCase", "make_links", "measure_links"]
+__all__ = ["CASES", "QUICK_CASES", "LinkCase", "make_links", "measure_links", "write_links"]
 
 #: Thresholds that rivals cluster at, one after the other.
 THRESHOLDS = tuple(np.linspace(0.05, 0.95, 20).round(4).tolist())
 WARM = 2  # calls after the first
+LINKS_AT_ONCE = 10**7  # that are made and written
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class LinkCase:
     n_links: int
     decimals: int | None = None  # of the scores; all digits when absent
     rivals: bool = False  # whether to measure 20 thresholds one by one, too
+    limit: str | None = None  # memory that a sweep from Parquet files may take; from memory without one
 
 
 CASES = (
@@ -41,9 +46,17 @@ CASES = (
     LinkCase(10**6, 3 * 10**6, rivals=True),
     LinkCase(10**6, 3 * 10**6, decimals=3),
 )
-#: Takes some 6 GiB.
-LARGE_CASES = (LinkCase(10**7, 3 * 10**7), LinkCase(10**7, 3 * 10**7, decimals=3))
-QUICK_CASES = (LinkCase(300, 900, rivals=True), LinkCase(1_000, 3_000, decimals=2))
+#: Take some 6 GiB, and 8.
+LARGE_CASES = (
+    LinkCase(10**7, 3 * 10**7, rivals=True),
+    LinkCase(10**7, 3 * 10**7, decimals=3),
+    LinkCase(3 * 10**7, 10**8, limit="8GiB"),
+)
+QUICK_CASES = (
+    LinkCase(300, 900, rivals=True),
+    LinkCase(1_000, 3_000, decimals=2),
+    LinkCase(2_000, 5_000, limit="1GiB"),
+)
 
 
 def make_links(case: LinkCase) -> tuple[pa.Table, pa.Table]:
@@ -64,6 +77,27 @@ def make_links(case: LinkCase) -> tuple[pa.Table, pa.Table]:
     ids = (np.arange(1, case.n_items + 1, dtype=np.uint64) * odd).view(np.int64)
     named = {"left": ids[left[shuffled]], "right": ids[right[shuffled]], "score": scores[shuffled]}
     return pa.table({"item": ids, "cluster": truth}), pa.table(named)
+
+
+def write_links(case: LinkCase, folder: Path) -> tuple[Path, Path]:
+    """Write a truth and links as `make_links` makes them, links part by part, and return their files."""
+    rng = np.random.default_rng([0, case.n_items, case.n_links])
+    sizes = rng.geometric(0.4, case.n_items)
+    truth = rng.permutation(np.repeat(np.arange(sizes.size), sizes)[: case.n_items])
+    odd = np.uint64(0x9E3779B97F4A7C15)
+    ids = (np.arange(1, case.n_items + 1, dtype=np.uint64) * odd).view(np.int64)
+    paths = folder / "truth.parquet", folder / "links.parquet"
+    pq.write_table(pa.table({"item": ids, "cluster": truth}), paths[0])
+    order, schema = np.argsort(truth), pa.schema([("left", "i8"), ("right", "i8"), ("score", "f8")])
+    with pq.ParquetWriter(paths[1], schema) as writer:
+        for start in range(0, case.n_links, LINKS_AT_ONCE):
+            n = min(LINKS_AT_ONCE, case.n_links - start)
+            near, far = rng.integers(0, case.n_items - 1, n), rng.random(n) < 0.4
+            left, right = order[near], order[near + 1]
+            left[far], right[far] = rng.integers(0, case.n_items, (2, np.count_nonzero(far)))
+            scores = np.where(truth[left] == truth[right], rng.beta(5, 2, n), rng.beta(1.2, 6, n))
+            writer.write_table(pa.table([ids[left], ids[right], scores], schema=schema))
+    return paths
 
 
 def measure_links(cases: tuple[LinkCase, ...] = CASES, rounds: int = 1) -> Iterator[dict[str, Any]]:
@@ -96,6 +130,8 @@ def measure(case: LinkCase) -> dict[str, Any]:
     small = make_links(LinkCase(1_000, 3_000))  # loads what is compiled
     fb.sweep(*small, progress=False)
     fb.evaluate(small[0], fb.Clustering.from_links(small[1], threshold=0.5), progress=False)
+    if case.limit is not None:
+        return measure_files(case)
     truth, links = make_links(case)
     memory.touch_memory(120 * case.n_links)
 
@@ -103,41 +139,70 @@ def measure(case: LinkCase) -> dict[str, Any]:
         return fb.evaluate(truth, fb.Clustering.from_links(links, threshold=0.5), progress=False)
 
     found: dict[str, Any] = {}
-    found["one_seconds"], ev = timed(evaluated)
+    (found["one_seconds"], found["one_cpu_seconds"]), ev = timed(evaluated)
     memory.reset_peak()
     before = memory.resident_memory() or 0
-    found["seconds"], sweep = timed(lambda: fb.sweep(truth, links, progress=False))
+    (found["seconds"], found["cpu_seconds"]), sweep = timed(lambda: fb.sweep(truth, links, progress=False))
     found |= {"growth_bytes": memory.peak_memory() - before, "thresholds": sweep.tree.n_levels}
     found["difference"] = abs(sweep.evaluate(0.5).f1 - ev.f1)
-    found["f1_seconds"], _ = timed(lambda: fb.sweep(truth, links, metrics="f1", progress=False))
+    (found["f1_seconds"], found["f1_cpu_seconds"]), _ = timed(
+        lambda: fb.sweep(truth, links, metrics="f1", progress=False)
+    )
     if case.rivals:
         found |= measure_rivals(truth, links, sweep)
     return found
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the median seconds of the warm calls, and what the last one returned."""
-    seconds = []
-    for _ in range(1 + WARM):
-        start = time.perf_counter()
+def measure_files(case: LinkCase) -> dict[str, Any]:
+    """Measure one sweep from Parquet files within a limit, and one evaluation; another process writes the files."""
+    import fastbcubed as fb
+
+    with tempfile.TemporaryDirectory() as folder:
+        writing = "from benchmarks.links import *; write_links(LinkCase(**json.loads(sys.argv[1])), Path(sys.argv[2]))"
+        code = f"import json, sys; from pathlib import Path; {writing}"
+        subprocess.run([sys.executable, "-c", code, json.dumps(asdict(case)), folder], cwd=ROOT, check=True)
+        truth, links = Path(folder, "truth.parquet"), Path(folder, "links.parquet")
+        found: dict[str, Any] = {}
+        with memory.AnonymousGrowth() as growth:
+            (found["seconds"], found["cpu_seconds"]), sweep = timed(
+                lambda: fb.sweep(truth, links, memory_limit=case.limit, progress=False), warm=0
+            )
+            sweep.best("f1"), sweep.curve()
+        found |= {"growth_bytes": growth.n_bytes, "thresholds": sweep.tree.n_levels}
+        f1 = sweep.evaluate(0.5).f1
+        del sweep
+        (found["one_seconds"], found["one_cpu_seconds"]), ev = timed(
+            lambda: fb.evaluate(truth, fb.Clustering.from_links(links, threshold=0.5), progress=False), warm=0
+        )
+        found["difference"] = abs(f1 - ev.f1)
+    return found
+
+
+def timed(call: Callable[[], Any], warm: int = WARM) -> tuple[tuple[float, float], Any]:
+    """Return the median seconds and processor time of the warm calls, or of the only one; and what the last returned."""
+    taken: list[tuple[float, float]] = []
+    answer = None
+    for _ in range(1 + warm):
+        del answer
+        start = time.perf_counter(), time.process_time()
         answer = call()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds[1:]), answer
+        taken.append((time.perf_counter() - start[0], time.process_time() - start[1]))
+    wall, cpu = zip(*(taken[1:] or taken), strict=True)
+    return (statistics.median(wall), statistics.median(cpu)), answer
 
 
 def measure_rivals(truth: pa.Table, links: pa.Table, sweep: Any) -> dict[str, Any]:
     """Measure what clusters at 20 thresholds one after the other; with SciPy each clustering is also evaluated."""
     found: dict[str, Any] = {}
     if importlib.util.find_spec("scipy"):
-        start = time.perf_counter()
-        scores = list(scipy_scores(truth, links))
-        found["scipy_seconds"] = time.perf_counter() - start
+        took, scores = timed(lambda: list(scipy_scores(truth, links)), warm=0)
+        found["scipy_seconds"], found["scipy_cpu_seconds"] = took
         mine = [sweep.evaluate(threshold).f1 for threshold in THRESHOLDS]
         found["rival_difference"] = max(abs(a - b) for a, b in zip(scores, mine, strict=True))
     if importlib.util.find_spec("splink"):
-        start = time.perf_counter()
-        splink_clusters(truth, links)
-        found["splink_seconds"] = time.perf_counter() - start
+        (found["splink_seconds"], found["splink_cpu_seconds"]), _ = timed(
+            lambda: splink_clusters(truth, links), warm=0
+        )
     return found
 
 
@@ -179,7 +244,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure one case given as JSON, or the usual ones, and print them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.links", description=__doc__)
     parser.add_argument("--case", help="one case as JSON, measured in this process")
-    parser.add_argument("--large", action="store_true", help="also 1e7 items and 3e7 links")
+    parser.add_argument("--large", action="store_true", help="also 3e7 links, and 1e8 from Parquet")
     options = parser.parse_args(arguments)
     if options.case is not None:
         print(json.dumps(measure(LinkCase(**json.loads(options.case)))))

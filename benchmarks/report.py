@@ -306,23 +306,27 @@ def overlap_table(records: list[Record]) -> str:
 
 
 def links_table(records: list[Record]) -> str:
-    """One row for each number of links: one evaluation, the whole curve, and what takes 20 thresholds one by one."""
+    """One row for each number of links: one evaluation, the whole curve, and what takes 20 thresholds one by one.
+
+    Times are processor time of all cores, which other work on a machine disturbs less; growth is of a sweep.
+    """
     head = (
         *("items", "links", "thresholds", "one evaluation", "all scores", "precision, recall, F1", "growth"),
         *("20 with SciPy", "20 clusterings with Splink"),
     )
     rows = []
     for record in records:
-        row = [count(record["n_items"]), count(record["n_links"])]
+        limited = f", Parquet, limit {record['limit']}" if record.get("limit") else ""
+        row = [count(record["n_items"]), count(record["n_links"]) + limited]
         if record["outcome"] != "ok":
             rows.append((*row, unfinished(record), *[""] * (len(head) - 3)))
             continue
-        one = record["one_seconds"]
-        own = [f"{seconds(t)} ({ratio(t, one)})" for t in (record["seconds"], record["f1_seconds"])]
-        rivals = [record.get(f"{name}_seconds") for name in ("scipy", "splink")]
-        told = [f"{seconds(t)} ({ratio(t, one)})" if t else "" for t in rivals]
+        one, names = record["one_cpu_seconds"], ("cpu", "f1_cpu", "scipy_cpu", "splink_cpu")
+        times = [record.get(f"{name}_seconds") for name in names]
+        told = [f"{seconds(t)} ({ratio(t, one)})" if t else "" for t in times]
+        own, rivals = told[:2], told[2:]
         rows.append(
-            (*row, count(record["thresholds"]), seconds(one), *own, size(record["growth_bytes"]), *told)
+            (*row, count(record["thresholds"]), seconds(one), *own, size(record["growth_bytes"]), *rivals)
         )
     return markdown(head, rows, left=0)
 
