@@ -179,7 +179,7 @@ def measure_files(case: LinkCase) -> dict[str, Any]:
 
 
 def timed(call: Callable[[], Any], warm: int = WARM) -> tuple[tuple[float, float], Any]:
-    """Return the median seconds and processor time of the warm calls, or of the only one; and what the last returned."""
+    """Return the median seconds and processor time of warm calls, or of the only one; and what the last returned."""
     taken: list[tuple[float, float]] = []
     answer = None
     for _ in range(1 + warm):
