@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -17,20 +18,23 @@ from fastbcubed.engines.spark.frames import FrameSide, open_sides
 from fastbcubed.engines.spark.grouping_cells import Cells, find_heavy
 from fastbcubed.engines.spark.jobs import named_errors, sums_of_job
 from fastbcubed.engines.spark.joined_items import Join, explain_repeats, explain_unmatched, explain_unweighted
-from fastbcubed.engines.spark.looking import Looked, ids_of, look, quoted
+from fastbcubed.engines.spark.looking import Looked, Weighted, ids_of, look, quoted
 from fastbcubed.engines.spark.spark_evaluation import SparkEvaluation
 from fastbcubed.engines.spark.stored_frames import Stored, joined
 from fastbcubed.engines.spark.streamed_cells import Question
 from fastbcubed.errors import EmptyInputError, SparkJobError, first_few
 from fastbcubed.runtime.pool import Pool
 
+#: How far sums of the same weights in another order may be apart, relatively.
+WEIGHT_BOUND = 1e-6
+
 
 def run(request: Request, pool: Pool) -> Answer:
     """Join the two sides, build the cells, and add them up where they are."""
     sides = open_sides(request.given, request.policies.noise)
     with ExitStack() as held, named_errors():
-        looked = [look(side, request.policies, outer=request.outer) for side in sides]
         slicing = asked_slices.find(request, sides)
+        looked = look(sides, request.policies, _weight_table(slicing), outer=request.outer)
         weighted = request.given.weight is not None
         join = Join(sides, request.policies, weighted, slicing.carried, slicing.tables, slicing.parts)
         asked = Asked(request, weighted=weighted)
@@ -68,6 +72,15 @@ def run(request: Request, pool: Pool) -> Answer:
     )  # fmt: skip
 
 
+def _weight_table(slicing: asked_slices.Slicing) -> Weighted | None:
+    """Return the weights of a table of their own, if there is one."""
+    for table in slicing.tables:
+        for name, new in table.columns.items():
+            if new == "w_table":
+                return Weighted(table.rows.frame, table.items, name, table.rows.where)
+    return None
+
+
 def _stored(request: Request, sides: tuple[FrameSide, FrameSide]) -> Stored:
     """Return where tables go."""
     session = sides[0].frame.sparkSession
@@ -93,7 +106,7 @@ def _streamed(plan: Cells, cells: Any) -> Any:
     """Return the columns of cells that the kernels take."""
     join = plan.join
     there = [join.is_there(side).alias(f"{side}_there") for side in ("t", "p")]
-    named = [*(name for name in ("kind", "again") if name in cells.columns), "fault", *plan.summed]
+    named = [*(name for name in ("kind", "again", "fault") if name in cells.columns), *plan.summed]
     named += [f"{margin}_{name}" for margin in "ablu" for name in plan.summed]
     named += ["head", *(f"c_{name}" for name in plan.summed)] if plan.sliced else []
     return cells.select(*there, *named, *plan.sliced)
@@ -110,9 +123,15 @@ def _summed(cells: Any, question: Question, join: Join, looked: list[Looked]) ->
     """Return the sums of all cells, or raise for what the rows turned out to be."""
     sums = sums_of_job(cells, question)
     n_rows = [side.n_rows for side in looked]
-    if sums.counts["fault"]:
+    lost = None if sums is None else _lost(sums, join, looked)
+    if sums is None or lost or sums.counts["fault"]:
         explain_repeats(join, n_rows)
-    _require_all(sums, join, looked)
+    if sums is None or lost:
+        raise SparkJobError(
+            f"{lost or 'all'} of the {sum(n_rows)} rows that were given are missing from the sums: the DataFrames do "
+            "not give the same rows each time they are read. Write them to a table first"
+        )
+    _require_weight(sums, join, looked)
     _require_common(sums, join, looked)
     explain_unmatched(join, [sums.counts["n_1"], sums.counts["n_2"]], n_rows)
     if sums.counts["n_unweighted"]:
@@ -120,17 +139,27 @@ def _summed(cells: Any, question: Question, join: Join, looked: list[Looked]) ->
     return sums
 
 
-def _require_all(sums: Sums, join: Join, looked: list[Looked]) -> None:
-    """Raise if rows were lost, or multiplied, between the input and the sums."""
+def _lost(sums: Sums, join: Join, looked: list[Looked]) -> int:
+    """Return how many rows are missing between the input and the sums; negative if there are more than before."""
     nulls = sum(side.n_null for side in looked) if join.policies.nulls == "drop" else 0
     counts = sums.counts
     expected = sum(side.n_rows for side in looked) - nulls
     found = 2 * counts["n_0"] + counts["n_1"] + counts["n_2"]
-    if not found <= expected <= found + counts["again"]:
-        raise SparkJobError(
-            f"{expected} rows were given, and {found} came out with {counts['again']} left out as they repeat another: "
-            "the DataFrames do not give the same rows each time they are read. Write them to a table first"
-        )
+    return min(0, expected - found) or max(0, expected - found - counts["again"])
+
+
+def _require_weight(sums: Sums, join: Join, looked: list[Looked]) -> None:
+    """Raise if weight was lost, or multiplied, between the side that brings it and the sums."""
+    for kind, (side, own) in enumerate(zip(join.sides, looked, strict=True), 1):
+        if side.weight is None or sums.counts["again"]:
+            continue
+        found = sums.floats["weight_0"] + sums.floats[f"weight_{kind}"]
+        if not math.isclose(found, own.weight, rel_tol=WEIGHT_BOUND):
+            raise SparkJobError(
+                f"the weights of {side.name} add up to {own.weight}, and those of its items in the sums to {found}: "
+                "the DataFrames do not give the same rows each time they are read. Write them to a table first"
+            )
+        return  # weights of the truth come before those of the prediction
 
 
 def _require_common(sums: Sums, join: Join, looked: list[Looked]) -> None:

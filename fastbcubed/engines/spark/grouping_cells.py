@@ -20,6 +20,8 @@ from fastbcubed.engines.spark.looking import quoted
 SKEW_FROM, SAMPLE = 1 << 22, 1 << 14
 #: A cluster with this share of the rows is heavy.
 HEAVY = 1 / 128
+#: Clusters are few if a sample has fewer of them than this share of its rows.
+FEW_SHARE = 1 / 2
 #: Over how many groups the cells of a heavy cluster are spread, and those that a side lacks.
 SPREAD, SPREAD_ABSENT = 64, 1 << 10
 
@@ -28,10 +30,11 @@ Label = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Heavy:
-    """The clusters of either side that are kept apart."""
+    """The clusters of either side that are kept apart, and whether both sides have few."""
 
     true: list[Label] = field(default_factory=list)
     pred: list[Label] = field(default_factory=list)
+    few: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.true or self.pred)
@@ -44,16 +47,17 @@ class Heavy:
 def find_heavy(sides: tuple[FrameSide, FrameSide], n_rows: tuple[int, int]) -> Heavy:
     """Return the clusters that a sample shows to be heavy; none of small inputs."""
     found: list[list[Label]] = []
+    few = []
     for side, n in zip(sides, n_rows, strict=True):
         if n < SKEW_FROM:
             found.append([])
+            few.append(False)
             continue
-        sql = functions()
         labels = side.frame.select(*map(quoted, side.clusters)).sample(SAMPLE / n, seed=0)
-        counted = labels.groupBy(*map(quoted, side.clusters)).count()
-        rows = counted.where(sql.col("count") > SAMPLE * HEAVY).collect()
-        found.append([tuple(row)[:-1] for row in rows if None not in tuple(row)[:-1]])
-    return Heavy(*found)
+        rows = list(map(tuple, labels.groupBy(*map(quoted, side.clusters)).count().collect()))
+        found.append([row[:-1] for row in rows if None not in row and row[-1] > SAMPLE * HEAVY])
+        few.append(len(rows) < FEW_SHARE * sum(row[-1] for row in rows))
+    return Heavy(found[0], found[1], all(few))
 
 
 @dataclass(frozen=True)
@@ -74,17 +78,33 @@ class Cells:
         return ["n", *(["w"] if self.join.weighted else [])]
 
     def grouped(self, rows: Any) -> Any:
-        """Return the cells of rows: keys, `n`, `w`, `fault`; `kind` and `again` where policies do not tell them."""
+        """Return the cells of rows: keys, `n`, `w`; `kind`, `again` and `fault` where policies do not tell them.
+
+        Rows go to where their predicted cluster is added up, so that cells need no shuffle of their own; but where
+        clusters are few, or heavy, cells are far fewer than rows, and one before is worth it.
+        """
         sql, join = functions(), self.join
-        asked = [sql.count(sql.lit(1)).alias("n"), sql.sum("fault").alias("fault")]
+        asked = [sql.count(sql.lit(1)).alias("n")]
         asked += (
             [sql.max("kind").alias("kind")]
             if "singleton" in (join.policies.truth, join.policies.prediction)
             else []
         )
-        asked += [sql.sum("again").alias("again")] if join.policies.duplicates == "drop" else []
+        asked += [sql.sum(name).alias(name) for name in ("again", "fault") if name in rows.columns]
         asked += [sql.sum("w").alias("w")] if join.weighted else []
-        return rows.groupBy(*join.keys(TRUE), *join.keys(PRED), *self.sliced).agg(*asked)
+        keys = [*join.keys(TRUE), *join.keys(PRED), *self.sliced]
+        if self.heavy or self.heavy.few:
+            return self._placed(rows.groupBy(*keys).agg(*asked), PRED, TRUE)
+        by = self.together(PRED)
+        return (
+            self._placed(rows, PRED, TRUE).repartition(*by).groupBy(*dict.fromkeys([*by, *keys])).agg(*asked)
+        )
+
+    def together(self, side: str) -> list[str]:
+        """Return the columns that bring the cells of a cluster together; see `_placed`."""
+        if len(self.join.keys(side)) == 1 and not self.heavy.of(side):
+            return [f"{side}_by"]
+        return [*self.join.keys(side), f"{side}_by"]
 
     def with_margins(self, cells: Any) -> Any:
         """Return cells with the sums over their predicted and over their true cluster.
@@ -93,40 +113,48 @@ class Cells:
         `l_n`, `l_w` of those that only the truth has. Where there are slices, `c_n` and `c_w` are of the cell as a
         whole, and `head` is true in one of its parts.
         """
-        cells = self._summed_over(cells, PRED, TRUE, "b", "u")
-        cells = self._summed_over(cells, TRUE, PRED, "a", "l")
+        cells = self._summed_over(cells, PRED, TRUE, "b", "u").drop("p_by")
+        cells = self._summed_over(self._placed(cells, TRUE, PRED), TRUE, PRED, "a", "l")
         return self._whole_cells(cells) if self.sliced else cells
 
     def _summed_over(self, cells: Any, side: str, other: str, scored: str, lacking: str) -> Any:
         """Add the sums over the clusters of a side: of items that the `other` side has, and of those it lacks."""
         from pyspark.sql import Window
 
-        sql, join = functions(), self.join
-        there = join.is_there(other)
-        salt = f"{side}_salt"
-        cells = cells.withColumn(salt, self._salt(side, other))
-        order = [*join.keys(other), *self.sliced]
-        within = Window.partitionBy(*join.keys(side), salt)
+        within = Window.partitionBy(*self.together(side))
         if self.sliced and side == TRUE:  # so that one sort serves the whole cells, too
             end = Window.unboundedPreceding, Window.unboundedFollowing
-            within = within.orderBy(*order).rowsBetween(*end)
-        columns = {}
+            order = [*self.join.keys(side), *self.join.keys(other), *self.sliced]
+            within = within.orderBy(*(n for n in order if n not in self.together(side))).rowsBetween(*end)
+        sums = self._sums(side, other, scored, lacking)
+        found = cells.select("*", *(each.over(within).alias(name) for name, each in sums.items()))
+        return self._with_heavy(found, cells, side, sums) if self.heavy.of(side) else found
+
+    def _sums(self, side: str, other: str, scored: str, lacking: str) -> dict[str, Any]:
+        """Return the sums over clusters of a side by name; cells without one may be beside those of any."""
+        sql, join = functions(), self.join
+        here, there = join.is_there(side), join.is_there(other)
+        found = {}
         for name in self.summed:
-            columns[f"{scored}_{name}"] = sql.sum(sql.when(there, sql.col(name)).otherwise(0)).over(within)
-            columns[f"{lacking}_{name}"] = sql.sum(sql.when(~there, sql.col(name)).otherwise(0)).over(within)
-        found = cells.select("*", *(each.alias(name) for name, each in columns.items()))
-        if self.heavy.of(side):
-            found = self._with_heavy(found, cells, side, there, scored, lacking)
+            found[f"{scored}_{name}"] = sql.sum(sql.when(here & there, sql.col(name)).otherwise(0))
+            found[f"{lacking}_{name}"] = sql.sum(sql.when(here & ~there, sql.col(name)).otherwise(0))
         return found
 
-    def _salt(self, side: str, other: str) -> Any:
-        """Return what spreads cells over tasks beside their cluster: nothing, but of heavy and of absent clusters."""
+    def _placed(self, frame: Any, side: str, other: str) -> Any:
+        """Add `t_by` or `p_by`, which spreads what has no cluster of this side, and the cells of heavy ones.
+
+        It is the label itself where that is one column: Spark sorts by one column far faster than by several.
+        """
         sql, join = functions(), self.join
         by_other = sql.xxhash64(*join.keys(other))
+        name = join.keys(side)[0]
+        if self.together(side) == [f"{side}_by"]:
+            spread = by_other.cast("string").cast(frame.schema[name].dataType)
+            return frame.withColumn(f"{side}_by", sql.coalesce(sql.col(name), spread))
         salt = sql.when(~join.is_there(side), sql.pmod(by_other, sql.lit(SPREAD_ABSENT)))
         if self.heavy.of(side):
             salt = salt.when(self._is_heavy(side), sql.pmod(by_other, sql.lit(SPREAD)))
-        return salt.otherwise(0).cast("int")
+        return frame.withColumn(f"{side}_by", salt.otherwise(0).cast("int"))
 
     def _is_heavy(self, side: str) -> Any:
         sql, names = functions(), self.join.labels(side)
@@ -139,13 +167,9 @@ class Cells:
         )
         return sql.coalesce(reduce(or_, matches), sql.lit(False))
 
-    def _with_heavy(self, found: Any, cells: Any, side: str, there: Any, scored: str, lacking: str) -> Any:
+    def _with_heavy(self, found: Any, cells: Any, side: str, asked: dict[str, Any]) -> Any:
         """Put the margins of heavy clusters in the place of those of their groups: the sums of partial sums."""
         sql, names = functions(), self.join.labels(side)
-        asked = {}
-        for name in self.summed:
-            asked[f"{scored}_{name}"] = sql.sum(sql.when(there, sql.col(name)).otherwise(0))
-            asked[f"{lacking}_{name}"] = sql.sum(sql.when(~there, sql.col(name)).otherwise(0))
         keys = [sql.col(name).alias(f"heavy_{name}") for name in names]
         margins = (
             cells.where(self._is_heavy(side))
@@ -166,7 +190,8 @@ class Cells:
         from pyspark.sql import Window
 
         sql, join = functions(), self.join
-        within = Window.partitionBy(*join.keys(TRUE), "t_salt", *join.keys(PRED))
+        by = dict.fromkeys([*self.together(TRUE), *join.keys(TRUE), *join.keys(PRED)])
+        within = Window.partitionBy(*by)
         ordered = within.orderBy(*self.sliced)
         whole = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
         columns = [sql.sum(name).over(whole).alias(f"c_{name}") for name in self.summed]

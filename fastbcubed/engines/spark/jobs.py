@@ -11,7 +11,7 @@ from typing import Any
 from fastbcubed import errors
 from fastbcubed.engines.spark.adding_up import PAYLOAD, Sums, add_up, added
 from fastbcubed.engines.spark.streamed_cells import Question
-from fastbcubed.errors import EmptyInputError, FastBCubedError, SparkJobError
+from fastbcubed.errors import FastBCubedError, SparkJobError
 
 #: An error of a Python process on an executor, as its traceback ends.
 RAISED = re.compile(r"^(?:fastbcubed\.errors\.)?(\w+): (.*)$", re.MULTILINE)
@@ -19,14 +19,12 @@ RAISED = re.compile(r"^(?:fastbcubed\.errors\.)?(\w+): (.*)$", re.MULTILINE)
 SHOWN = 300
 
 
-def sums_of_job(cells: Any, question: Question) -> Sums:
-    """Stream cells past the kernels where they are, and return the sums."""
+def sums_of_job(cells: Any, question: Question) -> Sums | None:
+    """Stream cells past the kernels where they are, and return the sums; None of no cells."""
     with named_errors():
         rows = cells.mapInArrow(add_up(question), PAYLOAD).collect()
     parts = [pickle.loads(row["payload"]) for row in rows]
-    if not parts:
-        raise EmptyInputError("there is no item to score: no item is on both sides")
-    return added(parts, question)
+    return added(parts, question) if parts else None
 
 
 @contextmanager

@@ -96,7 +96,7 @@ class Join:
             both = both.withColumn(name, sql.col(f"i{self.sides[0].items.index(part)}"))
         return both.withColumn("kind", kind).select(
             *self.items, *self._keys(absent, alone), *self._weight(), "kind",
-            _repeats(self.policies), _fault(self.policies, self.tables), *self.extra,
+            *_repeats(self.policies), *_fault(self.policies, self.tables), *self.extra,
         )  # fmt: skip
 
     @property
@@ -153,52 +153,65 @@ def _standard(side: FrameSide, prefix: str) -> list[Any]:
 
 
 def _one_row_each(join: Join, which: int, prefix: str) -> Any:
-    """Return a side with one row for each item, and how many it has: `t_rows`, `p_rows`."""
-    from pyspark.sql import Window
+    """Return a side with one row for each item, and how many it has: `t_rows`, `p_rows`.
 
-    sql, side = functions(), join.sides[which]
-    labels = join.labels(prefix)
+    Where no row may repeat another, items with several are left out, which the numbers of rows tell in the end.
+    """
+    side = join.sides[which]
     own = [quoted(name).alias(new) for name, new in join.carried[which].items()]
     if side.weight is not None:
         own.append(quoted(side.weight).cast("double").alias(f"{prefix}_w"))
     frame = side.frame.select(*_standard(side, prefix), *own)
-    ordered = Window.partitionBy(*join.items).orderBy(
-        *labels
-    )  # one order, and so one sort, for all that is asked
-    by_item = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    told = [*labels, *([f"{prefix}_w"] if side.weight is not None else [])]
-    columns = [sql.count(sql.lit(1)).over(by_item).alias(f"{prefix}_rows")]
     if join.policies.duplicates == "drop":
-        values = sql.struct(*told)
-        differ = sql.min(values).over(by_item) != sql.max(values).over(by_item)
-        columns.append(differ.alias(f"{prefix}_differ"))
-    columns.append(sql.row_number().over(ordered).alias("place"))
-    return frame.select("*", *columns).where("place = 1").drop("place")
+        return _first_of_equal(frame, join, prefix, weighted=side.weight is not None)
+    rows = f"{prefix}_rows"
+    return _with_rows(frame, join.items, rows).where(functions().col(rows) == 1)
 
 
-def _repeats(policies: Policies) -> Any:
-    """Return how many rows of an item were left out as they repeat another."""
+def _with_rows(frame: Any, items: Sequence[str], name: str) -> Any:
+    """Add how many rows an item has; sorted by nothing but the item, which Spark sorts by digits."""
+    from pyspark.sql import Window
+
+    sql = functions()
+    return frame.withColumn(name, sql.count(sql.lit(1)).over(Window.partitionBy(*items)))
+
+
+def _first_of_equal(frame: Any, join: Join, prefix: str, *, weighted: bool) -> Any:
+    """Return the first row of each item, how many it has, and whether they differ."""
+    from pyspark.sql import Window
+
+    sql, labels = functions(), join.labels(prefix)
+    ordered = Window.partitionBy(*join.items).orderBy(*labels)  # one order, and so one sort, for all of it
+    by_item = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    values = sql.struct(*labels, *([f"{prefix}_w"] if weighted else []))
+    differ = sql.min(values).over(by_item) != sql.max(values).over(by_item)
+    rows = sql.count(sql.lit(1)).over(by_item).alias(f"{prefix}_rows")
+    place = sql.row_number().over(ordered).alias("place")
+    return frame.select("*", rows, differ.alias(f"{prefix}_differ"), place).where("place = 1").drop("place")
+
+
+def _repeats(policies: Policies) -> list[Any]:
+    """Return how many rows of an item were left out as they repeat another; nothing where none may."""
+    if policies.duplicates == "raise":
+        return []
     sql = functions()
     counts = (sql.coalesce(sql.col(f"{side}_rows") - 1, sql.lit(0)) for side in (TRUE, PRED))
-    return sum(counts, sql.lit(0)).alias("again")
+    return [sum(counts, sql.lit(0)).alias("again")]
 
 
-def _fault(policies: Policies, tables: Sequence[Table]) -> Any:
-    """Return whether rows of an item are repeated though they may not be, or differ: 1 or 0."""
+def _fault(policies: Policies, tables: Sequence[Table]) -> list[Any]:
+    """Return whether rows of an item differ, or a table has several: 1 or 0; nothing where that cannot be."""
     sql = functions()
+    found = [sql.col(f"{table.what}_rows") > 1 for table in tables]
     if policies.duplicates == "drop":
-        found = [sql.coalesce(sql.col(f"{side}_differ"), sql.lit(False)) for side in (TRUE, PRED)]
-    else:
-        found = [sql.coalesce(sql.col(f"{side}_rows") > 1, sql.lit(False)) for side in (TRUE, PRED)]
-    found += [sql.coalesce(sql.col(f"{table.what}_rows") > 1, sql.lit(False)) for table in tables]
-    return reduce(or_, found).cast("int").alias("fault")
+        found += [sql.col(f"{side}_differ") for side in (TRUE, PRED)]
+    if not found:
+        return []
+    return [reduce(or_, (sql.coalesce(each, sql.lit(False)) for each in found)).cast("int").alias("fault")]
 
 
 def _of_table(table: Table, items: Sequence[str]) -> Any:
     """Return a table of weights or attributes with one row for each item, and how many it has."""
-    from pyspark.sql import Window
-
-    sql = functions()
     ids = [
         quoted(name).cast("bigint") if table.rows.is_integer(name) else quoted(name) for name in table.items
     ]
@@ -206,17 +219,11 @@ def _of_table(table: Table, items: Sequence[str]) -> Any:
         *(each.alias(name) for each, name in zip(ids, items, strict=True)),
         *(quoted(name).alias(new) for name, new in table.columns.items()),
     )
-    by_item = Window.partitionBy(*items)
-    frame = frame.select(
-        "*",
-        sql.count(sql.lit(1)).over(by_item).alias(f"{table.what}_rows"),
-        sql.row_number().over(by_item.orderBy(*items)).alias("place"),
-    )
-    return frame.where("place = 1").drop("place")
+    return _with_rows(frame, items, f"{table.what}_rows").dropDuplicates(list(items))
 
 
 def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
-    """Raise for rows that repeat an item, with how many and which; called where some were found."""
+    """Raise for rows that repeat an item, with how many and which; do nothing if there are none."""
     sql = functions()
     for which, prefix in enumerate((TRUE, PRED)):
         side = join.sides[which]
