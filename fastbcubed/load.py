@@ -11,7 +11,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.files.loading import read_saved
 
 
-def load(directory: Any) -> Evaluation | Diff:
+def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
     """Read an evaluation, or a diff, that `save` or `out=` has written.
 
     The files are checked first: that they are those of one evaluation, as they were saved, and that what
@@ -21,6 +21,10 @@ def load(directory: Any) -> Evaluation | Diff:
     ----------
     directory : path
         Where it was saved.
+    check : bool
+        Whether to read all files now and check them. Without it, a large result is there at once: overall scores,
+        slices that were asked for when evaluating, the costliest clusters and pages for people take parts of the files,
+        of which pages are checked as they are read. All files are read and checked when more is asked.
 
     Returns
     -------
@@ -45,7 +49,7 @@ def load(directory: Any) -> Evaluation | Diff:
     ...     fb.load(directory).f1
     0.6666666666666666
     """
-    found: Evaluation | Diff = read_saved(directory, _made)
+    found: Evaluation | Diff = read_saved(directory, _made, check=check)
     return found
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.pool import blocks
 
 
 class ScoredRows:
@@ -44,6 +45,24 @@ class ScoredRows:
     def weight(self) -> NDArray[np.float64]:
         """The weight of each row. Shape (n_rows,)."""
         return np.ones(self.n_rows) if self._weight is None else self._weight
+
+    def in_cells(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows that are in chosen cells, ascending, and the cell of each. Shape of `chosen`: (n_cells,)."""
+        parts = [np.zeros((2, 0), np.int64)]
+        for first, cell in self.stretches():
+            found = np.flatnonzero(chosen[cell] & (cell >= 0))
+            parts.append(np.stack([found + first, cell[found]]))
+        rows, cells = np.concatenate(parts, axis=1)
+        return rows, cells
+
+    def stretches(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield the cells of consecutive rows, and the first of these rows."""
+        for start, stop in blocks(self.n_rows):
+            yield start, self.cell[start:stop]
+
+    def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the weights of some rows."""
+        return self.weight[rows]
 
     @cached_property
     def n(self) -> NDArray[np.int64]:

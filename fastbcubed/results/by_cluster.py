@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cells.records import SIDES, side_of
 from fastbcubed.errors import NotKeptError
-from fastbcubed.metrics.losses import LOSS_OF_SIDE
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.listings import drilldown
 from fastbcubed.results.listings.concentration import LossCurve, concentration, loss_curves
 from fastbcubed.results.listings.listing import LOSS, listed, require_limit
 from fastbcubed.results.listings.outcomes import not_defined, outcome_code
+from fastbcubed.results.listings.size_classes import SizeClasses, classes_of_cells, recall_alone
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.cached import cached_property
+
+if TYPE_CHECKING:
+    from fastbcubed.results.listings.cluster_tables import ClusterRanges
+    from fastbcubed.results.listings.saved_clusters import SavedClusters
 
 
 class ByCluster(Evaluated):
@@ -80,6 +86,16 @@ class ByCluster(Evaluated):
         <BLANKLINE>
         2 rows
         """
+        return self.coded_clusters(side, order_by, limit, outcome).drop_columns(["code"])
+
+    def coded_clusters(
+        self,
+        side: str,
+        order_by: str | None = None,
+        limit: int | None = None,
+        outcome: str | None = None,
+    ) -> Table:
+        """Return what `clusters` does, and the code of each cluster."""
         side = side_of(side)
         drilldown.require_items(self.contingency, [m for m in self.metrics if m.name == order_by], self.beta)
         metrics = drilldown.known_by_cluster(self.contingency, self.metrics, self.beta)
@@ -88,12 +104,18 @@ class ByCluster(Evaluated):
         if outcome is not None:
             self._require_outcomes()
             outcome_code(side, outcome)
-        if self.ranges is None or limit is None:
+        ranges = self._lister
+        if ranges is None or limit is None:
             columns = drilldown.columns_by_code(self.contingency, side, metrics, self.beta)
             table = drilldown.listing_of(0, columns, side, outcome)
         else:
-            table = self.ranges.best(side, metrics, self.beta, order_by, limit, named_by, outcome)
-        return listed(table, metrics, order_by, limit, named_by=named_by).drop_columns(["code"])
+            table = ranges.best(side, metrics, self.beta, order_by, limit, named_by, outcome)
+        return listed(table, metrics, order_by, limit, named_by=named_by)
+
+    @property
+    def _lister(self) -> ClusterRanges | SavedClusters | None:
+        """What lists clusters without all of their cells."""
+        return self.ranges
 
     def outcomes(self) -> Table:
         """Return what became of the clusters: how many are exact, in parts, with others or both, and what they cost.
@@ -197,6 +219,21 @@ class ByCluster(Evaluated):
             }
             return {side: LossCurve.of(n_clusters[side], losses[side]) for side in SIDES}
         return loss_curves(table, n_clusters, None if self.ranges is None else self.ranges.limit)
+
+    def size_classes(self, side: str) -> SizeClasses:
+        """Return what the clusters of a side come to by size, in powers of two; not where they overlap."""
+        return classes_of_cells(self.contingency, side)
+
+    def recall_alone(self) -> float | None:
+        """Return the recall if all items were alone in the prediction; None if their weights are not at hand."""
+        return recall_alone(self.contingency, self.size_classes("true"))
+
+    def loss_of_all(self, side: str) -> float:
+        """Return what is lost through the clusters of a side: of recall true ones, of precision predicted ones."""
+        metric = LOSSES[LOSS_OF_SIDE[side]]
+        if metric.name in self.overall:
+            return self.overall[metric.name]
+        return aggregation.overall(self.contingency, [metric], beta=self.beta)[metric.name]
 
     @cached_property
     def concentration(self) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ from fastbcubed._version import __version__
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.excerpts import CellExcerpt, Codes, excerpt_of
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.metric import Metric
@@ -252,6 +253,10 @@ class Evaluated:
             return self._labels(side, codes)
         labels = self.kept_items().labels(side, self._first_rows[side][codes])
         return without_noise(labels, self.policies.noise)
+
+    def cell_excerpt(self, codes: Codes) -> CellExcerpt:
+        """Return the cells of some clusters, by side and code."""
+        return excerpt_of(self.contingency, codes)
 
     def all_cluster_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
         """Give what `cluster_labels` is on a side, for those who will ask for all of them by and by."""

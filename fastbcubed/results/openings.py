@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from fastbcubed.cells.excerpts import Codes
 from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import OptionError, SliceError, first_few
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items.items import AttributeTable
 from fastbcubed.results.listings import drilldown
 from fastbcubed.results.listings.cell_listing import list_cells
+from fastbcubed.results.listings.excerpt import excerpt
 from fastbcubed.results.listings.listing import listed
 from fastbcubed.results.listings.opening import (
     chosen_columns,
@@ -86,6 +88,10 @@ class Openings(Evaluated):
         1             1 of 2  2
         """
         return open_cluster(self, side, which, columns, members)
+
+    def excerpt(self, codes: Codes) -> Openings:
+        """Return what opens some clusters, by side and code, in one pass over all rows; where they do not overlap."""
+        return excerpt(self, codes, Openings)
 
     def items(
         self,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +24,16 @@ from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.estimates import Errors
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.files.large_result import LargeResult, UnreadCells, UnreadLabels
 from fastbcubed.results.files.manifest import ITEMS, MANIFEST, read_manifest
 from fastbcubed.results.files.portable import TableLabels, metrics_by_name
 from fastbcubed.results.files.saved_covers import from_table
 from fastbcubed.results.files.saved_tables import SavedTable
 from fastbcubed.results.files.storage import as_path
-from fastbcubed.results.items.items import TableItems
+from fastbcubed.results.items.items import Items, TableItems
+from fastbcubed.results.items.stored_items import StoredItems, StoredRows, StoredTable
 from fastbcubed.results.listings.outcomes import SCHEMA
+from fastbcubed.results.listings.saved_clusters import SavedClusters
 from fastbcubed.results.listings.summary import Bounds
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.origin import Origin
@@ -43,29 +46,75 @@ from fastbcubed.uncertainty.units import Units
 
 #: How often another process may replace the files while they are opened.
 ATTEMPTS = 8
+#: Bytes of cells from which a result is not read as a whole unasked; and what tells that it is a diff's.
+LARGE, DIFF_MARK = 12_000_000, "diff"
 #: How far a score may leave its range, since it was rounded.
 ROUNDING = 1e-6
 
 
+Made = TypeVar("Made", bound=Evaluation)
 #: What makes a result of an evaluation and of the manifest that it was saved with.
 Make = Callable[[Evaluation, Mapping[str, Any]], Any]
 
 
-def read_saved(directory: Any, make: Make) -> Any:
+def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
     """Return what `make` makes of a saved evaluation and its manifest; see `fastbcubed.load`.
 
     The files are checked first: that they are those of one evaluation, as they were saved, and that what
-    they say is possible. So a directory that was damaged, or made up, is refused.
+    they say is possible. So a directory that was damaged, or made up, is refused. Without `check`, those of a large
+    result are checked when they are read.
     """
     path = as_path(directory)
     _require_directory(path)
     with ExitStack() as stack:
-        head, files = _open_all(path, stack)
+        head, files = _open_all(path, stack, whole=check)
+        if not check and (found := _unread(path, head, files)) is not None:
+            stack.pop_all()
+            return make(found, head)
         tables = {name: SavedTable.read(file, path / name) for name, file in files.items()}
-    try:
+    with _told(path):
         return make(_assembled(head, tables), head)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say of errors in what files hold which result they are of."""
+    try:
+        yield
     except (FastBCubedError, pa.ArrowException, KeyError, OverflowError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path} holds no saved evaluation: {error}") from error
+
+
+def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> LargeResult | None:
+    """Return a result whose files are read when they are asked for; None of one that is soon read as a whole."""
+    if head["keep"] == "scores" or head["definition"]["overlapping"] or head.get("outcomes") is None:
+        return None
+    if DIFF_MARK in head or head["files"]["cells.parquet"]["bytes"] < LARGE:
+        return None
+
+    def whole() -> Evaluation:
+        ev, now = read_saved(path, lambda *found: found)
+        if now["crc32"] != head["crc32"]:
+            raise FileFormatError(f"{path} holds another result than when it was opened; load it again")
+        assert isinstance(ev, Evaluation)
+        return ev
+
+    with _told(path):
+        how = _how(head)
+        stored = {name: StoredTable(file) for name, file in files.items()}
+        clusters = SavedClusters(
+            {side: stored[f"{side}_clusters.parquet"] for side in SIDES}, outer=how["weighting"] == "outer"
+        )
+        items = stored.get(ITEMS)
+        rows = None if items is None else StoredRows(items, weighted=how["weighted"])
+        cells = UnreadCells(stored["cells.parquet"], clusters, rows, lambda: whole().contingency, how)
+        ev = _of_manifest(
+            LargeResult, head, cells, None if items is None else StoredItems(items, head.get("left_out", {})),
+            UnreadLabels(clusters),
+        )  # fmt: skip
+        ev.whole, ev.alone, ev.saved_clusters = whole, head.get("recall_alone"), clusters
+        _take_from_manifest(ev, head)
+    return ev
 
 
 def _require_directory(path: Path) -> None:
@@ -80,12 +129,16 @@ def _require_directory(path: Path) -> None:
     )
 
 
-def _open_all(directory: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, BinaryIO]]:
-    """Return the manifest, and the files that it names."""
+def _open_all(
+    directory: Path, stack: ExitStack, *, whole: bool
+) -> tuple[dict[str, Any], dict[str, BinaryIO]]:
+    """Return the manifest, and the files that it names; what is in these is compared if `whole`."""
     for _ in range(ATTEMPTS):
         head = read_manifest(directory)
         try:
-            files = {name: stack.enter_context(_open(directory, name, head)) for name in head["files"]}
+            files = {
+                name: stack.enter_context(_open(directory, name, head, whole=whole)) for name in head["files"]
+            }
         except FileFormatError:
             if read_manifest(directory)["staged_in"] == head["staged_in"]:
                 raise
@@ -96,7 +149,7 @@ def _open_all(directory: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[s
     )
 
 
-def _open(directory: Path, name: str, head: Mapping[str, Any]) -> BinaryIO:
+def _open(directory: Path, name: str, head: Mapping[str, Any], *, whole: bool) -> BinaryIO:
     """Open a file of a saved evaluation: in its place, or where it waits for whoever writes next to move it there."""
     stamp = Stamp(**{field: head["files"][name][field] for field in Stamp._fields})
     faults = []
@@ -107,7 +160,7 @@ def _open(directory: Path, name: str, head: Mapping[str, Any]) -> BinaryIO:
             faults.append(str(error))
             continue
         size = os.fstat(file.fileno()).st_size
-        if size == stamp.bytes and stamp_of(file) == stamp:
+        if size == stamp.bytes and (not whole or stamp_of(file) == stamp):
             return file
         file.close()
         faults.append(f"{path} is not the file that {MANIFEST} was saved with, which had {stamp.bytes} bytes")
@@ -118,26 +171,37 @@ def _open(directory: Path, name: str, head: Mapping[str, Any]) -> BinaryIO:
 
 def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Evaluation:
     """Make an evaluation of what was saved."""
-    definition = head["definition"]
-    noise = definition["noise"]
-    policies = Policies.of(
-        definition["unmatched"], definition["nulls"], definition["duplicates"],
-        tuple(noise) if isinstance(noise, list) else noise,
-    )  # fmt: skip
     stored = tables.get(ITEMS)
     clusters = {side: tables[f"{side}_clusters.parquet"] for side in SIDES if head["keep"] != "scores"}
     for side, table in clusters.items():
         table.require(["cluster"])
         as_column(table.table["cluster"], f"{side}_cluster")
-    ev = Evaluation(
-        _contingency(head, tables, clusters, policies),
+    ev = _of_manifest(
+        Evaluation,
+        head,
+        _contingency(head, tables, clusters),
+        None if stored is None else TableItems(_checked_items(stored), head.get("left_out", {})),
+        TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
+    )
+    if not clusters:
+        _take_from_manifest(ev, head)
+    return ev
+
+
+def _of_manifest(
+    kind: type[Made], head: Mapping[str, Any], contingency: Any, items: Items | None, labels: Any
+) -> Made:
+    """Return an evaluation with the scores that the manifest has."""
+    definition = head["definition"]
+    ev = kind(
+        contingency,
         metrics_by_name(head["metrics"], definition["beta"], definition),
         definition["beta"],
         Coverage.of(head["coverage"]),
-        policies,
+        _policies(definition),
         Scores(_with_nan(head["overall"])),
-        None if stored is None else TableItems(_checked_items(stored), head.get("left_out", {})),
-        TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
+        items,
+        labels,
         not_computed=head["not_computed"],
         _origin=Origin(saved=head["manifest"]),
         names={side: head[side] for side in ("truth", "prediction")},
@@ -148,13 +212,35 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
     for metric in ev.metrics:
         _require_in_range(metric, ev.overall[metric.name])
     ev.warnings = head["warnings"]
-    if not clusters:
-        bounds = head["coverage"]["bounds"]
-        ev._summary = head["summary"]
-        if head.get("outcomes") is not None:
-            ev._outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
-        ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
     return ev
+
+
+def _take_from_manifest(ev: Evaluation, head: Mapping[str, Any]) -> None:
+    """Take what would else be worked out from the cells."""
+    bounds = head["coverage"]["bounds"]
+    ev._summary = head["summary"]
+    if head.get("outcomes") is not None:
+        ev._outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
+    ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
+
+
+def _policies(definition: Mapping[str, Any]) -> Policies:
+    noise = definition["noise"]
+    return Policies.of(
+        definition["unmatched"], definition["nulls"], definition["duplicates"],
+        tuple(noise) if isinstance(noise, list) else noise,
+    )  # fmt: skip
+
+
+def _how(head: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how weights and items of the prediction alone count."""
+    definition = head["definition"]
+    outside = _policies(definition).prediction == "outside"
+    return {
+        "weighted": definition["weighted"],
+        "weighting": definition["weighting"],
+        "outside": outside,
+    }
 
 
 def _slices(rows: list[dict[str, Any]]) -> Table:
@@ -212,15 +298,9 @@ def _contingency(
     head: Mapping[str, Any],
     tables: Mapping[str, SavedTable],
     clusters: Mapping[str, SavedTable],
-    policies: Policies,
 ) -> Any:
     """Return the cells, or what stands for them where they were not kept."""
-    definition = head["definition"]
-    how = {
-        "weighted": definition["weighted"],
-        "weighting": definition["weighting"],
-        "outside": policies.prediction == "outside",
-    }
+    definition, how = head["definition"], _how(head)
     n_items = head["summary"]["true"]["items"]
     if not clusters:
         return NoCells(n_items, **how, overlapping=definition["overlapping"])

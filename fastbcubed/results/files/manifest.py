@@ -69,8 +69,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     wanted = SCHEMA | (ERRORS if "errors" in head else {}) | (DIFF if "diff" in head else {})
     for fault in _faults(head, wanted, "it"):
         raise FileFormatError(f"{path} is no saved evaluation: {fault}")
-    if not _is_score(head.get("pair_weight")) or not _each(_is_text)(head.get("left_out", {})):
-        raise FileFormatError(f"{path} is no saved evaluation: pair_weight or left_out is none")
+    known = all(_is_score(head.get(name)) for name in ("pair_weight", "recall_alone"))
+    if not known or not _each(_is_text)(head.get("left_out", {})):
+        raise FileFormatError(f"{path} is no saved evaluation: pair_weight, recall_alone or left_out is none")
     if not _is_outcomes(head.get("outcomes")):
         raise FileFormatError(f"{path} is no saved evaluation: its outcomes are none")
     if set(head["files"]) - ASKED_FOR != FILES[head["keep"]]:

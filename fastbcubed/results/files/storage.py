@@ -18,6 +18,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import EvaluationWarning, FileFormatError, OptionError
 from fastbcubed.metrics.pair_counts import pair_counts
 from fastbcubed.overlap.covers import Cover
+from fastbcubed.results.by_cluster import ByCluster
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.files.manifest import ITEMS, MANIFEST, sealed
 from fastbcubed.results.files.portable import item_table, labels_by_code
@@ -44,7 +45,7 @@ CELLS_AT_ONCE = 1 << 20
 
 
 def save(
-    ev: Evaluated,
+    ev: ByCluster,
     directory: Any,
     keep: str = "items",
     repairs: int = 0,
@@ -62,6 +63,7 @@ def save(
     head: dict[str, Any] = {"keep": keep, "metrics": [m.name for m in ev.metrics]}
     if keep != "scores":
         head["pair_weight"] = _pair_weight(ev.contingency)
+        head["recall_alone"] = _recall_alone(ev)
     if keep == "items" and ev.left_out:
         head["left_out"] = ev.left_out
         warnings.warn(
@@ -193,6 +195,13 @@ def _pair_weight(table: Contingency) -> float | None:
         return table.pair_weight
     with Pool() as pool:
         return float(pair_counts(table, pool).tp)
+
+
+def _recall_alone(ev: ByCluster) -> float | None:
+    """Return the recall if all items were alone, which takes the weights of items; None where these are in files."""
+    table = ev.contingency
+    by_weight = table.weighted and table.weighting != "outer" and not table.overlapping
+    return ev.recall_alone() if by_weight and ev.ranges is None else None
 
 
 def _cells(ev: Evaluated) -> Iterator[pa.Table]:

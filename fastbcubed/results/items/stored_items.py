@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,17 @@ from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 
 class StoredTable:
-    """A Parquet file whose columns are read when they are asked for."""
+    """A Parquet file whose columns are read when they are asked for; pages that are not as written are refused."""
 
     def __init__(self, file: Any, staging: Staging | None = None, stamp: Stamp | None = None) -> None:
         import pyarrow.parquet as pq
 
         self._raw = open(file, "rb") if isinstance(file, str | os.PathLike) else file
-        self._file = pq.ParquetFile(self._raw)
+        self._file = pq.ParquetFile(self._raw, page_checksum_verification=True)
         self.column_names: list[str] = list(self._file.schema_arrow.names)
-        self.num_rows = int(self._file.metadata.num_rows)
+        sizes = [self._file.metadata.row_group(k).num_rows for k in range(self._file.num_row_groups)]
+        self._starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
+        self.num_rows = int(self._starts[-1])
         self.staging = staging
         self._stamp = stamp
 
@@ -36,20 +38,36 @@ class StoredTable:
         self._raw.close()
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
-        return self._file.read([name])[name]
+        return self._read(range(self._file.num_row_groups), [name])[name]
+
+    def stretches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Yield some columns of consecutive rows, and the first of these rows: one part of the file after the other."""
+        for k, first in enumerate(self._starts[:-1].tolist()):
+            yield first, self._read([k], names)
 
     def take(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
-        """Return some rows of a column, null for row -1; only parts of the file that have them are read."""
-        sizes = [self._file.metadata.row_group(k).num_rows for k in range(self._file.num_row_groups)]
-        starts = np.append(0, np.cumsum(sizes))
-        home = np.searchsorted(starts, np.maximum(rows, 0), side="right") - 1
-        read = np.unique(home)
-        if not read.size:
-            return pa.chunked_array([], self._file.schema_arrow.field(name).type)
-        first = np.zeros(starts.size, np.int64)  # of each part among those that are read
-        first[read] = np.append(0, np.cumsum(np.diff(starts)[read]))[:-1]
-        column = self._file.read_row_groups(read.tolist(), [name])[name]
-        return column.take(from_numpy(rows - starts[home] + first[home], rows < 0))
+        """Return some rows of a column, null for row -1."""
+        return self.take_columns([name], rows)[name]
+
+    def take_columns(self, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
+        """Return some rows of some columns, null for row -1; parts of the file that have any are read one by one."""
+        home = np.searchsorted(self._starts, np.maximum(rows, 0), side="right") - 1
+        order = np.argsort(home, kind="stable")
+        parts, bounds = np.unique(home[order], return_index=True)
+        schema = self._file.schema_arrow
+        found = [pa.schema([schema.field(name) for name in names]).empty_table()]
+        for k, own in zip(parts.tolist(), np.split(order, bounds[1:]), strict=False):
+            at = rows[own]
+            found.append(self._read([k], names).take(from_numpy(at - self._starts[k], at < 0)))
+        back = np.empty(rows.size, np.int64)
+        back[order] = np.arange(rows.size)
+        return pa.concat_tables(found).unify_dictionaries().take(from_numpy(back))
+
+    def _read(self, parts: Iterable[int], names: Sequence[str]) -> pa.Table:
+        try:
+            return self._file.read_row_groups(list(parts), list(names))
+        except (OSError, pa.ArrowException) as error:
+            raise FileFormatError(f"cannot read {', '.join(names)}: {str(error)[:200]}") from error
 
     def put_at(self, staging: Staging, name: str) -> Stamp:
         """Bring the file to where others are staged, if it is not there, under a name; return its stamp."""
@@ -95,6 +113,15 @@ class StoredRows(ScoredRows):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ScoredRows.of, (self.cell, self.weight if self._weighted else None)
+
+    def stretches(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield the cells of consecutive rows, and the first of these rows."""
+        for first, table in self._table.stretches(["cell"]):
+            yield first, to_numpy(table["cell"].fill_null(-1).combine_chunks())
+
+    def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the weights of some rows."""
+        return to_numpy(self._table.take("weight", rows)) if self._weighted else np.ones(rows.size)
 
     @cached_property
     def weight(self) -> NDArray[np.float64]:

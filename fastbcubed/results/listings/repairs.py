@@ -29,15 +29,20 @@ KINDS = {"split": "pred", "gather": "true"}
 
 def list_repairs(ev: Evaluated, kinds: str | Iterable[str], limit: int | None) -> Table:
     """Return the repairs that bring most, as `Evaluation.repairs` does."""
+    known = kinds_asked(kinds, limit)
+    require_repairable(1, keep="cells", overlapping=ev.contingency.overlapping)
+    start = Start.of(ev.contingency)
+    chosen, clusters = first_repairs(ev, known, Repairs.all_of(start, known), limit)
+    return Table(as_listing(chosen, clusters, start.running(chosen)))
+
+
+def kinds_asked(kinds: str | Iterable[str], limit: int | None) -> list[str]:
+    """Return the kinds of repairs that are asked for."""
     require_limit(limit)
     wanted = [kinds] if isinstance(kinds, str) or not isinstance(kinds, Iterable) else list(kinds)
     if not wanted or any(kind not in tuple(KINDS) for kind in wanted):
         raise OptionError(f'kinds are "split", "gather" or both, not {kinds!r}')
-    require_repairable(1, keep="cells", overlapping=ev.contingency.overlapping)
-    start = _Start.of(ev.contingency)
-    known = [kind for kind in KINDS if kind in wanted]
-    chosen, clusters = _first(ev, known, _Repairs.all_of(start, known), limit)
-    return Table(_table(start, chosen, clusters))
+    return [kind for kind in KINDS if kind in wanted]
 
 
 def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
@@ -52,8 +57,19 @@ def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
         )
 
 
+def f_gain(lost: tuple[float, float], precision: Floats, recall: Floats) -> Floats:
+    """Return what gains of precision and recall are worth in F1, to the last digits however small they are.
+
+    `lost` is what precision and recall lack of 1.
+    """
+    p, r = 1 - lost[0], 1 - lost[1]
+    above = p * p * recall + r * r * precision + precision * recall * (p + r)
+    gain: Floats = 2 * above / ((p + r) * ((p + r) + (precision + recall)))
+    return gain
+
+
 @dataclass(frozen=True, eq=False)
-class _Start:
+class Start:
     """What repairs start from. Sums are two numbers: the sum, and what it lacks in digits."""
 
     table: Contingency
@@ -66,7 +82,8 @@ class _Start:
     lost: tuple[float, float]  #: of precision and recall
 
     @classmethod
-    def of(cls, table: Contingency) -> _Start:
+    def of(cls, table: Contingency) -> Start:
+        """Work it out from all cells."""
         cells, (pred, n_pred), outer = table.cells, table.codes("pred"), table.weighting == "outer"
         left, mass, correct = np.zeros(n_pred, np.int64), np.zeros((n_pred, 2)), np.zeros((n_pred, 2))
         kernels.repairs.add_cells(cells, pred, outer, left, mass, correct)
@@ -82,12 +99,10 @@ class _Start:
         return self.table.weighting == "outer"
 
     def f_gain(self, precision: Floats, recall: Floats) -> Floats:
-        """Return what gains of precision and recall are worth in F1, to the last digits however small they are."""
-        p, r = 1 - self.lost[0], 1 - self.lost[1]
-        above = p * p * recall + r * r * precision + precision * recall * (p + r)
-        return 2 * above / ((p + r) * ((p + r) + (precision + recall)))
+        """Return what gains of precision and recall are worth in F1."""
+        return f_gain(self.lost, precision, recall)
 
-    def running(self, repairs: _Repairs) -> Floats:
+    def running(self, repairs: Repairs) -> Floats:
         """Return the precision and the recall after each of some repairs. Shape (n_repairs, 2)."""
         table = self.table
         mass, outside = self.mass.copy(), np.zeros(self.left.size, np.bool_)
@@ -101,7 +116,7 @@ class _Start:
         kernels.repairs.apply_repairs(table.cells, self.pred, self.outer, wanted, clusters, gathered, gains)
         return 1 - np.maximum(self.lost - gains / table.total_weight, 0.0)
 
-    def _cells_of(self, repairs: _Repairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _cells_of(self, repairs: Repairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where the cells of each repair begin, and the cells."""
         numbers, cells = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for side, own in (("pred", repairs.splits), ("true", ~repairs.splits)):
@@ -119,7 +134,7 @@ class _Start:
 
 
 @dataclass(frozen=True, eq=False)
-class _Repairs:
+class Repairs:
     """Repairs, and what each brings alone; all shapes are (n_repairs,)."""
 
     splits: NDArray[
@@ -133,7 +148,7 @@ class _Repairs:
     recall: Floats
 
     @classmethod
-    def all_of(cls, start: _Start, kinds: Sequence[str]) -> _Repairs:
+    def all_of(cls, start: Start, kinds: Sequence[str]) -> Repairs:
         """Return all repairs of some kinds that bring something."""
         table, found = start.table, []
         for kind in kinds:
@@ -148,14 +163,14 @@ class _Repairs:
             )
         return cls(*map(np.concatenate, zip(*found, strict=True)))
 
-    def take(self, rows: NDArray[np.int64]) -> _Repairs:
+    def take(self, rows: NDArray[np.int64]) -> Repairs:
         """Return some of them."""
-        return _Repairs(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        return Repairs(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
-def _first(
-    ev: Evaluated, kinds: Sequence[str], every: _Repairs, limit: int | None
-) -> tuple[_Repairs, pa.Array]:
+def first_repairs(
+    ev: Evaluated, kinds: Sequence[str], every: Repairs, limit: int | None
+) -> tuple[Repairs, pa.Array]:
     """Return the first repairs in order, and the labels of their clusters: those without one, a policy has made."""
     n, limit = every.codes.size, every.codes.size if limit is None else limit
     wanted = min(limit, n)
@@ -172,7 +187,7 @@ def _first(
     return chosen, _in_one(names, chosen.splits)
 
 
-def _labels(ev: Evaluated, repairs: _Repairs, rows: NDArray[np.int64], kind: str) -> pa.Array:
+def _labels(ev: Evaluated, repairs: Repairs, rows: NDArray[np.int64], kind: str) -> pa.Array:
     """Return the labels of the clusters of those rows that are of a kind."""
     own = rows[repairs.splits[rows] == (kind == "split")]
     labels = ev.cluster_labels(KINDS[kind], repairs.codes[own])
@@ -180,7 +195,7 @@ def _labels(ev: Evaluated, repairs: _Repairs, rows: NDArray[np.int64], kind: str
 
 
 def _named(
-    repairs: _Repairs, rows: NDArray[np.int64], labels: Mapping[str, pa.Array]
+    repairs: Repairs, rows: NDArray[np.int64], labels: Mapping[str, pa.Array]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows whose clusters have labels, and the rank of each among those of its kind."""
     found, ranks = [], []
@@ -230,9 +245,9 @@ def _type_of_both(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     return None if pa.uint64() in (a, b) else WIDEST[id_kind(a, "")][0]
 
 
-def _table(start: _Start, repairs: _Repairs, clusters: pa.Array) -> pa.Table:
+def as_listing(repairs: Repairs, clusters: pa.Array, running: Floats) -> pa.Table:
     """Return repairs in their order as `Evaluation.repairs` does."""
-    precision, recall = start.running(repairs).T
+    precision, recall = running.T
     splits = repairs.splits.tolist()
     return table_of(
         {

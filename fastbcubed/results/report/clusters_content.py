@@ -14,6 +14,7 @@ from fastbcubed.results.listings.summary import plain
 from fastbcubed.results.openings import Openings
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.text.cluster_view import differing
+from fastbcubed.sources.arrays import to_numpy
 
 #: Attributes that are shown beside members.
 MOST_COLUMNS = 12
@@ -25,21 +26,28 @@ def clusters_content(ev: Any, asked: Asked) -> dict[str, Any] | None:
     """Return the clusters of either side that cost most; None if the clusters were not kept."""
     if not ev.has_clusters or not asked.worst:
         return None
-    return {side: side_content(ev, side, asked) for side in SIDES[::-1]}
+    tables = {side: _costliest(ev, side, asked.worst) for side in SIDES[::-1]}
+    opener, codes = ev, {side: to_numpy(table["code"]) for side, table in tables.items()}
+    if ev.has_items and not ev.contingency.overlapping and any(own.size for own in codes.values()):
+        opener = ev.excerpt(codes)
+    return {side: _side(ev, side, table, opener, asked) for side, table in tables.items()}
 
 
-def side_content(ev: Any, side: str, asked: Asked) -> dict[str, Any]:
+def _costliest(ev: Any, side: str, limit: int) -> Any:
+    """Return the clusters of a side that cost most, as far as they cost anything."""
+    table = ev.coded_clusters(side, limit=limit)
+    return table.filter(table[LOSS_OF_SIDE[side]].to_numpy() > 0)
+
+
+def _side(ev: Any, side: str, table: Any, opener: Openings, asked: Asked) -> dict[str, Any]:
     """Return the clusters of a side that cost most, and how many there are."""
-    lost = LOSS_OF_SIDE[side]
-    table = ev.clusters(side, limit=asked.worst)
-    table = table.filter(table[lost].to_numpy() > 0)
-    total = _loss(ev, side)
+    lost, total = LOSS_OF_SIDE[side], ev.loss_of_all(side)
     rows = []
     for row in table.to_pylist():
         own = {name: row[name] for name in FIGURES if name in row}
         own |= {name: row[name] for name in ("precision", "recall", "f1") if name in row}
         own["share_of_loss"] = row[lost] / total if total else None
-        rows.append({"id": anchor(side, row["cluster"]), **own, "opened": _opened(ev, side, row, asked)})
+        rows.append({"id": anchor(side, row["cluster"]), **own, "opened": _opened(opener, side, row, asked)})
     return {
         "loss": lost, "n": ev.summary[side]["clusters"], "n_lossy": _n_lossy(ev, side),
         "share_shown": sum(row[lost] for row in rows) / total if total else None,
@@ -64,12 +72,6 @@ def _odd(values: list[Any]) -> list[bool]:
     found = differing(values)
     known = sum(value is not None for value in values)
     return found if 2 * sum(found) < known else [False] * len(values)
-
-
-def _loss(ev: Any, side: str) -> float:
-    name = {"pred": "over_merge_rate", "true": "under_merge_rate"}[side]
-    found = ev.overall.get(name)
-    return float(ev.metric(name) if found is None else found)
 
 
 def _n_lossy(ev: Any, side: str) -> int | None:

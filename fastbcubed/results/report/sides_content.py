@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import NotKeptError, OptionError
@@ -42,16 +39,13 @@ def size_rows(ev: Estimated) -> list[dict[str, Any]]:
         )
     rows = []
     for side in SIDES:
-        sizes = ev.contingency.true_n if side == "true" else ev.contingency.pred_n
-        sizes = sizes[sizes > 0]
-        power = np.frexp(sizes.astype(np.float64))[1] - 1
-        clusters = np.bincount(power)
-        items = np.bincount(power, sizes).astype(np.int64)
-        names = size_names(2 ** np.arange(clusters.size, dtype=np.int64)).to_pylist()
+        found = ev.size_classes(side)
         rows += [
-            {"side": side, "size": name, "n_clusters": int(n), "share_clusters": n / sizes.size,
-             "n_items": int(k), "share_items": k / items.sum()}
-            for name, n, k in zip(names, clusters.tolist(), items.tolist(), strict=True)
+            {"side": side, "size": name, "n_clusters": n, "share_clusters": n / found.n_clusters.sum(),
+             "n_items": k, "share_items": k / found.n_items.sum()}
+            for name, n, k in zip(
+                size_names(found.smallest).to_pylist(), found.n_clusters.tolist(), found.n_items.tolist(), strict=False
+            )
         ]  # fmt: skip
     return rows
 
@@ -78,30 +72,17 @@ def extremes(ev: Estimated) -> dict[str, dict[str, float]]:
     cells = ev.contingency
     if not isinstance(cells, Contingency) or cells.overlapping or cells.outside:
         return {}
-    recall = _recall_alone(cells)
+    recall = ev.recall_alone()
     found = {} if recall is None else {"alone": (1.0, recall)}
-    found["one"] = (_precision_in_one(cells), 1.0)
+    found["one"] = (_precision_in_one(ev), 1.0)
     return {
         name: {"precision": p, "recall": r, "f1": 2 * p * r / (p + r) if p + r else 0.0}
         for name, (p, r) in found.items()
     }
 
 
-def _recall_alone(cells: Contingency) -> float | None:
-    """Return the mean over items of what each is of its true cluster; None if their weights are not at hand."""
-    n, weight = cells.true_n, cells.true_weight
-    if not cells.weighted or cells.weighting == "outer":  # an item is 1 of n, whatever it weighs in the mean
-        return float(np.sum(weight[n > 0] / n[n > 0]) / cells.total_weight)
-    if cells.rows is None:
-        return None
-    scored = cells.rows.cell >= 0
-    own = cells.rows.weight[scored]
-    return float(np.sum(own * (own / weight[cells.true[cells.rows.cell[scored]]])) / cells.total_weight)
-
-
-def _precision_in_one(cells: Contingency) -> float:
+def _precision_in_one(ev: Estimated) -> float:
     """Return the mean over items of what their true cluster is of all items."""
-    inside: NDArray[np.float64] = (
-        cells.true_n.astype(np.float64) if cells.weighting == "outer" else cells.true_weight
-    )
-    return float(np.sum(cells.true_weight / cells.total_weight * (inside / inside.sum())))
+    true, total = ev.size_classes("true"), ev.contingency.total_weight
+    everything = true.n_items.sum() if ev.contingency.weighting == "outer" else total
+    return float(true.squares.sum() / total / everything)

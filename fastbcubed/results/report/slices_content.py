@@ -9,7 +9,7 @@ import numpy as np
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import ColumnError, NotKeptError, SliceError
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.by_slice import BySlice
 from fastbcubed.results.estimates import ALWAYS, FEW
 from fastbcubed.results.listings.listing import LOSS, listed
@@ -69,7 +69,7 @@ def by_size_content(ev: BySlice) -> dict[str, Any]:
         if ev.has_items and _has_errors(ev):
             table = ev.slices(key, errors=True)
         elif isinstance(ev.contingency, Contingency) and not ev.contingency.overlapping:
-            table = _by_size_of_cells(ev, key)
+            table = _by_size_of_clusters(ev, key, score)
         else:
             continue
         rows = [_row(row, [key], ev, [score]) for row in table.to_pylist()]
@@ -113,16 +113,16 @@ def key_of(names: Sequence[str]) -> SliceKey:
     return found[0] if len(found) == 1 else found
 
 
-def _by_size_of_cells(ev: BySlice, key: str) -> Any:
-    """Return slices by size from the cells, which need no rows."""
-    cells = ev.contingency
-    sizes = cells.true_n[cells.true] if key == "true_size" else cells.pred_n[cells.pred]
-    power = np.frexp(sizes.astype(np.float64))[1] - 1
-    n = int(power.max()) + 1
-    found = aggregation.group_means(
-        cells, power.astype(np.int64), n, ev.metrics, beta=ev.beta, total=cells.total_weight
-    )
-    table = table_of({key: size_names(2 ** np.arange(n, dtype=np.int64)), **found})
+def _by_size_of_clusters(ev: BySlice, key: str, score: str) -> Any:
+    """Return slices by size with one score, which is known by its loss; no rows are needed."""
+    found = ev.size_classes(key.removesuffix("_size"))
+    n = found.smallest.size
+    lost = {name: getattr(found, name)[:n] for name in LOSSES}
+    weight, total = found.weight[:n], ev.contingency.total_weight
+    with np.errstate(invalid="ignore"):  # of sizes that no cluster has
+        value = 1 - lost[f"{score}_loss"] * total / weight
+    columns = {key: size_names(found.smallest), "n_items": found.n_items[:n], "weight": weight}
+    table = table_of({**columns, **lost, score: value})
     return table.filter(table["n_items"].to_numpy() > 0)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.estimates import Estimated, are_uneven
 from fastbcubed.results.listings.concentration import sentence
@@ -81,13 +80,10 @@ def _where(ev: Estimated) -> str:
 
 def _rates(ev: Estimated) -> tuple[float, float] | None:
     """Return the over- and the under-merge rate; None if they are not there, and not quickly worked out."""
-    names = [metric.name for metric in LOSSES.values()]
-    if all(name in ev.overall for name in names):
-        return ev.overall[names[0]], ev.overall[names[1]]
-    if not isinstance(ev.contingency, Contingency):  # cells that overlap, or were not kept
-        return None
-    found = aggregation.overall(ev.contingency, LOSSES.values(), beta=ev.beta)
-    return found[names[0]], found[names[1]]
+    known = all(metric.name in ev.overall for metric in LOSSES.values())
+    if known or isinstance(ev.contingency, Contingency):  # else cells that overlap, or were not kept
+        return ev.loss_of_all("pred"), ev.loss_of_all("true")
+    return None
 
 
 def outcomes(ev: Estimated) -> list[str]:

@@ -1,0 +1,69 @@
+"""Excerpts of a contingency: all cells of some clusters, which know how large their clusters are in the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.one_sided import OneSided
+from fastbcubed.cells.records import SIDES
+
+#: Clusters of each side by code.
+Codes = Mapping[str, NDArray[np.int64]]
+
+
+class CellExcerpt(Contingency):
+    """All cells of some clusters, with codes of their own.
+
+    Attributes
+    ----------
+    places : ndarray of int64
+        Where the cells are in the whole.
+    in_whole : dict
+        By side, the codes that the clusters of these cells have in the whole.
+    """
+
+    def __init__(
+        self,
+        places: NDArray[np.int64],
+        cells: np.ndarray,
+        pred: NDArray[np.integer],
+        sizes_of: Callable[[str, NDArray[np.int64]], NDArray[np.int64]],
+        total_weight: float,
+        **how: Any,
+    ) -> None:
+        self.places, self.in_whole, own = places, {}, {}
+        for side, codes in zip(SIDES, (cells["true"], pred), strict=True):
+            self.in_whole[side], own[side] = np.unique(codes, return_inverse=True)
+        cells["true"] = own["true"]
+        n_true, n_pred = (self.in_whole[side].size for side in SIDES)
+        super().__init__(cells, lambda: own["pred"], (n_true, n_pred), **how)
+        known = {f"{side}_n": sizes_of(side, self.in_whole[side]) for side in SIDES}
+        self.__dict__.update(known, total_weight=total_weight)
+
+    def take_one_sided(self, one_sided: Mapping[str, OneSided]) -> None:
+        """Take the items that one side lacks of these clusters."""
+        self._one_sided = one_sided
+
+
+def excerpt_of(table: Contingency, codes: Codes) -> CellExcerpt:
+    """Return the cells of some clusters of either side."""
+    chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
+    there = [own[table.true if side == "true" else table.pred] for side, own in chosen.items()]
+    places = np.flatnonzero(np.logical_or.reduce(there))
+    sizes = {"true": table.true_n, "pred": table.pred_n}
+    return CellExcerpt(
+        places, table.cells[places], table.pred[places], lambda side, own: sizes[side][own],
+        table.total_weight, weighted=table.weighted, weighting=table.weighting, outside=table.outside,
+    )  # fmt: skip
+
+
+def chosen_of(codes: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+    """Return which of n codes are among some."""
+    chosen = np.zeros(n, np.bool_)
+    chosen[codes] = True
+    return chosen

@@ -1,0 +1,111 @@
+"""Clusters by size, in powers of two: how many there are, and what their items weigh and lose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.losses import LOSSES
+from fastbcubed.runtime.pool import blocks
+
+Floats = NDArray[np.float64]
+#: Powers of two that sizes may have.
+POWERS = 64
+#: Clusters that are added up at once.
+AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class SizeClasses:
+    """What clusters of a side come to by size: of `1 << k` items and more, fewer than twice as many. Shapes: (64,)."""
+
+    n_clusters: NDArray[np.int64]
+    n_items: NDArray[np.int64]
+    weight: Floats
+    per_item: Floats  #: weight of each cluster by its items, added up
+    squares: (
+        Floats  #: weight of each cluster times what it is for its items: its weight, or their number if outer
+    )
+    precision_loss: Floats
+    recall_loss: Floats
+
+    @classmethod
+    def none(cls) -> SizeClasses:
+        """Return those of no clusters."""
+        counts = np.zeros((2, POWERS), np.int64)
+        return cls(*counts, *np.zeros((5, POWERS)))
+
+    @classmethod
+    def of(
+        cls, n: NDArray[np.int64], weight: Floats, losses: Mapping[str, Floats], *, outer: bool
+    ) -> SizeClasses:
+        """Add clusters up, from items, weight and losses of each; those without scored items are left out."""
+        found = cls.none()
+        for start, stop in blocks(n.size, AT_ONCE):
+            there = start + np.flatnonzero(n[start:stop])
+            lost = [losses[name][there] for name in LOSSES]
+            found += _of_few(n[there], weight[there], lost, outer)
+        return found
+
+    def __add__(self, other: SizeClasses) -> SizeClasses:
+        """Return those of the clusters of both."""
+        return SizeClasses(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def smallest(self) -> NDArray[np.int64]:
+        """The smallest size of each class up to the largest one that has clusters."""
+        return 2 ** np.arange(int(np.flatnonzero(self.n_clusters).max(initial=-1)) + 1, dtype=np.int64)
+
+
+def _of_few(n: NDArray[np.int64], weight: Floats, lost: Sequence[Floats], outer: bool) -> SizeClasses:
+    """Add up clusters with items, so few that their figures stay in a core's cache."""
+    power = powers_of(n)
+    per_size = [weight, weight / n, weight * (n if outer else weight), *lost]
+    n_clusters, n_items = np.bincount(power, minlength=POWERS), np.bincount(power, n, POWERS).astype(np.int64)
+    sums: list[Any] = [np.bincount(power, each, POWERS) for each in per_size]
+    return SizeClasses(n_clusters, n_items, *sums)
+
+
+def powers_of(n: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the power of two that each size reaches.
+
+    Examples
+    --------
+    >>> powers_of(np.array([1, 2, 3, 4, 7, 8])).tolist()
+    [0, 1, 1, 2, 2, 3]
+    """
+    return np.frexp(n.astype(np.float64))[1].astype(np.int64) - 1
+
+
+def classes_of_cells(table: Contingency, side: str) -> SizeClasses:
+    """Return the clusters of a side by size; without weights and losses where clusters overlap."""
+    n = table.true_n if side == "true" else table.pred_n
+    if table.overlapping:
+        none = np.zeros(n.size)
+        return SizeClasses.of(n, none, dict.fromkeys(LOSSES, none), outer=False)
+    weight = table.true_weight if side == "true" else table.pred_weight
+    none = np.zeros(n.size)
+    found = SizeClasses.of(n, weight, dict.fromkeys(LOSSES, none), outer=table.weighting == "outer")
+    power = powers_of(n[table.true if side == "true" else table.pred])
+    lost = aggregation.group_means(table, power, POWERS, [], beta=1.0, total=table.total_weight)
+    return SizeClasses(*(lost[f.name] if f.name in LOSSES else getattr(found, f.name) for f in fields(found)))
+
+
+def recall_alone(table: Contingency, true: SizeClasses) -> float | None:
+    """Return the mean over items of what each is of its true cluster; None if their weights are not at hand."""
+    if not table.weighted or table.weighting == "outer":  # an item is 1 of n, whatever it weighs in the mean
+        return float(true.per_item.sum() / table.total_weight)
+    if table.rows is None:
+        return None
+    total = 0.0
+    for first, cell in table.rows.stretches():
+        rows = np.flatnonzero(cell >= 0)
+        own = table.rows.weights_of(rows + first)
+        total += float(np.sum(own * (own / table.true_weight[table.true[cell[rows]]])))
+    return total / table.total_weight

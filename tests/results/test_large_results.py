@@ -1,0 +1,147 @@
+"""A result that is read part by part says what the same result says when it is read as a whole."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_report import Page
+
+import fastbcubed as fb
+from fastbcubed.errors import EvaluationWarning, FileFormatError
+from fastbcubed.results.files import large_result, loading
+from fastbcubed.results.report import slices_content
+
+HOW: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "outside": {"unmatched": "outside"},
+    "dropped": {"unmatched": "drop"},
+    "weighted": {"weight": "w"},
+    "outer": {"weight": "w", "weighting": "outer"},
+    "few scores": {"metrics": ["recall"]},
+}
+
+
+@pytest.fixture(autouse=True)
+def _every_result_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "LARGE", 0)
+
+
+def evaluated(seed: int, how: dict[str, Any], n: int = 400) -> fb.Evaluation:
+    rng = np.random.default_rng(seed)
+    sides = []
+    for first in (0, 0 if how in ({}, HOW["weighted"]) else 40):
+        labels = rng.choice([f"c{k}" for k in range(90)], n)
+        kind = rng.choice(["x", "y", "z"], n)
+        sides.append(
+            pa.table(
+                {
+                    "item": np.arange(first, first + n),
+                    "cluster": labels,
+                    "kind": kind,
+                    "w": rng.random(n) + 0.1,
+                }
+            )
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EvaluationWarning)
+        return fb.evaluate(*sides, slices=["truth.kind"], **how)
+
+
+def same(found: Any, wanted: Any, where: str = "") -> None:
+    """Compare content; figures may differ in their last digits."""
+    if isinstance(wanted, dict):
+        assert found.keys() == wanted.keys(), where
+        for key, value in wanted.items():
+            same(found[key], value, f"{where}/{key}")
+    elif isinstance(wanted, list):
+        assert len(found) == len(wanted), where
+        for k, value in enumerate(wanted):
+            same(found[k], value, f"{where}/{k}")
+    elif isinstance(wanted, float):
+        assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12), where
+    else:
+        assert found == wanted, where
+
+
+@pytest.mark.parametrize("name", HOW)
+def test_a_page_has_the_figures_of_the_result(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        slices_content, "ALWAYS", 0
+    )  # as of so many cells that errors of slices take too long
+    evaluated(3, HOW[name]).save(tmp_path / "r")
+    asked: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "prediction.kind"]}
+    wanted = json.loads(Page(fb.load(tmp_path / "r").report(**asked).html).data)
+    if name != "outer":  # whose repairs take all cells
+        monkeypatch.setattr(large_result.UnreadCells, "__getattr__", None)
+    monkeypatch.setattr(fb.Evaluation, "errors_at_hand", lambda ev: ev._saved_errors)
+    large = fb.load(tmp_path / "r", check=False)
+    assert isinstance(large, large_result.LargeResult)
+    same(json.loads(Page(large.report(**asked).html).data), wanted)
+    assert wanted["clusters"]["pred"]["rows"][0]["opened"]["parts"]
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    limit=st.integers(1, 30),
+    name=st.sampled_from(["plain", "outside", "weighted"]),
+)
+def test_first_repairs_are_those_of_all_cells(
+    seed: int, limit: int, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("result")
+    ev = evaluated(seed, HOW[name], 120)
+    ev.save(path)
+    found = fb.load(path, check=False).repairs(limit=limit).to_pylist()
+    same(found, ev.repairs(limit=limit).to_pylist())
+
+
+def test_whatever_else_is_asked_is_answered(tmp_path: Path) -> None:
+    ev = evaluated(5, {})
+    ev.save(tmp_path / "r")
+    large = fb.load(tmp_path / "r", check=False)
+    assert large.contingency.n_items == ev.contingency.n_items
+    assert large.slices("pred_size").equals(ev.slices("pred_size"))
+    assert large.item(7) == ev.item(7)
+    for asked in (
+        {},
+        {"limit": 9, "outcome": "split"},
+        {"limit": 9, "order_by": "loss"},
+        {"limit": 5, "order_by": "f1"},
+    ):
+        assert large.clusters("true", **asked).to_pylist() == ev.clusters("true", **asked).to_pylist()
+    assert copy.deepcopy(large).f1 == ev.f1
+    large.save(tmp_path / "again")
+    assert fb.load(tmp_path / "again").f1 == ev.f1
+
+
+def test_what_was_damaged_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    evaluated(5, {}).save(tmp_path / "r")
+    file = tmp_path / "r" / "true_clusters.parquet"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 3] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(FileFormatError):
+        fb.load(tmp_path / "r", check=False).report()
+    file.write_bytes(data[:-1])
+    with pytest.raises(FileFormatError, match="is not the file"):
+        fb.load(tmp_path / "r", check=False)
+
+
+def test_a_result_that_was_replaced_is_not_mixed_with_the_next(tmp_path: Path) -> None:
+    evaluated(5, {}).save(tmp_path / "r")
+    large = fb.load(tmp_path / "r", check=False)
+    evaluated(6, {}).save(tmp_path / "r")
+    assert large.clusters("true", limit=2).num_rows == 2  # of the files that were opened
+    with pytest.raises(FileFormatError, match="another result"):
+        large.item(7)
