@@ -12,6 +12,8 @@ from fastbcubed.runtime.large_files import LargeFile
 
 #: Rows by which it is judged whether a column is worth compressing, and what it must come down to.
 SAMPLE, SMALL_ENOUGH = 1 << 14, 0.9
+#: Rows of a row group at most: who looks for a few rows reads a whole group for each.
+ROW_GROUP = 1 << 17
 
 
 class TableWriter:
@@ -56,7 +58,7 @@ class TableWriter:
             worth = _worth_compressing(table.slice(0, SAMPLE), how)
             compression = {name: "snappy" if worth[name] else "none" for name in table.column_names}
             self._writer = pq.ParquetWriter(self._sink, table.schema, compression=compression, **how)
-        self._writer.write_table(table)
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
 
 
 def _worth_compressing(sample: pa.Table, how: dict[str, Any]) -> dict[str, bool]:

@@ -18,6 +18,9 @@ from fastbcubed.runtime.checksums import Stamp, copy_stamped
 from fastbcubed.runtime.staging import Staging
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
+#: Rows that are read at once, if more are gone through.
+AT_ONCE = 1 << 20
+
 
 class StoredTable:
     """A Parquet file whose columns are read when they are asked for; pages that are not as written are refused."""
@@ -41,9 +44,13 @@ class StoredTable:
         return self._read(range(self._file.num_row_groups), [name])[name]
 
     def stretches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-        """Yield some columns of consecutive rows, and the first of these rows: one part of the file after the other."""
-        for k, first in enumerate(self._starts[:-1].tolist()):
-            yield first, self._read([k], names)
+        """Yield some columns of consecutive rows, and the first of these rows: one stretch of parts after the other."""
+        n_parts, first = self._starts.size - 1, 0
+        while first < n_parts:
+            end = int(np.searchsorted(self._starts, self._starts[first] + AT_ONCE, side="right")) - 1
+            end = min(max(end, first + 1), n_parts)
+            yield int(self._starts[first]), self._read(range(first, end), names).combine_chunks()
+            first = end
 
     def take(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
         """Return some rows of a column, null for row -1."""
