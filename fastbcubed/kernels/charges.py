@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.close_mates import find_mates, mark_common
+from fastbcubed.kernels.close_mates import find_mates, mark_common, may_have
 from fastbcubed.kernels.jit import inlined, kernel
 from fastbcubed.kernels.mates import add_times
 from fastbcubed.kernels.overlap import count_true
@@ -31,11 +31,11 @@ def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, 
         count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, strangers)
         for k in range(own_c + own_g):
             shared[k] = charge(w, own_c, own_g) if k < own_c else charge(w, own_g, own_c)
-        for m in range(find_mates(cell, rows, close, found)):
+        for m in range(find_mates(cell, rows, close, found) if may_have(cell, close) else 0):
             row, c, g = found[m, 0], found[m, 1], found[m, 2]
             mark_common(rows, begin, end, row + 2, at_true, at_pred)
             charge_mate(strangers, shared, items, rows.codes[row], at_true[:c], at_pred[:g])
-        place = rows.starts[cell] - 2 * cell
+        place = rows.starts[cell] - 4 * cell - 2  # of its first membership
         for k in range(own_c + own_g):
             lost[place + k] = shared[k] + weigh(strangers, k, items.weighted)
 

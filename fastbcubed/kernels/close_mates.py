@@ -121,9 +121,9 @@ def count_visits(rows, index, visits):
     """
     total = most = 0
     for cell in range(rows.starts.size):
-        v = index.pair_bounds[cell]
-        if v == index.pair_bounds[cell + 1] and not index.wide:
+        if not may_have(cell, index):
             continue
+        v = index.pair_bounds[cell]
         mine = 0
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -159,6 +159,15 @@ def count_listed(rows, index, low, high, visits):
     return mine
 
 
+@inlined
+def may_have(cell, index):
+    """Tell whether a cell may have close mates; most have none, and need no call."""
+    found = index.wide
+    for v in range(index.pair_bounds[cell], index.pair_bounds[cell + 1]):
+        found |= index.groups[v] >= 0
+    return found
+
+
 @kernel
 def find_mates(cell, rows, index, found):
     """List the close mates of a cell, each once, and return how many there are.
@@ -169,8 +178,6 @@ def find_mates(cell, rows, index, found):
     """
     n = 0
     v = index.pair_bounds[cell]
-    if v == index.pair_bounds[cell + 1] and not index.wide:
-        return n
     begin = rows.starts[cell] + 2
     end = begin + rows.codes[begin - 1]
     for side in range(2):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from fastbcubed.kernels.jit import kernel
 
+#: Items of a true set that are compared with those before them rather than looked up.
+SHORT = 16
+
 
 @kernel
 def group_cells(bounds, items, others, first, last, seen, place, cell_of, firsts):
@@ -17,13 +20,21 @@ def group_cells(bounds, items, others, first, last, seen, place, cell_of, firsts
     n = 0
     base = bounds[first]
     for k in range(first, last):
+        begin = n
+        short = bounds[k + 1] - bounds[k] <= SHORT
         for i in range(bounds[k], bounds[k + 1]):
             item = items[i]
             other = others[item]
-            if seen[other] != k:
+            if short:
+                found = begin
+                while found < n and others[firsts[base + found]] != other:
+                    found += 1
+            else:
+                found = place[other] if seen[other] == k else n
                 seen[other] = k
-                place[other] = n
+                place[other] = found
+            if found == n:
                 firsts[base + n] = item
                 n += 1
-            cell_of[item] = place[other]
+            cell_of[item] = found
     return n

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.close_mates import find_mates, mark_common
+from fastbcubed.kernels.close_mates import find_mates, mark_common, may_have
 from fastbcubed.kernels.jit import inlined, kernel
 from fastbcubed.kernels.overlap import count_true
 
@@ -44,7 +44,7 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
         copy_sizes(overlaps.sizes, entries, ones, items.weighted)
         own = rows.codes[begin:end]
         hit_pred = hit_true = 0.0
-        n = find_mates(cell, rows, close, found)
+        n = find_mates(cell, rows, close, found) if may_have(cell, close) else 0
         if max(shape) > 1:  # then its items are close mates of each other, too
             found[n, 0], found[n, 1], found[n, 2] = begin - 2, shape[0], shape[1]
             n += 1

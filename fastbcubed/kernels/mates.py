@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.close_mates import find_mates
+from fastbcubed.kernels.close_mates import find_mates, may_have
 from fastbcubed.kernels.jit import inlined, kernel
 from fastbcubed.kernels.overlap import add_size
 
@@ -57,13 +57,13 @@ def score_cells(start, stop, items, rows, clusters, close, common, found, shares
     for cell in range(start, stop):
         sums = add_singles(cell, items, rows, clusters, common)
         hits = 0.0, 0.0, 0.0, 0.0
-        for m in range(find_mates(cell, rows, close, found)):
+        for m in range(find_mates(cell, rows, close, found) if may_have(cell, close) else 0):
             mate, c, g = rows.codes[found[m, 0]], found[m, 1], found[m, 2]
             w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
             sums = count_mate(sums, items.n[mate], w, c, g, items.weighted)
             if g and c:
                 hits = add_hits(hits, w, c, g)
-        write_shares(hits, sums, items.weighted, shares[cell])
+        write_shares(hits, sums, items.weighted, shares, cell)
         mates[cell, 0] = sums[1][0] + items.n[cell]
         mates[cell, 1] = sums[0][0] + items.n[cell]
 
@@ -123,7 +123,7 @@ def add_hits(hits, w, c, g):
 
 
 @inlined
-def write_shares(hits, sums, weighted, out):
+def write_shares(hits, sums, weighted, shares, cell):
     """Write the hits and misses on both sides: of mates visited, of those with one common cluster a side, of others."""
     hit_pred, miss_pred, hit_true, miss_true = hits
     (in_true, r, r_rest), (in_pred, p, p_rest), (ones, o, o_rest), (both, bo, bo_rest) = sums
@@ -142,4 +142,5 @@ def write_shares(hits, sums, weighted, out):
         hit_true += ones
         miss_pred += in_pred - both
         miss_true += in_true - both
-    out[0], out[1], out[2], out[3] = hit_pred, miss_pred, hit_true, miss_true
+    shares[cell, 0], shares[cell, 1] = hit_pred, miss_pred
+    shares[cell, 2], shares[cell, 3] = hit_true, miss_true

@@ -103,13 +103,16 @@ def add_common(cells, rows, items, sizes, first, last, met, common):
         for m in range(bounds[i], bounds[i + 1]):
             begin, end = find_pred(rows, members[m])
             for k in range(begin, end):
-                add_items(met, items, rows.codes[k] - rows.n_true, rows.codes[members[m]])
+                j = rows.codes[k] - rows.n_true
+                met.n[j] += rows.codes[members[m] - 1]
+                if items.weighted:
+                    add_weight(met, items, j, rows.codes[members[m]])
         for m in range(bounds[i], bounds[i + 1]):
             begin, end = find_pred(rows, members[m])
             sums = 0, 0.0, 0.0
             for k in range(begin, end):
                 sums = add_size(sums, met, rows.codes[k] - rows.n_true, items.weighted)
-            place = common.bounds[rows.codes[members[m]]] + find_code(rows, members[m] + 2, i)
+            place = rows.codes[members[m] - 2] + find_code(rows, members[m] + 2, i)
             common.sizes.n[place] = sums[0]
             if items.weighted:
                 common.sizes.mass[place], common.sizes.rest[place] = sums[1], sums[2]
@@ -174,14 +177,20 @@ def add_items(sizes, items, o, cell):
     """Add the items of a cell to an overlap."""
     sizes.n[o] += items.n[cell]
     if items.weighted:
-        sizes.mass[o], sizes.rest[o] = add_exactly(sizes.mass[o], sizes.rest[o], items.weight[cell])
+        add_weight(sizes, items, o, cell)
+
+
+@inlined
+def add_weight(sizes, items, o, cell):
+    """Add the weight of a cell to an overlap."""
+    sizes.mass[o], sizes.rest[o] = add_exactly(sizes.mass[o], sizes.rest[o], items.weight[cell])
 
 
 @kernel
-def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, starts, rows):
-    """Write a row for each cell: its number, how many clusters, the true ones, the others plus `n_true`.
+def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, n, starts, rows):
+    """Write a row for each cell, as `CellRows` describes it.
 
-    `starts` (n_cells,) is where each begins, and `rows` the output, two longer a cell than its clusters.
+    `starts` (n_cells,) is where each has its number, and `rows` the output, four longer a cell than its clusters.
     """
     for cell in range(starts.size):
         place = starts[cell] + 2
@@ -191,5 +200,7 @@ def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, starts
         for k in range(pred_offsets[cell], pred_offsets[cell + 1]):
             rows[place] = pred_codes[k] + n_true
             place += 1
+        rows[starts[cell] - 2] = true_offsets[cell]
+        rows[starts[cell] - 1] = n[cell]
         rows[starts[cell]] = cell
         rows[starts[cell] + 1] = place - starts[cell] - 2

@@ -22,10 +22,10 @@ NARROW = 8
 class CellRows(NamedTuple):
     """A row for each cell: its number, how many clusters it has, the true ones, the predicted ones from `n_true` on.
 
-    `starts` (n_cells,) is where each row begins.
+    Before its number stand the number of its first true membership and that of its items.
     """
 
-    starts: Counts
+    starts: Counts  #: where each row has its number; shape (n_cells,)
     codes: Integers
     n_true: int
 

@@ -27,6 +27,8 @@ from fastbcubed.runtime.pool import Pool, blocks, lend
 Floats = NDArray[np.float64]
 #: Sets of clusters whose items are grouped by one call.
 SETS_AT_ONCE = 1 << 14
+#: Cells whose scores are filled in by one call.
+CELLS_AT_ONCE = 1 << 16
 #: Clusters that a message names.
 TO_BLAME = 3
 
@@ -69,7 +71,10 @@ def group(
     keys = np.where(both, rank[true_codes], -1)
     cell, firsts = _cells(keys, pred_codes, len(true_sets), len(pred_sets), pool)
     n_scored = firsts.size
-    truth, prediction = true_sets.take(true_codes[firsts]), pred_sets.take(pred_codes[firsts])
+    truth, prediction = pool.map(
+        lambda sets, codes: sets.take(codes[firsts]), (true_sets, pred_sets), (true_codes, pred_codes),
+        stage="list clusters",
+    )  # fmt: skip
     alone = np.flatnonzero((true_codes < 0) & (pred_codes >= 0))
     if alone.size:
         kinds, which = np.unique(pred_codes[alone], return_inverse=True)
@@ -78,8 +83,9 @@ def group(
             truth, Memberships(np.zeros(kinds.size + 1, np.int64), truth.codes[:0], truth.n_clusters)
         )
         prediction = _joined(prediction, pred_sets.take(kinds))
-    truth, true_clusters = _renumbered(truth)
-    prediction, pred_clusters = _renumbered(prediction)
+    (truth, true_clusters), (prediction, pred_clusters) = pool.map(
+        _renumbered, (truth, prediction), stage="number clusters"
+    )
     return Grouped(truth, prediction, cell, n_scored, true_clusters, pred_clusters)
 
 
@@ -169,8 +175,13 @@ class Cover(Contingency):
             self._refuse_too_much(max_pairs, label)
             shares = self.sides.shares(n_scored)
         self.shares = shares
-        tp, fp, fn = self.proportions(np.ascontiguousarray(self.tp))
-        cells["fp"], cells["fn"] = fp * (self.tp / tp), fn * (self.tp / tp)
+        self._pool.map(self._fill, *zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True), stage="score cells")
+
+    def _fill(self, start: int, stop: int) -> None:
+        """Fill in what is false of a range of cells."""
+        some, own = slice(start, stop), self.tp[start:stop]
+        tp, fp, fn = self.proportions(np.ascontiguousarray(own), some)
+        self.cells["fp"][some], self.cells["fn"][some] = fp * (own / tp), fn * (own / tp)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

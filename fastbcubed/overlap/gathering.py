@@ -16,7 +16,7 @@ from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.side import Side, either
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.memberships import Memberships
-from fastbcubed.errors import DuplicateItemError, first_few
+from fastbcubed.errors import DuplicateItemError, FastBCubedError, first_few
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
@@ -24,6 +24,8 @@ from fastbcubed.sources.attributes import attributes
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.selection import take_rows
 from fastbcubed.sources.tables import BaseRows, Rows
+
+Keys = tuple[NDArray[np.int64], NDArray[np.int64] | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +44,47 @@ class Gathered:
     n_duplicates: int
 
 
-def gather(clustering: Clustering, policies: Policies, pool: Pool, *, null_is_absent: bool) -> Gathered:
-    """Gather the clusters of each item.
+def gather(
+    sides: Sequence[Clustering], policies: Policies, pool: Pool, *, null_is_absent: bool
+) -> list[Gathered]:
+    """Gather the clusters of each item, of several sides at the same time.
 
     If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
     """
-    side = Side.of(clustering, policies, clustering.labels.keys(pool), null_is_absent)
+    read = [_read(side, pool) for side in sides]
+    threads = max(1, pool.threads // len(sides))
+
+    def gather_one(clustering: Clustering, keys: Keys) -> Gathered | FastBCubedError:
+        with Pool(threads) as mine:
+            try:
+                return _gather(clustering, keys, policies, mine, null_is_absent)
+            except FastBCubedError as error:
+                return error
+
+    found = []
+    for each in pool.map(gather_one, sides, read, stage="gather clusters"):
+        if isinstance(each, FastBCubedError):  # the first side's, whichever came first
+            raise each
+        found.append(each)
+    return found
+
+
+def _read(clustering: Clustering, pool: Pool) -> Keys:
+    """Return the keys of the labels and those of the items, None where items go by position."""
+    items = clustering.items
+    return clustering.labels.keys(pool), None if items is None else items.keys(pool)
+
+
+def _gather(
+    clustering: Clustering, keys: Keys, policies: Policies, pool: Pool, null_is_absent: bool
+) -> Gathered:
+    label_keys, item_keys = keys
+    side = Side.of(clustering, policies, label_keys, null_is_absent)
     n_rows = len(clustering)
-    if clustering.items is None:
+    if item_keys is None:
         items = firsts = np.arange(n_rows)
     else:
-        items, firsts = number(clustering.items.keys(pool), pool)
+        items, firsts = number(item_keys, pool)
     clusters, label_rows = _clusters(side, items, pool)
     kept = items if side.absent is None else np.where(side.absent, -1, items)
     memberships = Memberships.from_rows(kept, clusters, firsts.size, label_rows.size)

@@ -54,7 +54,7 @@ def build_cover(
 
     The pair has a row per membership; `null_is_absent` tells whether a null cluster says "not on that side".
     """
-    true, pred = (gather(side, policies, pool, null_is_absent=null_is_absent) for side in pair.first)
+    true, pred = gather(pair.first, policies, pool, null_is_absent=null_is_absent)
     alignment = align(
         true.clustering,
         pred.clustering,

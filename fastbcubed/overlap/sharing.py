@@ -199,13 +199,14 @@ class Sides:
     def rows(self) -> CellRows:
         """The clusters of each cell."""
         truth, prediction, n_cells = self.truth, self.prediction, self.n.size
-        largest = max(truth.n_clusters + prediction.n_clusters, n_cells)
-        size = truth.codes.size + prediction.codes.size + 2 * n_cells
+        largest = max(self.n_clusters, n_cells, int(self.n.max(initial=0)), truth.codes.size)
+        size = truth.codes.size + prediction.codes.size + 4 * n_cells
         rows = buffers.empty(size, np.int32 if largest < 2**31 else np.int64)
-        starts = truth.offsets[:-1] + prediction.offsets[:-1] + 2 * np.arange(n_cells)
+        starts = truth.offsets[:-1] + prediction.offsets[:-1] + 4 * np.arange(n_cells) + 2
         kernels.overlap.join_rows(
-            truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters, starts, rows
-        )
+            truth.offsets, truth.codes, prediction.offsets, prediction.codes,
+            truth.n_clusters, self.n, starts, rows,
+        )  # fmt: skip
         return CellRows(starts, rows, truth.n_clusters)
 
     @cached_property
