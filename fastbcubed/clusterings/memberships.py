@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 Codes = NDArray[np.int32] | NDArray[np.int64]
 #: Hash seeds that are tried before giving up; a second one is needed about never.
 ATTEMPTS = 8
+#: Threads that look at all rows at the same time, each for a range of items, and how many items make that pay.
+MOST_RANGES = 4
+SMALL = 1 << 14
+
+
+def ranges(n: int, pool: Pool | None) -> tuple[list[int], list[int]]:
+    """Cut `range(n)` into a few parts, one a thread: where they begin and end."""
+    parts = min(MOST_RANGES, pool.threads if pool is not None and n >= SMALL else 1)
+    cuts = [n * k // parts for k in range(parts + 1)]
+    return cuts[:-1], cuts[1:]
 
 
 class Signatures(NamedTuple):
@@ -55,18 +65,32 @@ class Memberships:
 
     @classmethod
     def from_rows(
-        cls, items: NDArray[np.int64], clusters: NDArray[np.int64], n_items: int, n_clusters: int
+        cls,
+        items: NDArray[np.int64],
+        clusters: NDArray[np.int64],
+        n_items: int,
+        n_clusters: int,
+        pool: Pool | None = None,
     ) -> Memberships:
         """Make memberships of one (item, cluster) pair per row, in any order.
 
-        A row whose item is negative is left out. A duplicate pair stays in; see `without_repeats`. Shapes:
-        `items`, `clusters` (n_rows,).
+        A row whose item is negative is left out. A duplicate pair stays in; see `without_repeats`. With a pool, each
+        thread looks at all rows and takes those of a range of items. Shapes: `items`, `clusters` (n_rows,).
         """
         offsets = np.zeros(n_items + 1, np.int64)
-        kernels.memberships.count_codes(items, offsets[1:])
+        lows, highs = ranges(n_items, pool)
+        tasks = pool or Pool(1)
+        tasks.map(
+            lambda low, high: kernels.memberships.count_in_range(items, low, high, offsets[1:]),
+            lows, highs, stage="count memberships",
+        )  # fmt: skip
         np.cumsum(offsets, out=offsets)
         codes = np.empty(offsets[-1], np.int32 if n_clusters < 2**31 else np.int64)
-        kernels.memberships.fill_rows(items, clusters, offsets[:-1].copy(), codes)
+        places = offsets[:-1].copy()
+        tasks.map(
+            lambda low, high: kernels.memberships.fill_rows(items, clusters, low, high, places, codes),
+            lows, highs, stage="group memberships",
+        )  # fmt: skip
         kernels.memberships.sort_rows(offsets, codes)
         return cls(offsets, codes, n_clusters)
 
@@ -152,10 +176,9 @@ class Memberships:
         >>> tags.signatures(Pool(1)).codes.tolist()
         [1, 2, 0, 2]
         """
-        codes = np.full(len(self), -1)
-        single = self.counts == 1
-        codes[single] = self.codes[self.offsets[:-1][single]]
+        codes = np.empty(len(self), np.int64)
         several = np.flatnonzero(self.counts > 1)
+        kernels.memberships.take_single(self.offsets, self.codes, codes)
         numbered = self._number(several, pool)
         codes[several] = self.n_clusters + numbered.codes
         large = self.take(several[numbered.firsts])

@@ -38,3 +38,10 @@ def group_cells(bounds, items, others, first, last, seen, place, cell_of, firsts
                 n += 1
             cell_of[item] = found
     return n
+
+
+@kernel
+def number_on(items, start, stop, base, cell_of):
+    """Add the number of cells of earlier ranges to that of the cell of each item."""
+    for i in range(start, stop):
+        cell_of[items[i]] += base

@@ -20,14 +20,22 @@ def count_codes(codes, counts):
 
 
 @kernel
-def fill_rows(rows, codes, next_place, out):
-    """Write each code to the next place of its row; rows that are negative are left out.
+def count_in_range(codes, low, high, counts):
+    """Count each code of a range. Shapes: (n,), (), (), (n_codes,)."""
+    for i in range(codes.size):
+        if low <= codes[i] < high:
+            counts[codes[i]] += 1
 
-    Shapes: (n,), (n,), (n_rows,), (n_kept,).
+
+@kernel
+def fill_rows(rows, codes, low, high, next_place, out):
+    """Write each code to the next place of its row, for a range of rows; negative ones are left out by it.
+
+    Shapes: (n,), (n,), (), (), (n_rows,), (n_kept,).
     """
     for i in range(rows.size):
         row = rows[i]
-        if row >= 0:
+        if low <= row < high:
             place = next_place[row]
             next_place[row] = place + 1
             out[place] = codes[i]
@@ -82,6 +90,13 @@ def take_codes(offsets, codes, rows, new_offsets, out):
         for i in range(offsets[rows[k]], offsets[rows[k] + 1]):
             out[place] = codes[i]
             place += 1
+
+
+@kernel
+def take_single(offsets, codes, out):
+    """Copy the code of each row that has just one; rows without any get -1. Shapes: (n_rows + 1,), (n,), (n_rows,)."""
+    for row in range(out.size):
+        out[row] = codes[offsets[row]] if offsets[row + 1] - offsets[row] == 1 else -1
 
 
 @kernel

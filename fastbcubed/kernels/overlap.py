@@ -20,25 +20,27 @@ def add_clusters(offsets, codes, items, sizes):
 
 
 @kernel
-def count_members(rows, counts):
-    """Count the cells of each true cluster."""
+def count_members(rows, low, high, counts):
+    """Count the cells of each of a range of true clusters."""
     for cell in range(rows.starts.size):
         k = rows.starts[cell] + 2
         end = k + rows.codes[k - 1]
         while k < end and rows.codes[k] < rows.n_true:
-            counts[rows.codes[k]] += 1
+            if low <= rows.codes[k] < high:
+                counts[rows.codes[k]] += 1
             k += 1
 
 
 @kernel
-def fill_members(rows, next_place, members):
-    """Write the row of each cell to the next place of each of its true clusters."""
+def fill_members(rows, low, high, next_place, members):
+    """Write the row of each cell to the next place of each of its true clusters in a range."""
     for cell in range(rows.starts.size):
         k = rows.starts[cell] + 2
         end = k + rows.codes[k - 1]
         while k < end and rows.codes[k] < rows.n_true:
-            members[next_place[rows.codes[k]]] = rows.starts[cell]
-            next_place[rows.codes[k]] += 1
+            if low <= rows.codes[k] < high:
+                members[next_place[rows.codes[k]]] = rows.starts[cell]
+                next_place[rows.codes[k]] += 1
             k += 1
 
 
@@ -187,12 +189,12 @@ def add_weight(sizes, items, o, cell):
 
 
 @kernel
-def join_rows(true_offsets, true_codes, pred_offsets, pred_codes, n_true, n, starts, rows):
-    """Write a row for each cell, as `CellRows` describes it.
+def join_rows(start, stop, true_offsets, true_codes, pred_offsets, pred_codes, n_true, n, starts, rows):
+    """Write a row for each of a range of cells, as `CellRows` describes it.
 
     `starts` (n_cells,) is where each has its number, and `rows` the output, four longer a cell than its clusters.
     """
-    for cell in range(starts.size):
+    for cell in range(start, stop):
         place = starts[cell] + 2
         for k in range(true_offsets[cell], true_offsets[cell + 1]):
             rows[place] = true_codes[k]

@@ -61,14 +61,19 @@ def group(
 
     Shapes: `true_codes`, `pred_codes` (n_items,).
     """
-    both = (true_codes >= 0) & (pred_codes >= 0)
     firsts_of_sets = true_sets.codes[true_sets.offsets[:-1]].astype(np.int64)
     in_order = Memberships.from_rows(
         firsts_of_sets, np.arange(len(true_sets)), true_sets.n_clusters, len(true_sets)
     ).codes
     rank = np.empty(len(true_sets), np.int64)
     rank[in_order] = np.arange(len(true_sets))
-    keys = np.where(both, rank[true_codes], -1)
+    keys = np.empty(true_codes.size, np.int64)
+
+    def rank_items(start: int, stop: int) -> None:
+        true, pred = true_codes[start:stop], pred_codes[start:stop]
+        keys[start:stop] = np.where((true >= 0) & (pred >= 0), rank[true], -1)
+
+    pool.map(rank_items, *zip(*blocks(keys.size), strict=True), stage="rank items")
     cell, firsts = _cells(keys, pred_codes, len(true_sets), len(pred_sets), pool)
     n_scored = firsts.size
     truth, prediction = pool.map(
@@ -93,7 +98,7 @@ def _cells(
     keys: NDArray[np.int64], others: NDArray[np.int64], n_keys: int, n_others: int, pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Give numbers to the pairs of a key and another code, in the order of the keys; return an item of each."""
-    items = Memberships.from_rows(keys, np.arange(keys.size), n_keys, keys.size)
+    items = Memberships.from_rows(keys, np.arange(keys.size), n_keys, keys.size, pool)
     cell = np.full(keys.size, -1)
     firsts = np.empty(items.codes.size, np.int64)
     idle: list[NDArray[np.int64]] = []
@@ -106,12 +111,13 @@ def _cells(
 
     ranges = blocks(n_keys, SETS_AT_ONCE)
     counts = pool.map(number, *zip(*ranges, strict=True), stage="group items")
-    kept, base = [], 0
-    for (first, last), n in zip(ranges, counts, strict=True):
-        begin, end = items.offsets[first], items.offsets[last]
-        cell[items.codes[begin:end]] += base
-        kept.append(firsts[begin : begin + n])
-        base += n
+    bases = np.concatenate([[0], np.cumsum(counts)])[:-1]
+
+    def number_on(first: int, last: int, base: int) -> None:
+        kernels.covers.number_on(items.codes, items.offsets[first], items.offsets[last], base, cell)
+
+    pool.map(number_on, *zip(*ranges, strict=True), bases, stage="number cells")
+    kept = [firsts[items.offsets[a] :][:n] for (a, _), n in zip(ranges, counts, strict=True)]
     return cell, np.concatenate(kept)
 
 
@@ -261,6 +267,8 @@ class Cover(Contingency):
         return members.codes, members.n_clusters, members.rows()
 
     def _count(self, side: str) -> NDArray[np.int64]:
+        if self.sides.n.size == self.n_cells:
+            return self.sides.sizes[0 if side == "true" else 1].n
         codes, n_clusters, cells = self.memberships(side)
         return np.bincount(codes, self.n[cells], n_clusters).astype(np.int64)
 

@@ -18,7 +18,7 @@ from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.overlap.covers import Cover, Grouped, group
 from fastbcubed.overlap.gathering import Gathered, gather
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.pool import Pool, blocks
 
 
 class Covered(NamedTuple):
@@ -70,7 +70,9 @@ def build_cover(
         n_noise=true.n_noise + pred.n_noise,
         n_duplicates=true.n_duplicates + pred.n_duplicates,
     )
-    codes = [_codes(side, rows) for side, rows in ((true, alignment.true_rows), (pred, alignment.pred_rows))]
+    codes = [
+        _codes(side, rows, pool) for side, rows in ((true, alignment.true_rows), (pred, alignment.pred_rows))
+    ]
     only_true, only_pred = (codes[1] < 0) & (codes[0] >= 0), (codes[0] < 0) & (codes[1] >= 0)
     true_sets, pred_sets = true.sets, pred.sets
     if policies.truth == "singleton":
@@ -105,10 +107,18 @@ def build_cover(
     return Covered(alignment, coverage, cover, grouped, names)
 
 
-def _codes(side: Gathered, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def _codes(side: Gathered, rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
     """Return the set of each aligned item, -1 where the side lacks it."""
-    codes = side.set_codes
-    return codes if rows is None else np.where(rows < 0, -1, codes[rows])
+    if rows is None:
+        return side.set_codes
+    codes = np.empty(rows.size, np.int64)
+
+    def take(start: int, stop: int) -> None:
+        some = rows[start:stop]
+        codes[start:stop] = np.where(some < 0, -1, side.set_codes[some])
+
+    pool.map(take, *zip(*blocks(rows.size), strict=True), stage="list clusters of items")
+    return codes
 
 
 def _made_alone(sets: Memberships, codes: NDArray[np.int64], which: NDArray[np.bool_]) -> Memberships:

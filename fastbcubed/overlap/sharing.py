@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.clusterings.memberships import Memberships
+from fastbcubed.clusterings.memberships import Memberships, ranges
 from fastbcubed.overlap.close_mates import CellRows, CloseMates, close_mates, row_type
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.cached import cached_property
@@ -142,10 +142,18 @@ class Sides:
     def _members(self) -> tuple[Counts, NDArray[np.integer]]:
         """Where the cells of each true cluster begin, and their rows."""
         rows, bounds = self.rows, np.zeros(self.truth.n_clusters + 1, np.int64)
-        kernels.overlap.count_members(rows, bounds[1:])
+        cuts = ranges(self.truth.n_clusters, self.pool)
+        self.pool.map(
+            lambda low, high: kernels.overlap.count_members(rows, low, high, bounds[1:]),
+            *cuts, stage="count cells by cluster",
+        )  # fmt: skip
         np.cumsum(bounds, out=bounds)
         members = buffers.empty(int(bounds[-1]), row_type(rows))
-        kernels.overlap.fill_members(rows, bounds[:-1].copy(), members)
+        places = bounds[:-1].copy()
+        self.pool.map(
+            lambda low, high: kernels.overlap.fill_members(rows, low, high, places, members),
+            *cuts, stage="group cells by cluster",
+        )  # fmt: skip
         return bounds, members
 
     @cached_property
@@ -203,9 +211,10 @@ class Sides:
         size = truth.codes.size + prediction.codes.size + 4 * n_cells
         rows = buffers.empty(size, np.int32 if largest < 2**31 else np.int64)
         starts = truth.offsets[:-1] + prediction.offsets[:-1] + 4 * np.arange(n_cells) + 2
-        kernels.overlap.join_rows(
-            truth.offsets, truth.codes, prediction.offsets, prediction.codes,
-            truth.n_clusters, self.n, starts, rows,
+        whole = truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters
+        self.pool.map(
+            lambda a, b: kernels.overlap.join_rows(a, b, *whole, self.n, starts, rows),
+            *zip(*blocks(n_cells), strict=True), stage="join clusters of cells",
         )  # fmt: skip
         return CellRows(starts, rows, truth.n_clusters)
 
