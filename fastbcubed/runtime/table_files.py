@@ -53,12 +53,21 @@ class TableWriter:
         if self._writer is None:
             by_path = isinstance(self._file, str | os.PathLike)
             self._sink = LargeFile(os.fspath(self._file)) if by_path else self._file
-            repeat = [field.name for field in table.schema if "." in field.name]  # attributes
+            sample = table.slice(0, SAMPLE)
+            attributes = [name for name in table.column_names if "." in name]
+            repeat = [name for name in attributes if _repeats(sample[name])]
             how = {"use_dictionary": repeat or False, "write_page_checksum": True}
-            worth = _worth_compressing(table.slice(0, SAMPLE), how)
+            worth = _worth_compressing(sample, how)
             compression = {name: "snappy" if worth[name] else "none" for name in table.column_names}
             self._writer = pq.ParquetWriter(self._sink, table.schema, compression=compression, **how)
         self._writer.write_table(table, row_group_size=ROW_GROUP)
+
+
+def _repeats(sample: pa.ChunkedArray) -> bool:
+    """Tell whether values come again, judged by some of them."""
+    if pa.types.is_nested(sample.type) or pa.types.is_dictionary(sample.type):
+        return True
+    return len(sample.unique()) < SMALL_ENOUGH * len(sample)
 
 
 def _worth_compressing(sample: pa.Table, how: dict[str, Any]) -> dict[str, bool]:
