@@ -47,8 +47,6 @@ TABLE = {
     ),
     "both": (("", "", ""), ("jaccard_distance", "good_distance", "bad_distance")),
 }
-#: Scores that a sentence tells.
-IN_SENTENCES = ("affected_rate", "delta_precision", "delta_recall", "iq")
 
 
 def as_text(diff: Diffed) -> str:

@@ -40,43 +40,19 @@ def components_of_runs(runs: Sequence[Sequence[Piece]], numbers: Sequence[Number
     `numbers` are those of the true clusters of each run; None if their codes are the same in all runs. Then those in no
     piece are at -1.
     """
+    pieces = [(piece, r) for r, run in enumerate(runs) for piece in run]
     if numbers is None:
-        parents = _joined([piece for run in runs for piece in run])
-        n = int(kernels.components.number_components(parents))
-        return RunUnits([parents] * len(runs), n)
-    parents = np.arange(1 + max(int(own.max(initial=-1)) for own in numbers))
-    for each, own in zip(runs, numbers, strict=True):
-        codes, n = _numbered(_joined(each))
-        first = np.empty(n, np.int64)
-        first[codes[::-1]] = np.arange(codes.size)[::-1]
-        kernels.components.find_components(own, own[first[codes]], parents)
-        parents = _as_parents(parents)
+        linked = np.logical_or.reduce([piece.linked for piece, _ in pieces])
+        parents: Numbers = np.where(linked, np.arange(linked.size, dtype=pieces[0][0].left.dtype), -1)
+    else:
+        parents = np.arange(1 + max(int(own.max(initial=-1)) for own in numbers))
+    for piece, r in pieces:
+        pairs = piece.left, piece.right
+        if numbers is not None:
+            pairs = numbers[r][piece.left], numbers[r][piece.right]
+        kernels.components.join_pairs(*pairs, parents)
     n = int(kernels.components.number_components(parents))
-    return RunUnits([parents[own] for own in numbers], n)
-
-
-def _joined(pieces: Sequence[Piece]) -> Numbers:
-    """Return parents of true clusters that any piece links; those in none are at -1."""
-    linked = np.logical_or.reduce([piece.linked for piece in pieces])
-    parents: Numbers = np.where(linked, np.arange(linked.size, dtype=pieces[0].left.dtype), -1)
-    for piece in pieces:
-        kernels.components.join_pairs(piece.left, piece.right, parents)
-    return parents
-
-
-def _numbered(parents: Numbers) -> tuple[Numbers, int]:
-    """Return the component of each true cluster, those at -1 as components of their own, and how many there are."""
-    n = int(kernels.components.number_components(parents))
-    alone = np.flatnonzero(parents < 0)
-    parents[alone] = n + np.arange(alone.size)
-    return parents, n + alone.size
-
-
-def _as_parents(components: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return, for each node, the first node of its component."""
-    first = np.full(int(components.max(initial=-1)) + 1, components.size)
-    np.minimum.at(first, components, np.arange(components.size))
-    return np.asarray(first[components])
+    return RunUnits([parents] * len(runs) if numbers is None else [parents[own] for own in numbers], n)
 
 
 def true_clusters_of_runs(tables: Sequence[Contingency], numbers: Sequence[Numbers] | None) -> RunUnits:

@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 import fastbcubed as fb
 from fastbcubed.cells import shards
 from fastbcubed.comparison import cells_by_unit, paired
+from fastbcubed.runtime import pool
 
 SCORES = ["precision", "recall", "mean_f1", "jaccard_distance", "f1"]
 SCORES += ["split_jaccard_distance", "merge_jaccard_distance"]
@@ -91,3 +92,24 @@ def test_errors_of_many_items(engine, monkeypatch):
         se = np.sqrt(n / (n - 1) * np.sum((of_new[score] - of_old[score]) ** 2))
         assert row["delta"] == pytest.approx(new[score] - old[score], rel=1e-9)
         assert row["se"] == pytest.approx(se, rel=1e-9), (name, score)
+
+
+def test_errors_have_the_same_bits_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(paired, "RANGES_AT_ONCE", 1)
+    true, runs, weight = clusterings()
+    found = []
+    for threads in (1, 4):
+        monkeypatch.setattr(pool, "available_threads", lambda threads=threads: threads)
+        cmp = fb.compare(true, runs, weight=weight, metrics=SCORES)
+        found.append((cmp.deltas()["se"].to_pylist(), cmp.units))
+    assert found[0] == found[1]
+
+
+def test_units_that_are_alone_count_like_others():
+    """A bootstrap draws every true cluster, so that none is set aside: the errors are those without it."""
+    true, runs, weight = clusterings()
+    found = [fb.compare(true, runs, weight=weight, metrics=SCORES, bootstrap=n) for n in (0, 2)]
+    one, other = (cmp.deltas()["se"].to_numpy() for cmp in found)
+    np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert found[0].units.n == found[1].units.n
+    np.testing.assert_allclose(found[0].units[1:], found[1].units[1:], rtol=1e-12)
