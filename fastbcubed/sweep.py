@@ -16,6 +16,7 @@ from fastbcubed.cells.build import build_cells
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.components import as_ascending, as_thresholds
 from fastbcubed.clusterings.inputs import Given
+from fastbcubed.clusterings.link_faults import warn_if_distances
 from fastbcubed.clusterings.links import JoinedLinks, Links, read_links
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.engines import memory
@@ -177,6 +178,7 @@ def sweep(
         allowance=allowance,
         later=TO_SORT,
     )
+    warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
     if not len(links.items):
         raise EmptyInputError(
             f"there is no link in {links.name}, and so no item. Pass items= to say which items there are, all alone"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fastbcubed.cli.rewording import in_flags
+from fastbcubed.cli.saying import say
 from fastbcubed.errors import EvaluationWarning, IdTypeError
 
 
@@ -16,17 +18,25 @@ def call_evaluate(arguments: dict[str, Any], noise: str | None) -> Any:
 
 
 def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | None) -> Any:
-    """Return what a function returns; a noise label that looks like a number is taken as text where labels are."""
+    """Return what a function returns; a noise label that looks like a number is taken as text where labels are.
+
+    Warnings that are not in the result are said.
+    """
     import warnings
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EvaluationWarning)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", EvaluationWarning)
         try:
-            return function(**arguments)
+            found = function(**arguments)
         except IdTypeError:
             if not isinstance(arguments["noise"], int):
                 raise
-        return function(**{**arguments, "noise": noise})
+            found = function(**{**arguments, "noise": noise})
+    told = [each.message for each in caught if getattr(each.message, "code", None) is None]
+    for message in dict.fromkeys(map(str, told)):  # those with a code are in the result
+        say(f"warning: {in_flags(message)}")
+    return found
 
 
 def with_scores(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
 from fastbcubed.cli.flags import add_limit_flag
-from fastbcubed.cli.link_flags import add_column_flags, columns_of, warnings_said
+from fastbcubed.cli.link_flags import add_column_flags, columns_of, numbers_of, warnings_said
 from fastbcubed.cli.saying import print_json, say
 from fastbcubed.errors import OptionError
-from fastbcubed.sources.marks import split
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,11 +46,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Connect the links, write the clusters, and print what they are like."""
     from fastbcubed.clusterings.components import as_threshold, warn_if_none_reaches
+    from fastbcubed.clusterings.link_faults import warn_if_distances
     from fastbcubed.clusterings.links import read_links
     from fastbcubed.runtime.allowance import Allowance
     from fastbcubed.runtime.reporting import announcing_compilation
 
-    thresholds = [as_threshold(_number(text)) for text in _each(options.thresholds)]
+    thresholds = [as_threshold(each) for each in numbers_of(options.thresholds)]
     out = None if options.out is None else _file(options.out)
     with announcing_compilation(), warnings_said():
         links = read_links(
@@ -59,6 +59,8 @@ def run(options: argparse.Namespace) -> int:
             scored=bool(thresholds), items=options.items, item=columns_of(options.item) or "item",
             allowance=Allowance(options.memory_limit),
         )  # fmt: skip
+        if thresholds:
+            warn_if_distances(links.columns.score, links.name, ascending=options.ascending, stacklevel=2)
         table = _clusters(links, thresholds, ascending=options.ascending)
         for threshold in thresholds:
             warn_if_none_reaches(links, threshold, ascending=options.ascending, stacklevel=2)
@@ -71,19 +73,6 @@ def run(options: argparse.Namespace) -> int:
         _write(table, out)
         say(f"wrote {out}: {table.num_rows:,} rows")
     return 0
-
-
-def _each(texts: list[str] | None) -> list[str]:
-    return [part for text in texts or () for part in split(text, ",")]
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise OptionError(
-            f"--threshold is a number, or several with commas between them, not {text!r}"
-        ) from None
 
 
 def _file(path: str) -> Path:

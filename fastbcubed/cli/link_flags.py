@@ -12,6 +12,7 @@ from fastbcubed.cli.flags import LINK_FLAGS, column_names
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import say
 from fastbcubed.errors import EvaluationWarning, FastBCubedError, OptionError
+from fastbcubed.sources.marks import split
 
 
 def add_link_flags(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +57,16 @@ def add_column_flags(add: Any, prefix: str) -> None:
 def columns_of(text: str | None) -> str | list[str] | None:
     """Return the column, or the columns of a composite id, that a flag names, if it is given."""
     return None if text is None else column_names(text)
+
+
+def numbers_of(texts: list[str] | None) -> list[float]:
+    """Return the thresholds that a flag names, which may be repeated."""
+    try:
+        return [float(part) for text in texts or () for part in split(text, ",")]
+    except ValueError:
+        raise OptionError(
+            f"--threshold is a number, or several with commas between them, not {', '.join(texts or ())!r}"
+        ) from None
 
 
 def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:

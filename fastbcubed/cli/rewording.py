@@ -26,7 +26,7 @@ _PAIR = rf'\((?:"[^"]*"|{_LIST}), (?:"[^"]*"|{_LIST})\)'
 _KEYWORD = re.compile(
     r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
     r"left|right|score|items|thresholds|out|keep|repairs|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|"
-    r"max_pairs|sampling|draws|missing|align)="
+    r"max_pairs|sampling|draws|missing|align|ascending)="
     rf'(?:"([^"]*)"|\{{([^}}]*)\}}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|({_LIST}|{_PAIR})|(?=[\s.,;)?]|$))'
 )
 #: A function that is a command.

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.calling import call
 from fastbcubed.cli.flags import FILES, add_limit_flag, add_work_flags, number, read_flags
-from fastbcubed.cli.link_flags import add_column_flags, columns_of
+from fastbcubed.cli.link_flags import add_column_flags, columns_of, numbers_of
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
-from fastbcubed.errors import OptionError
-from fastbcubed.sources.marks import split
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal
@@ -110,12 +108,14 @@ def run(options: argparse.Namespace) -> int:
     arguments = {name: value for name, value in vars(options).items() if name not in OWN}
     arguments |= read_flags(options, ("truth's",))
     arguments |= {side: columns_of(getattr(options, side)) for side in ("left", "right")}
-    arguments["thresholds"] = _thresholds(options.thresholds)
+    arguments["thresholds"] = None if options.thresholds is None else numbers_of(options.thresholds)
     if options.out is not None:
         require_writable(Path(options.out))
     sweep = call(fastbcubed.sweep, arguments, options.noise)
     best = sweep.best(options.best, where=options.where)
     for warning in sweep.warnings:
+        if warning["code"] == "made-of-links" and not options.json:
+            continue  # of the best F1, whatever is to be best; and what is printed begins with the links
         say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     if options.json:
         from fastbcubed.results.listings.summary import as_json
@@ -130,15 +130,6 @@ def run(options: argparse.Namespace) -> int:
         sweep.save(options.out, score=options.best, where=options.where)
         say(f"wrote {options.out}: the curve, and the clusters at threshold {best.shown}")
     return 0
-
-
-def _thresholds(texts: list[str] | None) -> list[float] | None:
-    if texts is None:
-        return None
-    try:
-        return [float(part) for text in texts for part in split(text, ",")]
-    except ValueError as error:
-        raise OptionError(f"--threshold is a number, or several with commas between them: {error}") from None
 
 
 def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Terminal) -> None:
@@ -178,6 +169,7 @@ def _print_merges(sweep: Sweep, best: Best, limit: int, terminal: Terminal) -> N
 
 def _grid(rows: list[dict[str, Any]], names: int, terminal: Terminal) -> None:
     """Write rows, of which so many columns at the front name each."""
+    from fastbcubed.linkage.kept_scores import COUNTED
     from fastbcubed.results.text.wording import Grid, count, label, score
     from fastbcubed.thresholds.best import shown
 
@@ -188,7 +180,11 @@ def _grid(rows: list[dict[str, Any]], names: int, terminal: Terminal) -> None:
             return shown(value)
         if isinstance(value, float):
             return score(value)
-        return count(value) if isinstance(value, int) and name.startswith("n_") else label(value)
+        return (
+            count(value)
+            if isinstance(value, int) and (name in COUNTED or name.startswith("n_"))
+            else label(value)
+        )
 
     header = [name.removeprefix("n_").replace("_", " ") for name in rows[0]]
     terminal.grid(Grid(header, [[text(name, value) for name, value in row.items()] for row in rows], names))

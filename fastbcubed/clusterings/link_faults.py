@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -12,6 +13,9 @@ from fastbcubed.clusterings.link_blocks import Block
 from fastbcubed.errors import EvaluationWarning, LinkError, first_few
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.nulls import Nulls
+
+#: What is in names of columns of distances.
+DISTANCE = re.compile(r"distance|(^|_)dist($|_)", re.IGNORECASE)
 
 
 class Faults:
@@ -45,6 +49,17 @@ class Faults:
                 f"{self._n_scores} of {self._n_rows} scores of {self._name} {_are(self._n_scores)} null or NaN (first "
                 f"rows: {first_few(self._rows)}). Give each link a score, or drop these rows."
             )
+
+
+def warn_if_distances(column: str | None, name: str, *, ascending: bool, stacklevel: int) -> None:
+    """Warn if scores are called distances and are taken as if the large ones were strong."""
+    if not ascending and column is not None and DISTANCE.search(column):
+        warnings.warn(
+            f"Scores in column {column!r} of {name} are called distances, and large ones are taken for strong. Pass "
+            "ascending=True if small distances are.",
+            EvaluationWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def _are(n: int) -> str:

@@ -95,6 +95,7 @@ class MadeOfLinks(LabelledRows):
             connect,
             warn_if_none_reaches,
         )
+        from fastbcubed.clusterings.link_faults import warn_if_distances
         from fastbcubed.clusterings.links import read_links
         from fastbcubed.runtime.allowance import Allowance
 
@@ -118,6 +119,7 @@ class MadeOfLinks(LabelledRows):
             allowance=allowance,
         )
         if threshold is not None:
+            warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
             warn_if_none_reaches(links, threshold, ascending=ascending, stacklevel=3)
         allowance.require(
             TO_CONNECT * len(links.items) + len(links), f"connecting {len(links.items):,} items"

@@ -28,6 +28,11 @@ DEFAULT = (
     "rand", "adjusted_rand", "elm_precision", "elm_recall", "elm_f1", "homogeneity", "completeness", "v_measure",
     "variation_of_information",
 )  # fmt: skip
+#: What is said of a score that has to be asked for at single thresholds, and how.
+NOT_KEPT, AT_SOME = (
+    "cannot be kept up at every threshold: {}",
+    "thresholds= to have it at those that you name",
+)
 #: Figures of the clusters, which are always there.
 COUNTED = ("clusters", "largest", "singletons")
 
@@ -214,11 +219,7 @@ def choose_scores(
         elif not everywhere:
             choice.others.append(metric)
         elif metric.name in named:
-            raise MetricError(
-                f"{metric.name} cannot be kept up at every threshold: {reason}. Pass thresholds= to have it at these"
-            )
+            raise MetricError(f"{metric.name} {NOT_KEPT.format(reason)}. Pass {AT_SOME}")
         else:
-            choice.not_computed[metric.name] = (
-                f"it cannot be kept up at every threshold: {reason}; pass thresholds= to have it at these"
-            )
+            choice.not_computed[metric.name] = f"it {NOT_KEPT.format(reason)}; pass {AT_SOME}"
     return choice

@@ -152,7 +152,10 @@ def _way_out(first: Column, second: Column) -> str:
         return "cast one side to the type of the other"
     if common := [name for name in first.names if name in second.names]:
         return f"name the same columns on both sides: {Typed()({'item': common})}"
-    return "name as many columns on both sides, with item=, and cast one side to the type of the other if need be"
+    return (
+        "name as many columns on both sides, with item= (of links with left= and right=), and cast one side to the "
+        "type of the other if need be"
+    )
 
 
 def _all_null(part: pa.ChunkedArray) -> bool:

@@ -159,9 +159,13 @@ def _recognised(rows: Rows, score: str | None) -> LinkColumns:
         return LinkColumns(rest[:1], rest[1:], None, ["item"], recognised=True)
     if score is not None and any(score in (pair.left, pair.right) for pair in _pairs(rows.names)):
         raise _score_of_item(rows, score)
+    clusters = {"item", "cluster"} <= set(rows.names)
+    hint = (
+        " With item and cluster it looks like a clustering, which is no table of links." if clusters else ""
+    )
     raise ColumnError(
         f"There are no columns left and right in {rows.where} ({listed(rows.names)}). Name the columns of the two "
-        f"items of a link with left= and right=.{rows.hint}"
+        f"items of a link with left= and right=.{hint}{rows.hint}"
     )
 
 

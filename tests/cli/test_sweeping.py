@@ -67,6 +67,32 @@ def test_thresholds_and_slices(capsys: pytest.CaptureFixture[str]) -> None:
     assert "By country: the best threshold of each slice" in out
 
 
+def test_what_is_wrong_with_the_links_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    weights = {**LINKS, "match_probability": [7.5, 2.0, -1.0, 9.0, 3.0]}
+    pq.write_table(pa.table(weights), "links.parquet")
+    _, err = ran(capsys, "--merges", "0")
+    assert (
+        "warning: 5 of 5 scores in column 'match_probability' of links.parquet are not between 0 and 1" in err
+    )
+    pq.write_table(pa.table(LINKS).rename_columns(["id1", "id2", "distance"]), "links.parquet")
+    _, err = ran(capsys, "--merges", "0")
+    assert err.count("Pass --ascending if small distances are.") == 1
+    assert "distances" not in ran(capsys, "--merges", "0", "--ascending")[1]
+
+
+def test_a_threshold_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["sweep", "truth.parquet", "links.parquet", "--threshold", "0.5,high"]) == 2
+    told = "--threshold is a number, or several with commas between them, not '0.5,high'"
+    assert told in capsys.readouterr().err
+    assert cli.main(["cluster", "links.parquet", "--threshold", "high"]) == 2
+    assert told.replace("0.5,high", "high") in capsys.readouterr().err
+
+
+def test_truth_and_links_in_each_others_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["sweep", "links.parquet", "truth.parquet"]) == 2
+    assert "With item and cluster it looks like a clustering" in capsys.readouterr().err
+
+
 def test_json_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ran(capsys, "--json", "--slice", "country", "--rows", "3")
     found = json.loads(out)

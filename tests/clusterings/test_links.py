@@ -117,6 +117,16 @@ def test_many_links_as_scipy_connects_them() -> None:
     assert len(sets(alone)) == len(set(alone.labels.keys().tolist()))
 
 
+@pytest.mark.parametrize("name", ["distance", "edit_distance", "dist", "dist_name"])
+def test_distances_that_are_taken_for_similarities_warn(name: str) -> None:
+    links = {"left": ["a", "b"], "right": ["b", "c"], name: [0.1, 0.9]}
+    with pytest.warns(EvaluationWarning, match=f"'{name}' .* are called distances, .* ascending=True"):
+        Clustering.from_links(links, score=name, threshold=0.5)
+    Clustering.from_links(links, score=name, threshold=0.5, ascending=True)
+    Clustering.from_links({**links, "distinct": [1, 2]}, score="distinct", threshold=1)
+    Clustering.from_links(links, score=name)
+
+
 def test_hand_worked() -> None:
     """b–c is below the threshold, d is linked to itself alone, and e to nothing."""
     links = [("a", "b", 0.9), ("b", "a", 0.95), ("b", "c", 0.89), ("d", "d", 1.0)]
