@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -94,7 +93,7 @@ def links(contingency: Contingency, pool: Pool) -> tuple[Links, Links]:
     key, response = both + fn, both + fp
     if contingency.outside:  # fp counts items that are not in the key, too
         sizes = contingency.pred_n
-        response = Fraction(_sum_products(sizes, sizes - 1), 2)
+        response = Fraction(sum_products(sizes, sizes - 1), 2)
     more = {}
     for side in ("true", "pred"):
         only = contingency.only(side)
@@ -110,13 +109,23 @@ def _with_others(sizes: Counts, others: Counts) -> tuple[int, int]:
     """Count the pairs that further mentions of each entity make with its others, and with each other."""
     there = others > 0
     sizes, others = sizes[there], others[there]
-    return _sum_products(sizes, others), _sum_products(others, others - 1) // 2
+    return sum_products(sizes, others), sum_products(others, others - 1) // 2
 
 
-def _sum_products(a: Counts, b: Counts) -> int:
-    if int(a.max(initial=0)) * int(b.sum()) < 1 << 63:
-        return int(a @ b)
-    return sum(map(mul, a.tolist(), b.tolist()))
+def sum_products(a: Counts, b: Counts) -> int:
+    """Sum products of counts exactly, the first of each digit by digit: so many bits that 64 hold their sum.
+
+    Examples
+    --------
+    >>> sum_products(np.array([2**40, 3]), np.array([2**40, 5])) - 2**80
+    15
+    """
+    digit = max(1, 63 - int(b.sum()).bit_length())
+    total = shift = 0
+    while a.any():
+        total += int((a & ((1 << digit) - 1)) @ b) << shift
+        a, shift = a >> digit, shift + digit
+    return total
 
 
 def align_mentions(contingency: Contingency, pool: Pool) -> Pairing:
