@@ -64,7 +64,7 @@ class TableWriter:
 
 
 def _repeats(sample: pa.ChunkedArray) -> bool:
-    """Tell whether values come again, judged by some of them."""
+    """Tell whether values repeat, judged by some of them."""
     if pa.types.is_nested(sample.type) or pa.types.is_dictionary(sample.type):
         return True
     return len(sample.unique()) < SMALL_ENOUGH * len(sample)
