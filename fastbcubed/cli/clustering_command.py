@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
 from fastbcubed.cli.flags import add_limit_flag
-from fastbcubed.cli.link_flags import add_column_flags, columns_of, numbers_of, warnings_said
+from fastbcubed.cli.link_flags import add_column_flags, columns_of, numbers_of, read_as, warnings_said
 from fastbcubed.cli.saying import print_json, say
 from fastbcubed.errors import OptionError
 
@@ -125,8 +125,7 @@ def _print(links: Links, told: list[dict[str, Any]]) -> None:
     terminal = Terminal()
     terminal.line(f"{count(len(links))} links of {count(len(links.items))} items ({links.name})")
     columns = links.columns
-    read = {"left": " + ".join(columns.left), "right": " + ".join(columns.right), "score": columns.score}
-    terminal.line(f"read as {', '.join(f'{part} = {name}' for part, name in read.items() if name)}\n")
+    terminal.line(f"read as {read_as(columns)}\n")
     names = ["n_connecting", "clusters", "singletons", "largest"]
     rows = [
         [

@@ -6,13 +6,16 @@ import argparse
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flags import LINK_FLAGS, column_names
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import say
 from fastbcubed.errors import EvaluationWarning, FastBCubedError, OptionError
 from fastbcubed.sources.marks import split
+
+if TYPE_CHECKING:
+    from fastbcubed.sources.link_columns import LinkColumns
 
 
 def add_link_flags(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +60,12 @@ def add_column_flags(add: Any, prefix: str) -> None:
 def columns_of(text: str | None) -> str | list[str] | None:
     """Return the column, or the columns of a composite id, that a flag names, if it is given."""
     return None if text is None else column_names(text)
+
+
+def read_as(columns: LinkColumns) -> str:
+    """Return which parts of a link were read from which columns."""
+    read = {"left": " + ".join(columns.left), "right": " + ".join(columns.right), "score": columns.score}
+    return ", ".join(f"{part} = {name}" for part, name in read.items() if name)
 
 
 def numbers_of(texts: list[str] | None) -> list[float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.calling import call
 from fastbcubed.cli.flags import FILES, add_limit_flag, add_work_flags, number, read_flags
-from fastbcubed.cli.link_flags import add_column_flags, columns_of, numbers_of
+from fastbcubed.cli.link_flags import add_column_flags, columns_of, numbers_of, read_as
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
 
@@ -137,10 +137,8 @@ def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Term
     from fastbcubed.results.text.wording import paragraph
     from fastbcubed.thresholds.sweep_text import drawn, what_was_swept
 
-    columns = sweep.links.columns
-    read = {"left": " + ".join(columns.left), "right": " + ".join(columns.right), "score": columns.score}
     terminal.line(paragraph(what_was_swept(sweep)))
-    terminal.line(f"Read as {', '.join(f'{part} = {name}' for part, name in read.items())}.\n")
+    terminal.line(f"Read as {read_as(sweep.links.columns)}.\n")
     terminal.line("\n".join(map(paragraph, (best.sentence, best.range))))
     if lines := drawn(sweep, best):
         terminal.line("\n" + "\n".join(lines))

@@ -33,7 +33,9 @@ def merge_effects(rows: TreeRows, pool: Pool) -> Effects:
     module, meetings = kernels.merge_effects, find_meetings(rows, pool)
     module.add_recall_by_merge(meetings.records, rows.true_masses, under)
     module.find_last_merges(meetings.records, rows.levels, whole_at)
-    for merges in merges_of(rows, meetings.crosses, meetings.masses):
+    made = merges_of(rows, meetings.crosses, meetings.masses)
+    del meetings  # its records need not be held while clusters are
+    for merges in made:
         module.add_loss_by_merge(merges, over)
     heads = np.empty(n, rows.levels.dtype)
     module.join_ties(rows.levels, rows.n_levels, heads, np.empty_like(heads), over, under)

@@ -17,9 +17,6 @@ from fastbcubed.results.text.wording import count, score
 from fastbcubed.sources.suggestions import did_you_mean
 from fastbcubed.thresholds.conditions import Condition, as_conditions
 
-#: What the strongest of all thresholds is called, which uses no link.
-NO_LINK = "no link"
-
 
 @dataclass(frozen=True)
 class Best:

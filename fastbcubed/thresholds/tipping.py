@@ -14,9 +14,12 @@ from fastbcubed.linkage.merge_effects import Effects
 from fastbcubed.metrics.rates import f_measure
 from fastbcubed.results.items.items import AlignedItems, without_noise
 from fastbcubed.results.listings.table import Table
+from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.arrays import from_numpy
 
 Floats = NDArray[np.float64]
+#: Merges that are put in order together, if only the first ones are listed.
+MERGES_AT_ONCE = 1 << 18
 #: What merges are ordered by, and the sign that has the most telling ones first.
 ORDERS = {"f1_change": 1.0, "precision_change": 1.0, "recall_change": -1.0}
 
@@ -28,24 +31,38 @@ def list_merges(
     order_by = "f1_change" if order_by is None else order_by
     if order_by not in ORDERS:
         raise OptionError(f"order_by is one of {', '.join(ORDERS)}, not {order_by!r}")
-    rows, curve = sweep._placed.rows, sweep._curve
-    first = len(curve) - sweep.tree.n_levels  # the point of the first level
+    rows = sweep._placed.rows
+    first = len(sweep._curve) - sweep.tree.n_levels  # the point of the first level
     used = sweep.tree.n_levels if point is None else point - first + 1
     heads = np.flatnonzero(effects.merged & (rows.levels < used))
-    changes = {
-        "precision_change": -effects.over[heads] / rows.total,
-        "recall_change": effects.under[heads] / rows.total,
-    }
-    points = rows.levels[heads] + first
-    p, r = (1.0 - curve.kept.mean(name)[points] for name in ("over", "under"))
-    before = f_measure(p - changes["precision_change"], r - changes["recall_change"])
-    changes["f1_change"] = np.asarray(f_measure(p, r) - before)
-    chosen = np.lexsort((heads, ORDERS[order_by] * changes[order_by]))[:limit]
-    places = sweep._placed.places[heads[chosen]]
+
+    def in_order(some: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, Floats]]:
+        changes = _changes(sweep, effects, some, rows.levels[some] + first)
+        chosen = np.lexsort((some, ORDERS[order_by] * changes[order_by]))[:limit]
+        return some[chosen], {name: values[chosen] for name, values in changes.items()}
+
+    cuts = blocks(heads.size, MERGES_AT_ONCE)  # what all merges do would take more memory than the curve
+    heads, changes = in_order(np.concatenate([in_order(heads[start:stop])[0] for start, stop in cuts]))
+    places = sweep._placed.places[heads]
     columns = _joined(sweep, places)
     sizes, parts = _sizes(sweep, places, sweep.tree.levels[places] + 1)
     columns |= {"n_clusters": from_numpy(parts), "n_items": from_numpy(sizes)}
-    return Table(pa.table(columns | {name: from_numpy(values[chosen]) for name, values in changes.items()}))
+    return Table(pa.table(columns | {name: from_numpy(values) for name, values in changes.items()}))
+
+
+def _changes(
+    sweep: Any, effects: Effects, heads: NDArray[np.int64], points: NDArray[np.integer]
+) -> dict[str, Floats]:
+    """Return what merges do to the scores of all items, at the points of their levels."""
+    rows, at = sweep._placed.rows, sweep._curve.kept.take(points)
+    precision, recall = -effects.over[heads] / rows.total, effects.under[heads] / rows.total
+    p, r = at.rest("over"), at.rest("under")
+    before = f_measure(p - precision, r - recall)
+    return {
+        "precision_change": precision,
+        "recall_change": recall,
+        "f1_change": np.asarray(f_measure(p, r) - before),
+    }
 
 
 def list_weakest_links(sweep: Any, effects: Effects, limit: int | None) -> Table:

@@ -16,6 +16,7 @@ from test_sweep_against_naive import Case, cases, plain, policy, swept
 import fastbcubed as fb
 from fastbcubed import kernels
 from fastbcubed.sources.columns import as_column
+from fastbcubed.thresholds import tipping
 from fastbcubed.thresholds.tipping import heap_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
@@ -135,6 +136,18 @@ def test_stretches_are_measured_as_one_would_walk_them(given_levels: tuple[int, 
     kernels.merge_effects.measure_stretches(heap, places, limits, sizes, parts)
     expected = [measured(levels, place, limit) for place, limit in zip(places, limits, strict=True)]
     assert list(zip(sizes.tolist(), parts.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("order_by", ["f1_change", "precision_change", "recall_change"])
+def test_the_first_merges_are_the_first_of_all_however_they_are_cut(order_by: str, monkeypatch: Any) -> None:
+    rng = np.random.default_rng(4)
+    left, right = rng.integers(0, 300, (2, 400))
+    links = {"left": left, "right": right, "score": rng.integers(0, 90, 400)}
+    sweep = fb.sweep(rng.integers(0, 80, 300), links)
+    expected = sweep.merges(order_by=order_by, limit=None).to_pylist()
+    monkeypatch.setattr(tipping, "MERGES_AT_ONCE", 7)
+    for limit in (0, 1, 10, 1000, None):
+        assert sweep.merges(order_by=order_by, limit=limit).to_pylist() == expected[:limit]
 
 
 def test_all_merges_of_a_long_chain_take_no_square() -> None:
