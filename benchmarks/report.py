@@ -333,30 +333,22 @@ def links_table(records: list[Record]) -> str:
 
 def spark_table(records: list[Record]) -> str:
     """One row for each form and size: time, processor time, memory, and what Spark tells of its tasks."""
-    head = (
-        "items",
-        "",
-        "first call",
-        "warm",
-        "processor time",
-        "memory",
-        "spilled",
-        "shuffled",
-        "longest task",
-    )
+    head = ("items", "shape", "", "first call", "warm", "processor time", "ns an item", "memory", "spilled", "shuffled",
+            "longest task")  # fmt: skip
     rows = []
-    for record in sorted(records, key=lambda r: r["n_items"]):
-        row = [count(record["n_items"]), record["form"]]
+    for record in sorted(records, key=lambda r: (r["n_items"], r["shape"])):
+        row = [count(record["n_items"]), record["shape"], record["form"]]
         if record["outcome"] != "ok":
             rows.append((*row, record["outcome"], *[""] * (len(head) - 3)))
             continue
         told = [seconds(record[name]) for name in ("first_seconds", "seconds", "cpu_seconds")]
+        told.append(f"{record['cpu_seconds'] / record['n_items'] * 1e9:,.0f}")
         tasks = ["", "", ""]
         if record["longest_task_seconds"]:
             tasks = [size(record[f"{name}_bytes"]) for name in ("spilled", "shuffled")]
             tasks.append(seconds(record["longest_task_seconds"]))
         rows.append((*row, *told, size(record["peak_bytes"]), *tasks))
-    return markdown(head, rows, left=2)
+    return markdown(head, rows, left=3)
 
 
 def families_table(records: list[Record]) -> str:

@@ -19,7 +19,11 @@ from typing import Any
 from benchmarks.memory import resident_memory
 
 FORMS = ("fastbcubed", "Spark SQL", "disk engine")
-SIZES, QUICK_SIZES = (10**6, 10**7), (10_000,)
+SIZES, QUICK_SIZES = (10**6, 10**7, 3 * 10**7), (10_000,)
+#: Clusters of 2.5 items; the same beside a true and a predicted cluster of a tenth of all items each.
+SHAPES = ("er", "one giant")
+#: At which size the second shape is measured.
+GIANT_SIZE = 10**7
 #: Calls after the first one.
 WARM = 2
 #: Seconds for a form, its start included.
@@ -30,40 +34,39 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class SparkCase:
-    """A form on so many items."""
+    """A form on so many items of a shape."""
 
     form: str
     n_items: int
+    shape: str = "er"
 
 
 def measure_spark(sizes: Iterable[int], directory: Path) -> Iterator[dict[str, Any]]:
     """Measure every form at each size, in a process of its own."""
     for n_items in sizes:
-        with tempfile.TemporaryDirectory(dir=directory) as data:
-            write(n_items, Path(data))
-            for form in FORMS:
-                case = asdict(SparkCase(form, n_items))
-                command = [
-                    sys.executable,
-                    "-m",
-                    "benchmarks.spark_scores",
-                    "--data",
-                    data,
-                    "--case",
-                    json.dumps(case),
-                ]
-                try:
-                    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
-                except subprocess.TimeoutExpired:
-                    yield {"kind": "spark", **case, "outcome": f"more than {LIMIT} s"}
-                    continue
-                lines = done.stdout.strip().splitlines()
-                ok = done.returncode == 0 and bool(lines)
-                found = {"outcome": "ok", **json.loads(lines[-1])} if ok else {"outcome": done.stderr[-300:]}
-                yield {"kind": "spark", **case, **found}
+        for shape in SHAPES[: 2 if n_items in (GIANT_SIZE, *QUICK_SIZES) else 1]:
+            with tempfile.TemporaryDirectory(dir=directory) as data:
+                write(n_items, Path(data), shape)
+                for form in FORMS:
+                    case = SparkCase(form, n_items, shape)
+                    yield {"kind": "spark", **asdict(case), **_measured(case, data)}
 
 
-def write(n_items: int, directory: Path) -> None:
+def _measured(case: SparkCase, data: str) -> dict[str, Any]:
+    """Return what a process of its own measures, or how it ended."""
+    command = [sys.executable, "-m", "benchmarks.spark_scores", "--data", data]
+    try:
+        done = subprocess.run(
+            [*command, "--case", json.dumps(asdict(case))], capture_output=True, text=True, timeout=LIMIT
+        )
+    except subprocess.TimeoutExpired:
+        return {"outcome": f"more than {LIMIT} s"}
+    lines = done.stdout.strip().splitlines()
+    ok = done.returncode == 0 and bool(lines)
+    return {"outcome": "ok", **json.loads(lines[-1])} if ok else {"outcome": done.stderr[-300:]}
+
+
+def write(n_items: int, directory: Path, shape: str = "er") -> None:
     """Write the truth and a prediction: clusters of 2.5 items, 15 % of them split, 10 % merged, ids hashed."""
     import numpy as np
     import pyarrow as pa
@@ -74,6 +77,9 @@ def write(n_items: int, directory: Path) -> None:
     pred = true + np.where(rng.random(true[-1] + 1) < 0.1, 1, 0)[true]
     split = (rng.random(int(pred.max()) + 1) < 0.15)[pred] & (rng.random(n_items) < 0.5)
     pred = 2 * pred + split
+    if shape == "one giant":  # which share half of their items
+        true[: n_items // 10] = -1
+        pred[n_items // 20 : n_items // 20 + n_items // 10] = -1
     items = np.arange(n_items, dtype=np.int64) * np.int64(0x9E3779B97F4A7C15 - 2**64)
     for name, labels in (("truth", true), ("prediction", pred)):
         order = rng.permutation(n_items)
@@ -88,17 +94,20 @@ def measure(case: SparkCase, data: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=data) as log:
         call = prepared(case.form, data, Path(log))
         with Tree() as tree:
-            seconds, cpu = [], []
+            seconds: list[float] = []
+            cpu: list[float] = []
+            since = 0.0
             for _ in range(1 + WARM):
                 begun, busy = time.perf_counter(), tree.cpu()
                 f1 = call()
+                since = since if seconds else time.time()
                 seconds.append(time.perf_counter() - begun)
                 cpu.append(tree.cpu() - busy)
         found = {
             "first_seconds": seconds[0], "seconds": statistics.median(seconds[1:]),
             "cpu_seconds": statistics.median(cpu[1:]), "peak_bytes": tree.peak, "f1": f1,
         }  # fmt: skip
-        return found | told_by(Path(log))
+        return found | told_by(Path(log), since)
 
 
 def prepared(form: str, data: Path, log: Path) -> Callable[[], float]:
@@ -193,22 +202,23 @@ def stat_of(pid: int) -> list[str]:
         return []
 
 
-def told_by(log: Path) -> dict[str, Any]:
-    """Return the longest task, and what was spilled and shuffled in all calls, from the events of a session."""
-    found = {"longest_task_seconds": 0.0, "spilled_bytes": 0, "shuffled_bytes": 0}
+def told_by(log: Path, since: float) -> dict[str, Any]:
+    """Return the longest task, and what a call has spilled and shuffled, from the events of a session since a time."""
+    found = {"longest_task_seconds": 0.0, "spilled_bytes": 0.0, "shuffled_bytes": 0.0}
     for file in (path for path in log.rglob("*") if path.is_file()):
-        for line in file.read_text().splitlines():
-            event = json.loads(line)
-            if event.get("Event") != "SparkListenerTaskEnd":
+        for event in map(json.loads, file.read_text().splitlines()):
+            if (
+                event.get("Event") != "SparkListenerTaskEnd"
+                or event["Task Info"]["Launch Time"] < 1000 * since
+            ):
                 continue
             task, metrics = event["Task Info"], event.get("Task Metrics") or {}
             lasted = (task["Finish Time"] - task["Launch Time"]) / 1000
             found["longest_task_seconds"] = max(found["longest_task_seconds"], lasted)
-            found["spilled_bytes"] += metrics.get("Disk Bytes Spilled", 0)
-            found["shuffled_bytes"] += metrics.get("Shuffle Write Metrics", {}).get(
-                "Shuffle Bytes Written", 0
-            )
-    return {name: value / (1 + WARM) if name.endswith("bytes") else value for name, value in found.items()}
+            written = metrics.get("Shuffle Write Metrics", {})
+            found["spilled_bytes"] += metrics.get("Disk Bytes Spilled", 0) / WARM
+            found["shuffled_bytes"] += written.get("Shuffle Bytes Written", 0) / WARM
+    return found
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -48,6 +49,18 @@ WRONG: dict[str, tuple[type[Exception], str, pa.Table, pa.Table, dict[str, Any]]
                     {"weight": "w", "duplicates": "drop"}),
     "no weight": (errors.WeightError, r"1 of 3 weights of the truth are out of range \(0.0 of items 2\)",
                   changed(TRUTH, w=[1.0, 0.0, 2.0]), changed(PREDICTION), {"weight": "w"}),
+    "NaN": (errors.WeightError, r"2 of 3 values of column 'w' of the truth are null or NaN \(first items: 1, 3\)",
+            changed(TRUTH, w=[float("nan"), 1.0, None]), changed(PREDICTION), {"weight": "w"}),
+    "negative and infinite": (errors.WeightError, r"2 of 3 weights of the truth are out of range \(-1.0, inf of items",
+                              changed(TRUTH, w=[-1.0, 1.0, float("inf")]), changed(PREDICTION), {"weight": "w"}),
+    "bad table": (errors.WeightError, r"1 of 3 weights of the weight table are out of range \(-1.0 of items 2\)",
+                  changed(TRUTH), changed(PREDICTION),
+                  {"weight": pa.table({"item": [1, 2, 3], "weight": [1.0, -1.0, 2.0]})}),
+    "repeated in the table": (errors.DuplicateItemError, "the weight table",
+                              changed(TRUTH), changed(PREDICTION),
+                              {"weight": pa.table({"item": [1, 1, 2, 3], "weight": [1.0, 2.0, 2.0, 2.0]})}),
+    "all repeated": (errors.DuplicateItemError, r"2 of 4 rows of the prediction repeat an earlier row \(1, 2\)",
+                     changed(TRUTH), pa.table({"item": [1, 1, 2, 2], "cluster": list("xxyy")}), {}),
     "unmatched": (errors.AlignmentError, r"1 of 3 items of the truth are missing from the prediction \(first: 1\)",
                   changed(TRUTH), changed(PREDICTION, item=[4, 2, 3]), {"unmatched": "raise"}),
     "unweighted": (errors.WeightError, "1 of 4 items that are scored or counted have no weight",
@@ -71,8 +84,11 @@ WRONG: dict[str, tuple[type[Exception], str, pa.Table, pa.Table, dict[str, Any]]
 def test_wrong_input_is_named(spark: Any, fault: str) -> None:
     kind, message, truth, prediction, options = WRONG[fault]
     sides = frame(spark, truth, 1), frame(spark, prediction, 1)
+    there = {
+        name: frame(spark, each, 1) if isinstance(each, pa.Table) else each for name, each in options.items()
+    }
     with pytest.raises(kind, match=message):
-        fastbcubed.spark.evaluate(*sides, **options)
+        fastbcubed.spark.evaluate(*sides, **there)
     here = {name: value for name, value in options.items() if name != "metrics"}
     if fault not in ("not served", "float"):  # the memory engine raises the same
         with pytest.raises(kind):
@@ -123,6 +139,24 @@ def test_shuffles_are_those_that_are_promised(spark: Any) -> None:
         text = found._jdf.queryExecution().executedPlan().toString()
         shuffles = re.findall(r"Exchange hashpartitioning\((.*?)\)", text.partition("Initial Plan")[0])
         assert len(shuffles) == 4, text
+
+
+def test_rows_that_change_between_readings_are_noticed(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastbcubed.engines.spark import driver
+    from fastbcubed.engines.spark.looking import Looked, look
+
+    sides = [frame(spark, table, 1) for table in (changed(TRUTH), changed(PREDICTION))]
+    for change, message in (
+        ({"n_rows": 4}, "2 of the 8 rows"),
+        ({"weight": 7.0}, "add up to 7.0, and those"),
+    ):
+
+        def before(*args: Any, **options: Any) -> list[Looked]:
+            return [replace(each, **change) for each in look(*args, **options)]  # noqa: B023
+
+        monkeypatch.setattr(driver, "look", before)
+        with pytest.raises(errors.SparkJobError, match=message):
+            fb.evaluate(*sides, weight="w")
 
 
 def test_a_lost_executor_changes_nothing(spark: Any) -> None:

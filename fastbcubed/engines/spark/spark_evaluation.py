@@ -141,6 +141,15 @@ class SparkEvaluation(Evaluation):
         order_by = LOSS_OF_SIDE[side] if order_by in (None, LOSS) else order_by
         return first_of(frame, self.metrics, order_by, limit, ["cluster"])
 
+    def outcomes(self) -> Table:
+        """Return what became of the clusters as `Evaluation.outcomes` does, over those that `out` has written."""
+        if not self.has_clusters:
+            raise NotKeptError(
+                "outcomes are counted over the clusters that were written, and none were: on Spark, evaluate with "
+                'out=URI and keep="cells" or "items"'
+            )
+        return super().outcomes()
+
     @cached_property
     def _outcomes(self) -> pa.Table | None:
         """What `outcomes` returns; None where clusters were not kept."""
