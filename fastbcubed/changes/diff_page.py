@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -17,10 +19,11 @@ from fastbcubed.changes.release_note import (
     what_truth_says,
 )
 from fastbcubed.errors import EvaluationWarning, NotKeptError
+from fastbcubed.results.gates.gating import Gate
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.report.clusters_content import MOST_COLUMNS, anchor, opened_content
-from fastbcubed.results.report.definitions_content import without_data
-from fastbcubed.results.report.evaluation_content import MESSAGES, head
+from fastbcubed.results.report.definitions_content import command, without_data
+from fastbcubed.results.report.evaluation_content import MESSAGES, gates_content, head
 from fastbcubed.results.report.shortening import few_entries, shortened
 from fastbcubed.results.report.slices_content import SLICINGS, key_of
 from fastbcubed.results.slices.slicing import SliceKey, name_columns, slice_name
@@ -32,7 +35,7 @@ SLICES = 20
 FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "split_change", "merge_change")
 
 
-def diff_content(diff: Any, asked: Asked) -> dict[str, Any]:
+def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
     """Return the content of the page of a diff."""
     known = None if diff.known_changes is None else diff.known_changes.to_pylist()
     with warnings.catch_warnings():  # what they say is on the page
@@ -44,13 +47,24 @@ def diff_content(diff: Any, asked: Asked) -> dict[str, Any]:
             "overall": dict(diff.overall), "errors": dict(diff.errors_at_hand()), "changes": known,
             "summary": diff.summary, "lines": coverage(diff), "notes": {"lines": notes(diff)},
             "grids": [_grid(each(diff)) for each in (changes_grid, others_grid)],
+            "gates": gates_content(gates),
             "warnings": {"n": len(diff.warnings), "rows": diff.warnings[:MESSAGES]},
             "slices": _slices(diff, asked),
             "clusters": _clusters(diff, asked),
-            "origin": {"manifest": few_entries(without_data(diff.manifest)), "command": None},
+            "origin": {"manifest": few_entries(without_data(diff.manifest)), "command": _command(diff)},
         }  # fmt: skip
     found: dict[str, Any] = shortened(content)
     return found
+
+
+def _command(diff: Any) -> str | None:
+    """Return the command that makes the diff of the same files again; None where data are in no file."""
+    told = diff.manifest.get("arguments") or {}
+    named = {side: f"the {side}" for side in SIDES}
+    found = command(diff.names, told, "diff", named)
+    if found is None or not diff.truth:
+        return found
+    return None if diff.truth == "the truth" else f"{found} --truth {shlex.quote(str(diff.truth))}"
 
 
 def _title(diff: Any) -> str:

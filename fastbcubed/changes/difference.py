@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,8 @@ from fastbcubed.results.slices.slicing import (
 from fastbcubed.sources.arrays import from_texts, table_of
 
 if TYPE_CHECKING:
+    from fastbcubed.results.gates.gating import Gate
+    from fastbcubed.results.report.asked import Asked
     from fastbcubed.results.report.page import Report
 
 __all__ = ["Diff"]
@@ -351,10 +353,15 @@ class Diff(DiffErrors):
         -------
         Report
         """
-        from fastbcubed.changes.diff_page import diff_content
         from fastbcubed.results.report.page import report_of
 
-        return report_of(lambda found: diff_content(self, found), path, asked, overwrite=overwrite)
+        return report_of(self.page_content, path, asked, overwrite=overwrite)
+
+    def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
+        """Return what `report` writes as plain data, with what gates came to."""
+        from fastbcubed.changes.diff_page import diff_content
+
+        return diff_content(self, asked, gates)
 
     def save(self, directory: Any, *, keep: str = "items") -> None:
         """Write the diff as JSON and Parquet files; `fastbcubed.load` reads it back.

@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
             terminal.line(f"\n{each!r}")
         if gates:
             terminal.line("\n" + "\n".join(gate.line for gate in gates))
-    write_report(options, cmp)
+    write_report(options, cmp, gates)
     return 0 if all(gate.passed for gate in gates) else FAILED_GATE
 
 

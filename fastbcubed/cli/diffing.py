@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         _print(diff, opened, gates, options.worst)
     if options.out is not None:
         say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
-    write_report(options, diff)
+    write_report(options, diff, gates)
     return 0 if all(gate.passed for gate in gates) else FAILED_GATE
 
 

@@ -47,11 +47,8 @@ def write_report(options: argparse.Namespace, result: Any, gates: Sequence[Gate]
     """Write the page of a result, if it was asked for, with the gates that were tried."""
     if options.report is None:
         return
-    columns = report_columns(options.report_columns)
-    if gates:
-        from fastbcubed.results.report.evaluation_content import report_with_gates
+    from fastbcubed.results.report.page import report_of
 
-        report_with_gates(result, options.report, gates, {"columns": columns})
-    else:
-        result.report(options.report, columns=columns, overwrite=True)
+    asked = {"columns": report_columns(options.report_columns)}
+    report_of(lambda found: result.page_content(found, gates), options.report, asked, overwrite=True)
     say(f"wrote {options.report}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
@@ -18,6 +18,8 @@ from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import SliceKey, check_key
 
 if TYPE_CHECKING:
+    from fastbcubed.results.gates.gating import Gate
+    from fastbcubed.results.report.asked import Asked
     from fastbcubed.results.report.page import Report
 
 __all__ = ["Comparison"]
@@ -284,11 +286,16 @@ class Comparison(Compared):
         >>> cmp.report().content["movers"]["flow"][1]
         {'before': 'split', 'after': 'exact', 'n_clusters': 1}
         """
-        from fastbcubed.comparison.comparison_page import comparison_content
         from fastbcubed.results.report.page import report_of
 
         asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
-        return report_of(lambda found: comparison_content(self, found), path, asked, overwrite=overwrite)
+        return report_of(self.page_content, path, asked, overwrite=overwrite)
+
+    def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
+        """Return what `report` writes as plain data, with what gates came to."""
+        from fastbcubed.comparison.comparison_page import comparison_content
+
+        return comparison_content(self, asked, gates)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastbcubed.comparison.comparison_text import note, sentences
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
+from fastbcubed.results.gates.gating import Gate
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.report.clusters_content import MOST_COLUMNS, anchor
 from fastbcubed.results.report.definitions_content import definitions_content, manifest_content
-from fastbcubed.results.report.evaluation_content import MESSAGES, head
+from fastbcubed.results.report.evaluation_content import MESSAGES, gates_content, head
 from fastbcubed.results.report.shortening import shortened
 from fastbcubed.results.report.slices_content import SLICINGS, key_of
 from fastbcubed.results.slices.slicing import SliceKey, name_columns, slice_name
@@ -25,7 +26,7 @@ RUNS = 12
 SLICES = 20
 
 
-def comparison_content(cmp: Any, asked: Asked) -> dict[str, Any]:
+def comparison_content(cmp: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
     """Return the content of the page of a comparison."""
     shown = [cmp.baseline, *cmp.experiments[:RUNS]]
     with warnings.catch_warnings():  # what they say is on the page
@@ -39,7 +40,7 @@ def comparison_content(cmp: Any, asked: Asked) -> dict[str, Any]:
             "scores": cmp.scores().to_pylist(), "score_names": _scores(cmp),
             "deltas": {"rows": list(deltas_content(cmp))},
             "coverage": cmp.coverage().to_pylist(),
-            "warnings": _warnings(cmp),
+            "gates": gates_content(gates), "warnings": _warnings(cmp),
             "slices": _slices(cmp, asked),
             "movers": _movers(cmp, asked),
             "definitions": definitions_content(cmp[cmp.baseline]),
@@ -71,11 +72,17 @@ def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:
 
 
 def _warnings(cmp: Any) -> dict[str, Any]:
-    """Return what is to be known of the runs, each with the run that it is about."""
+    """Return what is to be known of the runs, each with the runs that it is about."""
+    said: dict[tuple[str, str], dict[str, Any]] = {}
+    for name, ev in cmp.runs.items():
+        for each in ev.warnings:
+            known = said.setdefault((each["code"], each["message"]), {**each, "runs": []})
+            known["runs"].append(label(name))
     rows = [
-        {**each, "message": f"{label(name)}: {each['message']}"}
-        for name, ev in cmp.runs.items()
-        for each in ev.warnings
+        each | {"message": f"{', '.join(each['runs'])}: {each['message']}"}
+        if len(each["runs"]) < len(cmp.runs)
+        else each
+        for each in said.values()
     ]
     return {"n": len(rows), "rows": rows[:MESSAGES]}
 
@@ -101,7 +108,18 @@ def _slicing(cmp: Any, name: str, key: SliceKey) -> dict[str, Any]:
                      "se": row.get(f"{each}_delta_se")} for each in shown]}
         for row in table.slice(0, SLICES).to_pylist()
     ]  # fmt: skip
-    return {"by": name, "names": names, "scores": shown, "n": table.num_rows, "rows": rows}
+    return {
+        "by": name, "names": names, "scores": shown, "n": table.num_rows, "rows": rows,
+        "overall": _overall_deltas(cmp, shown),
+    }  # fmt: skip
+
+
+def _overall_deltas(cmp: Any, scores: list[str]) -> dict[str, float]:
+    """Return the differences over all items, where there is one run that differs."""
+    if len(cmp.experiments) != 1:
+        return {}
+    run, baseline = cmp[cmp.experiments[0]], cmp[cmp.baseline]
+    return {score: run.overall[score] - baseline.overall[score] for score in scores}
 
 
 def _movers(cmp: Any, asked: Asked) -> dict[str, Any] | None:

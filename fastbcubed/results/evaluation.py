@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.errors import MetricError
@@ -17,7 +17,9 @@ from fastbcubed.results.scores import Scores
 from fastbcubed.results.text.display import as_html, as_text
 
 if TYPE_CHECKING:
+    from fastbcubed.results.gates.gating import Gate
     from fastbcubed.results.gates.verification import Verified
+    from fastbcubed.results.report.asked import Asked
     from fastbcubed.results.report.page import Report
 
 __all__ = ["Evaluation", "Scores"]
@@ -235,11 +237,16 @@ class Evaluation(Openings, BySlice):
         >>> fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).report(worst=1).content["clusters"]["pred"]["rows"][0]["outcome"]
         'mixed'
         """
-        from fastbcubed.results.report.evaluation_content import evaluation_content
         from fastbcubed.results.report.page import report_of
 
         asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
-        return report_of(lambda found: evaluation_content(self, found), path, asked, overwrite=overwrite)
+        return report_of(self.page_content, path, asked, overwrite=overwrite)
+
+    def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
+        """Return what `report` writes as plain data, with what gates came to."""
+        from fastbcubed.results.report.evaluation_content import evaluation_content
+
+        return evaluation_content(self, asked, gates)
 
     def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.

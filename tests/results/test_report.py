@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -15,6 +16,7 @@ import pytest
 from hostile_names import LONG, SCRIPT, hostile_case
 
 import fastbcubed as fb
+from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, MissingPackageError, NotKeptError, OptionError
 from fastbcubed.results.report import page, slices_content
 from fastbcubed.results.report.asked import Asked
@@ -395,3 +397,27 @@ def test_pages_on_the_command_line(tmp_path: Path) -> None:
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
     done = _run("evaluate", "nonsense.parquet", "nonsense.parquet", "--report", tmp_path)
     assert done.returncode == 2 and "is a directory" in done.stderr
+
+
+def test_pages_of_runs_have_gates_charts_of_slices_and_the_command(tmp_path: Path) -> None:
+    runs = [str(tmp_path / f"{name}.html") for name in ("compare", "diff")]
+    how = ["--slice", "country", "--report"]
+    old, new, truth = map(str, (OLD, NEW, TRUTH))
+    commands = [
+        ["compare", truth, f"old={old}", f"new={new}", *how, runs[0], "--fail-worse", "f1=0.01"],
+        ["diff", old, new, "--truth", truth, *how, runs[1], "--fail-over", "split_rate=0.001"],
+    ]
+    codes = [main([*command, "--no-progress"]) for command in commands]
+    pages = [Page(Path(run).read_text(encoding="utf-8")) for run in runs]
+    contents = [json.loads(page.data) for page in pages]
+    assert codes == [0, 1]
+    assert [[gate["passed"] for gate in content["gates"]["rows"]] for content in contents] == [
+        [True],
+        [False],
+    ]
+    for each in pages:
+        labels = [attrs.get("aria-label") or "" for tag, attrs in each.elements if tag == "svg"]
+        assert any("by country" in label for label in labels)
+    told = contents[1]["origin"]["command"]
+    assert told.startswith(f"fastbcubed diff {old} {new}") and told.endswith(f"--truth {truth}")
+    assert main([*shlex.split(told)[1:], "--json", "--no-progress"]) == 0

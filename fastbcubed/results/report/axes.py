@@ -43,6 +43,7 @@ def finished(chart: Any, palette: Palette, title: str | None = None) -> Any:
         chart.configure(font=FONT, background=palette.paper, padding=4)
         .configure_view(stroke=None)
         .configure_axis(**axis)
+        .configure_axisX(labelFlush=False)  # a number stands below its line
         .configure_axisY(grid=False, ticks=False, labelColor=palette.ink, labelPadding=6)
         .configure_legend(
             labelColor=palette.ink, titleColor=palette.soft, labelFontSize=11, labelLimit=220, orient="top",

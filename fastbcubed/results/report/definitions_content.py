@@ -15,6 +15,8 @@ from fastbcubed.results.warnings.of_coverage import if_alone
 #: Arguments that may be data; and those that the command line has under another name.
 DATA = ("attributes", "table", "weight")
 FLAGS = {"metrics": "metric", "slices": "slice"}
+#: What sides are called that are in no file.
+UNNAMED = {"truth": "the truth", "prediction": "the prediction"}
 
 
 def definitions_content(ev: Estimated) -> dict[str, Any]:
@@ -107,8 +109,15 @@ def without_data(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {**manifest, "arguments": given}
 
 
-def command(names: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | None:
+def command(
+    names: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    verb: str = "evaluate",
+    unnamed: Mapping[str, str] = UNNAMED,
+) -> str | None:
     """Return the command that evaluates the same files again; None where data were given that are in no file.
+
+    `unnamed` says what sides are called that are in no file.
 
     Examples
     --------
@@ -116,16 +125,12 @@ def command(names: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | Non
     "fastbcubed evaluate 'a b.csv' p.csv --slice x --slice x,y --overlapping"
     >>> command({"truth": "the truth", "prediction": "the prediction"}, {})
     """
-    sides = [names.get(side) for side in ("truth", "prediction")]
     told = list(arguments.items())
-    if any(
-        side is None or side == f"the {name}"
-        for side, name in zip(sides, ("truth", "prediction"), strict=True)
-    ):
+    if any(names.get(side) in (None, data) for side, data in unnamed.items()):
         return None
     if any(_is_data(value) for name, value in told if name in (*DATA, "slices")):
         return None
-    words = ["fastbcubed", "evaluate", *map(str, sides)]
+    words = ["fastbcubed", verb, *(str(names[side]) for side in unnamed)]
     for name, value in told:
         words += _flags(FLAGS.get(name, name), value)
     return shlex.join(words)

@@ -15,7 +15,6 @@ from fastbcubed.results.listings.opening import chosen_columns
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.report.clusters_content import clusters_content
 from fastbcubed.results.report.definitions_content import believe, definitions_content, manifest_content
-from fastbcubed.results.report.page import Report, report_of
 from fastbcubed.results.report.shortening import shortened
 from fastbcubed.results.report.sides_content import extremes, sides_content
 from fastbcubed.results.report.slices_content import by_size_content, drawn_scores, slices_content
@@ -41,7 +40,7 @@ def evaluation_content(ev: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dic
             "weighted": ev.contingency.weighted,
             "overlapping": ev.contingency.overlapping,
             "verdict": verdict_content(ev),
-            "gates": {"rows": [{**gate.to_dict(), "text": gate.line} for gate in gates]},
+            "gates": gates_content(gates),
             "overall": dict(ev.overall),
             "coverage": _coverage(ev),
             "warnings": {"n": len(ev.warnings), "rows": ev.warnings[:MESSAGES]},
@@ -57,9 +56,9 @@ def evaluation_content(ev: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dic
     return found
 
 
-def report_with_gates(ev: Any, path: Any, gates: Sequence[Gate], asked: Mapping[str, Any]) -> Report:
-    """Write the page of an evaluation to a file, which is replaced, with what gates came to."""
-    return report_of(lambda found: evaluation_content(ev, found, gates), path, asked, overwrite=True)
+def gates_content(gates: Sequence[Gate]) -> dict[str, Any]:
+    """Return what gates came to."""
+    return {"rows": [{**gate.to_dict(), "text": gate.line} for gate in gates]}
 
 
 def head(kind: str, title: str) -> dict[str, Any]:

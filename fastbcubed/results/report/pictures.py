@@ -92,19 +92,33 @@ def slicing_picture(slicing: Content, which: str, name: str) -> str:
 
 
 def _of_comparison(content: Content) -> dict[str, Any]:
-    found: dict[str, Any] = {"deltas": []}
+    found: dict[str, Any] = {"deltas": [], "slices": []}
     for k, name in enumerate(content["experiments"]):
         rows = [row for row in content["deltas"]["rows"] if row["experiment"] == name]
         said = f"Forest plot: {label(name)} less {label(content['baseline'])}, as the table below has it"
         found["deltas"].append(drawn(plots_of_runs.deltas_chart(rows, LIGHT), f"deltas-{k}", said))
+    for k, slicing in enumerate(content["slices"]["rows"]):
+        which = slicing["scores"][-1] if slicing["scores"] and slicing["rows"] else None
+        found["slices"].append(None)
+        if which is not None:
+            said = f"Forest plot: difference of {which} by {label(slicing['by'])}, as the table below has it"
+            chart = plots_of_runs.slice_deltas_chart(slicing, which, LIGHT)
+            found["slices"][-1] = drawn(chart, f"slices-{k}", said)
     return found
 
 
 def _of_diff(content: Content) -> dict[str, Any]:
-    if not content["changes"]:
-        return {"changes": None}
-    said = "Bar chart: share of the weight in clusters that are unchanged, split, merged, gone or new"
-    return {"changes": drawn(plots_of_runs.changes_chart(content["changes"], LIGHT), "changes", said)}
+    found: dict[str, Any] = {"changes": None, "slices": []}
+    if content["changes"]:
+        said = "Bar chart: share of the weight in clusters that are unchanged, split, merged, gone or new"
+        found["changes"] = drawn(plots_of_runs.changes_chart(content["changes"], LIGHT), "changes", said)
+    for k, slicing in enumerate(content["slices"]["rows"]):
+        found["slices"].append(None)
+        if slicing["rows"] and {"split_change", "merge_change"} <= set(slicing["figures"]):
+            said = f"Stacked bars: split and merge rate by {label(slicing['by'])}, as the table below has it"
+            chart = plots_of_runs.slice_changes_chart(slicing, LIGHT)
+            found["slices"][-1] = drawn(chart, f"slices-{k}", said)
+    return found
 
 
 _KINDS = {"evaluation": _of_evaluation, "comparison": _of_comparison, "diff": _of_diff}

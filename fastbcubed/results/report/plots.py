@@ -42,7 +42,7 @@ def scores_chart(verdict: Mapping[str, Any], palette: Palette, *, legend: bool =
         for row in verdict["scores"]
         if row["score"] in figures
     ]
-    y = alt.Y("score:N", sort=labels, title=None)
+    y = alt.Y("score:N", sort=labels, title=None, axis=alt.Axis(labelPadding=12))
     shown: Any = {} if legend else {"legend": None}
     domain = ["this prediction", *(names[kind] for kind in verdict["extremes"])]
     shape = alt.Shape(

@@ -11,6 +11,7 @@ import altair as alt
 
 from fastbcubed.results.report.axes import (
     ROW,
+    TITLES,
     WIDTH,
     Row,
     chart_of,
@@ -21,36 +22,92 @@ from fastbcubed.results.report.palette import Palette
 from fastbcubed.results.text.wording import label
 
 
-def deltas_chart(rows: Iterable[Row], palette: Palette, *, experiment: str | None = None) -> Any:
+def deltas_chart(rows: Iterable[Row], palette: Palette) -> Any:
     """Return differences from the baseline with intervals as a forest plot; those that do not hold are hollow."""
-    own = [row for row in rows if row.get("delta") is not None and experiment in (None, row["experiment"])]
+    own = [row for row in rows if row.get("delta") is not None]
     several = len({row["experiment"] for row in own}) > 1
     names = [
         short(f"{label(row['experiment'])}: {row['score']}" if several else row["score"], 40)
         + (" (low is good)" if row.get("best") == "lower" else "")
         for row in own
     ]
+    return _forest(own, names, ("holds up", "may be chance"), "difference from the baseline", palette)
+
+
+def slice_deltas_chart(slicing: Row, score: str, palette: Palette, most: int = 20) -> Any:
+    """Return the differences of a score by slice; those within two standard errors of 0 are hollow."""
+    at = slicing["scores"].index(score)
+    own, names = [], []
+    several = len({row["run"] for row in slicing["rows"]}) > 1
+    for row in slicing["rows"][:most]:
+        found = row["scores"][at]
+        if found["delta"] is not None:
+            reach = None if found["se"] is None else 2 * found["se"]
+            ends = {} if reach is None else {"low": found["delta"] - reach, "high": found["delta"] + reach}
+            own.append(
+                {"delta": found["delta"], "holds": reach is not None and abs(found["delta"]) > reach, **ends}
+            )
+            name = ", ".join(map(label, row["slice"]))
+            names.append(short(f"{label(row['run'])}: {name}" if several else name, 32))
+    title = f"difference of {TITLES.get(score, score)} from the baseline"
+    held = ("beyond two standard errors", "within, or not known")
+    return _forest(own, names, held, title, palette, slicing["overall"].get(score))
+
+
+def _forest(
+    rows: Sequence[Row],
+    names: Sequence[str],
+    held: tuple[str, str],
+    title: str,
+    palette: Palette,
+    of_all: float | None = None,
+) -> Any:
+    """Return differences one below the other, with lines where there are intervals; hollow where they do not hold.
+
+    `of_all` is the difference over all items, a dashed line.
+    """
     points = [
-        {"at": at, "delta": row["delta"], "holds": "holds up" if row.get("holds") else "may be chance"}
-        for at, row in enumerate(own)
+        {"at": at, "delta": row["delta"], "holds": held[0] if row.get("holds") else held[1]}
+        for at, row in enumerate(rows)
     ]
-    spans = intervals_of([{**row, "at": at} for at, row in enumerate(own)], lambda row: {"at": row["at"]})
+    spans = intervals_of([{**row, "at": at} for at, row in enumerate(rows)], lambda row: {"at": row["at"]})
     y = alt.Y("at:O", title=None, axis=alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]"))
-    x = alt.X("delta:Q", title="difference from the baseline", axis=alt.Axis(format="+.3~f", tickCount=5))
-    zero = chart_of([{"delta": 0}]).mark_rule(color=palette.soft).encode(x=x)
-    held = ["holds up", "may be chance"]
-    fill = alt.Fill("holds:N", scale=alt.Scale(domain=held, range=[palette.ink, palette.paper]))
-    layers = [zero]
-    if spans:
-        layers.append(
-            chart_of(spans)
-            .mark_rule(strokeWidth=2, color=palette.ink)
-            .encode(x=alt.X("low:Q"), x2="high:Q", y=y)
-        )
-    layers.append(
-        chart_of(points).mark_point(size=60, opacity=1, stroke=palette.ink).encode(x=x, y=y, fill=fill)
+    x = alt.X(
+        "delta:Q",
+        title=title,
+        axis=alt.Axis(format="+.3~f", tickCount=5),
+        scale=alt.Scale(padding=8, nice=False),
     )
-    return alt.layer(*layers).properties(width=WIDTH, height=max(2, len(own)) * ROW)
+    layers = [chart_of([{"delta": 0}]).mark_rule(color=palette.soft).encode(x=x)]
+    if of_all is not None:
+        dashed = chart_of([{"delta": of_all}]).mark_rule(strokeDash=[4, 3], color=palette.soft)
+        layers.append(dashed.encode(x=x))
+    if spans:
+        lines = chart_of(spans).mark_rule(strokeWidth=2, color=palette.ink)
+        layers.append(lines.encode(x=alt.X("low:Q"), x2="high:Q", y=y))
+    fill = alt.Fill("holds:N", scale=alt.Scale(domain=list(held), range=[palette.ink, palette.paper]))
+    dots = chart_of(points).mark_point(size=60, opacity=1, stroke=palette.ink)
+    layers.append(dots.encode(x=x, y=y, fill=fill))
+    return alt.layer(*layers).properties(width=WIDTH, height=max(2, len(rows)) * ROW)
+
+
+def slice_changes_chart(slicing: Row, palette: Palette, most: int = 20) -> Any:
+    """Return what each slice has of the split and of the merge rate, as stacked bars."""
+    rows = slicing["rows"][:most]
+    names = [short(", ".join(map(label, row["slice"])), 32) for row in rows]
+    places = [(kind, slicing["figures"].index(f"{kind}_change")) for kind in ("split", "merge")]
+    bars = [
+        {"at": at, "kind": kind, "change": row["figures"][place] or 0.0}
+        for at, row in enumerate(rows)
+        for kind, place in places
+    ]
+    y = alt.Y("at:O", title=None, axis=alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]"))
+    x = alt.X("change:Q", title="share of all items", axis=alt.Axis(format="~%", tickCount=5))
+    scale = alt.Scale(domain=["split", "merge"], range=[palette.true, palette.pred])
+    marks = chart_of(bars).mark_bar(height={"band": 0.7})
+    return marks.encode(x=x, y=y, color=alt.Color("kind:N", scale=scale)).properties(
+        width=WIDTH, height=max(2, len(rows)) * ROW
+    )
 
 
 def changes_chart(rows: Sequence[Row], palette: Palette) -> Any:
