@@ -14,7 +14,9 @@ from fastbcubed.comparison.comparison import Comparison
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.report.asked import require_packages
+from fastbcubed.results.report.palette import LIGHT
 from fastbcubed.results.slices.slicing import SliceKey, check_key, slice_name
+from fastbcubed.results.text.wording import label
 from fastbcubed.thresholds.swept import Sweep
 
 if TYPE_CHECKING:
@@ -60,9 +62,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     >>> type(fb.charts.slices(ev, "part")).__name__
     'HConcatChart'
     """
-    axes = _drawing("charts.slices", ev, Evaluation)
-    from fastbcubed.results.report import plots
-    from fastbcubed.results.report.palette import LIGHT
+    drawing = _Drawing.of("slices", ev, Evaluation)
     from fastbcubed.results.report.slices_content import slicing_content
 
     with warnings.catch_warnings():
@@ -74,15 +74,14 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
             f"{score!r} is not drawn; there are {', '.join(content['scores']) or 'no scores of slices'}"
         )
     if len(content["names"]) == 2:
-        return axes.finished(plots.crossed_chart(content, found[-1], LIGHT), LIGHT, _by(content))
+        return drawing.finished(drawing.plots.crossed_chart(content, found[-1], LIGHT), _by(content))
     if not content["rows"]:
         raise SliceError(f"there is no slice by {slice_name(by)}")
     panels = [
-        plots.slices_chart(content, name, LIGHT, labels=k == 0, width=190 if found[1:] else 250)
+        drawing.plots.slices_chart(content, name, LIGHT, labels=k == 0, width=190 if found[1:] else 250)
         for k, name in enumerate(found)
     ]
-    chart = panels[0] if len(panels) == 1 else axes.beside(panels)
-    return axes.finished(chart, LIGHT, _by(content))
+    return drawing.finished(panels[0] if len(panels) == 1 else drawing.axes.beside(panels), _by(content))
 
 
 def sizes(ev: Evaluation) -> altair.Chart:
@@ -110,13 +109,11 @@ def sizes(ev: Evaluation) -> altair.Chart:
     >>> type(fb.charts.sizes(fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]))).__name__
     'Chart'
     """
-    axes = _drawing("charts.sizes", ev, Evaluation)
-    from fastbcubed.results.report import plots
-    from fastbcubed.results.report.palette import LIGHT
+    drawing = _Drawing.of("sizes", ev, Evaluation)
     from fastbcubed.results.report.sides_content import size_rows
 
     of = "memberships" if ev.contingency.overlapping else "items"
-    return axes.finished(plots.sizes_chart(size_rows(ev), LIGHT, of), LIGHT, "Cluster sizes")
+    return drawing.finished(drawing.plots.sizes_chart(size_rows(ev), LIGHT, of), "Cluster sizes")
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:
@@ -144,16 +141,11 @@ def lorenz(ev: Evaluation) -> altair.Chart:
     >>> type(fb.charts.lorenz(fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]))).__name__
     'LayerChart'
     """
-    axes = _drawing("charts.lorenz", ev, Evaluation)
-    from fastbcubed.results.report import plots
-    from fastbcubed.results.report.palette import LIGHT
-    from fastbcubed.results.report.sides_content import POINTS
+    drawing = _Drawing.of("lorenz", ev, Evaluation)
+    from fastbcubed.results.report.sides_content import lorenz_curves
 
-    curves = {
-        side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()}
-        for side in ("true", "pred")
-    }
-    return axes.finished(plots.lorenz_chart(curves, LIGHT), LIGHT, "In how few clusters the loss is")
+    chart = drawing.plots.lorenz_chart(lorenz_curves(ev), LIGHT)
+    return drawing.finished(chart, "In how few clusters the loss is")
 
 
 def deltas(cmp: Comparison) -> altair.Chart:
@@ -182,18 +174,15 @@ def deltas(cmp: Comparison) -> altair.Chart:
     >>> type(fb.charts.deltas(cmp)).__name__
     'LayerChart'
     """
-    axes = _drawing("charts.deltas", cmp, Comparison)
+    drawing = _Drawing.of("deltas", cmp, Comparison)
     from fastbcubed.comparison.comparison_page import deltas_content
-    from fastbcubed.results.report import plots_of_runs
-    from fastbcubed.results.report.palette import LIGHT
-    from fastbcubed.results.text.wording import label
 
     if not cmp.experiments:
         raise OptionError("there is one run, so that there is no difference to draw")
     rows = list(deltas_content(cmp))
     several = f"less {label(cmp.baseline)}"
     title = f"{label(cmp.experiments[0])} {several}" if len(cmp.experiments) == 1 else f"Runs {several}"
-    return axes.finished(plots_of_runs.deltas_chart(rows, LIGHT), LIGHT, title)
+    return drawing.finished(drawing.plots_of_runs.deltas_chart(rows, LIGHT), title)
 
 
 def thresholds(sweep: Sweep) -> altair.Chart:
@@ -222,31 +211,39 @@ def thresholds(sweep: Sweep) -> altair.Chart:
     >>> type(fb.charts.thresholds(sweep)).__name__
     'LayerChart'
     """
-    axes = _drawing("charts.thresholds", sweep, Sweep)
-    from fastbcubed.results.report import plots_of_runs
-    from fastbcubed.results.report.palette import LIGHT
-
+    drawing = _Drawing.of("thresholds", sweep, Sweep)
     known = [m.name for m in sweep.metrics if (m.low, m.high) == (0, 1)]
     scores = [name for name in ("precision", "recall", "f1") if name in known] or known[:3]
     if not scores:
         raise MetricError("the sweep has no score from 0 to 1 to draw; take precision, recall or f1")
     best = sweep.best("f1").threshold if "f1" in scores else None
-    chart = plots_of_runs.thresholds_chart(sweep.curve(limit=400).to_pylist(), best, scores, LIGHT)
-    return axes.finished(chart, LIGHT, "Scores by threshold")
+    rows = sweep.curve(limit=400).to_pylist()
+    return drawing.finished(
+        drawing.plots_of_runs.thresholds_chart(rows, best, scores, LIGHT), "Scores by threshold"
+    )
 
 
-def _drawing(what: str, result: Any, kind: type) -> Any:
-    """Return what draws; raise if a package is missing, or the result is of another kind."""
-    if not isinstance(result, kind):
-        hint = " Ask its .evaluation." if isinstance(result, Diff) else ""
-        raise OptionError(f"{what} draws {kind.__name__}, not {type(result).__name__}.{hint}")
-    require_packages(what)
-    from fastbcubed.results.report import axes
+class _Drawing:
+    """What draws; its modules are imported when a chart is drawn, as Altair takes a second to import."""
 
-    return axes
+    @classmethod
+    def of(cls, name: str, result: Any, kind: type) -> _Drawing:
+        """Raise if a package is missing, or the result is of another kind than a chart draws."""
+        if not isinstance(result, kind):
+            hint = " Ask its .evaluation." if isinstance(result, Diff) else ""
+            raise OptionError(f"charts.{name} draws {kind.__name__}, not {type(result).__name__}.{hint}")
+        require_packages(f"charts.{name}")
+        return cls()
+
+    def __init__(self) -> None:
+        from fastbcubed.results.report import axes, plots, plots_of_runs
+
+        self.axes, self.plots, self.plots_of_runs = axes, plots, plots_of_runs
+
+    def finished(self, chart: Any, title: str) -> Any:
+        """Return a chart with a title, in the colours and fonts of all charts."""
+        return self.axes.finished(chart, LIGHT, title)
 
 
 def _by(content: Mapping[str, Any]) -> str:
-    from fastbcubed.results.text.wording import label
-
     return f"By {' and '.join(map(label, content['names']))}"

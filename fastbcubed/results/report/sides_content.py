@@ -56,12 +56,16 @@ def loss_curves_content(ev: Estimated) -> dict[str, Any] | None:
     if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
         return None
     try:
-        return {
-            side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()}
-            for side in SIDES
-        }
+        return lorenz_curves(ev)
     except OptionError:  # there is no room
         return None
+
+
+def lorenz_curves(ev: Estimated) -> dict[str, Any]:
+    """Return the curves of the loss of either side, and what they come to."""
+    return {
+        side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()} for side in SIDES
+    }
 
 
 def extremes(ev: Estimated) -> dict[str, dict[str, float]]:
