@@ -12,6 +12,9 @@ from fastbcubed.kernels.runs import RUN
 
 #: Above this share of all weight, what a cluster leaves cannot be had by subtraction.
 DOMINANT = 0.75
+#: The bits of 1.0, of about sqrt(1/2), and those of a float beside its exponent.
+ONE, ROOT, MANTISSA = 0x3FF << 52, 0x3FE6A09E << 32, (1 << 52) - 1
+LARGEST, LOG_2 = 1.7e308, math.log(2.0)
 #: Terms of a hypergeometric sum below this share of the largest one are left out.
 NEGLIGIBLE = 1e-22
 
@@ -54,11 +57,51 @@ def count_losses(cells, start, stop, logs, true_items, pred_items, sums):
 
 
 @kernel
-def log_rest(x, total, beside):
-    """Return log(total / x), from what is beside x where that is nearly all; negative if it is not known."""
-    if x <= DOMINANT * total:
-        return math.log(total / x)
-    return math.log1p((beside if beside >= 0.0 else max(0.0, total - x)) / x)
+def take_logs(y, n):
+    """Replace the first n of some numbers, which are not negative, by log(1 + y), within a few units of the last place.
+
+    With 1 + y = m 2^e, m from sqrt(1/2) to sqrt(2), and s = (m - 1) / (m + 1), log(m) is 2 (s + s^3 / 3 + ...). All
+    steps are ones that the processor takes for several numbers at a time.
+    """
+    m = np.empty(n)
+    bits = m.view(np.int64)
+    for k in range(n):
+        m[k] = 1.0 + min(y[k], LARGEST)
+    for k in range(n):
+        x = m[k]
+        lost = (min(y[k], LARGEST) - (x - 1.0)) / x
+        shifted = bits[k] + (ONE - ROOT)
+        e = (shifted >> 52) - 1023
+        bits[k] = (shifted & MANTISSA) + ROOT
+        s = (m[k] - 1.0) / (m[k] + 1.0)
+        z = s * s
+        even = 1 / 3 + z * (
+            1 / 5
+            + z
+            * (1 / 7 + z * (1 / 9 + z * (1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + z * (1 / 19)))))))
+        )
+        y[k] = e * LOG_2 + (2.0 * (s + s * z * even) + lost)
+
+
+@kernel
+def read_ratios(cells, begin, length, total, beside_true, y):
+    """Write what take_logs makes log(N / a) of a run of cells, then log(b / w) and log(a / w) where these are not 0.
+
+    Return how many ratios there are, and the weight of the heaviest cluster of each side. See `weigh_losses`.
+    """
+    most_true, most_pred = 0.0, 0.0
+    n = length
+    for k in range(length):
+        w, fp, fn = cells[begin + k].weight, cells[begin + k].fp, cells[begin + k].fn
+        a, b = w + fn, w + fp
+        most_true, most_pred = max(most_true, a), max(most_pred, b)
+        known = a > DOMINANT * total and beside_true >= 0.0
+        y[k] = (beside_true if known else max(0.0, total - a)) / a
+        y[n] = fp / w
+        n += fp > 0.0
+        y[n] = fn / w
+        n += fn > 0.0
+    return n, most_true, most_pred
 
 
 @kernel
@@ -72,20 +115,28 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
     negative if there is none. Shapes: `sums` (n_runs, 4).
     """
     most_true, most_pred = 0.0, 0.0
+    y = np.empty(3 * RUN + 2)
     run = 0
     for begin in range(start, stop, RUN):
+        length = min(RUN, stop - begin)
+        n, of_most_true, of_most_pred = read_ratios(cells, begin, length, total, beside_true, y)
+        most_true, most_pred = max(most_true, of_most_true), max(most_pred, of_most_pred)
+        take_logs(y, n)
         of_true, of_pred, true, pred = 0.0, 0.0, 0.0, 0.0
-        for i in range(begin, min(begin + RUN, stop)):
-            w = cells[i].weight
-            a, b = w + cells[i].fn, w + cells[i].fp
-            most_true, most_pred = max(most_true, a), max(most_pred, b)
-            if cells[i].fp > 0.0:
-                of_true += w * math.log1p(cells[i].fp / w)
-            if cells[i].fn > 0.0:
-                of_pred += w * math.log1p(cells[i].fn / w)
-            of_a = log_rest(a, total, beside_true)
-            true += w * of_a
-            pred += w * (of_a if a == b and a <= DOMINANT * total else log_rest(b, total, beside_pred))
+        n = length
+        for k in range(length):
+            w, b = cells[begin + k].weight, cells[begin + k].weight + cells[begin + k].fp
+            to_pred = y[n] if cells[begin + k].fp > 0.0 else 0.0
+            n += cells[begin + k].fp > 0.0
+            to_true = y[n] if cells[begin + k].fn > 0.0 else 0.0
+            n += cells[begin + k].fn > 0.0
+            of_b = y[k] + (to_true - to_pred)
+            if b > DOMINANT * total:  # of little there would be left
+                of_b = math.log1p((beside_pred if beside_pred >= 0.0 else max(0.0, total - b)) / b)
+            of_true += w * to_pred
+            of_pred += w * to_true
+            true += w * y[k]
+            pred += w * of_b
         sums[run, 0], sums[run, 1], sums[run, 2], sums[run, 3] = of_true, of_pred, true, pred
         run += 1
     return most_true, most_pred

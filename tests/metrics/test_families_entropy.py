@@ -15,6 +15,7 @@ from strategies import label_arrays, pairs, weights
 from worked import ENTROPY
 
 import fastbcubed as fb
+from fastbcubed import kernels
 from fastbcubed import metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
@@ -273,3 +274,13 @@ def test_threads_and_blocks():
         ]
         assert runs[0] == runs[1] == runs[2]
     assert fbm.v_measure(true, pred) == pytest.approx(sklearn.metrics.v_measure_score(true, pred), abs=1e-12)
+
+
+@examples(50)
+@given(st.lists(st.floats(0.0, 1e308), min_size=1, max_size=40), st.integers(-60, 60))
+def test_logarithms_of_several_numbers_at_a_time(values, exponent):
+    given = np.array([min(value * 2.0**exponent, 1e308) for value in values])
+    found = given.copy()
+    kernels.entropy.take_logs(found, found.size)
+    expected = [math.log1p(value) for value in given.tolist()]
+    assert found.tolist() == pytest.approx(expected, rel=4 * 2.0**-52, abs=0.0)
