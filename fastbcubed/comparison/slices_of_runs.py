@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastbcubed.comparison.movers import rank_of
 from fastbcubed.comparison.paired import needed_by, slopes_by
 from fastbcubed.comparison.runs import Runs
+from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
@@ -74,7 +75,7 @@ def slices_of_runs(
 ) -> Table:
     """Return the slices of all runs as `Comparison.slices` does."""
     runs, baseline = comparison.runs, comparison.baseline
-    tables = {name: _beside_runs(ev.slices(by).to_arrow()) for name, ev in runs.items()}
+    tables = {name: _beside_runs(_slices(ev, by)) for name, ev in runs.items()}
     names = _slice_columns(tables[baseline])
     order = _places(tables, names)
     errors = _errors(comparison, by) if deltas and len(runs) > 1 else None
@@ -99,6 +100,17 @@ def slices_of_runs(
     whole = whole.slice(0, limit)
     shown = [name for name in whole.column_names if name not in (AT, RUN_AT)]
     return Table(whole.select(_in_order(shown, names)))
+
+
+def _slices(ev: Evaluation, by: SliceKey) -> pa.Table:
+    """Return the slices of a run; raise for those that were to be asked for before, as items are not at hand."""
+    try:
+        return ev.slices(by).to_arrow()
+    except NotKeptError as error:
+        raise NotKeptError(
+            "the disk engine keeps no items of several runs, by which to slice; name the attributes beforehand, as in "
+            'compare(..., slices=["country"]), or pass engine="memory"'
+        ) from error
 
 
 def _beside_runs(table: pa.Table) -> pa.Table:

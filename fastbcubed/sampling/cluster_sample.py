@@ -125,12 +125,12 @@ class _ByCluster(NamedTuple):
         """Return the value of each cluster; raise where its items have different ones."""
         table = self.side.attributes
         if table is None or name not in table.names:
-            known = ("uniform", "cluster_size") if argument == "sampling" else ()
+            known = (UNIFORM, CLUSTER_SIZE) if argument == "sampling" else ()
             names = () if table is None else self.side.attribute_names
             raise ColumnError(
                 f'{argument}="{name}" is no column of {self.side.name}'
                 + (f" ({', '.join(names) or 'which has no other columns'})" if table is not None else "")
-                + f".{did_you_mean(name, (*known, *names))}"
+                + f"{''.join(f', nor {each!r}' for each in known)}.{did_you_mean(name, (*known, *names))}"
             )
         values = read_columns(table, [], name)[1]
         assert values is not None

@@ -81,7 +81,9 @@ def read_judged(labelled: Any) -> Judged:
 def _read(source: Rows) -> list[Row]:
     """Return the rows, of the columns that the estimate needs, numbers as numbers."""
     if not len(source):
-        raise JudgementError(f"{source.where} has no pair; give what sample_pairs returned, with verdicts")
+        raise JudgementError(
+            f"there is no pair in {source.where}; give what sample_pairs returned, with verdicts"
+        )
     names = [*WHOLE, *NUMBERS, *TEXTS]
     optional = [name for name in (*OF_STRATA, OF_ITEMS) if name in source.names]
     for name in OF_STRATA if set(OF_STRATA) & set(optional) else ():

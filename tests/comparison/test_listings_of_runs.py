@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import pyarrow as pa
 import pytest
 from asking_compare import both_ways, close, compared, number
 from effort import examples
@@ -283,3 +284,10 @@ def test_what_there_is_not():
         cmp.clusters("pred")
     with pytest.raises(NotKeptError, match="common"):
         fb.compare(TRUTH, RUNS, align="each").items()
+
+
+def test_slices_that_were_not_asked_for_before_are_told_how_to_be_had_on_disk():
+    sides = [pa.table({"item": ["a", "b"], "cluster": [1, 1], "country": ["x", "y"]}) for _ in range(2)]
+    cmp = fb.compare(sides[0], {"old": sides[1]}, engine="disk")
+    with pytest.raises(NotKeptError, match=r"compare\(\.\.\., slices="):
+        cmp.slices("country")

@@ -489,7 +489,7 @@ def test_missing_columns_and_no_table():
         fb.estimate_pairs(signed)
     with pytest.raises(ColumnError, match="the judged pairs are a table"):
         fb.estimate_pairs(7)
-    with pytest.raises(JudgementError, match="has no pair"):
+    with pytest.raises(JudgementError, match="there is no pair in"):
         fb.estimate_pairs(pa.table(table(GOOD)).slice(0, 0))
     with pytest.raises(FastBCubedError, match="absent"):
         fb.estimate_pairs("absent.csv")
