@@ -1,7 +1,9 @@
 """What comparing costs: four runs beside one, errors of differences, and a diff beside DuckDB's SQL.
 
-`python -m benchmarks.comparing --items 1e7 --diff-items 1e8` prints the tables. Every figure comes from processes of
-their own, in turn; what they print is the seconds of calls after a first one, which is shown apart.
+`python -m benchmarks.comparing --items 1e7 --diff-items 1e8` prints the tables, and puts them into a page with
+`--tables benchmarks/README.md`. Every figure comes from processes of their own, in turn; what they print is of calls
+after a first one, which is shown apart. Four runs and one are compared by the processor time of all threads, which
+other work on the machine changes less than it does the clock.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +26,21 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import ROOT
 from benchmarks.machine import machine_facts, usable_cores
+from benchmarks.markdown import count, markdown, ratio, rewrite_regions, seconds, size
 from benchmarks.memory import AnonymousGrowth
+from benchmarks.report import machine_text
 from benchmarks.shapes import generate
+from fastbcubed.runtime.pool import blocks
+from fastbcubed.synthetic.rows import Synthetic, schema_of
 
 __all__ = ["measure"]
 
-N_RUNS = 4
+TRUTH, RUNS = "truth", ("run0", "run1", "run2", "run3")
+ROWS_AT_ONCE = 1 << 20
 #: Share of the items that each further run puts elsewhere.
 MOVED = 0.02
 LIMIT = "4GiB"
+REPEAT = 5
 SCORES = ("split_rate", "merge_rate", "jaccard_distance")
 SQL = """
 with cells as (
@@ -45,44 +53,50 @@ from cells join of_b using (b) join of_e using (e)
 """
 
 
-def write_tables(directory: Path, n_items: int) -> None:
-    """Write a truth with weights and four runs of shape `er` as Parquet, the rows of each in an order of its own."""
-    rows = generate("er", n_items)
-    rng = np.random.default_rng(0)
-    items = rng.permutation(n_items) * 7919
-    for name in ("truth", *(f"run{k}" for k in range(N_RUNS))):
-        labels = rows.labels_true if name == "truth" else np.array(rows.labels_pred)
-        if name != "truth" and name != "run0":
-            moved = rng.random(n_items) < MOVED
-            labels[moved] = rng.integers(2**62, 2**63 - 1, int(moved.sum()))
-        order = rng.permutation(n_items)
-        columns = {"item": items[order], "cluster": labels[order]}
-        if name == "truth":
-            columns["weight"] = rows.weights[order]
-        pq.write_table(pa.table(columns), directory / f"{name}.parquet")
+def write_tables(directory: Path, n_items: int, names: Iterable[str]) -> None:
+    """Write a truth with weights, and runs, of shape `er` as Parquet, the rows of each in an order of its own.
+
+    They are made and written block by block, so that memory does not bound how many there are.
+    """
+    rows = Synthetic(n_items, "er")
+    for name in names:
+        columns = {"item": "item", "cluster": "pred"}
+        if name == TRUTH:
+            columns = {"item": "item", "cluster": "true", "weight": "weight"}
+        with pq.ParquetWriter(directory / f"{name}.parquet", schema_of(columns, "int")) as writer:
+            for start, stop in blocks(n_items, ROWS_AT_ONCE):
+                batch = rows.rows(columns, start, stop, order=name)
+                writer.write_batch(moved(batch, RUNS.index(name)) if name in RUNS[1:] else batch)
     os.sync()  # what is still to be written would fall on whoever is measured first
+
+
+def moved(batch: pa.RecordBatch, k: int) -> pa.RecordBatch:
+    """Return rows of a run of which a share, other ones for each k, are alone in a cluster."""
+    items, labels = (np.array(column) for column in batch.columns)
+    words = items.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15 + 2 * k)  # odd, so no two are alike
+    elsewhere = words < np.uint64(MOVED * 2**64)
+    labels[elsewhere] = words[elsewhere].view(np.int64)
+    return pa.record_batch([batch.column(0), pa.array(labels)], schema=batch.schema)
 
 
 def calls_of(what: str, directory: Path, n_items: int) -> Callable[[], Any]:
     """Return the call that is measured; reading of what is given in memory is no part of it."""
     import fastbcubed as fb
 
-    paths: dict[str, Any] = {
-        name: str(directory / f"{name}.parquet") for name in ("truth", *(f"run{k}" for k in range(N_RUNS)))
-    }
-    runs = {name: path for name, path in paths.items() if name != "truth"}
+    paths: dict[str, Any] = {name: str(directory / f"{name}.parquet") for name in (TRUTH, *RUNS)}
+    runs = {name: paths[name] for name in RUNS}
     given: Any = {"weight": "weight"}
     if what.startswith("arrays"):
         rows = generate("er", n_items)
         rng = np.random.default_rng(0)
         runs = {"run0": rows.labels_pred}
-        for k in range(1, N_RUNS):
+        for name in RUNS[1:]:
             labels = np.array(rows.labels_pred)
             moved = rng.random(n_items) < MOVED
             labels[moved] = rng.integers(2**62, 2**63 - 1, int(moved.sum()))
-            runs[f"run{k}"] = labels
-        paths["truth"], given = rows.labels_true, {"weight": rows.weights}
-    truth = paths["truth"]
+            runs[name] = labels
+        paths[TRUTH], given = rows.labels_true, {"weight": rows.weights}
+    truth = paths[TRUTH]
     if what.endswith("evaluate"):
         return lambda: fb.evaluate(truth, runs["run0"], **given).f1
     if what.endswith("compare"):
@@ -110,13 +124,14 @@ def calls_of(what: str, directory: Path, n_items: int) -> Callable[[], Any]:
 
 def one_process(what: str, directory: Path, n_items: int, repeat: int) -> None:
     """Print the seconds of the first call and of those after it, the growth of memory, and what came out."""
-    call, seconds, found = calls_of(what, directory, n_items), [], None
+    call, took, busy, found = calls_of(what, directory, n_items), [], [], None
     with AnonymousGrowth() as growth:
         for _ in range(1 + repeat):
-            start = time.perf_counter()
+            start = time.perf_counter(), time.process_time()
             found = call()
-            seconds.append(time.perf_counter() - start)
-    print(json.dumps({"seconds": seconds, "bytes": growth.n_bytes, "found": found}))
+            took.append(time.perf_counter() - start[0])
+            busy.append(time.process_time() - start[1])
+    print(json.dumps({"seconds": took, "busy": busy, "bytes": growth.n_bytes, "found": found}))
 
 
 def measure(what: str, directory: Path, n_items: int, *, rounds: int, repeat: int) -> dict[str, Any]:
@@ -135,70 +150,78 @@ def measure(what: str, directory: Path, n_items: int, *, rounds: int, repeat: in
         command += ["--items", str(n_items), "--repeat", str(repeat)]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
         found.append(json.loads(done.stdout.splitlines()[-1]))
-    later = [s for each in found for s in (each["seconds"][1:] or each["seconds"])]
+
+    def later(key: str) -> float:
+        return statistics.median(s for each in found for s in (each[key][1:] or each[key]))
+
     return {
         "first": statistics.median(each["seconds"][0] for each in found),
-        "later": statistics.median(later),
+        "later": later("seconds"),
+        "busy": later("busy"),
         "bytes": max(each["bytes"] for each in found),
         "found": found[0]["found"],
     }
 
 
-def comparison_table(directory: Path, n_items: int, rounds: int) -> list[str]:
-    """Return the lines of the table of four runs beside one."""
-    lines = [
-        "| given as | one run | four runs | | with errors of differences | |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
+def comparison_table(directory: Path, n_items: int, rounds: int) -> str:
+    """Return the table of four runs beside one."""
+    rows = []
     for given, name in (("arrays", "arrays of labels"), ("files", "Parquet, joined by item")):
         one, four, errors = (
-            measure(f"{given} {what}", directory, n_items, rounds=rounds, repeat=3)["later"]
+            measure(f"{given} {what}", directory, n_items, rounds=rounds, repeat=REPEAT)["busy"]
             for what in ("evaluate", "compare", "deltas")
         )
-        more = errors / four - 1
-        lines.append(
-            f"| {name} | {one:.2f} s | {four:.2f} s | {four / one:.2f}× | {errors:.2f} s | {more:+.0%} |"
-        )
-    return lines
+        more = f"{errors / four - 1:+.0%}"
+        rows.append((name, seconds(one), seconds(four), ratio(four, one), seconds(errors), more))
+    head = ("given as", "one run", "four runs", "ratio", "with errors of differences", "more")
+    return markdown(head, rows, 1)
 
 
-def diff_table(directory: Path, n_items: int, rounds: int) -> list[str]:
-    """Return the lines of the table of a diff beside DuckDB; raise if the two do not agree."""
+def diff_table(directory: Path, n_items: int, rounds: int) -> str:
+    """Return the table of a diff beside DuckDB; raise if the two do not agree."""
     found = {what: measure(what, directory, n_items, rounds=rounds, repeat=1) for what in ("diff", "duckdb")}
     ours, theirs = (found[what]["found"] for what in ("diff", "duckdb"))
     if not np.allclose(ours, theirs, rtol=0, atol=1e-9):
         raise SystemExit(f"the figures differ: {ours}, {theirs}")
-    lines = ["| | first call | later | | memory |", "| --- | ---: | ---: | ---: | ---: |"]
-    for what, each in found.items():
-        ratio, memory = each["later"] / found["diff"]["later"], each["bytes"] / 2**30
-        lines.append(
-            f"| {what} | {each['first']:.1f} s | {each['later']:.1f} s | {ratio:.2f}× | {memory:.1f} GiB |"
+    reference = found["diff"]["later"]
+    rows = [
+        (
+            what, seconds(each["first"]), seconds(each["later"]), ratio(each["later"], reference),
+            seconds(each["busy"]), size(each["bytes"]),
         )
-    return lines
+        for what, each in found.items()
+    ]  # fmt: skip
+    return markdown(("", "first call", "time", "ratio", "processor time", "growth"), rows, 1)
 
 
 def main() -> None:
-    """Measure, and print the tables."""
+    """Measure, print the tables, and put them between the markers of a page if one is given."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.comparing", description=__doc__)
     parser.add_argument("--items", type=float, default=1e7)
     parser.add_argument("--diff-items", type=float, default=1e8)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--directory", type=Path, help="where the tables go; a temporary one when absent")
+    parser.add_argument("--directory", type=Path, help="where the files go; a temporary one when absent")
+    parser.add_argument("--tables", type=Path, help="page whose tables are rewritten: benchmarks/README.md")
     parser.add_argument("--process", help=argparse.SUPPRESS)
     parser.add_argument("--repeat", type=int, default=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.process:
         one_process(options.process, options.directory, int(options.items), options.repeat)
         return
-    print(json.dumps(machine_facts(usable_cores())))
+    below = f"{machine_text(machine_facts(usable_cores()))} {time.strftime('%Y-%m-%d')}."
+    tables = {}
     with tempfile.TemporaryDirectory(dir=options.directory) as work:
-        for table, n_items in ((comparison_table, int(options.items)), (diff_table, int(options.diff_items))):
+        for region, table, n_items, names in (
+            ("comparing", comparison_table, int(options.items), (TRUTH, *RUNS)),
+            ("diff", diff_table, int(options.diff_items), RUNS[:2]),
+        ):
             if n_items:
-                write_tables(Path(work), n_items)
-                print(
-                    f"\n{n_items:,} items\n\n" + "\n".join(table(Path(work), n_items, options.rounds)),
-                    flush=True,
-                )
+                write_tables(Path(work), n_items, names)
+                text = table(Path(work), n_items, options.rounds)
+                tables[region] = f"{count(n_items)} items:\n\n{text}\n\n{below}"
+                print(f"## {region}\n\n{tables[region]}\n", flush=True)
+    if options.tables is not None:
+        options.tables.write_text(rewrite_regions(options.tables.read_text(), tables)[0])
 
 
 if __name__ == "__main__":

@@ -363,8 +363,13 @@ def test_unknown_names_are_explained(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_comparisons_are_timed(tmp_path: Path) -> None:
-    small = ["--items", "300", "--diff-items", "300", "--rounds", "1", "--directory", str(tmp_path)]
+    files, page = tmp_path / "files", tmp_path / "page.md"
+    files.mkdir()
+    page.write_text("<!-- benchmark:diff --><!-- /benchmark:diff -->")
+    small = ["--items", "300", "--diff-items", "300", "--rounds", "1", "--directory", str(files)]
+    small += ["--tables", str(page)]
     here = {"cwd": Path(__file__).parents[2], "capture_output": True, "text": True, "check": True}
     done = subprocess.run([sys.executable, "-m", "benchmarks.comparing", *small], **here)
-    assert "| Parquet, joined by item |" in done.stdout and "| duckdb |" in done.stdout  # which agree
-    assert not list(tmp_path.iterdir())
+    assert "| Parquet, joined by item |" in done.stdout
+    assert "300 items:" in page.read_text() and "| duckdb |" in page.read_text()  # which agree
+    assert not list(files.iterdir())
