@@ -74,9 +74,10 @@ def evaluate(
 
     Notes
     -----
-    Spark joins the sides by item, adds up cells, and sums them over the clusters of either side: a shuffle for each
-    side by item, one of the cells, one by predicted and one by true cluster. The cells then stream past the kernels of
-    the other engines. Scores that take all cells at once, such as those that pair clusters, are not computed.
+    Spark joins the sides by item, adds up cells where their predicted cluster is, and sums them over the true ones: a
+    shuffle for each side by item, one by predicted and one by true cluster. Where a sample shows that clusters are few
+    or heavy, cells are added up first, in a shuffle of their own. The cells then stream past the kernels of the other
+    engines. Scores that take all cells at once, such as those that pair clusters, are not computed.
 
     Examples
     --------

@@ -76,7 +76,7 @@ def _ids(rows: list[int], kind: str, *, composite: bool) -> dict[str, pa.Array]:
     }
 
 
-@examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(evaluations())
 def test_any_tables_score_as_in_memory(spark: Any, drawn: tuple[pa.Table, pa.Table, dict[str, Any]]) -> None:
     truth, prediction, options = drawn
