@@ -31,6 +31,8 @@ from fastbcubed.results.text.wording import Grid
 
 #: Slices of each slicing: those that changed most.
 SLICES = 20
+#: Figures of slices that come first, where they are there.
+SHOWN = ("split_change", "merge_change", "split_rate", "merge_rate", "delta_precision", "delta_recall")
 #: Figures of a cluster in a list, and the change that its side is listed by.
 FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "split_change", "merge_change")
 
@@ -43,6 +45,7 @@ def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[st
         content = {
             **head("diff", asked.title or _title(diff)),
             "names": diff.names, "n_items": diff.evaluation.contingency.n_items,
+            "weighted": diff.evaluation.contingency.weighted,
             "verdict": {"sentences": [*what_changed(diff), *what_truth_says(diff)], "lines": what_became(diff)},
             "overall": dict(diff.overall), "errors": dict(diff.errors_at_hand()), "changes": known,
             "summary": diff.summary, "lines": coverage(diff), "notes": {"lines": notes(diff)},
@@ -86,9 +89,7 @@ def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
     for name, key in list(keys.items())[:SLICINGS]:
         table = diff.slices(key, order_by="change")
         names = name_columns(table.column_names)
-        figures = [
-            each for each in ("split_change", "merge_change", *diff.overall) if each in table.column_names
-        ][:6]
+        figures = [each for each in dict.fromkeys((*SHOWN, *diff.overall)) if each in table.column_names][:6]
         rows = [
             {"slice": [row[each] for each in names], "n_items": row["n_items"],
              "figures": [row[each] for each in figures]}
@@ -102,19 +103,21 @@ def _clusters(diff: Any, asked: Asked) -> dict[str, Any] | None:
     """Return the clusters of either side that changed most."""
     if not asked.worst or not diff.evaluation.has_clusters:
         return None
-    found = {}
+    found, changed = {}, sum(diff.overall.get(name, 0.0) for name in ("split_rate", "merge_rate"))
     for side in SIDES:
         rows = diff.clusters(side, limit=asked.worst).to_pylist()
         rows = [row for row in rows if row["split_change"] + row["merge_change"] > 0]
         found[side] = {
             "n": diff.summary[side]["clusters"], "opened": diff.evaluation.has_items,
-            "rows": [_cluster(diff, side, row, asked) for row in rows],
+            "rows": [_cluster(diff, side, row, asked, changed) for row in rows],
         }  # fmt: skip
     return found
 
 
-def _cluster(diff: Any, side: str, row: dict[str, Any], asked: Asked) -> dict[str, Any]:
+def _cluster(diff: Any, side: str, row: dict[str, Any], asked: Asked, changed: float) -> dict[str, Any]:
+    """Return a cluster, its share of all that `changed`, and its members."""
     own = {name: row[name] for name in FIGURES if name in row}
+    own["share_of_change"] = (row["split_change"] + row["merge_change"]) / changed if changed else None
     opened = None
     if row["cluster"] is not None and diff.evaluation.has_items:
         try:

@@ -12,7 +12,7 @@ from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.results.gates.gating import Gate
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.report.clusters_content import MOST_COLUMNS, anchor
-from fastbcubed.results.report.definitions_content import definitions_content, manifest_content
+from fastbcubed.results.report.definitions_content import command, definitions_content, manifest_content
 from fastbcubed.results.report.evaluation_content import MESSAGES, gates_content, head
 from fastbcubed.results.report.shortening import shortened
 from fastbcubed.results.report.slices_content import SLICINGS, key_of
@@ -35,7 +35,11 @@ def comparison_content(cmp: Any, asked: Asked, gates: Sequence[Gate] = ()) -> di
             **head("comparison", asked.title or _title(cmp)),
             "baseline": cmp.baseline, "experiments": shown[1:], "n_runs": len(cmp), "align": cmp.align,
             "level": cmp.level, "n_items": cmp.n_items, "truth": cmp[cmp.baseline].names.get("truth"),
-            "runs": [{"run": name, "names": cmp[name].names, **manifest_content(cmp[name])} for name in shown],
+            "runs": [
+                {"run": name, "names": cmp[name].names, **manifest_content(cmp[name]), "command": None}
+                for name in shown
+            ],
+            "command": _command(cmp),
             "verdict": {"sentences": sentences(cmp), "text": note(cmp)},
             "scores": cmp.scores().to_pylist(), "score_names": _scores(cmp),
             "deltas": {"rows": list(deltas_content(cmp))},
@@ -53,6 +57,20 @@ def _title(cmp: Any) -> str:
     runs = [label(name) for name in cmp.experiments]
     named = ", ".join(runs) if len(runs) <= 3 else f"{count(len(runs))} runs"
     return f"{named} against {label(cmp.baseline)}" if runs else label(cmp.baseline)
+
+
+def _command(cmp: Any) -> str | None:
+    """Return the command that compares the same files again; None where data were given that are in no file."""
+    first = cmp[cmp.baseline]
+    told = dict(first.manifest.get("arguments") or {})
+    given = told.pop("runs", None)
+    paths = {name: ev.names.get("prediction") for name, ev in cmp.runs.items()}
+    if given != {name: str(path) for name, path in paths.items()}:
+        return None
+    sides = {"truth": first.names.get("truth")} | {
+        f"run {name}": f"{name}={path}" for name, path in paths.items()
+    }
+    return command(sides, told, "compare", {side: "the truth" for side in sides})
 
 
 def _scores(cmp: Any) -> list[str]:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hostile_names import LONG, SCRIPT, hostile_case
 
@@ -269,6 +271,17 @@ def test_attributes_appear_only_if_named() -> None:
     assert "hush-a" in ev.report(columns="secret").html
 
 
+def test_a_diff_needs_no_truth(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"item": [1, 2, 3], "cluster": [1, 1, 2]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"item": [1, 2, 3], "cluster": [1, 2, 2]}), tmp_path / "b.parquet")
+    report = fb.diff(tmp_path / "a.parquet", tmp_path / "b.parquet").report(worst=2)
+    assert "From a to b" in report.html
+    rows = [row for side in report.content["clusters"].values() for row in side["rows"]]
+    assert sum(row["share_of_change"] for row in rows[:2]) <= 1
+    plain = fb.diff([0, 0, 1], [0, 0, 1]).report()
+    assert plain.content["origin"]["command"] is None and not plain.content["clusters"]["baseline"]["rows"]
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -418,6 +431,9 @@ def test_pages_of_runs_have_gates_charts_of_slices_and_the_command(tmp_path: Pat
     for each in pages:
         labels = [attrs.get("aria-label") or "" for tag, attrs in each.elements if tag == "svg"]
         assert any("by country" in label for label in labels)
+    told = contents[0]["command"]
+    assert told.startswith(f"fastbcubed compare {truth} old={old} new={new}")
+    assert main([*shlex.split(told)[1:], "--json", "--no-progress"]) == 0
     told = contents[1]["origin"]["command"]
     assert told.startswith(f"fastbcubed diff {old} {new}") and told.endswith(f"--truth {truth}")
     assert main([*shlex.split(told)[1:], "--json", "--no-progress"]) == 0

@@ -110,8 +110,9 @@ def _of_comparison(content: Content) -> dict[str, Any]:
 def _of_diff(content: Content) -> dict[str, Any]:
     found: dict[str, Any] = {"changes": None, "slices": []}
     if content["changes"]:
-        said = "Bar chart: share of the weight in clusters that are unchanged, split, merged, gone or new"
-        found["changes"] = drawn(plots_of_runs.changes_chart(content["changes"], LIGHT), "changes", said)
+        of = "weight" if content["weighted"] else "items"
+        said = f"Bar chart: share of the {of} in clusters that are unchanged, split, merged, gone or new"
+        found["changes"] = drawn(plots_of_runs.changes_chart(content["changes"], LIGHT, of), "changes", said)
     for k, slicing in enumerate(content["slices"]["rows"]):
         found["slices"].append(None)
         if slicing["rows"] and {"split_change", "merge_change"} <= set(slicing["figures"]):

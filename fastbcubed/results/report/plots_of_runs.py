@@ -110,8 +110,8 @@ def slice_changes_chart(slicing: Row, palette: Palette, most: int = 20) -> Any:
     )
 
 
-def changes_chart(rows: Sequence[Row], palette: Palette) -> Any:
-    """Return which share of the weight is in clusters that became one thing or another."""
+def changes_chart(rows: Sequence[Row], palette: Palette, of: str) -> Any:
+    """Return which share of the items, or of their weight, is in clusters that became one thing or another."""
     points = [{"became": row["became"], "share": row["share"] or 0.0} for row in rows]
     order = [row["became"] for row in rows]
     colours = {
@@ -121,7 +121,7 @@ def changes_chart(rows: Sequence[Row], palette: Palette) -> Any:
         "split and merged": palette.both,
     }
     scale = alt.Scale(domain=order, range=[colours.get(name, palette.soft) for name in order])
-    x = alt.X("share:Q", title="share of the weight", axis=alt.Axis(format="~%", tickCount=5))
+    x = alt.X("share:Q", title=f"share of the {of}", axis=alt.Axis(format="~%", tickCount=5))
     bars = (
         chart_of(points)
         .mark_bar(height={"band": 0.7})
