@@ -32,7 +32,9 @@ class MergeTree:
     order: Codes  #: items; shape (n_items,), as of `levels` and `links`
     levels: Codes  #: the level at which the clusters of each item and the next become one
     links: np.ndarray  #: `left` and `right`, both items of a link that joins them, -1 for none
-    merges: Codes  #: all places but the last, by level; shape (n_items - 1,)
+    #: all places but the last, by level and place; None where links of one score join several clusters. Shape
+    #: (n_items - 1,)
+    merges: Codes | None
     points: (
         Floats  #: the threshold of no link, which is infinite, then the score of each level, strongest first
     )
@@ -93,7 +95,8 @@ def merge_tree(n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending
         (kernels.merge_tree.write_order, places, order),
     ]
     pool.map(lambda task: task[0](*task[1:]), tasks)
-    return MergeTree(order, levels, between, merges, points, keys.view(np.float64), ascending)
+    known = merges if points.size - 1 == merged.size else None  # ties stand as they were joined, not by place
+    return MergeTree(order, levels, between, known, points, keys.view(np.float64), ascending)
 
 
 def _join(

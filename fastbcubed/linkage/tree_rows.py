@@ -64,7 +64,10 @@ class TreeRows:
 
     @cached_property
     def merges(self) -> Codes:
-        """All rows but the last, by the level at which the clusters of each and the next become one."""
+        """All rows but the last, by the level at which the clusters of each and the next become one, then by place.
+
+        Parts of a true cluster that could meet at several places of one level meet at the last of them.
+        """
         if self.known_merges is not None:
             return self.known_merges
         starts, order = (buffers.empty(size, self.levels.dtype) for size in (self.n_levels + 2, len(self)))

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import naive
 import naive_sweep
+import numpy as np
 import pytest
 from effort import examples
 from hypothesis import given
@@ -141,3 +142,24 @@ def test_the_evaluation_at_the_best_threshold_is_that_of_evaluate(case: Case) ->
     assert {name: sweep.at_best.overall[name] for name in ev.overall} == dict(ev.overall)
     assert (sweep.at_best.coverage, sweep.at_best.summary) == (ev.coverage, ev.summary)
     assert [each["code"] for each in sweep.warnings] == [each["code"] for each in sweep.evaluate().warnings]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("lacking", [False, True])
+def test_links_of_few_scores_join_many_clusters_at_once(weighted: bool, lacking: bool) -> None:
+    """Generated links are few, and seldom tied in such an order that it matters; these are."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 12))
+        truth = {item: int(rng.integers(0, 3)) for item in range(n) if not (lacking and item % 4 == 3)}
+        ends, scores = rng.integers(0, n, (2 * n, 2)).tolist(), rng.integers(1, 3, 2 * n) / 2
+        links = [(a, b, float(score)) for (a, b), score in zip(ends, scores, strict=True)]
+        links.append((0, 0, 0.0))
+        weights = {item: float(rng.uniform(0.1, 2)) for item in range(n)} if weighted else None
+        case = Case(truth, links, weights, "singleton", False)
+        sweep = swept(case)
+        for threshold, row in at_every_threshold(case, sweep):
+            clusters = naive_sweep.clusters_at(links, threshold, ascending=False)
+            twin = naive.evaluate(truth, clusters, weights, unmatched="singleton")
+            for metric in sweep.metrics:
+                assert row[metric.name] == close(naive_sweep.score(metric.name, twin)), (seed, threshold)
