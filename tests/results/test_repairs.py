@@ -78,8 +78,8 @@ def test_running_scores_hold_in_any_order(pair, policy, data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ev = fb.evaluate(pair.truth, pair.prediction, weight=given_weights, unmatched=policy)
-    start = inner._Start.of(ev.contingency)
-    every = inner._Repairs.all_of(start, ["split", "gather"])
+    start = inner.Start.of(ev.contingency)
+    every = inner.Repairs.all_of(start, ["split", "gather"])
     codes = np.array(data.draw(st.permutations(range(every.codes.size))), np.int64)
     chosen = every.take(codes)
     prediction = pair.prediction
