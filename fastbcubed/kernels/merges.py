@@ -105,8 +105,10 @@ def join_weights(a, b, cross, scored, found):
 def find_merges(first, places, levels, scored, crosses, masses, clusters, found):
     """Find merges, in the order of their `places` from the first on, until `found` is full; return how many were found.
 
-    A merge is of what ends at a place and what begins behind it. `crosses` and `masses` (None without weights) are the
-    pairs of each merge that belong together; `clusters` are as `start_clusters` makes them, and go from call to call.
+    A merge is of what ends at a place and what begins behind it. Places of one level ascend, as they do where meetings
+    are found, or a cluster would have pairs that come together elsewhere. `crosses` and `masses` (None without
+    weights) are the pairs of each merge that belong together; `clusters` are as `start_clusters` makes them, and go
+    from call to call.
     """
     stop = min(places.size, first + found.size)
     for k in range(first, stop):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import offsets, part_bits, part_blocks, row_blocks
+from fastbcubed.runtime.parts import PARTS_AT_ONCE, offsets, part_bits, row_blocks
 from fastbcubed.runtime.pool import Pool, blocks
 
 Codes = NDArray[np.integer]
@@ -32,9 +32,7 @@ class MergeTree:
     order: Codes  #: items; shape (n_items,), as of `levels` and `links`
     levels: Codes  #: the level at which the clusters of each item and the next become one
     links: np.ndarray  #: `left` and `right`, both items of a link that joins them, -1 for none
-    #: all places but the last, by level and place; None where links of one score join several clusters. Shape
-    #: (n_items - 1,)
-    merges: Codes | None
+    merges: Codes  #: all places but the last, by level, those of a level ascending; shape (n_items - 1,)
     points: (
         Floats  #: the threshold of no link, which is infinite, then the score of each level, strongest first
     )
@@ -95,8 +93,16 @@ def merge_tree(n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending
         (kernels.merge_tree.write_order, places, order),
     ]
     pool.map(lambda task: task[0](*task[1:]), tasks)
-    known = merges if points.size - 1 == merged.size else None  # ties stand as they were joined, not by place
-    return MergeTree(order, levels, between, known, points, keys.view(np.float64), ascending)
+    if points.size - 1 < merged.size:  # several merges of a level were written as they were joined
+        merges = order_of_merges(levels, points.size - 1)
+    return MergeTree(order, levels, between, merges, points, keys.view(np.float64), ascending)
+
+
+def order_of_merges(levels: Codes, n_levels: int) -> Codes:
+    """Return all places but the last by their levels, those of a level ascending, as meetings take them to be."""
+    starts, order = (buffers.empty(size, levels.dtype) for size in (n_levels + 2, levels.size))
+    kernels.merge_tree.order_by_level(levels, starts, order)
+    return order[: levels.size - 1]
 
 
 def _join(
@@ -158,7 +164,7 @@ def _by_score(
                     keys[own], links[own], least, shift, spare_keys[own], spare[: stop - start], digits
                 )
 
-    pool.map(sort, *zip(*part_blocks(bounds.size - 1), strict=True), stage="sort links")
+    pool.map(sort, *zip(*blocks(bounds.size - 1, PARTS_AT_ONCE), strict=True), stage="sort links")
     return links, keys
 
 

@@ -13,7 +13,7 @@ TO_READ = 32
 #: Bytes of an item of either side while they are put side by side, and of a row while it gets its place in the tree.
 TO_ALIGN, TO_PLACE = 36, 64
 #: Bytes of a row while the clusters at the best threshold are evaluated.
-TO_EVALUATE = 68
+TO_EVALUATE = 48
 #: Bytes of a row that sums of all families hold: what is cached of true clusters, and what waits to be used again.
 OF_ALL = 24
 #: Bytes of a level that the sums of a family hold, and those of them that sums over meetings hold.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.linkage.merge_tree import order_of_merges
 from fastbcubed.linkage.tree_records import Records, records
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.cached import cached_property
@@ -64,15 +65,10 @@ class TreeRows:
 
     @cached_property
     def merges(self) -> Codes:
-        """All rows but the last, by the level at which the clusters of each and the next become one, then by place.
-
-        Parts of a true cluster that could meet at several places of one level meet at the last of them.
-        """
+        """All rows but the last, by the level at which the clusters of each and the next become one, in their order."""
         if self.known_merges is not None:
             return self.known_merges
-        starts, order = (buffers.empty(size, self.levels.dtype) for size in (self.n_levels + 2, len(self)))
-        kernels.merge_tree.order_by_level(self.levels, starts, order)
-        return order[: len(self) - 1]
+        return order_of_merges(self.levels, self.n_levels)
 
     @cached_property
     def true_sizes(self) -> Counts:

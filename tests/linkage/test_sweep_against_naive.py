@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import naive
 import naive_sweep
-import numpy as np
 import pytest
 from effort import examples
 from hypothesis import given
@@ -144,22 +143,33 @@ def test_the_evaluation_at_the_best_threshold_is_that_of_evaluate(case: Case) ->
     assert [each["code"] for each in sweep.warnings] == [each["code"] for each in sweep.evaluate().warnings]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("lacking", [False, True])
-def test_links_of_few_scores_join_many_clusters_at_once(weighted: bool, lacking: bool) -> None:
-    """Generated links are few, and seldom tied in such an order that it matters; these are."""
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        n = int(rng.integers(3, 12))
-        truth = {item: int(rng.integers(0, 3)) for item in range(n) if not (lacking and item % 4 == 3)}
-        ends, scores = rng.integers(0, n, (2 * n, 2)).tolist(), rng.integers(1, 3, 2 * n) / 2
-        links = [(a, b, float(score)) for (a, b), score in zip(ends, scores, strict=True)]
-        links.append((0, 0, 0.0))
-        weights = {item: float(rng.uniform(0.1, 2)) for item in range(n)} if weighted else None
-        case = Case(truth, links, weights, "singleton", False)
-        sweep = swept(case)
-        for threshold, row in at_every_threshold(case, sweep):
-            clusters = naive_sweep.clusters_at(links, threshold, ascending=False)
-            twin = naive.evaluate(truth, clusters, weights, unmatched="singleton")
-            for metric in sweep.metrics:
-                assert row[metric.name] == close(naive_sweep.score(metric.name, twin)), (seed, threshold)
+def test_tied_links_that_join_clusters_of_several_items_by_hand() -> None:
+    """All four items become one cluster at once, whichever link is looked at first; nothing is joined wrongly."""
+    for links in ([(0, 2), (1, 3), (0, 1)], [(0, 1), (2, 3), (1, 2)], [(2, 3), (0, 3), (1, 2)]):
+        sweep = fb.sweep(dict.fromkeys(range(4), "x"), [(a, b, 0.5) for a, b in links])
+        row = sweep.curve().to_pylist()[-1]
+        assert {name: row[name] for name in ("precision", "recall", "pair_precision", "elm_precision")} == {
+            "precision": 1.0, "recall": 1.0, "pair_precision": 1.0, "elm_precision": 1.0
+        }  # fmt: skip
+        assert sweep.merges()["precision_change"].to_pylist() == [0.0]
+
+
+@examples(60)
+@given(st.data())
+def test_ties_where_all_items_count_have_the_figures_of_the_twin(data: st.DataObject) -> None:
+    """Every item is in the truth and in a link, so that the tree of items is that of the rows."""
+    n = data.draw(st.integers(3, 12))
+    score = st.sampled_from([0.5, 0.5, 0.7])
+    links = [
+        (k, data.draw(st.integers(0, n - 1)), data.draw(score)) for k in data.draw(st.permutations(range(n)))
+    ]
+    truth = {k: data.draw(st.integers(0, 2)) for k in range(n)}
+    weights = data.draw(unweighted_or(n))
+    given = None if weights is None else dict(enumerate(weights))
+    case = Case(truth, links, given, None, data.draw(st.booleans()))
+    sweep = swept(case)
+    for threshold, row in at_every_threshold(case, sweep):
+        clusters = naive_sweep.clusters_at(links, threshold, ascending=case.ascending)
+        twin = naive.evaluate(truth, clusters, given)
+        for name in (metric.name for metric in sweep.metrics):
+            assert row[name] == close(naive_sweep.score(name, twin)), (name, threshold)
