@@ -97,9 +97,9 @@ def settle_slot(weights, s, is_first, x, many):
 
 
 @kernel
-def n_of_slot(few, many):
-    """Return the rows of a slot: `few` of them, or those of its record and what `few` is over `WEIGHTS_AT_ONCE`."""
-    return few if few < WEIGHTS_AT_ONCE else many.n + few - WEIGHTS_AT_ONCE
+def n_of_slot(few, n):
+    """Return the rows of a slot: `few` of them, or the `n` of its record and what `few` is over `WEIGHTS_AT_ONCE`."""
+    return few if few < WEIGHTS_AT_ONCE else n + few - WEIGHTS_AT_ONCE
 
 
 @kernel
@@ -116,7 +116,7 @@ def write_pairs(box, pairs, weights, tables, first, last, out):
     for s in range(first, last):
         n = 0
         for t in range(few.shape[0]):
-            n += n_of_slot(few[t, s], many[t, s])
+            n += n_of_slot(few[t, s], many[t, s].n)
         if n == 0:
             continue
         if pairs is None:
