@@ -56,7 +56,10 @@ def test_warnings_name_flags(command, capsys) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ("--sampling weight", "--sampling weight is no column of sample.parquet (times, w)."),
+        (
+            "--sampling weight",
+            "--sampling weight is no column of sample.parquet (times, w), nor 'uniform', nor",
+        ),
         ("--draws time", "--draws time is no column of sample.parquet (times, w). Did you mean 'times'?"),
         ("--population-clusters 1", "--population-clusters is 1, but the sample has 2 true clusters"),
         ("--population-clusters 9 --sampling w", "--population-clusters is for --sampling uniform without"),

@@ -103,7 +103,17 @@ def test_first_repairs_are_those_of_all_cells(
     ev = evaluated(seed, HOW[name], 120)
     ev.save(path)
     found = fb.load(path, check=False).repairs(limit=limit).to_pylist()
-    same(found, ev.repairs(limit=limit).to_pylist())
+    wanted = ev.repairs(limit=limit).to_pylist()
+    same([row["gain"] for row in found], [row["gain"] for row in wanted])
+    same(told_apart(found), told_apart(wanted))
+
+
+def told_apart(repairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out what rounding decides: the order of repairs that gain the same, and which of them come last."""
+    kept = [row for row in repairs if row["gain"] > repairs[-1]["gain"] + 1e-12]
+    depends = ("rank", "running", "running_precision", "running_recall")
+    rows = [{name: value for name, value in row.items() if name not in depends} for row in kept]
+    return sorted(rows, key=lambda row: (-round(row["gain"], 12), row["kind"], row["cluster"]))
 
 
 def test_whatever_else_is_asked_is_answered(tmp_path: Path) -> None:

@@ -540,7 +540,7 @@ def test_dict_of_columns() -> None:
     }
     with pytest.raises(ColumnError, match="a has 2, b has 1"):
         read_table({"a": [1, 2], "b": [3]})
-    with pytest.raises(ColumnError, match="not an array"):
+    with pytest.raises(ColumnError, match="is neither"):
         read_table({"a": 1})
     with pytest.raises(ColumnError, match="Expected a table"):
         read_table([1, 2])
