@@ -60,16 +60,17 @@ class Weighted:
 
     def require(self, found: Mapping[str, Any], *, outer: bool) -> None:
         """Raise for weights that are none, with some of them and their items."""
+        items = [quoted(name) for name in self.items]
         if found["unknown"]:
-            named = ids_of(self.frame.where(self.is_unknown).select(*map(quoted, self.items)))
+            named = ids_of(self.frame.where(self.is_unknown).select(*items).orderBy(*items))
             raise WeightError(
                 f"{found['unknown']} of {found['rows']} values of column {self.name!r} of {self.where} are null or NaN "
                 f"(first items: {first_few(named)}). Give each item a positive weight, or drop these rows."
             )
         if not found["bad"]:
             return
-        rows = self.frame.where(self.is_out_of_range(outer=outer))
-        few = ids_of(rows.select(self.values, *map(quoted, self.items)))
+        rows = self.frame.where(self.is_out_of_range(outer=outer)).orderBy(*items)
+        few = ids_of(rows.select(self.values, *items))
         named = [each[1] if len(each) == 2 else each[1:] for each in few]
         least, most = kernels.sums.LEAST, kernels.sums.MOST
         raise WeightError(
