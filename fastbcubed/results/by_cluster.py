@@ -230,10 +230,14 @@ class ByCluster(Evaluated):
 
     def loss_of_all(self, side: str) -> float:
         """Return what is lost through the clusters of a side: of recall true ones, of precision predicted ones."""
-        metric = LOSSES[LOSS_OF_SIDE[side]]
-        if metric.name in self.overall:
-            return self.overall[metric.name]
-        return aggregation.overall(self.contingency, [metric], beta=self.beta)[metric.name]
+        name = LOSSES[LOSS_OF_SIDE[side]].name
+        return self.overall[name] if name in self.overall else self._losses_of_all[side]
+
+    @cached_property
+    def _losses_of_all(self) -> dict[str, float]:
+        """What `loss_of_all` returns of both sides, from one look at all cells."""
+        found = aggregation.overall(self.contingency, LOSSES.values(), beta=self.beta)
+        return {side: found[LOSSES[LOSS_OF_SIDE[side]].name] for side in SIDES}
 
     @cached_property
     def concentration(self) -> dict[str, dict[str, Any]]:

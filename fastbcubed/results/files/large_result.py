@@ -136,10 +136,9 @@ class LargeResult(Evaluation):
         by_weight = self.contingency.weighted and self.contingency.weighting != "outer"
         return self.alone if by_weight else super().recall_alone()
 
-    def loss_of_all(self, side: str) -> float:
-        """Return what is lost through the clusters of a side: of recall true ones, of precision predicted ones."""
-        name = {"pred": "over_merge_rate", "true": "under_merge_rate"}[side]
-        return self.overall[name] if name in self.overall else self._loss_curves[side].loss
+    @cached_property
+    def _losses_of_all(self) -> dict[str, float]:
+        return {side: curve.loss for side, curve in self._loss_curves.items()}
 
     def repairs(self, kinds: str | Iterable[str] = ("split", "gather"), *, limit: int | None = 200) -> Table:
         """Return which clusters to repair first; see `Evaluation.repairs`."""
