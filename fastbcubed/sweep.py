@@ -289,11 +289,7 @@ def _beside(
     plain = not isinstance(truth, (Clustering, Mapping)) and as_rows(truth, "the truth") is None
     by_position = plain or (isinstance(truth, Clustering) and truth.items is None)
     if by_position:
-        n_items = len(
-            truth
-            if isinstance(truth, (Clustering, Sized))
-            else Clustering.from_labels(truth, name="the truth")
-        )
+        n_items = len(truth if isinstance(truth, Sized) else Clustering.from_labels(truth, name="the truth"))
         links, column = _by_position(links, n_items), None
     else:
         n_items, column = len(links.items), links.items

@@ -98,10 +98,6 @@ class Start:
         """Whether weights count in means alone."""
         return self.table.weighting == "outer"
 
-    def f_gain(self, precision: Floats, recall: Floats) -> Floats:
-        """Return what gains of precision and recall are worth in F1."""
-        return f_gain(self.lost, precision, recall)
-
     def running(self, repairs: Repairs) -> Floats:
         """Return the precision and the recall after each of some repairs. Shape (n_repairs, 2)."""
         table = self.table
@@ -157,7 +153,7 @@ class Repairs:
             precision, recall = (np.broadcast_to(each, len(both[0]))[codes] for each in both)
             is_split = kind == "split"
             n, weight = (table.pred_n, table.pred_weight) if is_split else (table.true_n, table.true_weight)
-            gain = start.f_gain(precision, recall)
+            gain = f_gain(start.lost, precision, recall)
             found.append(
                 (np.full(codes.size, is_split), codes, n[codes], weight[codes], gain, precision, recall)
             )

@@ -86,12 +86,12 @@ def powers_of(n: NDArray[np.integer]) -> NDArray[np.int64]:
 def classes_of_cells(table: Contingency, side: str) -> SizeClasses:
     """Return the clusters of a side by size; without weights and losses where clusters overlap."""
     n = table.true_n if side == "true" else table.pred_n
-    if table.overlapping:
-        none = np.zeros(n.size)
-        return SizeClasses.of(n, none, dict.fromkeys(LOSSES, none), outer=False)
-    weight = table.true_weight if side == "true" else table.pred_weight
-    none = np.zeros(n.size)
+    weight = none = np.zeros(n.size)
+    if not table.overlapping:
+        weight = table.true_weight if side == "true" else table.pred_weight
     found = SizeClasses.of(n, weight, dict.fromkeys(LOSSES, none), outer=table.weighting == "outer")
+    if table.overlapping:
+        return found
     power = powers_of(n[table.true if side == "true" else table.pred])
     lost = aggregation.group_means(table, power, POWERS, [], beta=1.0, total=table.total_weight)
     return SizeClasses(*(lost[f.name] if f.name in LOSSES else getattr(found, f.name) for f in fields(found)))
