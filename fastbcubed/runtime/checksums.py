@@ -58,12 +58,11 @@ def stamp_of(file: BinaryIO) -> Stamp:
     return stamp
 
 
-def copy_stamped(source: BinaryIO, path: Path) -> Stamp:
-    """Copy an open file, byte by byte; return the stamp of the copy."""
+def copy_stamped(source: int, path: Path) -> Stamp:
+    """Copy an open file, byte by byte, and leave its position where it is; return the stamp of the copy."""
     stamp = NO_BYTES
-    source.seek(0)
     with open(path, "wb") as to:
-        while data := source.read(CHUNK):
+        while data := os.pread(source, CHUNK, stamp.bytes):
             to.write(data)
             stamp = stamp.and_then(data)
     return stamp

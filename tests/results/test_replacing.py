@@ -162,6 +162,22 @@ def test_items_on_disk_are_saved_where_they_are_and_elsewhere(tmp_path: Path) ->
     assert fb.load(tmp_path / "a").items().equals(expected)
 
 
+@pytest.mark.parametrize("by", ["saving", "a forked process"])
+def test_items_on_disk_are_read_wherever_the_place_of_their_file_is_left(by: str, tmp_path: Path) -> None:
+    ev = an_evaluation(3000, "disk")
+    file = ev.kept_items().file
+    expected = {name: file[name] for name in file.column_names}
+    for name, values in expected.items():
+        if by == "saving":
+            ev.save(tmp_path / name)
+        elif not (child := os.fork()):
+            os.lseek(file._raw.fileno(), 0, os.SEEK_END)
+            os._exit(0)
+        else:
+            os.waitpid(child, 0)
+        assert file[name].equals(values)
+
+
 def test_a_directory_in_the_place_of_a_file_is_said_before_anything_is_replaced(tmp_path: Path) -> None:
     an_evaluation(12).save(tmp_path, keep="scores")
     (tmp_path / "cells.parquet").mkdir()

@@ -15,6 +15,7 @@ from fastbcubed.errors import FileFormatError
 from fastbcubed.results.items.items import TableItems
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.checksums import Stamp, copy_stamped
+from fastbcubed.runtime.own_place import OwnPlace
 from fastbcubed.runtime.staging import Staging
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
@@ -29,7 +30,8 @@ class StoredTable:
         import pyarrow.parquet as pq
 
         self._raw = open(file, "rb") if isinstance(file, str | os.PathLike) else file
-        self._file = pq.ParquetFile(self._raw, page_checksum_verification=True)
+        self._raw.flush()  # it may have been written just now
+        self._file = pq.ParquetFile(OwnPlace(self._raw), page_checksum_verification=True)
         self.column_names: list[str] = list(self._file.schema_arrow.names)
         sizes = [self._file.metadata.row_group(k).num_rows for k in range(self._file.num_row_groups)]
         self._starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
@@ -81,8 +83,7 @@ class StoredTable:
         if self._stamp is not None and (self.staging is staging or self._link(staging, name)):
             return self._stamp
         try:
-            with open(os.dup(self._raw.fileno()), "rb") as source:
-                return copy_stamped(source, staging.path(name))
+            return copy_stamped(self._raw.fileno(), staging.path(name))
         except OSError as error:
             place = staging.directory / name
             raise FileFormatError(f"cannot write {place}: {error.strerror or error}") from error
