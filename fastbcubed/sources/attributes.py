@@ -87,6 +87,8 @@ def _simple(kind: pa.DataType) -> pa.DataType:
     if is_type.is_dictionary(kind):
         value = _simple(kind.value_type)
         return value if is_type.is_dictionary(value) else pa.dictionary(kind.index_type, value, kind.ordered)
+    if is_type.is_null(kind):
+        return pa.int64()
     if is_type.is_string_view(kind):
         return pa.large_string()
     if is_type.is_binary_view(kind):

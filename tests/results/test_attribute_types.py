@@ -201,6 +201,15 @@ def test_slices_by_any_type(kind: str, engine: str, tmp_path: Any) -> None:
     assert counted(loaded.slices("group", attributes=given)) == expected
 
 
+@pytest.mark.parametrize("keep", ["cells", "items"])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("make", [pa.nulls, lambda n: [None] * n, lambda n: pd.Series([None] * n)])
+def test_a_column_of_nulls_is_one_slice(make: Any, engine: str, keep: Any) -> None:
+    for by in ("group", fb.bins("group", 10)):
+        ev = quietly(*sides(make(6)), slices=[by], unmatched="singleton", keep=keep, **ENGINES[engine])
+        assert counted(ev.slices(by)) == {None: 7}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_slices_of_overlapping_clusterings_by_any_type(kind: str, tmp_path: Any) -> None:
     make, (first, second) = KINDS[kind]
