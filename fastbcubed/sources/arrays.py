@@ -76,6 +76,9 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
     series: Any = values
     if is_pandas(series, "Index"):
         series = series.to_series()
+    kind = getattr(series, "dtype", None)
+    if is_pandas(series, "Series") and isinstance(kind, np.dtype) and not kind.isnative:
+        series = series.astype(kind.newbyteorder("="))
     if is_pandas(series, "Series", "Categorical") or hasattr(series, "__arrow_array__"):
         return _from_objects(series, where)
     if isinstance(values, pa.Array):

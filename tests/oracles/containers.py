@@ -71,6 +71,7 @@ COLUMNS: dict[str, Callable[[Ids], Any]] = {
     "numpy StringDType": lambda ids: np.array(text(ids), dtype=np.dtypes.StringDType()),
     "numpy object": lambda ids: np.array(text(ids), dtype=object),
     "pandas int64": lambda ids: pd.Series(ids, dtype="int64"),
+    "pandas int64, big-endian": lambda ids: pd.Series(np.array(ids, dtype=">i8")),
     "pandas Int64": lambda ids: pd.Series(ids, dtype="Int64"),
     "pandas str": lambda ids: pd.Series(text(ids)),
     "pandas object": lambda ids: pd.Series(text(ids), dtype=object),
