@@ -71,6 +71,15 @@ def test_nulls_and_noise_are_alone() -> None:
     assert fb.evaluate(texts, ["c0"] * 7, nulls="drop", noise="c-1").verify().n_items == 5
 
 
+@pytest.mark.parametrize("weighted", ["truth", "prediction"])
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_items_that_are_left_out_may_have_no_weight(engine: Any, weighted: str) -> None:
+    sides = {"truth": dict(TRUTH), "prediction": dict(PREDICTION)}
+    sides[weighted] = {name: values[:-1] for name, values in sides[weighted].items()} | {"w": range(1, 8)}
+    ev = fb.evaluate(*map(pa.table, sides.values()), weight="w", engine=engine, keep="items")
+    assert ev.verify().n_items == 7
+
+
 def test_labels_of_any_kind() -> None:
     for kind in (pa.array([(1 << 62) + k // 2 for k in range(6)]), pa.array([b"a", b"a", b"b", b"b", b"c", b"c"]),
                  pa.array(["x", "x", "y", "y", "z", "z"]).dictionary_encode()):  # fmt: skip

@@ -158,6 +158,9 @@ class Rows:
         if ev.policies.prediction == "outside":
             lacks_true, lacks_pred = (to_numpy(labels[side].is_null()) for side in SIDES)
             self._counts = self._scored | (lacks_true & ~lacks_pred)
+        self._mass = np.where(
+            self._counts, self._mass, 0.0
+        )  # the weight of an item that is left out may be NaN
         make = _sets if self._table.overlapping else _codes
         self._labels: dict[str, Any] = {
             side: make(labels[side], ev.policies.noise, self._counts) for side in SIDES
@@ -203,7 +206,7 @@ class Rows:
         """Return precision, recall and F1 over all items, from how many share both labels or one; none of covers."""
         if self._table.overlapping:
             return {}
-        pred_mass = np.bincount(self._labels["pred"], self._mass * self._counts)
+        pred_mass = np.bincount(self._labels["pred"], self._mass)
         true_mass = np.bincount(self._labels["true"], self._mass * self._scored)
         pairs = [self._labels[side][self._scored] for side in SIDES]
         _, pair = np.unique(pairs[0] * pred_mass.size + pairs[1], return_inverse=True)
