@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -10,10 +11,29 @@ import pyarrow as pa
 from fastbcubed.runtime.checksums import Stamp
 from fastbcubed.runtime.large_files import LargeFile
 
-#: Rows by which it is judged whether a column is worth compressing, and what it must come down to.
-SAMPLE, SMALL_ENOUGH = 1 << 14, 0.9
+#: Rows by which columns are judged: whether values repeat, and what compression must come down to to be worth its time.
+SAMPLE, REPEATED, SMALL_ENOUGH = 1 << 14, 0.9, 0.6
+#: A dictionary that has at most so many values is written as one.
+FEW_VALUES = 1 << 8
 #: Rows of a row group at most: who looks for a few rows reads a whole group for each.
 ROW_GROUP = 1 << 17
+#: Values that are encoded at once.
+BATCH = 1 << 14
+
+
+def without_nulls(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return a table which says that these columns have no nulls, so that files need not say it value by value."""
+    return _declared(table, {name: False for name in names})
+
+
+def maybe_with_nulls(table: pa.Table) -> pa.Table:
+    """Return a table whose columns may have nulls, whatever the file says that it was read from."""
+    return _declared(table, dict.fromkeys(table.column_names, True))
+
+
+def _declared(table: pa.Table, nullable: dict[str, bool]) -> pa.Table:
+    fields = [field.with_nullable(nullable.get(field.name, field.nullable)) for field in table.schema]
+    return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, table.schema.metadata))
 
 
 class TableWriter:
@@ -54,20 +74,21 @@ class TableWriter:
             by_path = isinstance(self._file, str | os.PathLike)
             self._sink = LargeFile(os.fspath(self._file)) if by_path else self._file
             sample = table.slice(0, SAMPLE)
-            attributes = [name for name in table.column_names if "." in name]
-            repeat = [name for name in attributes if _repeats(sample[name])]
-            how = {"use_dictionary": repeat or False, "write_page_checksum": True}
+            repeat = [name for name in table.column_names if _repeats(sample[name], is_attribute="." in name)]
+            how = {"use_dictionary": repeat or False, "write_page_checksum": True, "write_batch_size": BATCH}
             worth = _worth_compressing(sample, how)
             compression = {name: "snappy" if worth[name] else "none" for name in table.column_names}
             self._writer = pq.ParquetWriter(self._sink, table.schema, compression=compression, **how)
         self._writer.write_table(table, row_group_size=ROW_GROUP)
 
 
-def _repeats(sample: pa.ChunkedArray) -> bool:
-    """Tell whether values repeat, judged by some of them."""
-    if pa.types.is_nested(sample.type) or pa.types.is_dictionary(sample.type):
-        return True
-    return len(sample.unique()) < SMALL_ENOUGH * len(sample)
+def _repeats(sample: pa.ChunkedArray, *, is_attribute: bool) -> bool:
+    """Tell whether a dictionary is worth while: there are few values, or those of an attribute repeat."""
+    if pa.types.is_dictionary(sample.type):
+        return is_attribute or all(len(chunk.dictionary) <= FEW_VALUES for chunk in sample.chunks)
+    if not is_attribute:
+        return False
+    return pa.types.is_nested(sample.type) or len(sample.unique()) < REPEATED * len(sample)
 
 
 def _worth_compressing(sample: pa.Table, how: dict[str, Any]) -> dict[str, bool]:

@@ -18,7 +18,7 @@ import fastbcubed as fb
 from fastbcubed.runtime import buffers, large_files, table_files
 from fastbcubed.runtime.large_files import LargeFile
 from fastbcubed.runtime.pool import Pool, ahead
-from fastbcubed.runtime.table_files import TableWriter
+from fastbcubed.runtime.table_files import TableWriter, maybe_with_nulls, without_nulls
 from fastbcubed.sources import files
 from fastbcubed.sources.passing import PassingFile
 
@@ -82,6 +82,30 @@ def test_tables_come_back(n, tmp_path):
     if n > table_files.SAMPLE:
         group = pq.read_metadata(path).row_group(0)
         assert [group.column(k).compression for k in range(3)] == ["UNCOMPRESSED", "SNAPPY", "SNAPPY"]
+
+
+@pytest.mark.parametrize("n", [5, 40_000])
+def test_what_has_no_nulls_and_few_values_is_written_as_that(n, tmp_path):
+    texts = pa.array(["exact", "split"])
+    table = pa.table(
+        {
+            "score": np.arange(n) / n,
+            "few": pa.DictionaryArray.from_arrays(pa.array(np.arange(n) % 2, pa.int8()), texts),
+            "many": pa.array([f"cluster {k}" for k in range(n)]).dictionary_encode(),
+            "maybe": pa.array([None, *range(1, n)], pa.int64()),
+        }
+    )
+    path = tmp_path / "table.parquet"
+    path.touch()
+    with TableWriter(path) as writer:
+        for _ in range(2):
+            writer.add(without_nulls(table, ["score"]))
+    found = pq.read_table(path)
+    assert [field.nullable for field in found.schema] == [False, True, True, True]
+    assert maybe_with_nulls(found).equals(pa.concat_tables([table, table]).unify_dictionaries())
+    group = pq.read_metadata(path).row_group(0)
+    encodings = [set(group.column(k).encodings) for k in range(4)]
+    assert ["RLE_DICTIONARY" in each for each in encodings] == [False, True, n == 5, False]
 
 
 # -- Read ------------------------------------------------------------------------------------------

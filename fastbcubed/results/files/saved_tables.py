@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import FileFormatError
+from fastbcubed.runtime.table_files import maybe_with_nulls
 
 
 class SavedTable:
@@ -31,7 +32,7 @@ class SavedTable:
         try:
             table = pq.ParquetFile(file).read()
             table.validate(full=True)
-            table = table.combine_chunks()
+            table = maybe_with_nulls(table.combine_chunks())
         except Exception as error:  # of any kind: the file may hold anything
             raise FileFormatError(f"cannot read {path}: {str(error)[:200]}") from error
         return cls(table, path)

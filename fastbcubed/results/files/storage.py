@@ -30,7 +30,7 @@ from fastbcubed.results.listings.repairs import KINDS, list_repairs, require_rep
 from fastbcubed.runtime.checksums import NO_BYTES, Stamp
 from fastbcubed.runtime.pool import Pool, ahead, blocks
 from fastbcubed.runtime.staging import Staging
-from fastbcubed.runtime.table_files import TableWriter
+from fastbcubed.runtime.table_files import TableWriter, without_nulls
 from fastbcubed.sources.arrays import table_of
 from fastbcubed.sources.locations import at_home
 
@@ -185,7 +185,14 @@ def _clusters(ev: Evaluated, side: str) -> Iterator[pa.Table]:
             if only is not None:
                 here = slice(first, first + there.size)
                 found |= {"n_items_only_here": only[0][here], "weight_only_here": only[1][here]}
-            yield table_of(found)
+            yield _numbers_full(found)
+
+
+def _numbers_full(columns: Mapping[str, Any]) -> pa.Table:
+    """Return a table that says of its NumPy columns that they have no nulls."""
+    return without_nulls(
+        table_of(columns), [name for name, each in columns.items() if isinstance(each, np.ndarray)]
+    )
 
 
 def _pair_weight(table: Contingency) -> float | None:
@@ -211,4 +218,4 @@ def _cells(ev: Evaluated) -> Iterator[pa.Table]:
         return
     columns = {name: getattr(table, name) for name in ("true", "pred", "n", "weight", "fp", "fn")}
     for start, stop in blocks(table.n_cells, CELLS_AT_ONCE):
-        yield table_of({name: np.ascontiguousarray(each[start:stop]) for name, each in columns.items()})
+        yield _numbers_full({name: np.ascontiguousarray(each[start:stop]) for name, each in columns.items()})

@@ -15,6 +15,7 @@ from fastbcubed.cells.row_blocks import RowBlock
 from fastbcubed.errors import FileFormatError, SpillError
 from fastbcubed.results.files.manifest import ITEMS, MANIFEST
 from fastbcubed.runtime.staging import Staging
+from fastbcubed.runtime.table_files import without_nulls
 from fastbcubed.sources.arrays import from_numpy
 
 #: Columns that come first.
@@ -28,7 +29,7 @@ def items_of_block(block: RowBlock) -> pa.Table:
     columns = dict(zip(block.columns.column_names, block.columns.columns, strict=True))
     columns |= {"weight": from_numpy(weight), "cell": from_numpy(np.ascontiguousarray(cell), cell < 0)}
     rest = [name for name in columns if "." in name]
-    return pa.table({name: columns[name] for name in (*FIRST, *rest)})
+    return without_nulls(pa.table({name: columns[name] for name in (*FIRST, *rest)}), ["weight"])
 
 
 class Destination(NamedTuple):

@@ -17,6 +17,7 @@ from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.checksums import Stamp, copy_stamped
 from fastbcubed.runtime.own_place import OwnPlace
 from fastbcubed.runtime.staging import Staging
+from fastbcubed.runtime.table_files import maybe_with_nulls
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 #: Rows that are read at once, if more are gone through.
@@ -64,7 +65,7 @@ class StoredTable:
         order = np.argsort(home, kind="stable")
         parts, bounds = np.unique(home[order], return_index=True)
         schema = self._file.schema_arrow
-        found = [pa.schema([schema.field(name) for name in names]).empty_table()]
+        found = [maybe_with_nulls(pa.schema([schema.field(name) for name in names]).empty_table())]
         for k, own in zip(parts.tolist(), np.split(order, bounds[1:]), strict=False):
             at = rows[own]
             found.append(self._read([k], names).take(from_numpy(at - self._starts[k], at < 0)))
@@ -74,7 +75,7 @@ class StoredTable:
 
     def _read(self, parts: Iterable[int], names: Sequence[str]) -> pa.Table:
         try:
-            return self._file.read_row_groups(list(parts), list(names))
+            return maybe_with_nulls(self._file.read_row_groups(list(parts), list(names)))
         except (OSError, pa.ArrowException) as error:
             raise FileFormatError(f"cannot read {', '.join(names)}: {str(error)[:200]}") from error
 

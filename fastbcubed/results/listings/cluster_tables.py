@@ -23,6 +23,7 @@ from fastbcubed.results.listings.outcomes import marked
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
+from fastbcubed.runtime.table_files import ROW_GROUP
 
 Columns = dict[str, NDArray[Any]]
 #: What a cell takes at most while its range is worked on, and what each score adds.
@@ -87,7 +88,7 @@ class ClusterRanges:
         for _, columns in self.by_code(side, metrics, beta):
             held.append(columns)
             n = sum(each["n_items"].size for each in held)
-            if n >= self._named_at_once:
+            if n >= min(ROW_GROUP, self._named_at_once):
                 yield first, _joined(held)
                 first, held = first + n, []
         if held:
@@ -242,7 +243,9 @@ def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
 
 
 def _joined(ranges: list[Columns]) -> Columns:
-    """Put consecutive ranges together."""
+    """Put consecutive ranges together; one alone is not copied."""
+    if len(ranges) == 1:
+        return ranges[0]
     return {name: np.concatenate([columns[name] for columns in ranges]) for name in ranges[0]}
 
 
