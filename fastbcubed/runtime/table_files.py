@@ -88,7 +88,11 @@ def _repeats(sample: pa.ChunkedArray, *, is_attribute: bool) -> bool:
         return is_attribute or all(len(chunk.dictionary) <= FEW_VALUES for chunk in sample.chunks)
     if not is_attribute:
         return False
-    return pa.types.is_nested(sample.type) or len(sample.unique()) < REPEATED * len(sample)
+    if pa.types.is_nested(sample.type):
+        return True
+    if isinstance(sample.type, pa.BaseExtensionType):
+        sample = sample.cast(sample.type.storage_type)
+    return len(sample.unique()) < REPEATED * len(sample)
 
 
 def _worth_compressing(sample: pa.Table, how: dict[str, Any]) -> dict[str, bool]:

@@ -201,7 +201,8 @@ def join_pieces(pieces: list[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
     """Put columns one after the other; types that differ only in width or encoding are widened."""
     types = {piece.type for piece in pieces}
     if len(types) > 1:
-        plain = [piece.cast(wide_type(piece.type)) for piece in pieces]
+        stored = map(storage_of, pieces)
+        plain = [piece.cast(wide_type(piece.type)) for piece in stored]
         try:
             tables = [pa.table({"values": piece}) for piece in plain]
             return pa.concat_tables(tables, promote_options="permissive").column(0)

@@ -668,3 +668,10 @@ def test_scores_of_pairs() -> None:
         _ = d.nonsense
     with pytest.raises(SliceError):
         d.items(baseline_cluster="nope")
+
+
+def test_true_clusters_of_a_saved_diff_may_be_uuids(tmp_path: Path) -> None:
+    truth = pa.table({"item": [1, 2, 3], "cluster": pa.array([b"a" * 16, b"a" * 16, b"b" * 16], pa.uuid())})
+    found = fb.diff({1: 1, 2: 1, 3: 2}, {1: 1, 2: 2, 3: 2}, truth=truth)
+    found.save(tmp_path, keep="items")
+    assert fb.load(tmp_path).items()["true_cluster"].to_pylist() == truth["cluster"].to_pylist()

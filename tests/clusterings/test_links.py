@@ -544,3 +544,11 @@ def test_tables_of_clusterings() -> None:
     ]
     made = Clustering.from_table({"id": ["a", "b"], "group": [1, None]}, item="id", cluster="group")
     assert made.to_table().to_pydict() == {"id": ["a", "b"], "group": [1, None]}
+
+
+def test_either_end_may_say_that_its_bytes_are_uuids() -> None:
+    names = [b"a" * 16, b"b" * 16, b"c" * 16]
+    bare = pa.array(names, pa.binary(16))
+    for ends in ((bare[:2].cast(pa.uuid()), bare[1:]), (bare[:2], bare[1:].cast(pa.uuid()))):
+        table = Clustering.from_links(pa.table(ends, ["left", "right"])).to_table()
+        assert (sorted(table["item"].to_pylist()), set(table["cluster"].to_pylist())) == (names, {0})
