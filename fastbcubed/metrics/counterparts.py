@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,15 +12,21 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.records import SIDES
 from fastbcubed.metrics.metric import Floats
 from fastbcubed.overlap.covers import Cover
-from fastbcubed.runtime.pool import BLOCK, Pool, blocks
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.pool import Pool, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.overlap.sharing import Sides
 
-#: The best cell of a cluster so far: weight of the cluster, the cell and the rest, best Jaccard index.
-BEST = np.dtype([("weight", "f8"), ("own", "f8"), ("others", "f8"), ("jaccard", "f8")])
+#: A cell that shares its cluster with others: weight of the cell, what counts as its items, and the rest of the
+#: cluster, Jaccard index; the best of a cluster so far.
+SPLIT = np.dtype([("code", "i8"), ("weight", "f8"), ("own", "f8"), ("others", "f8"), ("jaccard", "f8")])
+#: Cells that are looked at by one call; clusters whose best cells are kept at once, as a power of two of at most 14;
+#: ranges of these that are added up by one call.
+CELLS_AT_ONCE, RANGE_BITS, RANGES_AT_ONCE = 1 << 16, 14, 8
 
 
 class Fit(NamedTuple):
@@ -42,31 +49,77 @@ class Fits(NamedTuple):
 
 
 def fits(contingency: Contingency, pool: Pool) -> Fits:
-    """Find the best counterpart of every cluster, of the two sides at the same time."""
+    """Find the best counterpart of every cluster."""
     if isinstance(contingency, Cover):
         return fit_overlaps(contingency)
-    contingency.pred  # noqa: B018  made before the threads ask for it
-    return Fits(*pool.map(partial(_fit, contingency), ("true", "pred"), stage="match clusters"))
+    outer, cells = contingency.weighting == "outer", contingency.cells
+    tasks = blocks(contingency.n_cells, CELLS_AT_ONCE)
+    true, pred = (_Split(contingency, side, len(tasks)) for side in SIDES)
 
+    def add_whole(block: int, start: int, stop: int) -> tuple[Floats, Floats]:
+        """Add up the clusters that are one cell, and put by what is left; return the sums of both sides."""
+        shape = -(-(stop - start) // kernels.matching.CELLS_PER_SUM), kernels.matching.FIGURES
+        sums = np.empty(shape), np.empty(shape)
+        with pool.workspace("split cells", lambda: np.empty((2, CELLS_AT_ONCE + 1), np.int64)) as places:
+            found = kernels.matching.add_whole(cells, start, stop, outer, *places, *sums)
+            for split, own, n in zip((true, pred), places, found, strict=True):
+                split.put(block, own[:n], outer=outer)
+        return sums
 
-def _fit(contingency: Contingency, side: str) -> Fit:
-    cells, outer = contingency.cells, contingency.weighting == "outer"
-    codes = contingency.true if side == "true" else contingency.pred
-    size = contingency.codes(side)[1]
-    numbers = np.zeros(size, np.int32 if size < 1 << 31 else np.int64)
-    best = np.empty(min(size, contingency.n_cells), BEST)
-    count, sums = 0, []
-    for start, stop in blocks(contingency.n_cells, BLOCK):
-        runs = np.empty((-(-(stop - start) // kernels.matching.CELLS_PER_SUM), kernels.matching.FIGURES))
-        count = kernels.matching.find_best(
-            cells, codes, start, stop, side == "true", outer, numbers, best, count, runs
+    sums = pool.map(add_whole, range(len(tasks)), *zip(*tasks, strict=True), stage="match clusters")
+    by_item = outer or contingency.outside
+    return Fits(
+        *(
+            split.fit(own, pool, by_item)
+            for split, own in zip((true, pred), zip(*sums, strict=True), strict=True)
         )
-        sums.append(runs)
-    for start, stop in blocks(count, BLOCK):
-        runs = np.empty((-(-(stop - start) // kernels.matching.CELLS_PER_SUM), kernels.matching.FIGURES))
-        kernels.matching.add_best(best, start, stop, outer or contingency.outside, runs)
-        sums.append(runs)
-    return Fit(*(math.fsum(column) for column in np.concatenate(sums).T.tolist()))
+    )
+
+
+class _Split:
+    """The cells that share their cluster of one side with others, by ranges of codes within each block of cells."""
+
+    def __init__(self, contingency: Contingency, side: str, n_blocks: int) -> None:
+        self._cells, self._of_true = contingency.cells, side == "true"
+        self._codes = contingency.true if self._of_true else contingency.pred
+        size = contingency.n_codes[side]
+        self._records = buffers.empty(contingency.n_cells, SPLIT)  # of which the beginning is touched
+        self._firsts = np.zeros(n_blocks, np.int64)
+        self._bounds = np.zeros((n_blocks, -(-size // (1 << RANGE_BITS)) + 1), np.int32)
+        self._n, self._lock = 0, threading.Lock()
+
+    def put(self, block: int, places: NDArray[np.int64], *, outer: bool) -> None:
+        """Take the cells of a block that stand at these places."""
+        bounds = self._bounds[block]
+        kernels.matching.count_split(self._codes, places, RANGE_BITS, bounds)
+        with self._lock:
+            first, self._n = self._n, self._n + places.size
+        self._firsts[block] = first
+        records = self._records[first : first + places.size]
+        kernels.matching.write_split(
+            self._cells, self._codes, places, RANGE_BITS, bounds, self._of_true, outer, records
+        )
+
+    def fit(self, whole: Sequence[Floats], pool: Pool, by_item: bool) -> Fit:
+        """Return the figures of all clusters, given those of clusters that are one cell."""
+
+        def add_best(first: int, last: int) -> Floats:
+            sums = np.empty((last - first, kernels.matching.FIGURES))
+            with pool.workspace(("best cells", RANGE_BITS), _no_cells) as space:
+                kernels.matching.add_best(
+                    self._records, self._firsts, self._bounds, first, last, RANGE_BITS, by_item, *space, sums
+                )
+            return sums
+
+        tasks = blocks(self._bounds.shape[1] - 1, RANGES_AT_ONCE)
+        sums = pool.map(add_best, *zip(*tasks, strict=True), stage="match clusters") if self._n else []
+        return Fit(*(math.fsum(column) for column in np.concatenate([*whole, *sums]).T.tolist()))
+
+
+def _no_cells() -> tuple[NDArray[np.int16], np.ndarray]:
+    """Return room for the numbers and the best cells of the clusters of a range of codes."""
+    n = 1 << RANGE_BITS
+    return np.empty(n, np.int16), np.empty(n + 1, SPLIT)
 
 
 def fit_overlaps(cover: Cover) -> Fits:

@@ -196,7 +196,8 @@ def of_cells(true, pred, weight):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_cells(weighted, monkeypatch):
-    monkeypatch.setattr(counterparts, "BLOCK", 3 << 12)  # several ranges, the last one short
+    monkeypatch.setattr(counterparts, "CELLS_AT_ONCE", 3 << 12)  # several blocks, the last one short
+    monkeypatch.setattr(counterparts, "RANGE_BITS", 7)  # and several ranges of codes
     rng = np.random.default_rng(1)
     n = 120_000
     true = rng.integers(0, n // 3, n)
