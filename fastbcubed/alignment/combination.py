@@ -235,7 +235,7 @@ def _match(
     if matches.true_repeats or matches.pred_repeats:
         matches = match(_some(true_keys, true_rows), _some(pred_keys, pred_rows), pool)
     of_true = matches.pred_of_true
-    rest = np.flatnonzero(matches.true_of_pred < 0)
+    rest = np.flatnonzero(matches.lacking)
     if pred_rows is not None:
         of_true = np.where(of_true >= 0, np.append(pred_rows, 0)[of_true], -1)
         rest = pred_rows[rest]

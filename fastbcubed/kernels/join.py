@@ -18,41 +18,40 @@ def row_of(rows, i):
 
 
 @kernel
-def match_items(
-    true_keys, true_rows, true_bounds, pred_keys, pred_rows, pred_bounds, part_from, part_to, slots,
-    pred_of_true, true_of_pred,
-):  # fmt: skip
+def match_items(true, pred, part_from, part_to, space, pred_of_true, lacking):
     """Match the items of several parts; return how many rows of each side repeat the item of an earlier one.
 
-    Keys are mixed and stand part by part, from `bounds` (n_parts + 1,) on; `rows` (n,) or None are their rows.
-    Outputs: for each row the row of the other side with the same item, or -1.
+    A side is its mixed keys part by part, their rows (n,) or None, and where each part begins (n_parts + 1,). `space`
+    is for a hash table, and for marks of the true rows of a part and places of its pred rows. Outputs: for each true
+    row the pred row with the same item, where there is one; which pred rows have no mate, or repeat an item.
     """
+    slots, seen, places = space
     true_repeats = 0
     pred_repeats = 0
     for part in range(part_from, part_to):
-        first = true_bounds[part]
-        n_true = true_bounds[part + 1] - first
-        begin = pred_bounds[part]
-        n_pred = pred_bounds[part + 1] - begin
-        size = table_size(n_true + n_pred)
+        first = true[2][part]
+        n_true = true[2][part + 1] - first
+        size = table_size(n_true)
         table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
-        table[:] = -1
-        true_repeats += enter_items(true_keys, true_rows, first, n_true, table, pred_of_true)
-        pred_repeats += look_up_items(
-            true_keys, true_rows, first, n_true, pred_keys, pred_rows, begin, n_pred, table,
-            pred_of_true, true_of_pred,
-        )  # fmt: skip
+        true_repeats += enter_items(true[0], first, n_true, table)
+        seen[:n_true] = False
+        missing, repeats = look_up_items(
+            true, first, pred, pred[2][part], pred[2][part + 1], table, seen, places, pred_of_true, lacking
+        )
+        pred_repeats += repeats
+        if missing > 1:
+            pred_repeats += count_repeats(pred[0], places[:missing], slots)
     return true_repeats, pred_repeats
 
 
 @kernel
-def enter_items(keys, rows, first, n, table, other_row):
-    """Enter the true items of a part into the table; return how many are there already."""
+def enter_items(keys, first, n, table):
+    """Enter the items of a part into the table, which is emptied; return how many are there already."""
     mask = table.size - 1
     repeats = 0
+    table[:] = -1
     for i in range(n):
         key = keys[at(first + i)]
-        other_row[at(row_of(rows, first + i))] = -1
         s = key & mask
         while table[at(s)] >= 0 and keys[at(first + table[at(s)])] != key:
             s = (s + 1) & mask
@@ -64,36 +63,50 @@ def enter_items(keys, rows, first, n, table, other_row):
 
 
 @kernel
-def look_up_items(
-    true_keys, true_rows, first, n_true, pred_keys, pred_rows, begin, n_pred, table,
-    pred_of_true, true_of_pred,
-):  # fmt: skip
-    """Look the predicted items of a part up in the table, where they follow the true ones; return how many repeat."""
+def look_up_items(true, first, pred, begin, end, table, seen, places, pred_of_true, lacking):
+    """Look the predicted items of a part up in the table of its true ones.
+
+    Returns how many have no mate, whose places are noted, and how many repeat one that has. `seen` are marks of the
+    part's true rows, False at first.
+    """
     mask = table.size - 1
-    repeats = 0
-    for j in range(n_pred):
-        key = pred_keys[at(begin + j)]
-        row = row_of(pred_rows, begin + j)
-        true_of_pred[at(row)] = -1
+    missing, repeats = 0, 0
+    for j in range(begin, end):
+        key = pred[0][at(j)]
         s = key & mask
-        while True:
-            k = table[at(s)]
-            if k < 0:
-                table[at(s)] = n_true + j
-                break
-            if k >= n_true:
-                if pred_keys[at(begin + k - n_true)] == key:
-                    repeats += 1
-                    break
-            elif true_keys[at(first + k)] == key:
-                mate = row_of(true_rows, first + k)
-                if pred_of_true[at(mate)] >= 0:
-                    repeats += 1
-                else:
-                    pred_of_true[at(mate)] = row
-                    true_of_pred[at(row)] = mate
-                break
+        k = table[at(s)]
+        while k >= 0 and true[0][at(first + k)] != key:
             s = (s + 1) & mask
+            k = table[at(s)]
+        if k < 0:
+            lacking[at(row_of(pred[1], j))] = True
+            places[at(missing)] = j
+            missing += 1
+        elif seen[at(k)]:
+            lacking[at(row_of(pred[1], j))] = True
+            repeats += 1
+        else:
+            seen[at(k)] = True
+            pred_of_true[at(row_of(true[1], first + k))] = row_of(pred[1], j)
+    return missing, repeats
+
+
+@kernel
+def count_repeats(keys, places, slots):
+    """Return how many of the keys at these places are those of an earlier one; `slots` is room for a table."""
+    size = table_size(places.size)
+    table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
+    table[:] = -1
+    repeats = 0
+    for i in range(places.size):
+        key = keys[at(places[at(i)])]
+        s = key & (size - 1)
+        while table[at(s)] >= 0 and keys[at(places[at(table[at(s)])])] != key:
+            s = (s + 1) & (size - 1)
+        if table[at(s)] >= 0:
+            repeats += 1
+        else:
+            table[at(s)] = i
     return repeats
 
 

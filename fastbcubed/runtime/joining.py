@@ -25,12 +25,20 @@ class ItemParts(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """For each row the row of the other side with the same item, or -1; and how many repeat an item."""
+    """Which rows of two sides have the same item, and how many repeat one."""
 
-    pred_of_true: NDArray[np.int64]
-    true_of_pred: NDArray[np.int64]
+    pred_of_true: NDArray[np.int64]  #: for each true row the pred row with the same item, or -1
+    lacking: NDArray[np.bool_]  #: the pred rows without a mate, or that repeat an item
     true_repeats: int
     pred_repeats: int
+
+    @property
+    def true_of_pred(self) -> NDArray[np.int64]:
+        """For each pred row the true row with the same item, or -1."""
+        found = np.full(self.lacking.size, -1)
+        rows = np.flatnonzero(self.pred_of_true >= 0)
+        found[self.pred_of_true[rows]] = rows
+        return found
 
 
 def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
@@ -84,20 +92,25 @@ def take(values: NDArray[np.int64], rows: NDArray[np.int64], pool: Pool) -> NDAr
 def match_parts(true: ItemParts, pred: ItemParts, pool: Pool) -> Matches:
     """Match the items of two sides that are cut into the same parts."""
     pred_of_true: NDArray[np.int64] = buffers.empty(true.keys.size, np.int64)
-    true_of_pred: NDArray[np.int64] = buffers.empty(pred.keys.size, np.int64)
-    usual = kernels.cells.table_size(min(true.keys.size + pred.keys.size, 2 * PART_ROWS))
+    pred_of_true[:] = -1
+    lacking = np.zeros(pred.keys.size, np.bool_)
+    most = [int(np.diff(side.bounds).max()) for side in (true, pred)]
+    usual = kernels.cells.table_size(min(most[0], 2 * PART_ROWS))
 
     def match_task(first: int, last: int) -> tuple[int, int]:
-        with pool.workspace("match", lambda: np.empty(usual, np.int32)) as slots:
+        with pool.workspace(
+            "match",
+            lambda: (np.empty(usual, np.int32), np.empty(most[0], np.bool_), np.empty(most[1], np.int64)),
+            lambda space: space[1].size >= most[0] and space[2].size >= most[1],
+        ) as space:
             return kernels.join.match_items(
-                true.keys, true.rows, true.bounds, pred.keys, pred.rows, pred.bounds, first, last, slots,
-                pred_of_true, true_of_pred,
-            )  # fmt: skip
+                tuple(true), tuple(pred), first, last, space, pred_of_true, lacking
+            )
 
     tasks = zip(*part_blocks(true.bounds.size - 1), strict=True)
     again = pool.map(match_task, *tasks, stage="match items")
     true_repeats, pred_repeats = (sum(counts) for counts in zip(*again, strict=True))
-    return Matches(pred_of_true, true_of_pred, true_repeats, pred_repeats)
+    return Matches(pred_of_true, lacking, true_repeats, pred_repeats)
 
 
 def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> ItemParts:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastbcubed.runtime import joining
-from fastbcubed.runtime.joining import OneToMany, take
+from fastbcubed.runtime.joining import OneToMany, match, take
 from fastbcubed.runtime.pool import Pool
 
 KEYS = st.lists(st.integers(-5, 5), max_size=8, unique=True).map(lambda keys: np.array(keys, np.int64))
@@ -27,6 +27,24 @@ def test_one_side_against_several(others, first):
             assert found.pred_of_true.tolist() == [place.get(key, -1) for key in true.tolist()]
             place = {key: row for row, key in enumerate(true.tolist())}
             assert found.true_of_pred.tolist() == [place.get(key, -1) for key in pred.tolist()]
+
+
+@examples(100)
+@given(*[st.lists(st.integers(-6, 6), max_size=12).map(lambda keys: np.array(keys, np.int64))] * 2)
+def test_rows_that_repeat_an_item(true, pred):
+    """The first row of an item is its mate; each further one is counted, and lacks one."""
+    firsts = [{key: row for row, key in reversed(list(enumerate(keys.tolist())))} for keys in (true, pred)]
+    with Pool(1) as pool:
+        found = match(true, pred, pool)
+    assert (found.true_repeats, found.pred_repeats) == (
+        true.size - len(firsts[0]),
+        pred.size - len(firsts[1]),
+    )
+    for row, key in enumerate(true.tolist()):
+        assert found.pred_of_true[row] == (firsts[1].get(key, -1) if firsts[0][key] == row else -1)
+    for row, key in enumerate(pred.tolist()):
+        mate = firsts[0].get(key, -1) if firsts[1][key] == row else -1
+        assert found.true_of_pred[row] == mate and found.lacking[row] == (mate < 0)
 
 
 def test_equal_keys_are_partitioned_once(monkeypatch):
