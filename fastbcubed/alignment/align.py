@@ -19,7 +19,7 @@ from fastbcubed import kernels
 from fastbcubed.alignment.combination import Combination, Join, combine
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Rows, Side, require_known_type
-from fastbcubed.alignment.weights import WeightTable, row_weights
+from fastbcubed.alignment.weights import CheckedWeights, WeightTable, row_weights
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
 from fastbcubed.runtime.joining import match
@@ -81,10 +81,11 @@ def matched(
     outer: bool,
     null_is_absent: bool,
     join: Join = match,
+    checked: CheckedWeights | None = None,
 ) -> Combination:
     """Match the rows of two clusterings; raise for what the policies do not allow. Parameters are those of `align`.
 
-    `join` matches the keys of items.
+    `join` matches the keys of items; weights that have been `checked` with another run are not checked again.
     """
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
@@ -93,7 +94,8 @@ def matched(
     for side in pair:
         if not len(side):
             raise EmptyInputError(f"there are no rows in {side.name}")
-    weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool)
+    checked = checked or CheckedWeights()
+    weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool, checked=checked)
     both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool, join=join)
     require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
     both.report_faults()

@@ -12,7 +12,7 @@ from fastbcubed.alignment.align import Alignment, is_used, matched, starts_of_ru
 from fastbcubed.alignment.combination import Combination
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Mask, Rows
-from fastbcubed.alignment.weights import WeightTable
+from fastbcubed.alignment.weights import CheckedWeights, WeightTable
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import EmptyInputError, WeightError, naming
 from fastbcubed.runtime.joining import OneToMany, match
@@ -48,11 +48,11 @@ def align_together(
 ) -> Together:
     """Align runs, each a pair with the same truth, and keep the items that all of them score; policies act first."""
     how: dict[str, Any] = {"weight_table": weight_table, "outer": outer, "null_is_absent": null_is_absent}
-    join = OneToMany().match
+    join, checked = OneToMany().match, CheckedWeights()
     combined = []
     for pair, name in zip(pairs, names, strict=True):
         with naming(name):
-            combined.append(matched(*pair, policies, pool, **how, join=join))
+            combined.append(matched(*pair, policies, pool, **how, join=join, checked=checked))
     truth = _scored_by_all(combined, len(pairs[0][0]))
     further = _further_items(combined, pairs, pool)
     n_truth = len(pairs[0][0]) if truth is None else int(np.count_nonzero(truth))

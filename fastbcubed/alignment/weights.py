@@ -27,6 +27,22 @@ Matched = tuple[Rows | None, Rows | None]
 Weights = tuple[NDArray[np.float64] | None, float]
 
 
+class CheckedWeights:
+    """Weights that have been checked, and their sums: those of a truth are the same in all runs."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[NDArray[np.float64], float]] = []
+
+    def total(self, weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
+        """Return the sum of weights, which are checked when they come for the first time."""
+        for known, total in self._known:
+            if known is weight:
+                return total
+        total = check_weights(weight, name, outer, pool)
+        self._known.append((weight, total))
+        return total
+
+
 def row_weights(
     sides: tuple[Clustering, Clustering],
     table: WeightTable | None,
@@ -34,16 +50,20 @@ def row_weights(
     *,
     outer: bool,
     pool: Pool,
+    checked: CheckedWeights,
 ) -> Weights:
-    """Check weights, those of a table in place of the clusterings' own, and join them; zeros pass if `outer`."""
+    """Check weights, those of a table in place of the clusterings' own, and join them; zeros pass if `outer`.
+
+    Those that have been `checked` already are not looked through again.
+    """
     if table is not None:
-        check_weights(table[1], "the weight table", outer, pool)
+        checked.total(table[1], "the weight table", outer, pool)
         return join_weights([_look_up(side, *table, pool) for side in sides], matched), math.nan
     as_they_are = all(rows is None for rows in matched)
     given = [(side.weight, side.name) for side in sides if side.weight is not None]
     if len(given) == 2 and given[0][0] is given[1][0]:  # one column of a table of both
         del given[1]
-    totals = [check_weights(*each, outer, pool) for each in given]
+    totals = [checked.total(*each, outer, pool) for each in given]
     weight = join_weights([side.weight for side in sides], matched)
     return weight, totals[0] if totals and as_they_are else math.nan
 
