@@ -26,6 +26,9 @@ class TrueRows:
     plan: Plan  #: without heavy clusters
     places: NDArray[np.integer]  #: where each row stands; shape (n_rows,)
     codes: NDArray[np.integer]  #: of the row that stands there; shape (n_rows,)
+    order: NDArray[
+        np.integer
+    ]  #: of each part the first row of each cluster, then the others; shape (n_rows,)
     weights: NDArray[np.float64] | None  #: likewise
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
     n_clusters: NDArray[np.int64]  #: shape (n_parts,)
@@ -53,8 +56,8 @@ class TrueRows:
             kernels.true_rows.place_rows(true_keys, weight, start, stop, plan.bits, to, places, keys, weights)
 
         pool.map(place, starts, stops, next_row, stage="partition rows")
-        codes, n_clusters = _number(plan, keys, bounds, pool)
-        return cls(plan, places, codes, weights, bounds, n_clusters)
+        codes, order, n_clusters = _number(plan, keys, bounds, pool)
+        return cls(plan, places, codes, order, weights, bounds, n_clusters)
 
     def parts(self, pred_keys: NDArray[np.int64], pool: Pool) -> Parts:
         """Build the cells of a prediction of these rows, part by part; see `stages.build_parts`."""
@@ -70,10 +73,10 @@ class TrueRows:
         n_cells = np.zeros(plan.n_parts, np.int64)
         histogram = np.zeros((len(starts), 1 << plan.bits), np.int64)
         targets, most = plan.targets(0, plan.bits), int(np.diff(self.bounds).max())
-        rows = self.codes, preds
+        rows = self.codes, preds, self.order
 
         def build(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
-            with pool.workspace("cells of true rows", lambda: _space(most)) as space:
+            with pool.workspace(("cells of true rows", weighted), lambda: _space(most, cells.dtype)) as space:
                 kernels.true_rows.build_cells(
                     rows, self.weights, cells, self.bounds, first, last, self.n_clusters, targets, space, n_cells,
                     cells_by_part,
@@ -85,26 +88,25 @@ class TrueRows:
 
 def _number(
     plan: Plan, keys: NDArray[np.int64], bounds: NDArray[np.int64], pool: Pool
-) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-    """Return the code of each row within its part, and how many codes each part has."""
-    codes = buffers.empty(plan.n_rows, plan.code)
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.int64]]:
+    """Return the code of each row within its part, the order of rows, and how many codes each part has."""
+    codes, order = buffers.empty(plan.n_rows, plan.code), buffers.empty(plan.n_rows, plan.code)
     n_clusters, most = np.zeros(plan.n_parts, np.int64), int(np.diff(bounds).max())
 
     def number(first: int, last: int) -> None:
         with pool.workspace(
-            "number true clusters", lambda: (_slots(most), np.empty(most, np.int64))
+            "number true clusters",
+            lambda: (_slots(most), np.empty(most, np.int64), np.empty(most, plan.code)),
         ) as space:
-            kernels.true_rows.number_rows(keys, bounds, first, last, space, codes, n_clusters)
+            kernels.true_rows.number_rows(keys, bounds, first, last, space, codes, order, n_clusters)
 
     pool.map(number, *zip(*plan.tasks(), strict=True), stage="number clusters")
-    return codes, n_clusters
+    return codes, order, n_clusters
 
 
-def _space(
-    rows: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+def _space(rows: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     """Return what one thread needs to find the cells of a part of at most so many rows."""
-    return _slots(rows), np.empty(rows, np.int32), np.empty(rows), np.empty(rows)
+    return _slots(rows), np.empty(rows), np.empty(rows), np.empty(rows, np.int64), np.empty(rows, dtype)
 
 
 def _slots(rows: int) -> NDArray[np.int32]:

@@ -37,14 +37,15 @@ def place_preds(pred, places, start, stop, out):
 
 
 @kernel
-def number_rows(keys, bounds, part_from, part_to, space, codes, n_clusters):
+def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_clusters):
     """Give the true clusters of several parts numbers, from 0 on in each, by their first row.
 
-    `space` is a hash table and a key for each row of a part. Outputs: `codes` by row, `n_clusters` by part.
+    `space` is a hash table, and a key and a row for each row of a part. Outputs: `codes` by row; `order`, part by
+    part the first row of each cluster, then the other rows; `n_clusters` by part.
     """
-    slots, heads = space
+    slots, heads, later = space
     for part in range(part_from, part_to):
-        first, last, n = bounds[part], bounds[part + 1], 0
+        first, last, n, n_later = bounds[part], bounds[part + 1], 0, 0
         size = table_size(last - first)
         table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
         table[:] = -1
@@ -56,8 +57,13 @@ def number_rows(keys, bounds, part_from, part_to, space, codes, n_clusters):
             if table[at(s)] < 0:
                 table[at(s)] = n
                 heads[at(n)] = key
+                order[at(first + n)] = i
                 n += 1
+            else:
+                later[at(n_later)] = i
+                n_later += 1
             codes[at(i)] = table[at(s)]
+        order[first + n : last] = later[:n_later]
         n_clusters[part] = n
 
 
@@ -67,50 +73,68 @@ def build_cells(
 ):
     """Write the cells of several parts to where their rows begin, in `cells` (cluster, n, pred[, x]).
 
-    `rows` are codes of true clusters and mixed pred keys, `weights` may be None. `space` is a hash table, the first
-    cell of each cluster, and sums and what these leave over by cell. Outputs: `n_cells` by part, `histogram` by target.
+    `rows` are codes of true clusters, mixed pred keys, and the `order` of `number_rows`; `weights` may be None. `space`
+    is a hash table, and by cell sums and what these leave over, a row and a cell. Outputs: `n_cells` by part,
+    `histogram` by target.
     """
-    slots, heads, sums, errors = space
+    slots, sums, errors, starts, spare = space
     for part in range(part_from, part_to):
-        first, last = bounds[part], bounds[part + 1]
-        heads[: n_clusters[part]] = -1
-        size = table_size(last - first - n_clusters[part])
+        first, last, n_heads = bounds[part], bounds[part + 1], n_clusters[part]
+        size = table_size(last - first - n_heads)
         others = slots[:size] if size <= slots.size else np.empty(size, np.int32)
         others[:] = -1
-        n = merge_rows(*rows, weights, first, last, cells, heads, others, sums, errors)
+        begin_cells(rows, weights, first, n_heads, cells)
+        n = merge_rows(rows, weights, (first, last, n_heads), cells, others, sums, errors, starts)
+        if weights is not None:
+            for c in range(n):
+                if cells[at(first + c)].n >= WEIGHTS_AT_ONCE:
+                    cells[at(first + c)].x += sums[at(c)] + errors[at(c)]
+        spare[: n - n_heads] = cells[first + n_heads : first + n]
+        sort_cells(rows[2], starts, first, n_heads, n, spare, cells)
         for c in range(n):
-            if weights is not None and cells[at(first + c)].n >= WEIGHTS_AT_ONCE:
-                cells[at(first + c)].x += sums[at(c)] + errors[at(c)]
             histogram[at(target_of(cells[at(first + c)].pred, c, targets))] += 1
         n_cells[part] = n
 
 
 @kernel
-def merge_rows(codes, preds, weights, first, last, cells, heads, others, sums, errors):
-    """Merge the rows of a part into cells; return how many there are."""
-    n, mask = 0, others.size - 1
-    for i in range(first, last):
+def begin_cells(rows, weights, first, n_heads, cells):
+    """Write the cell of the first row of each true cluster of a part."""
+    _, preds, order = rows
+    for k in range(n_heads):
+        i = order[at(first + k)]
+        cells[at(first + k)].cluster = k
+        cells[at(first + k)].pred = preds[at(i)]
+        cells[at(first + k)].n = 1
+        if weights is not None:
+            cells[at(first + k)].x = weights[at(i)]
+
+
+@kernel
+def merge_rows(rows, weights, part, cells, others, sums, errors, starts):
+    """Merge the other rows of a part into cells; return how many there are, and write the first row of each new one."""
+    codes, preds, order = rows
+    first, last, n_heads = part
+    n, mask = n_heads, others.size - 1
+    for k in range(first + n_heads, last):
+        i = order[at(k)]
         code, pred = codes[at(i)], preds[at(i)]
-        head = heads[at(code)]
-        c = head
-        if c < 0:
-            heads[at(code)] = n
-        elif cells[at(first + c)].pred != pred:
-            s = slot_of_other(head, pred, mask)
-            c = others[at(s)]
+        c = np.int64(code)
+        if cells[at(first + c)].pred != pred:
+            s = slot_of_other(code, pred, mask)
+            c = np.int64(others[at(s)])
             while c >= 0 and (cells[at(first + c)].cluster != code or cells[at(first + c)].pred != pred):
                 s = (s + 1) & mask
-                c = others[at(s)]
+                c = np.int64(others[at(s)])
             if c < 0:
                 others[at(s)] = n
-        if c < 0:
-            cells[at(first + n)].cluster = code
-            cells[at(first + n)].pred = pred
-            cells[at(first + n)].n = 1
-            if weights is not None:
-                cells[at(first + n)].x = weights[at(i)]
-            n += 1
-            continue
+                starts[at(n - n_heads)] = i
+                cells[at(first + n)].cluster = code
+                cells[at(first + n)].pred = pred
+                cells[at(first + n)].n = 1
+                if weights is not None:
+                    cells[at(first + n)].x = weights[at(i)]
+                n += 1
+                continue
         count = cells[at(first + c)].n + 1
         cells[at(first + c)].n = count
         if weights is not None:
@@ -122,3 +146,18 @@ def merge_rows(codes, preds, weights, first, last, cells, heads, others, sums, e
                 x = 0.0
             cells[at(first + c)].x = x
     return n
+
+
+@kernel
+def sort_cells(order, starts, first, n_heads, n, spare, cells):
+    """Bring the cells of a part, the later ones of which are in `spare`, into the order of their first rows."""
+    head, other = n_heads - 1, n - n_heads - 1
+    for c in range(n - 1, -1, -1):
+        if other < 0:
+            return
+        if head >= 0 and order[at(first + head)] > starts[at(other)]:
+            cells[at(first + c)] = cells[at(first + head)]
+            head -= 1
+        else:
+            cells[at(first + c)] = spare[at(other)]
+            other -= 1
