@@ -15,6 +15,7 @@ from fastbcubed.cells.one_sided import OneSided, SetAside, set_aside
 from fastbcubed.cells.planning import HEAVY_SHARE, mixed_keys
 from fastbcubed.cells.records import SIDES
 from fastbcubed.cells.returning import CLOSED, WayBack
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.cells.shards import RowShards
 from fastbcubed.cells.spread import HeavySums, pred_codes
 from fastbcubed.errors import EmptyInputError, NotKeptError
@@ -60,7 +61,7 @@ class NoCells:
     weighting: str
     outside: bool
     overlapping: bool = False
-    rows: None = None
+    rows: ScoredRows | None = None
     known: Mapping[str, float] = field(default_factory=dict)  #: scores that warnings take, asked for or not
 
     def __getattr__(self, name: str) -> Any:

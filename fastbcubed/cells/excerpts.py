@@ -45,6 +45,19 @@ class CellExcerpt(Contingency):
         known = {f"{side}_n": sizes_of(side, self.in_whole[side]) for side in SIDES}
         self.__dict__.update(known, total_weight=total_weight)
 
+    def excerpt(self, codes: Codes) -> CellExcerpt:
+        """Return the cells of some clusters that have all of their cells here; codes are those of the whole."""
+        own = {side: np.isin(self.in_whole[side], of_side) for side, of_side in codes.items()}
+        places = np.flatnonzero(of_any(own, self.true, self.pred))
+        cells = self.cells[places]
+        cells["true"] = self.in_whole["true"][cells["true"]]
+        sizes = {"true": self.true_n, "pred": self.pred_n}
+        return CellExcerpt(
+            self.places[places], cells, self.in_whole["pred"][self.pred[places]],
+            lambda side, of_side: sizes[side][np.searchsorted(self.in_whole[side], of_side)],
+            self.total_weight, weighted=self.weighted, weighting=self.weighting, outside=self.outside,
+        )  # fmt: skip
+
     def take_one_sided(self, one_sided: Mapping[str, OneSided]) -> None:
         """Take the items that one side lacks of these clusters."""
         self._one_sided = one_sided
@@ -53,13 +66,21 @@ class CellExcerpt(Contingency):
 def excerpt_of(table: Contingency, codes: Codes) -> CellExcerpt:
     """Return the cells of some clusters of either side."""
     chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
-    there = [own[table.true if side == "true" else table.pred] for side, own in chosen.items()]
-    places = np.flatnonzero(np.logical_or.reduce(there))
+    places = np.flatnonzero(of_any(chosen, table.true, table.pred))
     sizes = {"true": table.true_n, "pred": table.pred_n}
     return CellExcerpt(
         places, table.cells[places], table.pred[places], lambda side, own: sizes[side][own],
         table.total_weight, weighted=table.weighted, weighting=table.weighting, outside=table.outside,
     )  # fmt: skip
+
+
+def of_any(
+    chosen: Mapping[str, NDArray[np.bool_]], true: NDArray[np.integer], pred: NDArray[np.integer]
+) -> NDArray[np.bool_]:
+    """Return which cells, of these clusters, are of any that is chosen."""
+    there = [own[true if side == "true" else pred] for side, own in chosen.items()]
+    found: NDArray[np.bool_] = np.logical_or.reduce(there)
+    return found
 
 
 def chosen_of(codes: NDArray[np.int64], n: int) -> NDArray[np.bool_]:

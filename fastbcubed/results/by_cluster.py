@@ -10,7 +10,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.listings import drilldown
-from fastbcubed.results.listings.concentration import LossCurve, concentration, loss_curves
+from fastbcubed.results.listings.concentration import ROWS, LossCurve, concentration, loss_curves
 from fastbcubed.results.listings.listing import LOSS, listed, require_limit
 from fastbcubed.results.listings.outcomes import not_defined, outcome_code
 from fastbcubed.results.listings.size_classes import SizeClasses, classes_of_cells, recall_alone
@@ -162,7 +162,7 @@ class ByCluster(Evaluated):
             )
         return Table(self._outcomes)
 
-    def lorenz(self, side: str, *, limit: int | None = 1000) -> Table:
+    def lorenz(self, side: str, *, limit: int | None = ROWS) -> Table:
         """Return how the loss is spread over clusters, the costliest first: in few of them, or in many.
 
         Parameters

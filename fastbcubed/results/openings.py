@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ from fastbcubed.results.text.cluster_view import Cluster
 from fastbcubed.results.text.item_view import Item
 from fastbcubed.sources.arrays import to_numpy
 from fastbcubed.sources.attributes import readable
+
+#: What opens a cluster, given its side, code and label.
+OpenOne = Callable[[str, int, Any], Cluster]
 
 
 class Openings(Evaluated):
@@ -89,9 +93,20 @@ class Openings(Evaluated):
         """
         return open_cluster(self, side, which, columns, members)
 
-    def excerpt(self, codes: Codes) -> Openings:
-        """Return what opens some clusters, by side and code, in one pass over all rows; where they do not overlap."""
-        return excerpt(self, codes, Openings)
+    def excerpt(self, codes: Codes, most: int = sys.maxsize) -> Openings | None:
+        """Return what opens some clusters, by side and code, in one pass over all rows; where they do not overlap.
+
+        None of clusters that have more than `most` rows.
+        """
+        return excerpt(self, codes, Openings, most)
+
+    def opener(self, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
+        """Return what opens some clusters as `cluster` does, by side, code and label."""
+        part: Openings | None = self
+        if not self.contingency.overlapping and any(own.size for own in codes.values()):
+            part = self.excerpt(codes)
+        assert part is not None
+        return lambda side, code, label: part.cluster(side, label, columns=columns, members=members)
 
     def items(
         self,

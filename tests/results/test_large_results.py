@@ -17,7 +17,8 @@ from test_report import Page
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, FileFormatError
-from fastbcubed.results.files import large_result, loading
+from fastbcubed.results.files import manifest, unread
+from fastbcubed.results.files.large_result import LargeResult
 from fastbcubed.results.report import slices_content
 
 HOW: dict[str, dict[str, Any]] = {
@@ -32,7 +33,7 @@ HOW: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def _every_result_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "LARGE", 0)
+    monkeypatch.setattr(manifest, "LARGE", 0)
 
 
 def evaluated(seed: int, how: dict[str, Any], n: int = 400) -> fb.Evaluation:
@@ -83,10 +84,10 @@ def test_a_page_has_the_figures_of_the_result(
     asked: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "prediction.kind"]}
     wanted = json.loads(Page(fb.load(tmp_path / "r").report(**asked).html).data)
     if name != "outer":  # whose repairs take all cells
-        monkeypatch.setattr(large_result.UnreadCells, "__getattr__", None)
+        monkeypatch.setattr(unread.UnreadCells, "__getattr__", None)
     monkeypatch.setattr(fb.Evaluation, "errors_at_hand", lambda ev: ev._saved_errors)
     large = fb.load(tmp_path / "r", check=False)
-    assert isinstance(large, large_result.LargeResult)
+    assert isinstance(large, LargeResult)
     same(json.loads(Page(large.report(**asked).html).data), wanted)
     assert wanted["clusters"]["pred"]["rows"][0]["opened"]["parts"]
 

@@ -24,14 +24,17 @@ from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.estimates import Errors
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.files.large_result import LargeResult, UnreadCells, UnreadLabels
-from fastbcubed.results.files.manifest import ITEMS, MANIFEST, read_manifest
+from fastbcubed.results.files.large_result import LargeResult
+from fastbcubed.results.files.manifest import ITEMS, MANIFEST, is_large, may_be_read_in_parts, read_manifest
 from fastbcubed.results.files.portable import TableLabels, metrics_by_name
 from fastbcubed.results.files.saved_covers import from_table
+from fastbcubed.results.files.saved_digest import DIGEST, read_digest
 from fastbcubed.results.files.saved_tables import SavedTable
 from fastbcubed.results.files.storage import as_path
+from fastbcubed.results.files.unread import UnreadCells, UnreadLabels
 from fastbcubed.results.items.items import Items, TableItems
 from fastbcubed.results.items.stored_items import StoredItems, StoredRows, StoredTable
+from fastbcubed.results.listings.digest import Digest
 from fastbcubed.results.listings.outcomes import SCHEMA
 from fastbcubed.results.listings.saved_clusters import SavedClusters
 from fastbcubed.results.listings.summary import Bounds
@@ -46,8 +49,6 @@ from fastbcubed.uncertainty.units import Units
 
 #: How often another process may replace the files while they are opened.
 ATTEMPTS = 8
-#: Bytes of cells from which a result is not read as a whole unasked; and what tells that it is a diff's.
-LARGE, DIFF_MARK = 12_000_000, "diff"
 #: How far a score may leave its range, since it was rounded.
 ROUNDING = 1e-6
 
@@ -87,9 +88,8 @@ def _told(path: Path) -> Iterator[None]:
 
 def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> LargeResult | None:
     """Return a result whose files are read when they are asked for; None of one that is soon read as a whole."""
-    if head["keep"] == "scores" or head["definition"]["overlapping"] or head.get("outcomes") is None:
-        return None
-    if DIFF_MARK in head or head["files"]["cells.parquet"]["bytes"] < LARGE:
+    stamps = {name: Stamp(**each) for name, each in head["files"].items()}
+    if not may_be_read_in_parts(head) or not is_large(stamps):
         return None
 
     def whole() -> Evaluation:
@@ -102,9 +102,11 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
     with _told(path):
         how = _how(head)
         stored = {name: StoredTable(file) for name, file in files.items()}
+        digest = _known(path, head, {name: file.num_rows for name, file in stored.items()})
         clusters = SavedClusters(
-            {side: stored[f"{side}_clusters.parquet"] for side in SIDES}, outer=how["weighting"] == "outer"
-        )
+            {side: stored[f"{side}_clusters.parquet"] for side in SIDES},
+            outer=how["weighting"] == "outer", digest=digest,
+        )  # fmt: skip
         items = stored.get(ITEMS)
         rows = None if items is None else StoredRows(items, weighted=how["weighted"])
         cells = UnreadCells(stored["cells.parquet"], clusters, rows, lambda: whole().contingency, how)
@@ -115,6 +117,19 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
         ev.whole, ev.alone, ev.saved_clusters = whole, head.get("recall_alone"), clusters
         _take_from_manifest(ev, head)
     return ev
+
+
+def _known(path: Path, head: Mapping[str, Any], sizes: Mapping[str, int]) -> Digest | None:
+    """Return the digest beside the files that a manifest names, if there is one of these."""
+    for place in (path / DIGEST, path / head["staged_in"] / DIGEST):
+        try:
+            with open_regular(place) as file:
+                digest = read_digest(file, head, sizes)
+        except (FileFormatError, OSError):
+            continue
+        if digest is not None:
+            return digest
+    return None
 
 
 def _require_directory(path: Path) -> None:

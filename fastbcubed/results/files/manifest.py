@@ -30,6 +30,8 @@ FILES = {
     "cells": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet"},
     "items": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet", ITEMS},
 }
+#: Bytes of cells from which a result is not read as a whole unasked; and what tells that it is a diff's.
+LARGE, DIFF_MARK = 12_000_000, "diff"
 ASKED_FOR = {"slices.parquet", "repairs.parquet"}
 
 
@@ -77,6 +79,17 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if set(head["files"]) - ASKED_FOR != FILES[head["keep"]]:
         raise FileFormatError(f"{path} names other files than keep={head['keep']!r} has")
     return head
+
+
+def may_be_read_in_parts(head: Mapping[str, Any]) -> bool:
+    """Tell whether what is saved is of the kind of which tables tell part by part what is asked."""
+    overlapping = head["definition"]["overlapping"]
+    return not (head["keep"] == "scores" or overlapping or head.get("outcomes") is None or DIFF_MARK in head)
+
+
+def is_large(files: Mapping[str, Stamp]) -> bool:
+    """Tell whether files are of a result that is not read as a whole unasked."""
+    return files["cells.parquet"].bytes >= LARGE
 
 
 def fault_of_json(found: Any) -> str | None:

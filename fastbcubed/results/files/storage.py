@@ -20,9 +20,10 @@ from fastbcubed.metrics.pair_counts import pair_counts
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.by_cluster import ByCluster
 from fastbcubed.results.evaluated import Evaluated
-from fastbcubed.results.files.manifest import ITEMS, MANIFEST, sealed
+from fastbcubed.results.files.manifest import FILES, ITEMS, MANIFEST, is_large, may_be_read_in_parts, sealed
 from fastbcubed.results.files.portable import item_table, labels_by_code
 from fastbcubed.results.files.saved_covers import as_table
+from fastbcubed.results.files.saved_digest import DIGEST, Passing, as_text, make_digest
 from fastbcubed.results.items.stored_items import StoredItems, StoredTable
 from fastbcubed.results.listings.drilldown import columns_by_code, known_by_cluster
 from fastbcubed.results.listings.outcomes import named
@@ -73,14 +74,15 @@ def save(
         )
     stored = _stored_items(ev) if keep == "items" else None
     head |= json.loads(ev.to_json()) | more()
+    passing = _passing(ev, head)
     with _staging(stored, path) as staging:
         stamps: dict[str, Stamp] = {}
         if stored is not None:
             stamps["items"] = stored.put_at(staging, ITEMS)
         tables: dict[str, Callable[[], Iterable[pa.Table]]] = {
             "slices": lambda: _slices(ev),
-            "true_clusters": lambda: _clusters(ev, "true"),
-            "pred_clusters": lambda: _clusters(ev, "pred"),
+            "true_clusters": lambda: _clusters(ev, "true", passing),
+            "pred_clusters": lambda: _clusters(ev, "pred", passing),
             "cells": lambda: _cells(ev),
             "items": lambda: [item_table(ev)],
             "repairs": lambda: [best],
@@ -89,6 +91,13 @@ def save(
         stamps |= _write_all(tasks, staging)
         files = {f"{name}.parquet": stamps[name] for name in wanted}
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
+        digest = None
+        if passing is not None and is_large(files):
+            digest = make_digest(passing, ev, {name: staging.path(name) for name in FILES["cells"]}, keep)
+        if digest is None:
+            obsolete.append(DIGEST)
+        else:
+            staging.path(DIGEST).write_text(as_text(digest, files), encoding="utf-8")
         staging.publish(sealed(head, files, staging.name), obsolete)
 
 
@@ -166,8 +175,22 @@ def _slice_text(values: tuple[Any, ...]) -> str | None:
     return None if values[0] is None else str(values[0])
 
 
-def _clusters(ev: Evaluated, side: str) -> Iterator[pa.Table]:
+def _passing(ev: ByCluster, head: Mapping[str, Any]) -> Passing | None:
+    """Return what looks at the clusters while they are written; None for results that are read as a whole."""
+    if not may_be_read_in_parts(head):
+        return None
+    room = None if ev._memory_limit is None else ev._memory_limit // 8
+    lost = ev.loss_of_all("pred"), ev.loss_of_all("true")
+    return Passing(lost, outer=ev.contingency.weighting == "outer", room=room)
+
+
+def _clusters(ev: Evaluated, side: str, passing: Passing | None) -> Iterator[pa.Table]:
     """Yield the clusters of one side in the order of their codes, so that a row number is a code."""
+    tables = _clusters_by_code(ev, side)
+    return tables if passing is None else passing.watched(side, tables)
+
+
+def _clusters_by_code(ev: Evaluated, side: str) -> Iterator[pa.Table]:
     table = ev.contingency
     metrics = known_by_cluster(table, ev.metrics, ev.beta)
     ranges: Iterable[tuple[int, dict[str, NDArray[Any]]]]

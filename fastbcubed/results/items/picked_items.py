@@ -20,6 +20,7 @@ class PickedItems(TableItems):
 
     def __init__(self, items: Items, rows: NDArray[np.int64]) -> None:
         super().__init__(_PickedColumns(items, rows))
+        self.rows = rows  #: in the whole
 
     def attribute(self, side: str, name: str, rows: NDArray[np.int64] | None = None) -> pa.ChunkedArray:
         """Return an attribute of some of these rows, or of all; it may be of any type."""

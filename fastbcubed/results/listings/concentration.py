@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ FEW, SHARE = 50, 0.05
 #: A side is told of if it loses such a share of what the other does, and its clusters are worth advice from another on.
 TOLD, ADVISED = 0.05, 1 / 3
 KINDS = {"true": "true cluster", "pred": "predicted cluster"}
+#: Rows of a curve by default, and those of one that is drawn: more than can be seen.
+ROWS, POINTS = 1000, 120
 #: What a cluster takes while its loss is added up, and a loss that is unlike all others.
 CLUSTER_BYTES, LOSS_BYTES = 40, 48
 ROUNDING = 1e-12
@@ -65,11 +68,16 @@ class LossCurve:
         """Return the share of the loss that is in the n clusters that cost most; NaN if there is none."""
         if not self.counts.size:
             return np.full(n.size, np.nan)
+        shares: NDArray[np.float64] = self._lost_in(n) / self._upto()[1][-1]
+        return shares
+
+    def _lost_in(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the n clusters lose that cost most, of a curve that has any."""
         ends, lost = self._upto()
         n = np.minimum(n, ends[-1])
         run = np.searchsorted(ends, n)
-        shares: NDArray[np.float64] = (lost[run] - self.losses[run] * (ends[run] - n)) / lost[-1]
-        return shares
+        found: NDArray[np.float64] = lost[run] - self.losses[run] * (ends[run] - n)
+        return found
 
     def first_with(self, share: float) -> int:
         """Return how few clusters have this share of the loss, but for rounding."""
@@ -87,15 +95,29 @@ class LossCurve:
 
     def table(self, limit: int | None) -> pa.Table:
         """Return the curve, in no more than `limit` rows: the first, the last, and the one where no loss is left."""
+        rows = self._rows(limit)
+        return table_of(
+            {"n_clusters": rows, "share_clusters": rows / self.n_clusters, "share_loss": self.share(rows)}
+        )
+
+    def _rows(self, limit: int | None) -> NDArray[np.int64]:
+        """Return the numbers of clusters that a table of so many rows has."""
         n, marks = self.n_clusters, {self.n_clusters, max(1, self.n_lossy), 1}
         if limit is None or limit >= n:
-            rows = np.arange(1, n + 1)
-        elif limit < len(marks):
-            rows = np.array(sorted(marks, reverse=True)[:limit][::-1], np.int64)
-        else:
-            spread = np.unique(np.geomspace(1, n, limit - len(marks) + 2).round().astype(np.int64))
-            rows = np.union1d(spread, np.array(sorted(marks)))
-        return table_of({"n_clusters": rows, "share_clusters": rows / n, "share_loss": self.share(rows)})
+            return np.arange(1, n + 1)
+        if limit < len(marks):
+            return np.array(sorted(marks, reverse=True)[:limit][::-1], np.int64)
+        spread = np.unique(np.geomspace(1, n, limit - len(marks) + 2).round().astype(np.int64))
+        return np.union1d(spread, np.array(sorted(marks)))
+
+    def in_few_steps(self, limits: Iterable[int]) -> LossCurve:
+        """Return a curve that has the figures of this one, and the tables of so many rows, but few losses."""
+        rows = np.concatenate([[self.first_with(0.5)], *(self._rows(limit) for limit in limits)])
+        ends = np.unique(np.clip(rows, 1, self.n_lossy)) if self.n_lossy else rows[:0]
+        if ends.size >= self.losses.size:
+            return self
+        counts = np.diff(np.append(0, ends))
+        return LossCurve(self.n_clusters, np.diff(np.append(0, self._lost_in(ends))) / counts, counts)
 
 
 def loss_curves(

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.cells.excerpts import Codes, chosen_of
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.excerpts import CellExcerpt, Codes, chosen_of
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items.picked_items import PickedAttributes, PickedItems
@@ -18,19 +19,32 @@ from fastbcubed.sources.columns import as_column
 Made = TypeVar("Made", bound=Evaluated)
 
 
-def excerpt(ev: Evaluated, codes: Codes, make: Callable[..., Made]) -> Made:
+def excerpt(ev: Evaluated, codes: Codes, make: Callable[..., Made], most: int) -> Made | None:
     """Return what `make` makes of the cells and rows of some clusters of an evaluation whose clusters do not overlap.
 
-    All rows are gone through once, and each column that is asked for is read once.
+    All rows are gone through once, and each column that is asked for is read once. None of clusters that have more
+    than `most` rows.
     """
     table, every = ev.cell_excerpt(codes), ev._rows()
     chosen = chosen_of(table.places, ev.contingency.n_cells)
     rows, cells = every.in_cells(chosen)
     alone = _one_sided(ev, codes)
+    if rows.size + alone.size > most:
+        return None
     order = np.argsort(np.concatenate([rows, alone]), kind="stable")
     rows = np.concatenate([rows, alone])[order]
     numbers = np.append(np.searchsorted(table.places, cells), np.full(alone.size, -1))[order]
     table.rows = ScoredRows.of(numbers, every.weights_of(rows))
+    return of_rows(ev, table, rows, make)
+
+
+def of_rows(
+    ev: Evaluated,
+    table: CellExcerpt | NoCells,
+    rows: NDArray[np.int64],
+    make: Callable[..., Made],
+) -> Made:
+    """Return what `make` makes of some cells and rows of an evaluation."""
     return make(
         table, ev.metrics, ev.beta, ev.coverage, ev.policies, ev.overall, PickedItems(ev.kept_items(), rows),
         attributes=None if ev.attributes is None else PickedAttributes(ev.attributes, rows),

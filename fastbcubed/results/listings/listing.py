@@ -17,6 +17,8 @@ from fastbcubed.sources.arrays import from_numpy, storage_of, to_numpy
 
 #: What listings are ordered by to have first what costs most of either: the sum of both losses.
 LOSS = "loss"
+#: Rows beyond those wanted that are rather left out than sorted.
+MANY = 1 << 16
 
 
 def listed(
@@ -52,8 +54,15 @@ def _in_order(
     keys = {"rank": from_numpy(rank[rows]), "weight": from_numpy(lightest_last[rows])}
     if named_by is not None:
         keys |= sortable(found[named_by[1]])
-    order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
-    return found.take(order[:n])
+    return found.take(_order(keys, n))
+
+
+def _order(keys: dict[str, pa.ChunkedArray], n: int) -> pa.Array:
+    """Return the first n rows in ascending order of some keys, and then of their own."""
+    if len(keys["rank"]) <= n + MANY:
+        return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])[:n]
+    keys = {**keys, "row": from_numpy(np.arange(len(keys["rank"])))}
+    return pc.select_k_unstable(pa.table(keys), n, [(name, "ascending") for name in keys])
 
 
 def require_limit(limit: int | None) -> None:

@@ -19,6 +19,7 @@ from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items.items import Items, RowNumbers, without_noise
 from fastbcubed.results.listings.drilldown import losses_of_cover
+from fastbcubed.results.listings.first_members import FirstMembers, deal
 from fastbcubed.results.listings.listing import sortable
 from fastbcubed.results.listings.outcomes import OUTCOMES
 from fastbcubed.results.listings.table import Table
@@ -26,7 +27,6 @@ from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.cluster_view import KINDS, Cluster
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy, table_of
-from fastbcubed.sources.attributes import readable
 from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.suggestions import most_similar
 
@@ -50,7 +50,7 @@ def open_cluster(ev: Evaluated, side: str, label: Any, columns: Any, members: in
         raise OptionError(f"members is a number, 0 or more, not {members!r}")
     side, names = side_of(side), chosen_columns(ev, columns)
     rows = rows_of_cluster(ev, side, label)
-    opened, own = _Opened.of(ev, side, rows), plain_id(label)
+    opened, own = Opened.of(ev, side, rows), plain_id(label)
     if not ev.contingency.overlapping:
         own = ev.kept_items().labels(side, rows[:1])[0].as_py()
     return Cluster(
@@ -58,7 +58,7 @@ def open_cluster(ev: Evaluated, side: str, label: Any, columns: Any, members: in
             "side": side,
             "cluster": own,
             **opened.figures(ev, plain_id(label)),
-            **opened.shown(ev, names, members),
+            **opened.first_members(ev, members).shown(ev, names),
         },
         Table(opened.parts),
         lambda: Table(opened.table(ev, names)),
@@ -149,7 +149,7 @@ def with_attributes(
 
 
 @dataclass(frozen=True, eq=False)
-class _Opened:
+class Opened:
     """A cluster: its scored rows by the clusters of the other side, largest first, and its other rows."""
 
     side: str
@@ -157,10 +157,11 @@ class _Opened:
     bounds: NDArray[np.int64]  #: where the parts begin among them
     parts: pa.Table
     alone: RowNumbers  #: those that the other side lacks
-    cells: NDArray[np.int64]  #: of the cluster
+    cells: NDArray[np.int64]  #: of the cluster; one a part, and in their order, unless clusters overlap
 
     @classmethod
-    def of(cls, ev: Evaluated, side: str, rows: RowNumbers) -> _Opened:
+    def of(cls, ev: Evaluated, side: str, rows: RowNumbers) -> Opened:
+        """Look a cluster up whose rows these are."""
         table, other = ev.contingency, SIDES[side == "true"]
         cell = ev._rows().cell[rows]
         scored, alone = rows[cell >= 0], rows[cell < 0]
@@ -177,6 +178,7 @@ class _Opened:
         moved = np.repeat(bounds[:-1][order] - starts[:-1], sizes) + np.arange(scored.size)
         names = [f"{other}_cluster", *parts.column_names[1:]]
         parts = parts.take(from_numpy(order)).rename_columns(names)
+        cells = cells if table.overlapping else cells[order]
         return cls(side, scored[by_part][moved], starts, parts, alone, cells)
 
     @property
@@ -198,38 +200,17 @@ class _Opened:
         found |= {name: sums[name] for name in LOSSES}
         return found | {"weighted": ev.contingency.weighted, "overlapping": ev.contingency.overlapping}
 
-    def shown(self, ev: Evaluated, names: Sequence[str], members: int) -> dict[str, Any]:
-        """Return the parts and the first few members of each, and the items that the other side lacks."""
+    def first_members(self, ev: Evaluated, members: int) -> FirstMembers:
+        """Return so many members that are shown: the heaviest of each part."""
         sizes = np.append(np.diff(self.bounds), self.alone.size)
         dealt = deal(sizes, members)
         there = np.flatnonzero(dealt)
-        every, bounds = (
-            np.concatenate([self.rows, self.alone]),
-            np.append(self.bounds, self.bounds[-1] + sizes[-1]),
-        )
+        every = np.concatenate([self.rows, self.alone])
+        bounds = np.append(self.bounds, self.bounds[-1] + sizes[-1])
         rows = _first(ev, [every[bounds[k] : bounds[k + 1]] for k in there], dealt[there].tolist())
-        listed = self._members(ev, names, rows)
-        ends = np.cumsum(dealt[there])
-        chunks = {
-            k: listed[end - dealt[k] : end] for k, end in zip(there.tolist(), ends.tolist(), strict=True)
-        }
-        parts = [
-            {**part, "members": chunks[k]}
-            for k, part in enumerate(self.parts.slice(0, int(np.count_nonzero(dealt[:-1]))).to_pylist())
-        ]
-        fate = ev.policies.prediction if self.side == "pred" else ev.policies.truth
-        alone = {"n_items": int(self.alone.size), "policy": fate, "members": chunks.get(sizes.size - 1, [])}
-        return {"columns": list(names), "parts": parts, "one_sided": alone}
-
-    def _members(self, ev: Evaluated, names: Sequence[str], rows: RowNumbers) -> list[dict[str, Any]]:
-        items = ev.kept_items()
-        ids = items.ids(rows).to_pylist()
-        values = [readable(attribute_values(n, items, ev.attributes, rows)).to_pylist() for n in names]
-        weights = [None if w != w else w for w in ev._rows().weight[rows].tolist()]
-        return [
-            {"item": each, "weight": weight, "attributes": dict(zip(names, own, strict=True))}
-            for each, weight, *own in zip(ids, weights, *values, strict=True)
-        ]
+        own = np.split(rows, np.cumsum(dealt)[:-1])
+        parts = self.parts.slice(0, int(np.count_nonzero(dealt[:-1])))
+        return FirstMembers(self.side, parts, own[: parts.num_rows], self.alone.size, own[-1])
 
     def table(self, ev: Evaluated, names: Sequence[str]) -> pa.Table:
         """Return all members part by part, heaviest first: their item, part, weight, whether scored, attributes."""
@@ -328,21 +309,3 @@ def _first(ev: Evaluated, parts: Sequence[RowNumbers], counts: Sequence[int]) ->
         order = pc.select_k_unstable(table, n, [(name, "ascending") for name in table.column_names])
         first.append(part[order.to_numpy()])
     return np.concatenate(first)
-
-
-def deal(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Return how many of n members each part shows: one each in their order, then another each, while they last.
-
-    Examples
-    --------
-    >>> deal(np.array([50, 5, 1]), 20).tolist(), deal(np.array([3, 3, 3]), 2).tolist()
-    ([14, 5, 1], [1, 1, 0])
-    """
-    low, high = 0, int(sizes.max(initial=0))  # the rounds that all of them go along with
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if np.minimum(sizes, middle).sum() <= n else (low, middle - 1)
-    dealt = np.minimum(sizes, low)
-    more = np.flatnonzero(sizes > low)[: n - int(dealt.sum())]
-    dealt[more] += 1
-    return dealt

@@ -30,10 +30,15 @@ KINDS = {"split": "pred", "gather": "true"}
 def list_repairs(ev: Evaluated, kinds: str | Iterable[str], limit: int | None) -> Table:
     """Return the repairs that bring most, as `Evaluation.repairs` does."""
     known = kinds_asked(kinds, limit)
+    return listing_of(ev, known, rank_repairs(ev, known, limit))
+
+
+def rank_repairs(ev: Evaluated, kinds: Sequence[str], limit: int | None) -> Ranked:
+    """Return the repairs of some kinds that bring most, from all cells."""
     require_repairable(1, keep="cells", overlapping=ev.contingency.overlapping)
     start = Start.of(ev.contingency)
-    chosen, clusters = first_repairs(ev, known, Repairs.all_of(start, known), limit)
-    return Table(as_listing(chosen, clusters, start.running(chosen)))
+    chosen = first_repairs(ev, kinds, Repairs.all_of(start, kinds), limit)
+    return Ranked(chosen, start.running(chosen))
 
 
 def kinds_asked(kinds: str | Iterable[str], limit: int | None) -> list[str]:
@@ -144,6 +149,11 @@ class Repairs:
     recall: Floats
 
     @classmethod
+    def none(cls) -> Repairs:
+        """Return no repairs."""
+        return cls(np.zeros(0, np.bool_), *np.zeros((2, 0), np.int64), *np.zeros((4, 0)))
+
+    @classmethod
     def all_of(cls, start: Start, kinds: Sequence[str]) -> Repairs:
         """Return all repairs of some kinds that bring something."""
         table, found = start.table, []
@@ -164,10 +174,20 @@ class Repairs:
         return Repairs(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
-def first_repairs(
-    ev: Evaluated, kinds: Sequence[str], every: Repairs, limit: int | None
-) -> tuple[Repairs, pa.Array]:
-    """Return the first repairs in order, and the labels of their clusters: those without one, a policy has made."""
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Repairs in their order, and the precision and the recall after each. Shape of these: (n_repairs, 2)."""
+
+    repairs: Repairs
+    running: Floats
+
+    def first(self, n: int) -> Ranked:
+        """Return the first of them."""
+        return Ranked(self.repairs.take(np.arange(min(n, len(self.running)))), self.running[:n])
+
+
+def first_repairs(ev: Evaluated, kinds: Sequence[str], every: Repairs, limit: int | None) -> Repairs:
+    """Return the first repairs in order: of clusters that have a label, as others a policy has made."""
     n, limit = every.codes.size, every.codes.size if limit is None else limit
     wanted = min(limit, n)
     while True:
@@ -178,9 +198,7 @@ def first_repairs(
             break
         wanted = min(2 * wanted + 1, n)
     order = np.lexsort((rank, ~every.splits[rows], -every.weight[rows], -every.gain[rows]))[:limit]
-    chosen = every.take(rows[order])
-    names = {kind: _labels(ev, chosen, np.arange(order.size), kind) for kind in kinds}
-    return chosen, _in_one(names, chosen.splits)
+    return every.take(rows[order])
 
 
 def _labels(ev: Evaluated, repairs: Repairs, rows: NDArray[np.int64], kind: str) -> pa.Array:
@@ -241,23 +259,23 @@ def _type_of_both(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     return None if pa.uint64() in (a, b) else WIDEST[id_kind(a, "")][0]
 
 
-def as_listing(repairs: Repairs, clusters: pa.Array, running: Floats) -> pa.Table:
-    """Return repairs in their order as `Evaluation.repairs` does."""
-    precision, recall = running.T
-    splits = repairs.splits.tolist()
-    return table_of(
-        {
-            "rank": np.arange(1, repairs.codes.size + 1),
-            "kind": from_texts(["split" if split else "gather" for split in splits]),
-            "side": from_texts(["pred" if split else "true" for split in splits]),
-            "cluster": clusters,
-            "n_items": repairs.n_items,
-            "weight": repairs.weight,
-            "gain": repairs.gain,
-            "running": 2 * precision * recall / (precision + recall),
-            "precision_gain": repairs.precision,
-            "recall_gain": repairs.recall,
-            "running_precision": np.ascontiguousarray(precision),
-            "running_recall": np.ascontiguousarray(recall),
-        }
-    )
+def listing_of(ev: Evaluated, kinds: Sequence[str], ranked: Ranked) -> Table:
+    """Return repairs of some kinds in their order as `Evaluation.repairs` does."""
+    repairs, (precision, recall) = ranked.repairs, ranked.running.T
+    splits, every = repairs.splits.tolist(), np.arange(repairs.codes.size)
+    clusters = _in_one({kind: _labels(ev, repairs, every, kind) for kind in kinds}, repairs.splits)
+    columns = {
+        "rank": every + 1,
+        "kind": from_texts(["split" if split else "gather" for split in splits]),
+        "side": from_texts(["pred" if split else "true" for split in splits]),
+        "cluster": clusters,
+        "n_items": repairs.n_items,
+        "weight": repairs.weight,
+        "gain": repairs.gain,
+        "running": 2 * precision * recall / (precision + recall),
+        "precision_gain": repairs.precision,
+        "recall_gain": repairs.recall,
+        "running_precision": np.ascontiguousarray(precision),
+        "running_recall": np.ascontiguousarray(recall),
+    }
+    return Table(table_of(columns))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,50 +12,64 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.excerpts import CellExcerpt, Codes
 from fastbcubed.cells.one_sided import OneSided
+from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.evaluated import Evaluated
-from fastbcubed.results.listings.repairs import Floats, Repairs, Start, as_listing, f_gain, first_repairs
+from fastbcubed.results.listings.passing_clusters import Costliest, MayGather
+from fastbcubed.results.listings.repairs import Floats, Ranked, Repairs, Start, f_gain, first_repairs
 from fastbcubed.results.listings.saved_clusters import ONLY_HERE, SavedClusters
-from fastbcubed.results.listings.table import Table
 from fastbcubed.sources.arrays import to_numpy
 
-#: True clusters that may be among the first, beyond which all cells are read; and what rounding may add to a bound.
-MOST, ROUNDING = 1 << 20, 1e-9
+#: True clusters that may be among the first, beyond which all cells are read.
+MOST = 1 << 20
 Lost = tuple[float, float]
 
 
-def list_first_repairs(
+def rank_first_repairs(
     ev: Evaluated,
     clusters: SavedClusters,
     cells_of: Callable[[Codes], CellExcerpt],
     lost: Lost,
-    kinds: list[str],
+    kinds: Sequence[str],
     limit: int,
-) -> Table | None:
-    """Return the first repairs of some kinds, as `list_repairs` does; None if too many clusters tie to be told apart.
+) -> Ranked | None:
+    """Return the first repairs of some kinds, as `rank_repairs` does; None if too many clusters tie to be told apart.
 
-    Splitting a predicted cluster brings what it loses of precision. Gathering a true one brings what its items lose,
-    and at most as much again of precision, for what they were clustered with: so the tables tell which clusters
-    may be among the first. Weights have to count in the confusion matrices.
+    Splitting a predicted cluster brings what it loses of precision; of gathering a true one see `MayGather`: so the
+    tables tell which clusters may be among the first. Weights have to count in the confusion matrices.
     """
-    if not limit or lost == (0.0, 0.0):
+    costliest = Costliest("precision_loss", limit, lossy=True)
+    splits = clusters.passed("pred", costliest) if "split" in kinds else None
+    gathers = _that_may_be_first(ev, clusters, lost, limit) if "gather" in kinds else None
+    return rank_some(ev, clusters, cells_of, lost, splits, gathers, limit)
+
+
+def rank_some(
+    ev: Evaluated,
+    clusters: SavedClusters,
+    cells_of: Callable[[Codes], CellExcerpt],
+    lost: Lost,
+    splits: pa.Table | None,
+    gathers: NDArray[np.int64] | None,
+    limit: int,
+) -> Ranked | None:
+    """Return the first repairs among splits of listed clusters and gatherings of some; None if these are too many."""
+    if gathers is not None and gathers.size > MOST:
         return None
-    found, total = [], ev.contingency.total_weight
-    if "split" in kinds:
-        found.append(_splits(clusters.first("pred", "precision_loss", limit, []), lost))
-    if "gather" in kinds:
-        codes = _that_may_be_first(clusters, lost, limit)
-        if codes.size > MOST:
-            return None
-        found.append(_gathers(_Preds.of(clusters, cells_of({"true": codes})), total, lost))
+    found, total = [Repairs.none()], ev.contingency.total_weight
+    if splits is not None:
+        found.append(_splits(splits, lost))
+    if gathers is not None and gathers.size:
+        found.append(_gathers(_Preds.of(clusters, cells_of({"true": gathers})), total, lost))
     every = Repairs(*map(np.concatenate, zip(*(vars(each).values() for each in found), strict=True)))
     every = every.take(np.flatnonzero(every.gain > 0))
-    if not every.codes.size:
-        return None
-    chosen, labels = first_repairs(ev, kinds, every, limit)
+    kinds = [kind for kind, there in (("split", splits), ("gather", gathers)) if there is not None]
+    chosen = first_repairs(ev, kinds, every, limit)
+    if not chosen.codes.size:
+        return Ranked(chosen, np.empty((0, 2)))
     own = {"true": np.unique(chosen.codes[~chosen.splits]), "pred": np.unique(chosen.codes[chosen.splits])}
     table = cells_of(own)
     start = _Preds.of(clusters, table).start(total, lost)
-    return Table(as_listing(chosen, labels, start.running(_in_excerpt(chosen, table))))
+    return Ranked(chosen, start.running(_in_excerpt(chosen, table)))
 
 
 def _splits(table: pa.Table, lost: Lost) -> Repairs:
@@ -66,20 +80,13 @@ def _splits(table: pa.Table, lost: Lost) -> Repairs:
     return Repairs(np.ones(gain.size, bool), code, n, weight, f_gain(lost, gain, none), gain, none)
 
 
-def _that_may_be_first(clusters: SavedClusters, lost: Lost, limit: int) -> NDArray[np.int64]:
+def _that_may_be_first(ev: Evaluated, clusters: SavedClusters, lost: Lost, limit: int) -> NDArray[np.int64]:
     """Return the true clusters of which gathering may be among the first `limit` repairs."""
-    codes, most, least = np.empty(0, np.int64), np.empty(0), np.empty(0)
-    for first, table in clusters.files["true"].stretches(["precision_loss", "recall_loss"]):
-        precision, recall = (to_numpy(column) for column in table.columns)
-        there = np.flatnonzero(precision + recall)
-        precision, recall = precision[there], recall[there]
-        codes = np.concatenate([codes, there + first])
-        most = np.concatenate([most, f_gain(lost, 2 * precision, recall) * (1 + ROUNDING)])
-        least = np.concatenate([least, f_gain(lost, precision, recall)])
-        if codes.size > limit:
-            kept = most >= np.partition(least, -limit)[-limit]
-            codes, most, least = codes[kept], most[kept], least[kept]
-    return codes
+    found = MayGather(lost, limit)
+    names = [*LOSSES, *(["cluster"] if ev.policies.may_leave_alone else [])]
+    for first, table in clusters.files["true"].stretches(names):
+        found.add(first, table)
+    return found.codes
 
 
 def _gathers(preds: _Preds, total: float, lost: Lost) -> Repairs:

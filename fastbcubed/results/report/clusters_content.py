@@ -11,7 +11,7 @@ from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import MetricError, NotKeptError, OptionError
 from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results.listings.summary import plain
-from fastbcubed.results.openings import Openings
+from fastbcubed.results.openings import OpenOne
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.text.cluster_view import differing
 from fastbcubed.sources.arrays import to_numpy
@@ -27,19 +27,19 @@ def clusters_content(ev: Any, asked: Asked) -> dict[str, Any] | None:
     if not ev.has_clusters or not asked.worst:
         return None
     tables = {side: _costliest(ev, side, asked.worst) for side in SIDES[::-1]}
-    opener, codes = ev, {side: to_numpy(table["code"]) for side, table in tables.items()}
-    if ev.has_items and not ev.contingency.overlapping and any(own.size for own in codes.values()):
-        opener = ev.excerpt(codes)
-    return {side: _side(ev, side, table, opener, asked) for side, table in tables.items()}
+    codes = {side: to_numpy(table["code"]) for side, table in tables.items()}
+    open_one = ev.opener(codes, asked.columns[:MOST_COLUMNS], asked.members) if ev.has_items else None
+    return {side: _side(ev, side, table, open_one) for side, table in tables.items()}
 
 
 def _costliest(ev: Any, side: str, limit: int) -> Any:
     """Return the clusters of a side that cost most, as far as they cost anything."""
-    table = ev.coded_clusters(side, limit=limit)
+    n_lossy = _n_lossy(ev, side)
+    table = ev.coded_clusters(side, limit=limit if n_lossy is None else min(limit, n_lossy))
     return table.filter(table[LOSS_OF_SIDE[side]].to_numpy() > 0)
 
 
-def _side(ev: Any, side: str, table: Any, opener: Openings, asked: Asked) -> dict[str, Any]:
+def _side(ev: Any, side: str, table: Any, open_one: OpenOne | None) -> dict[str, Any]:
     """Return the clusters of a side that cost most, and how many there are."""
     lost, total = LOSS_OF_SIDE[side], ev.loss_of_all(side)
     rows = []
@@ -47,7 +47,7 @@ def _side(ev: Any, side: str, table: Any, opener: Openings, asked: Asked) -> dic
         own = {name: row[name] for name in FIGURES if name in row}
         own |= {name: row[name] for name in ("precision", "recall", "f1") if name in row}
         own["share_of_loss"] = row[lost] / total if total else None
-        rows.append({"id": anchor(side, row["cluster"]), **own, "opened": _opened(opener, side, row, asked)})
+        rows.append({"id": anchor(side, row["cluster"]), **own, "opened": _opened(open_one, side, row)})
     return {
         "loss": lost, "n": ev.summary[side]["clusters"], "n_lossy": _n_lossy(ev, side),
         "share_shown": sum(row[lost] for row in rows) / total if total else None,
@@ -81,15 +81,14 @@ def _n_lossy(ev: Any, side: str) -> int | None:
         return None
 
 
-def _opened(ev: Openings, side: str, row: Mapping[str, Any], asked: Asked) -> dict[str, Any] | None:
+def _opened(open_one: OpenOne | None, side: str, row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the members of a cluster; None of one that has no name, or whose items were not kept."""
-    if row["cluster"] is None or not ev.has_items:
+    if row["cluster"] is None or open_one is None:
         return None
     try:
-        found = ev.cluster(side, row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members)
+        return opened_content(open_one(side, row["code"], row["cluster"]))
     except (NotKeptError, MetricError):
         return None
-    return opened_content(found)
 
 
 def opened_content(found: Any) -> dict[str, Any]:
@@ -102,7 +101,7 @@ def opened_content(found: Any) -> dict[str, Any]:
         member["differs"] = [name for name, flags in marked.items() if flags[k]]
     other = next(side for side in found.kinds if side != found["side"])
     return figures | {
-        "n_listed": len(found.parts),
+        "n_listed": found.n_listed,
         "other": other,
         "other_kind": found.kinds[other].capitalize(),
     }

@@ -8,11 +8,9 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import NotKeptError, OptionError
 from fastbcubed.results.estimates import Estimated
+from fastbcubed.results.listings.concentration import POINTS
 from fastbcubed.results.slices.slicing import size_names
 from fastbcubed.results.text.verdict import FEW_CELLS
-
-#: Points of a curve: more than can be seen.
-POINTS = 120
 
 
 def sides_content(ev: Estimated) -> dict[str, Any]:

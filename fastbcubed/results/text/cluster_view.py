@@ -64,6 +64,11 @@ class Cluster(dict[str, Any]):
         """All members, part by part: item, its cluster on the other side, attributes, scored or not, weight."""
         return self._make()
 
+    @property
+    def n_listed(self) -> int:
+        """How many parts there are."""
+        return len(self.parts)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), dict(self), self.parts, self.table)
 
