@@ -239,12 +239,15 @@ class Evaluator:
     """Evaluates clusterings of the items of the links against the truth of a sweep, as the sweep does."""
 
     def __init__(self, beside: _Beside, how: dict[str, Any]) -> None:
-        self._pair, self._how = beside.pair, how | beside.how
+        self._truth, self._how = beside.pair.first[0], how | beside.how
+        self._tables: dict[str, Any] = {
+            "weight_table": beside.pair.weight_table,
+            "attribute_table": beside.pair.attribute_table,
+        }
 
     def __call__(self, clustering: Clustering, options: Mapping[str, Any]) -> Evaluation:
         """Return what `evaluate` does; `options` are arguments of it, in place of those of the sweep."""
-        truth = self._pair.first[0]
-        return evaluate(truth, _without(self._how["noise"], clustering), **{**self._how, **options})
+        return evaluate(self._truth, _without(self._how["noise"], clustering), **{**self._how, **options})
 
     def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:
         """Return the same with the usual scores; `rows` are aligned with a clustering of the same items."""
@@ -255,17 +258,13 @@ class Evaluator:
             keys = rows.pred_keys.copy()
             keys[there] = clustering.labels.keys()[own[there]]
         rows = replace(rows, prediction=clustering, pred_keys=keys)
-        given = Given(self._pair.first[0], clustering)
+        given = Given(self._truth, clustering)
         request = Request(given, policies, beta=self._how["beta"])
-        tables: dict[str, Any] = {
-            "weight_table": self._pair.weight_table,
-            "attribute_table": self._pair.attribute_table,
-        }
         with Pool(self._how["threads"]) as pool:
             cells = build_cells(rows, pool, weighting="pointwise", outside=request.outside)
             built = memory.Built(rows.coverage, cells, AlignedItems(rows))
             return evaluation(
-                request, memory.answer(replace(open_pair(given), **tables), built, request, pool), {}
+                request, memory.answer(replace(open_pair(given), **self._tables), built, request, pool), {}
             )
 
 

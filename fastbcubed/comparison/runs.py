@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,12 @@ class Runs:
         evs = self.runs.values()
         self._n_scored = [ev.contingency.n_items for ev in evs] if n_scored is None else list(n_scored)
         self._coverage = [ev.coverage for ev in evs] if coverage is None else list(coverage)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "runs": dict(self.runs)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, runs=MappingProxyType(state["runs"]))
 
     def __getitem__(self, name: str) -> Evaluation:
         if name not in self.runs:

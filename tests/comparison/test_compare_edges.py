@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -247,3 +249,13 @@ def test_no_item_that_every_run_scores():
 def test_arrays_of_unequal_length():
     with pytest.raises(FastBCubedError, match="new"):
         fb.compare([1, 1, 2], {"old": [1, 1, 2], "new": [1, 2]})
+
+
+@pytest.mark.parametrize("align", ["common", "each"])
+def test_comparisons_are_pickled_and_copied(align):
+    truth = pa.table({"item": list("abcd"), "cluster": [1, 1, 2, 2], "s": [1, 2, 1, 2]})
+    cmp = fb.compare(truth, {"old": dict.fromkeys("abcd", 1), "new": {"a": 1, "b": 1, "c": 2}}, align=align)
+    for again in (pickle.loads(pickle.dumps(cmp)), copy.deepcopy(cmp), copy.copy(cmp)):
+        assert list(again) == ["old", "new"] and again.to_json() == cmp.to_json()
+        for one, other in ((each.deltas(), each.slices("s")) for each in (again, cmp)):
+            assert repr(one) == repr(cmp.deltas()) and repr(other) == repr(cmp.slices("s"))

@@ -1,7 +1,9 @@
 """What `fastbcubed.sweep` takes, and what its result answers."""
 
+import copy
 import json
 import math
+import pickle
 from decimal import Decimal
 from typing import Any
 
@@ -478,3 +480,10 @@ def test_progress_is_told() -> None:
     stages = []
     fb.sweep(TRUTH, LINKS, progress=lambda step: stages.append(step.stage))
     assert "join items" in stages
+
+
+def test_sweeps_are_pickled_and_copied(sweep: fb.Sweep) -> None:
+    for again in (pickle.loads(pickle.dumps(sweep)), copy.deepcopy(sweep), copy.copy(sweep)):
+        assert again.to_json() == sweep.to_json() and again.best("f1") == sweep.best("f1")
+        assert again.evaluate(0.5).overall == sweep.evaluate(0.5).overall
+        assert again.merges().to_arrow().equals(sweep.merges().to_arrow())
