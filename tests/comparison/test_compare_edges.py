@@ -185,8 +185,8 @@ def test_the_input_is_left_as_it_is():
     arrays = [np.array([1, 1, 2]), np.array([1, 2, 2])]
     copies = [each.copy() for each in arrays]
     fb.compare(arrays[0], {"x": arrays[1], "y": arrays[0]})
-    for each, copy in zip(arrays, copies, strict=True):
-        np.testing.assert_array_equal(each, copy)
+    for each, before in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(each, before)
 
 
 def test_runs_changed_later_do_not_change_the_comparison():
