@@ -227,6 +227,31 @@ def test_one_evaluation_read_by_several_threads():
         assert all(each == found[0] for each in found)
 
 
+def test_one_evaluation_whose_items_are_on_disk_is_read_by_several_threads():
+    """In a child, which a crash would end."""
+    child = run(
+        """
+        from concurrent.futures import ThreadPoolExecutor
+        import fastbcubed as fb
+        import pyarrow as pa
+
+        labels = [f"cluster {k}" for k in range(90)] * 6
+        rows = {"item": range(540), "cluster": labels, "part": [1, 2, 3] * 180}
+        ev = fb.evaluate(pa.table(rows), dict(enumerate(sorted(labels))), engine="disk", keep="items")
+
+        def ask(_):
+            shown = ev.slices("part"), ev.items(columns=["part"]), ev.cluster("pred", "cluster 3"), ev.item(3)
+            return list(map(repr, shown))
+
+        with ThreadPoolExecutor(8) as pool:
+            first, *others = pool.map(ask, range(120))
+        assert all(found == first for found in others)
+        """
+    )
+    _, err, status = finish(child)
+    assert status == 0, err
+
+
 def test_no_thread_is_left():
     before = set(threading.enumerate())
     scores(threads=4)

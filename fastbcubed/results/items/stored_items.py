@@ -28,13 +28,13 @@ class StoredTable:
     """A Parquet file whose columns are read when they are asked for; pages that are not as written are refused."""
 
     def __init__(self, file: Any, staging: Staging | None = None, stamp: Stamp | None = None) -> None:
-        import pyarrow.parquet as pq
-
         self._raw = open(file, "rb") if isinstance(file, str | os.PathLike) else file
         self._raw.flush()  # it may have been written just now
-        self._file = pq.ParquetFile(OwnPlace(self._raw), page_checksum_verification=True)
-        self.column_names: list[str] = list(self._file.schema_arrow.names)
-        sizes = [self._file.metadata.row_group(k).num_rows for k in range(self._file.num_row_groups)]
+        self._metadata: Any = None
+        opened = self._open()
+        self._metadata, self._schema = opened.metadata, opened.schema_arrow
+        self.column_names: list[str] = list(self._schema.names)
+        sizes = [self._metadata.row_group(k).num_rows for k in range(opened.num_row_groups)]
         self._starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
         self.num_rows = int(self._starts[-1])
         self.staging = staging
@@ -43,8 +43,14 @@ class StoredTable:
     def __del__(self) -> None:
         self._raw.close()
 
+    def _open(self) -> Any:
+        """Return a reader of the file, for one thread: Arrow's own crash where two threads read at once."""
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(OwnPlace(self._raw), metadata=self._metadata, page_checksum_verification=True)
+
     def __getitem__(self, name: str) -> pa.ChunkedArray:
-        return self._read(range(self._file.num_row_groups), [name])[name]
+        return self._read(range(self._starts.size - 1), [name])[name]
 
     def stretches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """Yield some columns of consecutive rows, and the first of these rows: one stretch of parts after the other."""
@@ -64,8 +70,7 @@ class StoredTable:
         home = np.searchsorted(self._starts, np.maximum(rows, 0), side="right") - 1
         order = np.argsort(home, kind="stable")
         parts, bounds = np.unique(home[order], return_index=True)
-        schema = self._file.schema_arrow
-        found = [maybe_with_nulls(pa.schema([schema.field(name) for name in names]).empty_table())]
+        found = [maybe_with_nulls(pa.schema([self._schema.field(name) for name in names]).empty_table())]
         for k, own in zip(parts.tolist(), np.split(order, bounds[1:]), strict=False):
             at = rows[own]
             found.append(self._read([k], names).take(from_numpy(at - self._starts[k], at < 0)))
@@ -75,7 +80,7 @@ class StoredTable:
 
     def _read(self, parts: Iterable[int], names: Sequence[str]) -> pa.Table:
         try:
-            return maybe_with_nulls(self._file.read_row_groups(list(parts), list(names)))
+            return maybe_with_nulls(self._open().read_row_groups(list(parts), list(names)))
         except (OSError, pa.ArrowException) as error:
             raise FileFormatError(f"cannot read {', '.join(names)}: {str(error)[:200]}") from error
 
