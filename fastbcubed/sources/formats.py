@@ -102,9 +102,17 @@ def reading(path: str, form: str) -> Iterator[None]:
     except _ERRORS as error:
         cause = str(error).strip().rstrip(".").splitlines()
         raise FileFormatError(
-            f"{path} cannot be read as {form}: {cause[0] if cause else type(error).__name__}. "
-            "If the file exists and may be read, it is damaged: write or copy it again."
+            f"{path} cannot be read as {form}: {cause[0] if cause else type(error).__name__}. {_advice(error)}"
         ) from error
+
+
+def _advice(error: BaseException) -> str:
+    """Return what to do about an error of a reader."""
+    if isinstance(error, UnicodeEncodeError):
+        return "The path has to be UTF-8: rename the file, or set the locale that it is typed in to one of UTF-8."
+    if "invalid UTF8" in str(error):
+        return "Text has to be UTF-8: write the file so, or convert it, as with iconv -f latin1 -t utf-8."
+    return "If the file exists and may be read, it is damaged: write or copy it again."
 
 
 class ParquetFile:

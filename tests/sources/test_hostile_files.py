@@ -80,7 +80,7 @@ FOREIGN = {
     "begun.arrow": (b"ARROW1" + b"\0" * 100, "truncated"),
     "old.feather": (b"FEA1" + b"\0" * 100 + b"FEA1", "not Parquet"),
     "sheet.xlsx": (b"PK\3\4" + b"\0" * 100, "not Parquet"),
-    "latin1.csv": (b"item,cluster\n\xe9,1\n", "UTF8"),
+    "latin1.csv": (b"item,cluster\n\xe9,1\n", "Text has to be UTF-8"),
     "utf16.csv": ("item,cluster\na,1\n".encode("utf-16"), "cannot be read as CSV"),
     "ragged.csv": (b"item,cluster\na,1\nb\n", "Expected 2 columns, got 1"),
     "open quote.csv": (b'item,cluster\n"a,1\nb,1\nc,2\n', "cannot be read as CSV"),
@@ -97,6 +97,13 @@ def test_foreign_files(name: str, tmp_path: Path) -> None:
         evaluate(path, PREDICTION)
     with refused(FileFormatError, name, said):
         evaluate(TRUTH, str(path))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a file system that takes any bytes for a name")
+def test_a_path_that_is_not_utf_8(tmp_path: Path) -> None:
+    path = write(tmp_path / "plain.parquet", "parquet", PREDICTION).rename(tmp_path / "tr\udcfcth.parquet")
+    with refused(FileFormatError, "The path has to be UTF-8"):
+        evaluate(TRUTH, path)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows", "csv"])
