@@ -21,7 +21,7 @@ def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, 
 
     Output: `lost`, by cell its true clusters, then its predicted ones, in the order of its row.
     """
-    strangers, shared, at_true, at_pred, found = space
+    strangers, shared, at_true, at_pred, (found, met) = space
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -31,7 +31,7 @@ def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, 
         count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, strangers)
         for k in range(own_c + own_g):
             shared[k] = charge(w, own_c, own_g) if k < own_c else charge(w, own_g, own_c)
-        for m in range(find_mates(cell, rows, close, found) if may_have(cell, close) else 0):
+        for m in range(find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0):
             row, c, g = found[m, 0], found[m, 1], found[m, 2]
             mark_common(rows, begin, end, row + 2, at_true, at_pred)
             charge_mate(strangers, shared, items, rows.codes[row], at_true[:c], at_pred[:g])

@@ -1,13 +1,16 @@
 """Close mates: cells with which a cell shares two clusters of a side or more, found without looking at others.
 
 Cells that are in few clusters of a side are found by pairs of clusters. One that is in many has too many pairs:
-it is found in each of its clusters of that side but the one with most such cells.
+the cells of its clusters of that side, but the one with most such cells, are counted.
 """
 
 from __future__ import annotations
 
 from fastbcubed.kernels.jit import inlined, kernel
 from fastbcubed.kernels.overlap import count_true
+
+#: A list of cells is gone through if it has at most so many times the cells that are looked for in it.
+LONG = 4
 
 
 @inlined
@@ -82,7 +85,7 @@ def count_several(rows, narrow, wide_counts, counts):
 
 @kernel
 def fill_several(rows, narrow, next_wide, next_place, out):
-    """Write the rows of the cells that `count_several` counts, by cluster; those in more than `narrow` first."""
+    """Write the cells that `count_several` counts, by cluster; those in more than `narrow` first."""
     for cell in range(rows.starts.size):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -91,7 +94,7 @@ def fill_several(rows, narrow, next_wide, next_place, out):
             if high - low > 1:
                 place = next_wide if high - low > narrow else next_place
                 for k in range(low, high):
-                    out[place[rows.codes[k]]] = rows.starts[cell]
+                    out[place[rows.codes[k]]] = cell
                     place[rows.codes[k]] += 1
 
 
@@ -169,12 +172,12 @@ def may_have(cell, index):
 
 
 @kernel
-def find_mates(cell, rows, index, found):
+def find_mates(cell, rows, index, found, met):
     """List the close mates of a cell, each once, and return how many there are.
 
     One that shares two true clusters is met on that side, any other on the predicted side: in the first common pair
-    if both cells are in few clusters there, else in the first common cluster that is not spared. Output: `found`
-    (most, 3), its row, and how many true and predicted clusters both share.
+    if both cells are in few clusters there, else by counting. Workspace: `met` (n_cells,), 0 before and after, empty
+    if no cell is in many. Output: `found` (most, 3), its row, and how many true and predicted clusters both share.
     """
     n = 0
     v = index.pair_bounds[cell]
@@ -190,11 +193,7 @@ def find_mates(cell, rows, index, found):
                     if group >= 0:
                         n = meet_in_pair((begin, end), side, (a, b), group, rows, index, found, n)
         if index.wide and high - low > 1:
-            spared = find_largest(rows, index, low, high)
-            for k in range(low, high):
-                if k != spared:
-                    bounds = listed(index, rows.codes[k], high - low <= index.narrow)
-                    n = meet_in_cluster((begin, end), side, (k, spared), bounds, rows, index, found, n)
+            n = meet_in_clusters(cell, side, low, high, rows, index, found, met, n)
     return n
 
 
@@ -211,19 +210,56 @@ def meet_in_pair(row, side, pair, group, rows, index, found, n):
     return n
 
 
-@inlined
-def meet_in_cluster(row, side, places, bounds, rows, index, found, n):
-    """List the mates that a cell meets first in a cluster; `places` are those of it and of the one that is spared."""
-    for m in range(bounds[0], bounds[1]):
-        other = index.several[m]
-        if other + 2 != row[0]:
-            c, g, true, pred = compare(rows, row, other + 2)
-            if c >= 2 if side == 0 else (c < 2 and g >= 2):
-                first = true if side == 0 else pred
-                if (first[1] if first[0] == places[1] else first[0]) == places[0]:
-                    found[n, 0], found[n, 1], found[n, 2] = other, c, g
-                    n += 1
+@kernel
+def meet_in_clusters(cell, side, low, high, rows, index, found, met, n):
+    """List the mates that a cell shares two clusters of a side with or more, all of which are in the lists of clusters.
+
+    They are counted cluster by cluster, but in the largest, which is left out or looked for among those met once.
+    """
+    begin = rows.starts[cell] + 2
+    end = begin + rows.codes[begin - 1]
+    is_narrow = high - low <= index.narrow
+    spared = find_largest(rows, index, low, high)
+    stop = n
+    for k in range(low, high):
+        if k != spared:
+            first, last = listed(index, rows.codes[k], is_narrow)
+            for m in range(first, last):
+                other = index.several[m]
+                found[stop, 0] = other
+                stop += met[other] == 0
+                met[other] = min(met[other] + 1, 2)
+    meet_in_largest(rows, index, rows.codes[spared], is_narrow, found[n:stop, 0], met)
+    for m in range(n, stop):
+        other = found[m, 0]
+        close = met[other] == 2 and other != cell
+        met[other] = 0
+        if close:
+            row = rows.starts[other]
+            c, g, _, _ = compare(rows, (begin, end), row + 2)
+            if side == 0 or c < 2:
+                found[n, 0], found[n, 1], found[n, 2] = row, c, g
+                n += 1
     return n
+
+
+@kernel
+def meet_in_largest(rows, index, code, is_narrow, others, met):
+    """Count cells that were met once again if they are in this cluster: by its list or, if that is long, their rows."""
+    first, last = listed(index, code, is_narrow)
+    if last - first <= LONG * others.size:
+        for m in range(first, last):
+            other = index.several[m]
+            met[other] += met[other] == 1
+        return
+    for m in range(others.size):
+        other = others[m]
+        if met[other] == 1:
+            k = rows.starts[other] + 2
+            end = k + rows.codes[k - 1]
+            while k < end and rows.codes[k] < code:
+                k += 1
+            met[other] += k < end and rows.codes[k] == code
 
 
 @inlined

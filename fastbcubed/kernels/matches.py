@@ -34,7 +34,7 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
     `likeness` is by overlap and `best` by cluster. Output: `hits` (n_cells, 2), on the predicted side and on the
     true one.
     """
-    ones, at_true, at_pred, found = space
+    ones, at_true, at_pred, (found, met) = space
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -44,7 +44,7 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
         copy_sizes(overlaps.sizes, entries, ones, items.weighted)
         own = rows.codes[begin:end]
         hit_pred = hit_true = 0.0
-        n = find_mates(cell, rows, close, found) if may_have(cell, close) else 0
+        n = find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0
         if max(shape) > 1:  # then its items are close mates of each other, too
             found[n, 0], found[n, 1], found[n, 2] = begin - 2, shape[0], shape[1]
             n += 1

@@ -42,7 +42,7 @@ def add_copies(sums, k, n, weight, weighted):
 
 
 @kernel
-def score_cells(start, stop, items, rows, clusters, close, common, found, shares, mates):
+def score_cells(start, stop, items, rows, clusters, close, common, found, met, shares, mates):
     """Add up what the items of each of a range of cells share with the mates in other cells.
 
     With g and c the predicted and true clusters that an item and its mate share, a mate with g > 0
@@ -50,14 +50,14 @@ def score_cells(start, stop, items, rows, clusters, close, common, found, shares
     side. Mates with g and c of 0 or 1 are counted through what clusters have in common, from which the close ones,
     with g or c of 2 or more, are taken away again.
 
-    `found` is room for the close mates of a cell. Outputs: `shares` (n_cells, 4), hits and misses on the predicted
-    side, then on the true side; `mates` (n_cells, 2), items that share a predicted cluster, and a true cluster, with
-    an item of the cell; itself too.
+    `found` and `met` are the workspaces of `find_mates`. Outputs: `shares` (n_cells, 4), hits and misses on the
+    predicted side, then on the true side; `mates` (n_cells, 2), items that share a predicted cluster, and a true
+    cluster, with an item of the cell; itself too.
     """
     for cell in range(start, stop):
         sums = add_singles(cell, items, rows, clusters, common)
         hits = 0.0, 0.0, 0.0, 0.0
-        for m in range(find_mates(cell, rows, close, found) if may_have(cell, close) else 0):
+        for m in range(find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0):
             mate, c, g = rows.codes[found[m, 0]], found[m, 1], found[m, 2]
             w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
             sums = count_mate(sums, items.n[mate], w, c, g, items.weighted)

@@ -45,7 +45,7 @@ class CloseMates(NamedTuple):
     )
     bounds: Counts  #: where the cells of each cluster begin that are in others of its side, too
     ends: Counts  #: where those of them end that are in more than `narrow`, which come first
-    several: Integers  #: their rows
+    several: Integers  #: these cells
 
 
 def row_type(rows: CellRows) -> type[np.integer]:

@@ -21,6 +21,8 @@ from fastbcubed.runtime.pool import Pool, blocks, lend
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
+#: Room for the close mates of a cell, and counts of cells.
+Found = tuple[NDArray[np.integer], NDArray[np.uint8]]
 
 #: Clusters, and cells, handled by one call; fixed, so that the split never depends on the threads.
 CLUSTERS_AT_ONCE = 1 << 14
@@ -230,9 +232,11 @@ class Sides:
         total, most = kernels.close_mates.count_visits(self.rows, self.close, visits)
         return Visits(total, most, visits[:n_true], visits[n_true:])
 
-    def _found(self) -> NDArray[np.integer]:
-        """Return room for the close mates of a cell, and for itself."""
-        return np.empty((self.visits.most + 1, 3), row_type(self.rows))
+    def _found(self) -> Found:
+        """Return room for the close mates of a cell, and for itself, and counts of the cells that it meets."""
+        return np.empty((self.visits.most + 1, 3), row_type(self.rows)), np.zeros(
+            self.n.size * self.close.wide, np.uint8
+        )
 
     def matches(
         self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
@@ -243,11 +247,11 @@ class Sides:
         widest = int((self.truth.counts * self.prediction.counts).max(initial=1))
         longest = int(max(self.truth.counts.max(initial=1), self.prediction.counts.max(initial=1)))
 
-        def workspace() -> tuple[Totals, Counts, Counts, NDArray[np.integer]]:
+        def workspace() -> tuple[Totals, Counts, Counts, Found]:
             at_true, at_pred = np.empty((2, longest), np.int64)
             return Totals.empty(widest, items.weighted), at_true, at_pred, self._found()
 
-        idle: list[tuple[Totals, Counts, Counts, NDArray[np.integer]]] = []
+        idle: list[tuple[Totals, Counts, Counts, Found]] = []
 
         def add(start: int, stop: int) -> None:
             with lend(idle, workspace) as space:
@@ -267,9 +271,9 @@ class Sides:
         items, rows, close, overlaps = self._items, self.rows, self.close, self.overlaps
         lost = np.empty(int(self.truth.offsets[n_scored] + self.prediction.offsets[n_scored]))
         longest = int((self.truth.counts + self.prediction.counts).max(initial=1))
-        clusters, idle = self._clusters, list[tuple[Totals, Floats, Counts, Counts, NDArray[np.integer]]]()
+        clusters, idle = self._clusters, list[tuple[Totals, Floats, Counts, Counts, Found]]()
 
-        def workspace() -> tuple[Totals, Floats, Counts, Counts, NDArray[np.integer]]:
+        def workspace() -> tuple[Totals, Floats, Counts, Counts, Found]:
             at_true, at_pred = np.empty((2, longest), np.int64)
             return (
                 Totals.empty(longest, items.weighted), np.empty(longest), at_true, at_pred, self._found()
@@ -299,12 +303,12 @@ class Sides:
         """
         parts, mates = np.empty((n_scored, 4)), np.empty((n_scored, 2), np.int64)
         items, rows, close, common, clusters = self._items, self.rows, self.close, self.common, self._clusters
-        idle: list[NDArray[np.integer]] = []
+        idle: list[Found] = []
 
         def score(start: int, stop: int) -> None:
             with lend(idle, self._found) as found:
                 kernels.mates.score_cells(
-                    start, stop, items, rows, clusters, close, common, found, parts, mates
+                    start, stop, items, rows, clusters, close, common, *found, parts, mates
                 )
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)

@@ -231,3 +231,20 @@ def test_cice_bcubed_of_a_light_item_among_heavy_ones(match, similarity):
         expected = twin.cice_bcubed(truth, prediction, exact(weight), match=match, similarity=similarity)
         found = cice_bcubed(truth, prediction, weight, match, similarity)
         assert found == [close(getattr(expected, part)) for part in PARTS], light
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_items_in_many_clusters_some_of_which_are_large(weighted):
+    """Mates are counted in short and in long lists of cells as they are found by pairs of clusters."""
+    rng = np.random.default_rng(3)
+    items = np.arange(400)
+    family = [items[:300], items[50:350], *(rng.choice(items, 8, replace=False) for _ in range(500))]
+    other = [rng.choice(each, each.size - 1, replace=False) for each in family]
+    weight = dict(enumerate(rng.uniform(0.5, 1.5, items.size))) if weighted else None
+    found = []
+    for narrow in (1, 4, 8, 100):
+        with finding(narrow):
+            ev = evaluate((family, other), weight, metrics=[*PARTS, "cice_bcubed_f1"])
+        found.append([*ev.overall.values(), *ev.items()["precision_loss"].to_pylist()])
+    for each in found[:3]:
+        assert each == [close(value) for value in found[3]]
