@@ -15,8 +15,8 @@ from fastbcubed.clusterings.stretches import Block, Pair, Stretch
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.fingerprints import write_both
 
-#: Rows that are hashed at once.
-ROWS_AT_ONCE = 1 << 18
+#: Rows that are hashed at once: their words stay in the cache.
+ROWS_AT_ONCE = 1 << 16
 #: The hash function; another one would change all fingerprints.
 SEED = 0
 
