@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.one_sided import OneSided
 from fastbcubed.cells.records import SIDES
+from fastbcubed.runtime.pool import blocks
 
 #: Clusters of each side by code.
 Codes = Mapping[str, NDArray[np.int64]]
@@ -65,12 +66,30 @@ class CellExcerpt(Contingency):
 
 def excerpt_of(table: Contingency, codes: Codes) -> CellExcerpt:
     """Return the cells of some clusters of either side."""
-    chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
-    places = np.flatnonzero(of_any(chosen, table.true, table.pred))
     sizes = {"true": table.true_n, "pred": table.pred_n}
+    found = few_cells(table, codes, lambda side, own: sizes[side][own], table.n_cells)
+    assert found is not None
+    return found
+
+
+def few_cells(
+    table: Contingency,
+    codes: Codes,
+    sizes_of: Callable[[str, NDArray[np.int64]], NDArray[np.int64]],
+    most: int,
+) -> CellExcerpt | None:
+    """Return the cells of some clusters of either side, whose sizes are known; None if they are more than so many."""
+    chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
+    true, pred, places, n = table.true, table.pred, [np.empty(0, np.int64)], 0
+    for start, stop in blocks(table.n_cells):
+        places.append(start + np.flatnonzero(of_any(chosen, true[start:stop], pred[start:stop])))
+        n += places[-1].size
+        if n > most:
+            return None
+    there = np.concatenate(places)
     return CellExcerpt(
-        places, table.cells[places], table.pred[places], lambda side, own: sizes[side][own],
-        table.total_weight, weighted=table.weighted, weighting=table.weighting, outside=table.outside,
+        there, table.cells[there], pred[there], sizes_of, table.total_weight,
+        weighted=table.weighted, weighting=table.weighting, outside=table.outside,
     )  # fmt: skip
 
 

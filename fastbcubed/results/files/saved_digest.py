@@ -11,22 +11,23 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.cells.excerpts import Codes, few_cells
 from fastbcubed.cells.records import SIDES
 from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.files.manifest import FILES, ITEMS, TOO_LARGE
-from fastbcubed.results.files.unread import InFiles, UnreadCells, UnreadLabels
+from fastbcubed.results.files.unread import InFiles, UnreadLabels
 from fastbcubed.results.items.stored_items import StoredTable
 from fastbcubed.results.listings.concentration import LossCurve
 from fastbcubed.results.listings.digest import LIMITS, LISTED, MEMBERS, OPENED, Digest
 from fastbcubed.results.listings.first_members import FirstMembers
-from fastbcubed.results.listings.known_clusters import CODE, Keyed, KnownCluster, look_up
+from fastbcubed.results.listings.known_clusters import CODE, Keyed, KnownCluster, look_up, none_known
 from fastbcubed.results.listings.passing_clusters import Costliest, MayGather, Totals
 from fastbcubed.results.listings.repairs import KINDS, Ranked, Repairs, rank_repairs
 from fastbcubed.results.listings.repairs_in_files import rank_some
@@ -36,8 +37,8 @@ from fastbcubed.runtime.checksums import Stamp
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.arrays import table_of, to_numpy
 
-#: The tables that it is made of, with items.
-TABLES = ("cells.parquet", "true_clusters.parquet", "pred_clusters.parquet")
+#: The tables of clusters, by side.
+TABLES = ("true_clusters.parquet", "pred_clusters.parquet")
 #: The file, the version of its layout, and what is between its checksum and the rest.
 DIGEST, LAYOUT, DIVIDER = "digest.json", 1, ',"digest":'
 #: Columns that are no float64.
@@ -99,30 +100,33 @@ def _looked_up(
 ) -> tuple[Ranked | None, Keyed]:
     """Return the first repairs, and clusters to open; none where they have more cells or rows than should be read."""
     to_open = {side: _of_few_members(table) for side, table in found.items()}
-    gathers, splits, cells = passing.gathers.codes, found["pred"], cast(UnreadCells, written.contingency)
-    ranked, opened = None, {side: dict[int, KnownCluster]() for side in SIDES}
+    gathers, splits, clusters = passing.gathers.codes, found["pred"], written.saved_clusters
+    ranked, opened = None, none_known()
     wanted = {"true": np.union1d(gathers, to_open["true"]), "pred": to_numpy(splits["code"])}
-    if cells.weighting == "outer":
+    if ev.contingency.weighting == "outer":
         ranked = rank_repairs(ev, list(KINDS), LISTED) if ev.ranges is None else None
-    elif gathers.size <= MOST_GATHERS and cells.read_ahead(wanted, MOST_CELLS):
-        clusters, cells_of = written.saved_clusters, written.cell_excerpt
-        ranked = rank_some(written, clusters, cells_of, passing.lost, splits, gathers, LISTED)
-    if not (written.has_items and any(own.size for own in to_open.values())):
-        return ranked, opened
-    if cells.has_read(to_open) or cells.read_ahead(to_open, MOST_CELLS):
-        return ranked, look_up(written, to_open, MEMBERS, MOST_MEMBERS)
+    elif gathers.size <= MOST_GATHERS and _take(written, wanted):
+        ranked = rank_some(written, clusters, written.cell_excerpt, passing.lost, splits, gathers, LISTED)
+    if written.has_items and (written.cells_at_hand is not None or _take(written, to_open)):
+        opened = look_up(written, to_open, MEMBERS, MOST_MEMBERS)
     return ranked, opened
+
+
+def _take(written: InFiles, codes: Codes) -> bool:
+    """Look the cells of some clusters up; tell whether they are not too many."""
+    if any(own.size for own in codes.values()):
+        sizes_of = written.saved_clusters.sizes_of
+        written.cells_at_hand = few_cells(written.contingency, codes, sizes_of, MOST_CELLS)
+        return written.cells_at_hand is not None
+    return True
 
 
 def _in_files(passing: Passing, ev: Evaluated, files: Mapping[str, Path], keep: str) -> InFiles:
     """Return what the tables that were written of an evaluation tell of its clusters."""
-    table, (cells, *of_sides) = ev.contingency, [StoredTable(files[name]) for name in TABLES]
-    how = {"weighted": table.weighted, "weighting": table.weighting, "outside": table.outside}
-    outer = table.weighting == "outer"
-    clusters = SavedClusters(dict(zip(SIDES, of_sides, strict=True)), outer=outer, totals=passing.totals)
+    tables, outer = [StoredTable(files[name]) for name in TABLES], ev.contingency.weighting == "outer"
+    clusters = SavedClusters(dict(zip(SIDES, tables, strict=True)), outer=outer, totals=passing.totals)
     found = InFiles(
-        UnreadCells(cells, clusters, table.rows, lambda: table, how),
-        ev.metrics, ev.beta, ev.coverage, ev.policies, ev.overall,
+        ev.contingency, ev.metrics, ev.beta, ev.coverage, ev.policies, ev.overall,
         ev.kept_items() if keep == "items" else None, UnreadLabels(clusters), attributes=ev.attributes,
     )  # fmt: skip
     found.saved_clusters = clusters

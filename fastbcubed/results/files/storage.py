@@ -20,7 +20,7 @@ from fastbcubed.metrics.pair_counts import pair_counts
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.by_cluster import ByCluster
 from fastbcubed.results.evaluated import Evaluated
-from fastbcubed.results.files.manifest import FILES, ITEMS, MANIFEST, is_large, may_be_read_in_parts, sealed
+from fastbcubed.results.files.manifest import ITEMS, MANIFEST, is_large, may_be_read_in_parts, sealed
 from fastbcubed.results.files.portable import item_table, labels_by_code
 from fastbcubed.results.files.saved_covers import as_table
 from fastbcubed.results.files.saved_digest import DIGEST, Passing, as_text, make_digest
@@ -93,7 +93,7 @@ def save(
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
         digest = None
         if passing is not None and is_large(files):
-            digest = make_digest(passing, ev, {name: staging.path(name) for name in FILES["cells"]}, keep)
+            digest = make_digest(passing, ev, {name: staging.path(name) for name in files}, keep)
         if digest is None:
             obsolete.append(DIGEST)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,8 +22,6 @@ from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 class UnreadCells(Contingency):
     """Cells in a file, of which some are read; all of them when anything else is asked."""
-
-    _read_before: tuple[Codes, CellExcerpt] | None = None
 
     def __init__(
         self,
@@ -62,50 +59,20 @@ class UnreadCells(Contingency):
         """Weight of the scored items."""
         return float(self._clusters.classes("true").weight.sum())
 
-    def read_ahead(self, codes: Codes, most: int) -> bool:
-        """Read the cells of clusters of which excerpts will be asked for; tell whether they are so few."""
-        if not any(own.size for own in codes.values()):
-            return True
-        found = self._read(codes, most)
-        self._read_before = None if found is None else (codes, found)
-        return found is not None
-
-    def has_read(self, codes: Codes) -> bool:
-        """Tell whether the cells of these clusters have been read."""
-        known: Codes = {} if self._read_before is None else self._read_before[0]
-        return all(np.isin(own, known.get(side, [])).all() for side, own in codes.items())
-
     def excerpt(self, codes: Codes) -> CellExcerpt:
-        """Return the cells of some clusters."""
-        if self._read_before is not None and self.has_read(codes):
-            return self._read_before[1].excerpt(codes)
-        found = self._read(codes, sys.maxsize)
-        assert found is not None
-        return found
-
-    def _read(self, codes: Codes, most: int) -> CellExcerpt | None:
-        """Return the cells of some clusters, in one pass over all; None if they are more than so many."""
+        """Return the cells of some clusters, in one pass over all."""
         chosen = {side: chosen_of(own, self.n_codes[side]) for side, own in codes.items()}
-        names, n = CELL.names or (), 0
-        places, tables = [np.empty(0, np.int64)], []
+        names, places, tables = CELL.names or (), [np.empty(0, np.int64)], []
         for first, table in self._file.stretches([*names, "pred"]):
             there = np.flatnonzero(of_any(chosen, to_numpy(table["true"]), to_numpy(table["pred"])))
-            n += there.size
-            if n > most:
-                return None
             places.append(first + there)
             tables.append(table.take(from_numpy(there)))
         found = pa.concat_tables(tables).combine_chunks()
         cells = np.empty(found.num_rows, CELL)
         for name in names:
             cells[name] = to_numpy(found[name])
-        pred = to_numpy(found["pred"])
-        return CellExcerpt(
-            np.concatenate(places), cells, pred, self._sizes_of, self.total_weight, **self._how
-        )
-
-    def _sizes_of(self, side: str, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        return to_numpy(self._clusters.take(side, "n_items", codes))
+        pred, place = to_numpy(found["pred"]), np.concatenate(places)
+        return CellExcerpt(place, cells, pred, self._clusters.sizes_of, self.total_weight, **self._how)
 
 
 class UnreadLabels:
@@ -126,14 +93,18 @@ class InFiles(Openings):
     ----------
     saved_clusters : SavedClusters
         The tables of clusters.
+    cells_at_hand : CellExcerpt, optional
+        All cells of the clusters that are asked for, where these have been looked up.
     """
 
     saved_clusters: SavedClusters
+    cells_at_hand: CellExcerpt | None = None
 
     def cell_excerpt(self, codes: Codes) -> CellExcerpt:
         """Return the cells of some clusters, by side and code."""
-        cells: Any = self.contingency
-        return cells.excerpt(codes)
+        cells: Any = self.contingency if self.cells_at_hand is None else self.cells_at_hand
+        found: CellExcerpt = cells.excerpt(codes)
+        return found
 
 
 def same(result: Any) -> Any:

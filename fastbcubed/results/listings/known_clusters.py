@@ -44,11 +44,16 @@ class FirstOfCluster(Cluster):
         return int(self["n_parts"])
 
 
+def none_known() -> Keyed:
+    """Return that nothing is known of any cluster."""
+    return {side: {} for side in SIDES}
+
+
 def look_up(ev: Openings, codes: Codes, members: int, most: int) -> Keyed:
     """Return what opens some clusters with so many members; none if they have more rows than `most` together."""
-    part = ev.excerpt(codes, most=most)
+    part = ev.excerpt(codes, most=most) if any(own.size for own in codes.values()) else None
     if part is None:
-        return {side: {} for side in SIDES}
+        return none_known()
     rows = part.kept_items().rows  # type: ignore[attr-defined]
     return {
         side: {

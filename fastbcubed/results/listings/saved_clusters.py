@@ -61,6 +61,10 @@ class SavedClusters:
         """Return a column of some clusters."""
         return self.files[side].take(name, codes)
 
+    def sizes_of(self, side: str, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many scored items some clusters have."""
+        return to_numpy(self.take(side, "n_items", codes))
+
     def best(
         self,
         side: str,
