@@ -258,7 +258,8 @@ class Evaluation(Openings, BySlice):
         keep : {"scores", "cells", "items"}
             How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
             ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
-            also ``items.parquet``, from which any later slice can be made.
+            also ``items.parquet``, from which any later slice can be made. Beside many cells there is
+            ``digest.json``, which pages and listings of few clusters are made of; it may be deleted.
         repairs : int
             How many repairs to write, as ``repairs.parquet``; see `repairs`.
 
