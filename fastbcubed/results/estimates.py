@@ -326,7 +326,7 @@ class Estimated(ByCluster):
         """Return the standard errors if they are known, or soon worked out."""
         table = self.contingency
         known = self._saved_errors is not None or "_component_errors" in self.__dict__
-        if not known and not (isinstance(table, Contingency) and table.n_cells <= ALWAYS):
+        if not known and (self.in_files or not (isinstance(table, Contingency) and table.n_cells <= ALWAYS)):
             return None
         try:
             return self._component_errors

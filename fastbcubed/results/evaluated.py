@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 @dataclass(eq=False, repr=False)
 class Evaluated:
     """What an evaluation holds; the attributes are described at `Evaluation`."""
+
+    #: whether what is asked is read from files, so that nothing is worked out from all items unasked
+    in_files: ClassVar[bool] = False
 
     contingency: Contingency
     metrics: list[Metric]

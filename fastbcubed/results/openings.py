@@ -318,6 +318,10 @@ class Openings(Evaluated):
         """
         return list_repairs(self, kinds, limit)
 
+    def repairs_at_hand(self, limit: int) -> Table | None:
+        """Return the first repairs; None where they are not soon worked out."""
+        return self.repairs(limit=limit)
+
     def source_pairs(self, by: str | Bins, *, attributes: Any = None) -> Table:
         """Return how links do within each source, and across each two sources.
 

@@ -19,7 +19,7 @@ from test_report import Page
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning
-from fastbcubed.results.files import manifest, saved_digest, unread
+from fastbcubed.results.files import large_result, manifest, saved_digest, unread
 from fastbcubed.results.files.large_result import LargeResult
 from fastbcubed.results.items.stored_items import StoredTable
 from fastbcubed.results.listings import digest, listing, passing_clusters
@@ -27,6 +27,7 @@ from fastbcubed.results.listings.concentration import LossCurve
 from fastbcubed.results.listings.first_members import deal
 from fastbcubed.results.report import slices_content
 from fastbcubed.results.report.asked import Asked
+from fastbcubed.runtime.checksums import Stamp
 
 HOW: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -225,6 +226,26 @@ def test_a_digest_is_of_the_last_result_and_the_same_each_time(
         assert file.exists() == (kept == "small" or file.read_bytes() == first)
         ev.save(tmp_path / "r", keep="scores" if kept == "scores" else "items")
         assert not file.exists()
+
+
+def test_few_cells_of_many_items_are_a_large_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    cells, few, many = Stamp(10**6, 0), Stamp(10**8, 0), Stamp(10**9, 0)
+    assert not manifest.is_large({"cells.parquet": cells})
+    assert not manifest.is_large({"cells.parquet": cells, "items.parquet": few})
+    assert manifest.is_large({"cells.parquet": cells, "items.parquet": many})
+    assert manifest.is_large({"cells.parquet": few})
+
+
+def test_a_page_leaves_repairs_out_that_take_all_of_many_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(tmp_path / "r", "outer", engine="disk")
+    monkeypatch.setattr(large_result, "FEW_CELLS", 0)
+    monkeypatch.setattr(unread.UnreadCells, "__getattr__", None)
+    found = page(fb.load(tmp_path / "r", check=False))
+    assert found["repairs"] is None
+    assert found["clusters"]["true"]["rows"][0]["opened"]["parts"]
 
 
 @given(

@@ -14,7 +14,7 @@ from fastbcubed.results.files.unread import InFiles, same
 from fastbcubed.results.listings.concentration import ROWS, LossCurve
 from fastbcubed.results.listings.known_clusters import KnownClusters
 from fastbcubed.results.listings.listing import require_limit
-from fastbcubed.results.listings.repairs import KINDS, kinds_asked, listing_of
+from fastbcubed.results.listings.repairs import KINDS, Ranked, kinds_asked, listing_of
 from fastbcubed.results.listings.repairs_in_files import rank_first_repairs
 from fastbcubed.results.listings.saved_clusters import SavedClusters
 from fastbcubed.results.listings.size_classes import SizeClasses
@@ -22,6 +22,9 @@ from fastbcubed.results.listings.table import Table
 from fastbcubed.results.openings import OpenOne
 from fastbcubed.results.text.cluster_view import Cluster
 from fastbcubed.runtime.cached import cached_property
+
+#: Cells of which all are read for the repairs of a page, where that is the only way to tell the first.
+FEW_CELLS = 4_000_000
 
 
 class LargeResult(InFiles, Evaluation):
@@ -35,6 +38,7 @@ class LargeResult(InFiles, Evaluation):
         Recall if all items were alone, where it was saved.
     """
 
+    in_files = True
     whole: Callable[[], Evaluation]
     alone: float | None = None
 
@@ -70,14 +74,26 @@ class LargeResult(InFiles, Evaluation):
 
     def repairs(self, kinds: str | Iterable[str] = ("split", "gather"), *, limit: int | None = 200) -> Table:
         """Return which clusters to repair first; see `Evaluation.repairs`."""
-        known, digest = kinds_asked(kinds, limit), self.saved_clusters.digest
-        found = None
-        if limit is not None and digest is not None and known == list(KINDS):
-            found = digest.first_repairs(limit)
-        if limit is not None and found is None and self.contingency.weighting != "outer":
-            lost = self.loss_of_all("pred"), self.loss_of_all("true")
-            found = rank_first_repairs(self, self.saved_clusters, self.cell_excerpt, lost, known, limit)
+        known = kinds_asked(kinds, limit)
+        found = None if limit is None else self._first_repairs(known, limit)
         return super().repairs(known, limit=limit) if found is None else listing_of(self, known, found)
+
+    def _first_repairs(self, kinds: list[str], limit: int) -> Ranked | None:
+        """Return the first repairs from a digest or from some cells; None where that takes all cells."""
+        digest, found = self.saved_clusters.digest, None
+        if digest is not None and kinds == list(KINDS):
+            found = digest.first_repairs(limit)
+        if found is None and self.contingency.weighting != "outer":
+            lost = self.loss_of_all("pred"), self.loss_of_all("true")
+            found = rank_first_repairs(self, self.saved_clusters, self.cell_excerpt, lost, kinds, limit)
+        return found
+
+    def repairs_at_hand(self, limit: int) -> Table | None:
+        """Return the first repairs; None where that takes all of many cells."""
+        if self.contingency.n_cells <= FEW_CELLS:
+            return self.repairs(limit=limit)
+        found = self._first_repairs(list(KINDS), limit)
+        return None if found is None else listing_of(self, list(KINDS), found)
 
     def opener(self, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
         """Return what opens some clusters; see `Openings.opener`."""

@@ -30,8 +30,8 @@ FILES = {
     "cells": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet"},
     "items": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet", ITEMS},
 }
-#: Bytes of cells from which a result is not read as a whole unasked; and what tells that it is a diff's.
-LARGE, DIFF_MARK = 12_000_000, "diff"
+#: Bytes of cells, and of items, from which a result is not read as a whole unasked; and what tells that it is a diff's.
+LARGE, LARGE_ITEMS, DIFF_MARK = 12_000_000, 1_000_000_000, "diff"
 ASKED_FOR = {"slices.parquet", "repairs.parquet"}
 
 
@@ -89,7 +89,7 @@ def may_be_read_in_parts(head: Mapping[str, Any]) -> bool:
 
 def is_large(files: Mapping[str, Stamp]) -> bool:
     """Tell whether files are of a result that is not read as a whole unasked."""
-    return files["cells.parquet"].bytes >= LARGE
+    return files["cells.parquet"].bytes >= LARGE or (ITEMS in files and files[ITEMS].bytes >= LARGE_ITEMS)
 
 
 def fault_of_json(found: Any) -> str | None:

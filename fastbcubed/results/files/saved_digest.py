@@ -103,9 +103,9 @@ def _looked_up(
     gathers, splits, clusters = passing.gathers.codes, found["pred"], written.saved_clusters
     ranked, opened = None, none_known()
     wanted = {"true": np.union1d(gathers, to_open["true"]), "pred": to_numpy(splits["code"])}
-    if ev.contingency.weighting == "outer":
+    if ev.contingency.weighting == "outer" or gathers.size > MOST_GATHERS:
         ranked = rank_repairs(ev, list(KINDS), LISTED) if ev.ranges is None else None
-    elif gathers.size <= MOST_GATHERS and _take(written, wanted):
+    elif _take(written, wanted):
         ranked = rank_some(written, clusters, written.cell_excerpt, passing.lost, splits, gathers, LISTED)
     if written.has_items and (written.cells_at_hand is not None or _take(written, to_open)):
         opened = look_up(written, to_open, MEMBERS, MOST_MEMBERS)

@@ -110,10 +110,15 @@ def repairs_content(ev: Any, limit: int) -> dict[str, Any] | None:
     if ev.contingency.overlapping or isinstance(ev.contingency, NoCells) or not limit:
         return None
     try:
-        rows = ev.repairs(limit=limit).to_pylist()
+        found = ev.repairs_at_hand(limit)
     except FastBCubedError:  # there are no labels, or no room
         return None
-    return {"rows": rows, "start": {name: ev.overall[name] for name in HEADLINE if name in ev.overall}}
+    if found is None:
+        return None
+    return {
+        "rows": found.to_pylist(),
+        "start": {name: ev.overall[name] for name in HEADLINE if name in ev.overall},
+    }
 
 
 def _coverage(ev: Any) -> dict[str, Any]:
