@@ -17,8 +17,8 @@ from fastbcubed.alignment.weights import Matched, Weights, lacks_weight
 from fastbcubed.runtime.joining import Matches, match, same_values
 from fastbcubed.runtime.pool import Pool
 
-#: What matches two sides by the keys of their items.
-Join = Callable[[NDArray[np.int64], NDArray[np.int64], Pool], Matches]
+#: What matches two sides by the keys of their items, and may bring the labels of the second one along.
+Join = Callable[[NDArray[np.int64], NDArray[np.int64], Pool, NDArray[np.int64]], Matches]
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,13 @@ def combine(
     `items` makes the keys of both sides' items, which are let go once rows are matched; None where rows correspond.
     `weigh` makes the weights of matched rows. `matches` are given where they are known, else `join` finds them.
     """
-    rows: Matched = (None, None) if items is None else _match(*sides, *items(), pool, matches, join)
+    rows: Matched = (None, None)
+    brought: NDArray[np.int64] | None = None
+    if items is not None:
+        rows, brought = _match(*sides, *items(), pool, matches, join)
     weight, total_weight = weigh(rows)
     true_keys, lacks_true, alone_true = sides[0].aligned(rows[0], pool)
-    pred_keys, lacks_pred, alone_pred = sides[1].aligned(rows[1], pool)
+    pred_keys, lacks_pred, alone_pred = sides[1].aligned(rows[1], pool, brought)
     special = (sum(getattr(side, name) for side in sides) for name in ("n_null", "n_noise", "n_duplicates"))
     figures = _figures(lacks_true, lacks_pred, weight, true_keys.size, total_weight)
     coverage = Coverage(**figures, **dict(zip(("n_null", "n_noise", "n_duplicates"), special, strict=True)))
@@ -216,17 +219,18 @@ def _match(
     pool: Pool,
     matches: Matches | None,
     join: Join,
-) -> Matched:
+) -> tuple[Matched, NDArray[np.int64] | None]:
     """Match the rows of the two sides by the keys of their items, and leave out rows that repeat one.
 
     Returns for each aligned row the row of the truth and of the prediction, -1 where it has none: first those of the
-    truth. None stands for all rows as they are; it is on both sides where rows correspond one to one.
+    truth. None stands for all rows as they are; it is on both sides where rows correspond one to one. Then come the
+    labels of the prediction by aligned row, if they were brought along.
     """
     in_order = matches is None and same_values(true_keys, pred_keys)
     if matches is None:
-        matches = join(true_keys, true_keys[:0] if in_order else pred_keys, pool)
+        matches = join(true_keys, true_keys[:0] if in_order else pred_keys, pool, pred_side.labels)
     if in_order and not matches.true_repeats:
-        return None, None
+        return (None, None), None
     true_rows = pred_rows = None
     if matches.true_repeats:
         true_rows = true_side.without_repeats(true_keys)
@@ -240,9 +244,11 @@ def _match(
         of_true = np.where(of_true >= 0, np.append(pred_rows, 0)[of_true], -1)
         rest = pred_rows[rest]
     if not rest.size:
-        return true_rows, of_true
+        return (true_rows, of_true), matches.value_of_true
     true_rows = np.arange(true_keys.size) if true_rows is None else true_rows
-    return np.concatenate([true_rows, np.full(rest.size, -1)]), np.concatenate([of_true, rest])
+    rows = np.concatenate([true_rows, np.full(rest.size, -1)]), np.concatenate([of_true, rest])
+    brought = matches.value_of_true
+    return rows, None if brought is None else np.concatenate([brought, pred_side.labels[rest]])
 
 
 def _some(keys: NDArray[np.int64], rows: Rows | None) -> NDArray[np.int64]:

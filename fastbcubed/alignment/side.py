@@ -99,14 +99,16 @@ class Side:
             weight=some(self.weight), items=None, n_duplicates=self.n_duplicates + len(self) - rows.size,
         )  # fmt: skip
 
-    def aligned(self, rows: Rows | None, pool: Pool) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
-        """Return keys, lacking and alone by aligned row."""
+    def aligned(
+        self, rows: Rows | None, pool: Pool, brought: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
+        """Return keys, lacking and alone by aligned row; keys may have been brought into this order already."""
         if rows is None:
             return self.labels, self.absent, self.alone
         missing = rows < 0
         if not self.labels.size:  # a block of the other side's items alone
             return np.zeros(rows.size, np.int64), missing, None
-        keys = take(self.labels, rows, pool)
+        keys = take(self.labels, rows, pool) if brought is None else brought
         alone = None if self.alone is None else self.alone[rows] & ~missing
         lacks: Mask | None = missing if missing.any() else None
         if self.absent is not None:

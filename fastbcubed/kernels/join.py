@@ -18,12 +18,13 @@ def row_of(rows, i):
 
 
 @kernel
-def match_items(true, pred, part_from, part_to, space, pred_of_true, lacking):
+def match_items(true, pred, part_from, part_to, space, pred_of_true, lacking, values, value_of_true):
     """Match the items of several parts; return how many rows of each side repeat the item of an earlier one.
 
     A side is its mixed keys part by part, their rows (n,) or None, and where each part begins (n_parts + 1,). `space`
     is for a hash table, and for marks of the true rows of a part and places of its pred rows. Outputs: for each true
-    row the pred row with the same item, where there is one; which pred rows have no mate, or repeat an item.
+    row the pred row with the same item, where there is one, and its value, unless there are none; which pred rows have
+    no mate, or repeat an item.
     """
     slots, seen, places = space
     true_repeats = 0
@@ -36,8 +37,9 @@ def match_items(true, pred, part_from, part_to, space, pred_of_true, lacking):
         true_repeats += enter_items(true[0], first, n_true, table)
         seen[:n_true] = False
         missing, repeats = look_up_items(
-            true, first, pred, pred[2][part], pred[2][part + 1], table, seen, places, pred_of_true, lacking
-        )
+            true, first, pred, pred[2][part], pred[2][part + 1], table, (seen, places), pred_of_true, lacking,
+            values, value_of_true,
+        )  # fmt: skip
         pred_repeats += repeats
         if missing > 1:
             pred_repeats += count_repeats(pred[0], places[:missing], slots)
@@ -63,12 +65,13 @@ def enter_items(keys, first, n, table):
 
 
 @kernel
-def look_up_items(true, first, pred, begin, end, table, seen, places, pred_of_true, lacking):
+def look_up_items(true, first, pred, begin, end, table, space, pred_of_true, lacking, values, value_of_true):
     """Look the predicted items of a part up in the table of its true ones.
 
-    Returns how many have no mate, whose places are noted, and how many repeat one that has. `seen` are marks of the
-    part's true rows, False at first.
+    Returns how many have no mate, whose places are noted in `space`, and how many repeat one that has. Before these
+    are marks of the part's true rows, False at first.
     """
+    seen, places = space
     mask = table.size - 1
     missing, repeats = 0, 0
     for j in range(begin, end):
@@ -87,7 +90,10 @@ def look_up_items(true, first, pred, begin, end, table, seen, places, pred_of_tr
             repeats += 1
         else:
             seen[at(k)] = True
-            pred_of_true[at(row_of(true[1], first + k))] = row_of(pred[1], j)
+            row = row_of(true[1], first + k)
+            pred_of_true[at(row)] = row_of(pred[1], j)
+            if values is not None:
+                value_of_true[at(row)] = values[at(j)]
     return missing, repeats
 
 
@@ -108,6 +114,16 @@ def count_repeats(keys, places, slots):
         else:
             table[at(s)] = i
     return repeats
+
+
+@kernel
+def read_places(places, start, stop, found, values, pred_of_true, value_of_true):
+    """Read for one block of rows what was found at the place of each, a row and its value; 0 where there is none."""
+    for i in range(start, stop):
+        place = places[at(i)]
+        row = found[at(place)]
+        pred_of_true[at(i)] = row
+        value_of_true[at(i)] = values[at(place)] if row >= 0 else 0
 
 
 @kernel

@@ -136,8 +136,8 @@ def place_rows(true, pred, skip, bits, heavy, first_heavy, next_row, places):
 
 
 @kernel
-def scatter_items(keys, start, stop, bits, next_row, mixed, rows):
-    """Write the mixed keys and the row numbers of one block to their parts, in row order."""
+def scatter_items(keys, start, stop, bits, next_row, mixed, rows, values, out):
+    """Write the mixed keys, row numbers and values of one block to their parts, in row order; the last may be None."""
     for i in range(start, stop):
         h = mix(keys[at(i)])
         part = part_of(h, bits)
@@ -145,3 +145,17 @@ def scatter_items(keys, start, stop, bits, next_row, mixed, rows):
         next_row[at(part)] = j + 1
         mixed[at(j)] = h
         rows[at(j)] = i
+        if values is not None:
+            out[at(j)] = values[at(i)]
+
+
+@kernel
+def place_items(keys, start, stop, bits, next_row, mixed, places):
+    """Write the mixed keys of one block to their parts, in row order, and where each row went."""
+    for i in range(start, stop):
+        h = mix(keys[at(i)])
+        part = part_of(h, bits)
+        j = next_row[at(part)]
+        next_row[at(part)] = j + 1
+        mixed[at(j)] = h
+        places[at(i)] = j

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ class Matches(NamedTuple):
     lacking: NDArray[np.bool_]  #: the pred rows without a mate, or that repeat an item
     true_repeats: int
     pred_repeats: int
+    #: the value of that pred row, 0 or any where there is none; None if values were not brought along
+    value_of_true: NDArray[np.int64] | None = None
 
     @property
     def true_of_pred(self) -> NDArray[np.int64]:
@@ -41,28 +43,62 @@ class Matches(NamedTuple):
         return found
 
 
-def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
-    """Match the items of two sides by their keys. Shapes: (n_true_rows,), (n_pred_rows,)."""
+def match(
+    true_keys: NDArray[np.int64],
+    pred_keys: NDArray[np.int64],
+    pool: Pool,
+    values: NDArray[np.int64] | None = None,
+) -> Matches:
+    """Match the items of two sides by their keys; values are left. Shapes: (n_true_rows,), (n_pred_rows,)."""
     bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
     return match_parts(scatter_keys(true_keys, bits, pool), scatter_keys(pred_keys, bits, pool), pool)
 
 
 class OneToMany:
-    """Matches the items of one side with those of several others; its own are partitioned once."""
+    """Matches the items of one side with those of several others; its own are partitioned once.
+
+    What is found stands part by part at first, and is then read row by row, so that nothing is met at random in more
+    than a part; so are the values of the other side's rows, which come along.
+    """
 
     def __init__(self) -> None:
         self._bits = 0
         self._keys = NO_ROWS
         self._parts: ItemParts | None = None
+        self._places: NDArray[np.integer] = NO_ROWS
 
-    def match(self, true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
+    def match(
+        self,
+        true_keys: NDArray[np.int64],
+        pred_keys: NDArray[np.int64],
+        pool: Pool,
+        values: NDArray[np.int64] | None = None,
+    ) -> Matches:
         """Match the items of two sides as `match` does; the true ones may be those of the call before."""
         bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
         parts = self._parts
         if parts is None or abs(bits - self._bits) > 1 or not same_values(self._keys, true_keys):
             self._bits, self._keys = bits, true_keys
-            self._parts = parts = scatter_keys(true_keys, bits, pool)
-        return match_parts(parts, scatter_keys(pred_keys, self._bits, pool), pool)
+            self._parts, self._places = parts, _ = place_keys(true_keys, bits, pool)
+        values = pred_keys if values is None else values
+        found: NDArray[np.int64] = buffers.empty(pred_keys.size, np.int64)
+        pred = scatter_keys(pred_keys, self._bits, pool, (values, found))
+        return _in_row_order(match_parts(parts, pred, pool, found), self._places, pool)
+
+
+def _in_row_order(found: Matches, places: NDArray[np.integer], pool: Pool) -> Matches:
+    """Return matches of true rows, which stand part by part, row by row."""
+    assert found.value_of_true is not None
+    pred_of_true: NDArray[np.int64] = buffers.empty(places.size, np.int64)
+    values: NDArray[np.int64] = buffers.empty(places.size, np.int64)
+
+    def read(start: int, stop: int) -> None:
+        kernels.join.read_places(
+            places, start, stop, found.pred_of_true, found.value_of_true, pred_of_true, values
+        )
+
+    pool.map(read, *zip(*row_blocks(places.size), strict=True), stage="match items")
+    return found._replace(pred_of_true=pred_of_true, value_of_true=values)
 
 
 def same_values(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
@@ -89,10 +125,13 @@ def take(values: NDArray[np.int64], rows: NDArray[np.int64], pool: Pool) -> NDAr
     return found
 
 
-def match_parts(true: ItemParts, pred: ItemParts, pool: Pool) -> Matches:
-    """Match the items of two sides that are cut into the same parts."""
+def match_parts(
+    true: ItemParts, pred: ItemParts, pool: Pool, values: NDArray[np.int64] | None = None
+) -> Matches:
+    """Match the items of two sides that are cut into the same parts, the values of the second one, too, if given."""
     pred_of_true: NDArray[np.int64] = buffers.empty(true.keys.size, np.int64)
     pred_of_true[:] = -1
+    value_of_true = None if values is None else buffers.empty(true.keys.size, np.int64)
     lacking = np.zeros(pred.keys.size, np.bool_)
     most = [int(np.diff(side.bounds).max()) for side in (true, pred)]
     usual = kernels.cells.table_size(min(most[0], 2 * PART_ROWS))
@@ -104,18 +143,54 @@ def match_parts(true: ItemParts, pred: ItemParts, pool: Pool) -> Matches:
             lambda space: space[1].size >= most[0] and space[2].size >= most[1],
         ) as space:
             return kernels.join.match_items(
-                tuple(true), tuple(pred), first, last, space, pred_of_true, lacking
+                tuple(true), tuple(pred), first, last, space, pred_of_true, lacking, values, value_of_true
             )
 
     tasks = zip(*part_blocks(true.bounds.size - 1), strict=True)
     again = pool.map(match_task, *tasks, stage="match items")
     true_repeats, pred_repeats = (sum(counts) for counts in zip(*again, strict=True))
-    return Matches(pred_of_true, lacking, true_repeats, pred_repeats)
+    return Matches(pred_of_true, lacking, true_repeats, pred_repeats, value_of_true)
 
 
-def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> ItemParts:
-    """Bring the items of each part together, in row order."""
-    starts, stops = zip(*row_blocks(keys.size, 1 << 16), strict=True)
+def scatter_keys(
+    keys: NDArray[np.int64],
+    bits: int,
+    pool: Pool,
+    values: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = (None, None),
+) -> ItemParts:
+    """Bring the items of each part together, in row order, and values with them, to where the second array says."""
+    bounds, next_row = _count(keys, bits, pool)
+    mixed: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
+    rows: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
+
+    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
+        kernels.partition.scatter_items(keys, start, stop, bits, to, mixed, rows, *values)
+
+    pool.map(scatter, *_blocks(keys.size), next_row, stage="partition items")
+    return ItemParts(mixed, rows, bounds)
+
+
+def place_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[ItemParts, NDArray[np.integer]]:
+    """Bring the items of each part together, in row order; return them, and where each row went."""
+    bounds, next_row = _count(keys, bits, pool)
+    mixed: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
+    places = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
+
+    def place(start: int, stop: int, to: NDArray[np.int64]) -> None:
+        kernels.partition.place_items(keys, start, stop, bits, to, mixed, places)
+
+    pool.map(place, *_blocks(keys.size), next_row, stage="partition items")
+    return ItemParts(mixed, None, bounds), places
+
+
+def _blocks(n: int) -> tuple[Any, ...]:
+    """Return where the blocks of rows begin and end that are scattered one by one."""
+    return tuple(zip(*row_blocks(n, 1 << 16), strict=True))
+
+
+def _count(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each part begins, and where each block writes in each part."""
+    starts, stops = _blocks(keys.size)
     counts = np.zeros((len(starts), 1 << bits), np.int64)
     none = np.zeros((1 << bits) + 1, np.int64)
 
@@ -123,12 +198,4 @@ def scatter_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> ItemParts:
         kernels.partition.count_parts(keys, None, start, stop, False, 0, bits, NO_ROWS, none, out)
 
     pool.map(count, starts, stops, counts, stage="count items by part")
-    bounds, next_row = offsets(counts)
-    mixed: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
-    rows: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
-
-    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        kernels.partition.scatter_items(keys, start, stop, bits, to, mixed, rows)
-
-    pool.map(scatter, starts, stops, next_row, stage="partition items")
-    return ItemParts(mixed, rows, bounds)
+    return offsets(counts)

@@ -22,8 +22,10 @@ def test_one_side_against_several(others, first):
     sides = [(first, other) for pair in others for other in pair] + others
     with Pool(1) as pool:
         for true, pred in sides:
-            found = join.match(true, pred, pool)
+            found = join.match(true, pred, pool, values := 7 * pred)
             place = {key: row for row, key in enumerate(pred.tolist())}
+            assert found.value_of_true.tolist() == [7 * key if key in place else 0 for key in true.tolist()]
+            assert values.size == found.lacking.size
             assert found.pred_of_true.tolist() == [place.get(key, -1) for key in true.tolist()]
             place = {key: row for row, key in enumerate(true.tolist())}
             assert found.true_of_pred.tolist() == [place.get(key, -1) for key in pred.tolist()]
@@ -48,10 +50,12 @@ def test_rows_that_repeat_an_item(true, pred):
 
 
 def test_equal_keys_are_partitioned_once(monkeypatch):
-    sizes, scatter = [], joining.scatter_keys
-    monkeypatch.setattr(
-        joining, "scatter_keys", lambda keys, *rest: sizes.append(keys.size) or scatter(keys, *rest)
-    )
+    sizes = []
+    for name in ("scatter_keys", "place_keys"):
+        cut = getattr(joining, name)
+        monkeypatch.setattr(
+            joining, name, lambda keys, *rest, cut=cut: sizes.append(keys.size) or cut(keys, *rest)
+        )
     rng = np.random.default_rng(0)
     true = rng.permutation(100_000)
     join = OneToMany()
