@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
+
+#: Pairs whose parents are read at once.
+AT_ONCE = 64
 
 
 @kernel
@@ -44,9 +47,19 @@ def number_components(parents):
 
 @kernel
 def join_pairs(left, right, parents):
-    """Join the nodes of each pair. Shapes: (pairs,), (pairs,), (nodes,); `parents` is 0 to nodes - 1 at first."""
-    for i in range(left.size):
-        join_nodes(parents, left[i], right[i])
+    """Join the nodes of each pair. Shapes: (pairs,), (pairs,), (nodes,); `parents` is 0 to nodes - 1 at first.
+
+    The parents of a few pairs are read at once before these are joined: so many misses of the cache overlap, while a
+    join waits for the one before it. Returns the smallest parent that was read.
+    """
+    least = 0
+    for start in range(0, left.size, AT_ONCE):
+        stop = min(start + AT_ONCE, left.size)
+        for i in range(start, stop):
+            least = min(least, parents[at(left[at(i)])], parents[at(right[at(i)])])
+        for i in range(start, stop):
+            join_nodes(parents, left[at(i)], right[at(i)])
+    return least
 
 
 @kernel
