@@ -43,9 +43,9 @@ NONE_ALONE = Alone()
 class Piece(NamedTuple):
     """What a stretch of the cells of a run says of its true clusters."""
 
-    cells: (
-        np.ndarray
-    )  #: copies of those whose two clusters differ, and of those whose true cluster was asked for
+    cells: np.ndarray  #: all of them
+    places: Numbers  #: of those whose two clusters differ, and of those whose true cluster was asked for
+    codes: Numbers  #: their true clusters
     linked: NDArray[np.bool_]  #: the true clusters of these; shape (n_true,)
     left: Numbers  #: pairs of true clusters that a predicted one has items of
     right: Numbers
@@ -58,11 +58,12 @@ class Piece(NamedTuple):
         """Look through a stretch of cells; `firsts` is room for a true cluster by predicted one, -1 at first."""
         cells = table.cells[start:stop]
         linked = np.zeros(table.n_codes["true"], np.bool_)
-        taken, pairs = buffers.empty(cells.size, cells.dtype), buffers.empty((2, cells.size), firsts.dtype)
-        n, n_pairs, *of_alone = kernels.paired.take_cells(
-            cells, table.pred[start:stop], wanted, firsts, linked, taken, *pairs
+        places, codes, merged, left, right = buffers.empty((5, cells.size), firsts.dtype)
+        n, n_merged, *of_alone = kernels.paired.find_cells(cells, wanted, linked, places, codes, merged)
+        n_pairs = kernels.paired.pair_clusters(
+            cells, table.pred[start:stop], merged[:n_merged], firsts, left, right
         )
-        return cls(taken[:n], linked, pairs[0, :n_pairs], pairs[1, :n_pairs], Alone(*of_alone))
+        return cls(cells, places[:n], codes[:n], linked, left[:n_pairs], right[:n_pairs], Alone(*of_alone))
 
 
 def pieces_of_runs(tables: Sequence[Contingency], every: bool, pool: Pool) -> list[list[Piece]]:
@@ -104,7 +105,8 @@ def _room_for_firsts(tables: Sequence[Contingency]) -> list[Numbers]:
 
     That of all runs is one stretch of memory: there is used one of about that size.
     """
-    dtype = np.int32 if all(table.n_codes["true"] < 2**31 for table in tables) else np.int64
+    most = max(sum(table.n_codes["true"] for table in tables), *(table.n_cells for table in tables), 0)
+    dtype = np.int32 if most < 2**31 else np.int64
     ends = np.cumsum([0] + [table.n_codes["pred"] for table in tables])
     room = buffers.empty(int(ends[-1]), dtype)
     room[:] = -1
@@ -119,7 +121,7 @@ class CellsByUnit:
     bounds: NDArray[np.int64]  #: where the cells of each range begin; shape (n_runs, n_ranges + 1)
     shift: int  #: a range has 2**shift units
     n_units: int
-    alone: Alone  #: true clusters that are units by themselves, and in no piece
+    alone: Alone  #: true clusters that are units by themselves, and at no place
 
     @classmethod
     def of(
@@ -128,18 +130,19 @@ class CellsByUnit:
         """Bring the cells of pieces together; a unit has `width` sums, those of all runs. Pieces are written over."""
         per_range = max(kernels.runs.RUN, ROOM // (8 * width), n_units // MOST_RANGES)
         shift = int(per_range - 1).bit_length()
-        pieces = [(piece.cells, codes) for run, codes in zip(runs, units, strict=True) for piece in run]
+        pieces = [(piece, codes) for run, codes in zip(runs, units, strict=True) for piece in run]
         counts = np.zeros((len(pieces), 1 + ((n_units - 1) >> shift)), np.int64)
         pool.map(
-            lambda piece, own: kernels.paired.name_units(*piece, shift, own), pieces, counts, stage="units"
-        )
+            lambda piece, own: kernels.paired.name_units(piece[0].codes, piece[1], shift, own),
+            pieces, counts, stage="units",
+        )  # fmt: skip
         of_run = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
         by_run = [offsets(counts[of_run == r]) for r in range(len(runs))]
         bases = np.cumsum([0] + [int(bounds[-1]) for bounds, _ in by_run])
         next_cell = np.concatenate([own + base for (_, own), base in zip(by_run, bases, strict=False)])
-        out = buffers.empty(int(bases[-1]), pieces[0][0].dtype)
+        out = buffers.empty(int(bases[-1]), pieces[0][0].cells.dtype)
         pool.map(
-            lambda piece, to: kernels.paired.scatter_units(piece[0], shift, to, out),
+            lambda piece, to: kernels.paired.scatter_units(*piece[0][:3], shift, to, out),
             pieces, next_cell, stage="units",
         )  # fmt: skip
         bounds = np.array([own + base for (own, _), base in zip(by_run, bases, strict=False)])

@@ -7,52 +7,70 @@ from fastbcubed.kernels.runs import RUN, sum_run
 
 
 @kernel
-def take_cells(cells, pred, wanted, firsts, linked, taken, left, right):
-    """Copy cells whose two clusters differ, or whose true cluster is wanted, and find the true clusters that meet.
+def find_cells(cells, wanted, linked, places, codes, merged):
+    """Find cells whose two clusters differ, or whose true cluster is wanted; no branch is taken on what a cell is.
 
-    Pairs of true clusters that are in one predicted cluster go to `left` and `right`. `wanted` is empty for none;
-    `firsts`, the first true cluster of each predicted one, comes as -1 with its first cell. Returns how many cells and
-    pairs there are, and of the cells that are not copied how many have weight, its squares added up, and the largest.
-    Shapes: records (n,), (n,), (n_true,), (n_pred,), (n_true,), records (n,), (n,), (n,).
+    They go to `places`, and their true clusters to `codes`; those with mates of other true clusters go to `merged`.
+    `wanted` is empty for none. Returns how many there are of both, and of the other cells how many have weight, its
+    squares added up, and the largest. Shapes: records (n,), (n_true,), (n_true,), (n,), (n,), (n,).
     """
-    n, n_pairs, n_alone, squares, largest = 0, 0, 0, 0.0, 0.0
+    n, n_merged, n_alone, squares, largest = 0, 0, 0, 0.0, 0.0
     for i in range(cells.size):
         true, weight = cells[at(i)].true, cells[at(i)].weight
-        if cells[at(i)].fp == 0.0 and cells[at(i)].fn == 0.0 and not (wanted.size and wanted[at(true)]):
-            n_alone += weight > 0.0
-            squares += weight * weight
-            largest = max(largest, weight)
-            continue
-        linked[at(true)] = True
-        taken[at(n)] = cells[at(i)]
-        n += 1
-        if cells[at(i)].fp == 0.0:
-            continue  # nothing else is in its predicted cluster
-        first = firsts[at(pred[at(i)])]
-        if first < 0:
-            firsts[at(pred[at(i)])] = true
-        elif first != true:
-            left[at(n_pairs)], right[at(n_pairs)] = first, true
-            n_pairs += 1
-    return n, n_pairs, n_alone, squares, largest
+        others = cells[at(i)].fp != 0.0
+        differs = others | (cells[at(i)].fn != 0.0)
+        if wanted.size:
+            differs |= wanted[at(true)]
+        places[at(n)], codes[at(n)], merged[at(n_merged)] = i, true, i
+        n += differs
+        n_merged += others
+        weight = 0.0 if differs else weight
+        n_alone += weight > 0.0
+        squares += weight * weight
+        largest = weight if weight > largest else largest
+    for k in range(n):
+        linked[at(codes[at(k)])] = True
+    return n, n_merged, n_alone, squares, largest
 
 
 @kernel
-def name_units(cells, units, shift, counts):
-    """Write the unit of each cell over its true cluster, and count the cells by range of 2**shift units."""
-    for i in range(cells.size):
-        unit = units[at(cells[at(i)].true)]
-        cells[at(i)].true = unit
+def pair_clusters(cells, pred, merged, firsts, left, right):
+    """Find the true clusters that meet in a predicted one; return how many pairs there are.
+
+    `merged` are the cells that have mates of other true clusters. `firsts`, the first true cluster of each predicted
+    one, comes as -1. Shapes: records (n,), (n,), (n_merged,), (n_pred,), (n_merged,), (n_merged,).
+    """
+    n = 0
+    for k in range(merged.size):
+        i = merged[at(k)]
+        true, first = cells[at(i)].true, firsts[at(pred[at(i)])]
+        firsts[at(pred[at(i)])] = true if first < 0 else first
+        left[at(n)], right[at(n)] = first, true
+        n += (first >= 0) & (first != true)
+    return n
+
+
+@kernel
+def name_units(codes, units, shift, counts):
+    """Write units over the true clusters that are in them, and count them by range of 2**shift units."""
+    for i in range(codes.size):
+        unit = units[at(codes[at(i)])]
+        codes[at(i)] = unit
         counts[at(unit >> shift)] += 1
 
 
 @kernel
-def scatter_units(cells, shift, next_cell, out):
-    """Copy cells to the range of their unit; `next_cell` says where the next cell of each range goes."""
-    for i in range(cells.size):
-        to = cells[at(i)].true >> shift
-        out[at(next_cell[at(to)])] = cells[at(i)]
-        next_cell[at(to)] += 1
+def scatter_units(cells, places, units, shift, next_cell, out):
+    """Copy the cells at these places to the range of their unit, which becomes their true cluster.
+
+    `next_cell` says where the next cell of each range goes.
+    """
+    for i in range(places.size):
+        to = units[at(i)] >> shift
+        j = next_cell[at(to)]
+        next_cell[at(to)] = j + 1
+        out[at(j)] = cells[at(places[at(i)])]
+        out[at(j)].true = units[at(i)]
 
 
 @kernel
