@@ -123,14 +123,12 @@ def compare(
     >>> cmp["old"].recall, cmp["new"].recall, cmp.n_items  # of a, b and c, which both have
     (0.6666666666666666, 1.0, 3)
     """
+    bootstrap, seed = _whole_number(bootstrap, "bootstrap"), _whole_number(seed, "seed")
     arguments = not_default(compare, locals())
     names = _names(runs, baseline)
     if align not in ("common", "each"):
         raise OptionError(f'align is "common" or "each", not {align!r}')
     level = check_level(level)
-    for name, number in (("bootstrap", bootstrap), ("seed", seed)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-            raise OptionError(f"{name} is a number, 0 or more, not {number!r}")
     alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
     truth_only = "singleton" if alone else "drop"
     if not isinstance(unit, str):
@@ -169,6 +167,13 @@ def compare(
         coverage=found.coverage,
         true_keys=found.true_keys,
     )
+
+
+def _whole_number(number: Any, name: str) -> int:
+    """Return a whole number of any type, or raise OptionError."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+        raise OptionError(f"{name} is a number, 0 or more, not {number!r}")
+    return int(number)
 
 
 def _names(runs: Any, baseline: Any) -> list[str]:

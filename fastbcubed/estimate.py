@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from fastbcubed.alignment.policies import Duplicates, Nulls, Policies
 from fastbcubed.clusterings.input_notes import notes_of_side
 from fastbcubed.clusterings.inputs import Given, PerSide, asked_of_sides, one_side
@@ -154,6 +156,8 @@ def estimate(
     (0.416667, 0.166667)
     """
     level, chosen = check_level(level), choose(metrics, beta)
+    if isinstance(population_clusters, np.integer):
+        population_clusters = int(population_clusters)
     if missing not in ("singleton", "drop"):
         raise OptionError(f'missing is "singleton" or "drop", not {missing!r}')
     policies = Policies.of({"truth": "drop", "prediction": "outside"}, nulls, duplicates, None)

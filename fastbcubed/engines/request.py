@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from fastbcubed.alignment.policies import Coverage, Policies
@@ -184,6 +185,8 @@ def _shown(key: SliceKey) -> str:
 
 def as_threads(threads: int | None) -> int | None:
     """Return the number of threads asked for; None for all cores."""
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+    if threads is None:
+        return None
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise OptionError(f"threads is a number of threads, 1 or more, not {threads!r}")
-    return threads
+    return int(threads)

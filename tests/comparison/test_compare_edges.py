@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 
@@ -259,3 +260,16 @@ def test_comparisons_are_pickled_and_copied(align):
         assert list(again) == ["old", "new"] and again.to_json() == cmp.to_json()
         for one, other in ((each.deltas(), each.slices("s")) for each in (again, cmp)):
             assert repr(one) == repr(cmp.deltas()) and repr(other) == repr(cmp.slices("s"))
+
+
+def test_numbers_of_numpy():
+    """As they come out of another computation: arguments, limits, and a result that is saved with them."""
+    runs = {"old": {"a": 1, "b": 2, "c": 3}, "new": {"a": 1, "b": 1, "c": 3}}
+    plain = fb.compare(TRUTH, runs, bootstrap=20, seed=3, threads=1)
+    found = fb.compare(TRUTH, runs, bootstrap=np.int64(20), seed=np.uint8(3), threads=np.int32(1))
+    assert found.deltas().to_pylist() == plain.deltas().to_pylist()
+    assert found.items(limit=np.int64(2)).to_pylist() == plain.items(limit=2).to_pylist()
+    json.dumps(found.to_dict())
+    for wrong in ({"bootstrap": np.int64(-1)}, {"seed": np.bool_(True)}, {"threads": np.int64(0)}):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
+            fb.compare(TRUTH, runs, **wrong)

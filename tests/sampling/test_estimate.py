@@ -241,7 +241,8 @@ def test_a_census_gives_the_exact_scores(pair: Pair, beta: Any, sampling: str) -
             assert wanted in (0, 1), name  # 0.1, rule 2: no pair, so nothing could have gone wrong
             continue
         assert same(found, wanted), name
-    every = fb.estimate(table, prediction, population_clusters=len(set(pair.truth.values())))
+    every = fb.estimate(table, prediction, population_clusters=np.int64(len(set(pair.truth.values()))))
+    assert isinstance(json.loads(every.to_json())["definition"]["population_clusters"], int)
     assert all(every.errors[name] in (0, math.nan) or math.isnan(every.errors[name]) for name in every.errors)
     assert {n: v for n, v in every.overall.items() if v == v} == {
         n: v for n, v in every.unadjusted.items() if v == v

@@ -67,7 +67,9 @@ def _order(keys: dict[str, pa.ChunkedArray], n: int) -> pa.Array:
 
 def require_limit(limit: int | None) -> None:
     """Raise if this is no number of rows."""
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+    if limit is not None and (
+        isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0
+    ):
         raise OptionError(f"limit is a number of rows, 0 or more, not {limit!r}")
 
 
