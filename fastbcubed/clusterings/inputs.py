@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -297,9 +298,10 @@ def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
             for side in sides
         ]
         names = [name for side in sides if side.attributes for name in side.attributes.names]
-        raise ColumnError(
-            f"There is no weight column {weight!r}. Columns: {'; '.join(known)}.{did_you_mean(weight, names)}"
-        )
+        hint = did_you_mean(weight, names)
+        if os.path.exists(weight):
+            hint = f" A name is that of a column; for weights in a file pass pathlib.Path({weight!r})."
+        raise ColumnError(f"There is no weight column {weight!r}. Columns: {'; '.join(known)}.{hint}")
 
 
 def _given_weight(

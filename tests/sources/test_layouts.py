@@ -197,6 +197,13 @@ def test_columns_that_are_not_there_are_suggested(tmp_path: Path, capsys: pytest
             pa.table({"item": [1], "cluster": [1]}),
             weight="wieght",
         )
+    path = tmp_path / "weights.parquet"
+    pq.write_table(pa.table({"item": [1], "weight": [1.0]}), path)
+    with pytest.raises(
+        ColumnError, match=r"for weights in a file pass pathlib\.Path\('.*weights\.parquet'\)"
+    ):
+        one = pa.table({"item": [1], "cluster": [1]})
+        fb.evaluate(one, one, weight=str(path))
     pq.write_table(truth, tmp_path / "t.parquet")
     pq.write_table(pa.table({**OUTPUTS["Splink"], "cluster": [1, 2, 2]}), tmp_path / "p.parquet")
     assert cli.main(["evaluate", str(tmp_path / "t.parquet"), str(tmp_path / "p.parquet")]) == 2
