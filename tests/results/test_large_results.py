@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,7 +141,9 @@ def test_what_was_damaged_is_refused_when_it_is_read(tmp_path: Path) -> None:
     evaluated(5, {}).save(tmp_path / "r")
     file = tmp_path / "r" / "true_clusters.parquet"
     data = bytearray(file.read_bytes())
-    data[len(data) // 3] ^= 1
+    group = pq.read_metadata(file).row_group(0)
+    for column in map(group.column, range(group.num_columns)):  # of which a page reads some
+        data[column.data_page_offset + column.total_compressed_size // 2] ^= 1
     file.write_bytes(data)
     with pytest.raises(FileFormatError):
         fb.load(tmp_path / "r", check=False).report()
