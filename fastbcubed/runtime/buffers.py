@@ -3,7 +3,7 @@
 A buffer that nobody holds any more is kept idle. Its pages are offered to the system (MADV_FREE), which takes
 them when it needs memory; until then the next call finds them as they were and pays nothing. Idle buffers and
 those in use together are never more than was in use at once before, so a process looks as large after a big call
-as during it.
+as during it: pages of the longest idle are given back first, and no more of them than has to be.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import numpy as np
 SMALLEST = 1 << 20
 _HUGE_PAGE = 2 << 20
 
-#: Idle memory by its `id`, longest idle first, and how much is in use by the `id` of the memory. Single operations
-#: on a dictionary, its copy among them, are atomic: no lock, which a fork or the garbage collector might find held.
-_idle: dict[int, mmap.mmap] = {}
+#: Idle memory and how much of it has pages by its `id`, longest idle first, and how much is in use by the `id` of the
+#: memory. Single operations on a dictionary, its copy among them, are atomic: no lock, which a fork or the garbage
+#: collector might find held.
+_idle: dict[int, tuple[mmap.mmap, int]] = {}
 _lent: dict[int, int] = {}
 _most = 0  # bytes in use at once so far
 
@@ -74,7 +75,7 @@ def pages(size: int) -> np.ndarray:
 
 def idle_bytes() -> int:
     """Return how much memory waits to be used again, or to be taken by the system."""
-    return sum(map(len, _idle.copy().values()))
+    return sum(held for _, held in _idle.copy().values())
 
 
 def release() -> None:
@@ -104,12 +105,12 @@ def _take(size: int) -> mmap.mmap:
 def _take_idle(size: int) -> mmap.mmap | None:
     """Take the smallest idle memory that fits and is not more than twice as large."""
     fitting = sorted(
-        (len(memory), key) for key, memory in _idle.copy().items() if size <= len(memory) <= 2 * size
+        (len(memory), key) for key, (memory, _) in _idle.copy().items() if size <= len(memory) <= 2 * size
     )
     for _, key in fitting:
-        memory = _idle.pop(key, None)
-        if memory is not None:  # no other thread was faster
-            return memory
+        found = _idle.pop(key, None)
+        if found is not None:  # no other thread was faster
+            return found[0]
     return None
 
 
@@ -131,12 +132,28 @@ def _give_back(memory: mmap.mmap) -> None:
         return
     with suppress(OSError):
         memory.madvise(mmap.MADV_FREE)
-        _idle[id(memory)] = memory
+        _idle[id(memory)] = memory, len(memory)
     _drop_idle(0)
 
 
 def _drop_idle(size: int) -> None:
-    """Return idle memory to the system, longest idle first, if with so many bytes more it would be too much."""
-    while _idle and idle_bytes() + _in_use() + size > max(_most, _in_use() + size):
-        with suppress(StopIteration, RuntimeError):  # another thread was faster
-            _idle.pop(next(iter(_idle)), None)
+    """Return idle memory to the system, longest idle first, as far as with so many bytes more it would be too much."""
+    while _idle:
+        excess = idle_bytes() + _in_use() + size - max(_most, _in_use() + size)
+        if excess <= 0:
+            return
+        with suppress(StopIteration, RuntimeError, KeyError):  # another thread was faster
+            key = next(iter(_idle))
+            memory, held = _idle.pop(key)
+            if excess < held:  # the mapping stays: the next call fills what is given back, and finds the rest
+                held -= _give_pages(memory, held, excess)
+                _idle[key] = memory, held
+
+
+def _give_pages(memory: mmap.mmap, held: int, size: int) -> int:
+    """Return the last of the pages that some idle memory has to the system, at least so many bytes of them."""
+    unit = _HUGE_PAGE if len(memory) >= _HUGE_PAGE else mmap.PAGESIZE
+    start = max(0, (held - size) // unit * unit)
+    with suppress(OSError):
+        memory.madvise(mmap.MADV_DONTNEED, start, held - start)
+    return held - start

@@ -26,3 +26,20 @@ def test_new_memory_takes_the_place_of_idle_memory() -> None:
         assert buffers.idle_bytes() + buffers._in_use() - before <= 32 * MIB
     assert buffers.idle_bytes() == 8 * MIB
     assert [int(each[-1]) for each in kept] == list(range(1, 13))
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_FREE"), reason="the system keeps no idle memory")
+def test_a_small_buffer_does_not_take_a_large_one_from_the_next_call() -> None:
+    gc.collect()
+    buffers.release()
+    before = buffers._in_use()
+    large = buffers.empty(64 * MIB, np.uint8)
+    large[:] = 1
+    place = large.ctypes.data
+    del large
+    small = buffers.empty(2 * MIB, np.uint8)
+    assert buffers.idle_bytes() + buffers._in_use() - before == 64 * MIB
+    again = buffers.empty(64 * MIB, np.uint8)
+    assert again.ctypes.data == place
+    again[:] = 2  # those pages that were given back, too
+    assert int(again.min()) == 2 and small.size == 2 * MIB
