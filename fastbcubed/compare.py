@@ -23,6 +23,7 @@ from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import SliceKey
 from fastbcubed.results.warnings.notices import WARNING
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting
@@ -123,7 +124,7 @@ def compare(
     >>> cmp["old"].recall, cmp["new"].recall, cmp.n_items  # of a, b and c, which both have
     (0.6666666666666666, 1.0, 3)
     """
-    bootstrap, seed = _whole_number(bootstrap, "bootstrap"), _whole_number(seed, "seed")
+    bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), whole_number(seed, "seed")
     arguments = not_default(compare, locals())
     names = _names(runs, baseline)
     if align not in ("common", "each"):
@@ -167,13 +168,6 @@ def compare(
         coverage=found.coverage,
         true_keys=found.true_keys,
     )
-
-
-def _whole_number(number: Any, name: str) -> int:
-    """Return a whole number of any type, or raise OptionError."""
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-        raise OptionError(f"{name} is a number, 0 or more, not {number!r}")
-    return int(number)
 
 
 def _names(runs: Any, baseline: Any) -> list[str]:

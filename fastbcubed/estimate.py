@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
-
 from fastbcubed.alignment.policies import Duplicates, Nulls, Policies
 from fastbcubed.clusterings.input_notes import notes_of_side
 from fastbcubed.clusterings.inputs import Given, PerSide, asked_of_sides, one_side
@@ -17,6 +15,7 @@ from fastbcubed.engines.touching import Asked, touch
 from fastbcubed.errors import EvaluationWarning, OptionError
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.warnings.notices import WARNING
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting
@@ -156,8 +155,8 @@ def estimate(
     (0.416667, 0.166667)
     """
     level, chosen = check_level(level), choose(metrics, beta)
-    if isinstance(population_clusters, np.integer):
-        population_clusters = int(population_clusters)
+    if population_clusters is not None:
+        population_clusters = whole_number(population_clusters, "population_clusters", "true clusters")
     if missing not in ("singleton", "drop"):
         raise OptionError(f'missing is "singleton" or "drop", not {missing!r}')
     policies = Policies.of({"truth": "drop", "prediction": "outside"}, nulls, duplicates, None)
@@ -188,13 +187,11 @@ def estimate(
     return Estimates(estimated, ranges, summary, definition, names, found, level, chosen[1])
 
 
-def _left_to_draw(sample: ClusterSample, population_clusters: Any, sampling: str) -> float:
+def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampling: str) -> float:
     """Return the share of the true clusters that is not in the sample; 1 where their number is not told."""
     if population_clusters is None:
         return 1.0
     n = sample.size.size
-    if isinstance(population_clusters, bool) or not isinstance(population_clusters, int):
-        raise OptionError(f"population_clusters is a number of true clusters, not {population_clusters!r}")
     if population_clusters < n:
         raise OptionError(
             f"population_clusters is {population_clusters}, but the sample has {n} true clusters"

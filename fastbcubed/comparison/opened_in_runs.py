@@ -15,6 +15,7 @@ from fastbcubed.results.listings.opening import chosen_columns, rows_of_cluster
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.wording import Grid, aligned, count, escaped, html_table, label
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sources.arrays import from_numpy
 
 
@@ -123,8 +124,7 @@ def open_in_runs(
     members: int,
 ) -> ClusterInRuns:
     """Return a true cluster, or one of a run, and where each run has its items."""
-    if isinstance(members, bool) or not isinstance(members, int) or members < 0:
-        raise OptionError(f"members is a number, 0 or more, not {members!r}")
+    members = whole_number(members, "members")
     if side in ("true", "truth"):
         rows = rows_of_cluster(runs[baseline], "true", which)
         side = "true"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from fastbcubed.alignment.policies import Coverage, Policies
@@ -20,6 +19,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers
 from fastbcubed.results.listings.summary import Bounds
 from fastbcubed.results.slices.slicing import Element, SliceKey, check_key, elements, slice_name
+from fastbcubed.runtime.counts import whole_number
 
 if TYPE_CHECKING:
     from fastbcubed.results.listings.cluster_tables import ClusterRanges
@@ -185,8 +185,4 @@ def _shown(key: SliceKey) -> str:
 
 def as_threads(threads: int | None) -> int | None:
     """Return the number of threads asked for; None for all cores."""
-    if threads is None:
-        return None
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise OptionError(f"threads is a number of threads, 1 or more, not {threads!r}")
-    return int(threads)
+    return None if threads is None else whole_number(threads, "threads", "threads", least=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastbcubed.cells.excerpts import Codes
 from fastbcubed.cells.records import SIDES
-from fastbcubed.errors import OptionError, SliceError, first_few
+from fastbcubed.errors import SliceError, first_few
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items.items import AttributeTable
 from fastbcubed.results.listings import drilldown
@@ -30,6 +30,7 @@ from fastbcubed.results.slices.bins import Bins
 from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.cluster_view import Cluster
 from fastbcubed.results.text.item_view import Item
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sources.arrays import to_numpy
 from fastbcubed.sources.attributes import readable
 
@@ -215,8 +216,7 @@ class Openings(Evaluated):
           fn  1  only in its true cluster: 3
           tn  0  in neither
         """
-        if isinstance(members, bool) or not isinstance(members, int) or members < 0:
-            raise OptionError(f"members is a number, 0 or more, not {members!r}")
+        members = whole_number(members, "members")
         items, rows, names = self.kept_items(), self._rows(), chosen_columns(self, columns)
         row = int(items.rows_of([which])[0])
         if row < 0 or rows.cell[row] < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ def memory_limit(given: Any) -> int:
     """
     if given is None:
         return available_memory() // 2
-    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
-        return given
+    if isinstance(given, Integral) and not isinstance(given, bool) and int(given) > 0:
+        return int(given)
     found = (
         re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", given.lower())
         if isinstance(given, str)

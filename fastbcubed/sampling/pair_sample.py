@@ -14,6 +14,7 @@ from fastbcubed.results.items.items import RowNumbers
 from fastbcubed.results.listings.opening import chosen_columns
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import SliceKey, attribute_values
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sampling.pair_draws import LEAST, Floats, Places, allot, draw_rows, sums_by_stratum
 from fastbcubed.sampling.pair_frame import Frame
 from fastbcubed.sampling.pair_scores import SPLIT, PairScore, pair_score
@@ -91,7 +92,7 @@ def sample_pairs(
     2 rows
     """
     asked = pair_score(score)
-    n, seed = _number(n, "n", "pairs", LEAST), _number(seed, "seed", "the random numbers", 0)
+    n, seed = whole_number(n, "n", "pairs", least=LEAST), whole_number(seed, "seed")
     frame = Frame.of(ev, asked, by)
     names = chosen_columns(ev, columns)
     strata = _strata(frame, asked)
@@ -217,10 +218,3 @@ def _repeats(item: RowNumbers, mate: RowNumbers) -> Places:
     found = first[which.reshape(-1)] + 1
     found[found == np.arange(1, found.size + 1)] = 0
     return found
-
-
-def _number(value: Any, name: str, of: str, least: int) -> int:
-    """Return a number of the arguments, or raise OptionError."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise OptionError(f"{name} is a number of {of}, {least} or more, not {value!r}")
-    return int(value)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from fastbcubed.errors import DiskSpaceError, OptionError
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.reporting import reporting
 from fastbcubed.runtime.written import written_aside
-from fastbcubed.synthetic.rows import IDS, NAME, Synthetic, check_among, check_number, schema_of
+from fastbcubed.synthetic.rows import IDS, NAME, Synthetic, check_among, schema_of
 
 if TYPE_CHECKING:
     from fastbcubed.runtime.reporting import Report
@@ -98,9 +99,9 @@ def generate(
     synthetic = Synthetic(n_items, shape, seed)
     check_among("ids", ids, IDS)
     check_among("compression", compression, COMPRESSIONS)
-    check_number("row_group", row_group, 1, MOST_ROWS)
+    row_group = whole_number(row_group, "row_group", "rows", least=1, most=MOST_ROWS)
     if threads is not None:
-        check_number("threads", threads, 1, None)
+        threads = whole_number(threads, "threads", "threads", least=1)
     more = ["weight"] * weights + REPEATING * attributes
     extra = dict(zip(more, more, strict=True))
     if prediction_out is None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.errors import OptionError
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.synthetic.shapes import SHAPES, lay_out
 
@@ -65,11 +66,10 @@ class Synthetic:
     """
 
     def __init__(self, n_items: int, shape: str = "er", seed: int = 0) -> None:
-        check_number("n_items", n_items, 1, MOST_ITEMS)
+        self.n_items = whole_number(n_items, "n_items", least=1, most=MOST_ITEMS)
         check_among("shape", shape, tuple(SHAPES))
-        check_number("seed", seed, 0, None)
-        self.n_items, self.shape, self.seed = n_items, shape, seed
-        self.layout = lay_out(shape, n_items)
+        self.shape, self.seed = shape, whole_number(seed, "seed")
+        self.layout = lay_out(shape, self.n_items)
         self._changes = [self._words(purpose) for purpose in ("merge", "split", "move")]
 
     def _words(self, purpose: str) -> Words:
@@ -168,10 +168,3 @@ def check_among(name: str, value: object, known: tuple[str, ...]) -> None:
     """Raise OptionError for a value that is not one of a few."""
     if value not in known:
         raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {value!r}")
-
-
-def check_number(name: str, value: object, least: int, most: int | None) -> None:
-    """Raise OptionError for what is not a whole number in a range."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most and value > most):
-        bound = f"from {least} to {most:,}" if most else f"{least} or more"
-        raise OptionError(f"{name} is a whole number, {bound}, not {value!r}")

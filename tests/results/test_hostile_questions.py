@@ -204,10 +204,10 @@ def test_arguments_of_another_kind(ev: Evaluation, odd: Any, tmp_path: Any) -> N
         ev.save(tmp_path, keep=odd)
     with refused(OptionError, "there is no example"):
         fb.example(odd)
-    with refused(OptionError, "repairs is a number of them"):
+    with refused(OptionError, "repairs is a whole number, 0 or more"):
         ev.save(tmp_path, repairs=-1)
     if odd != 5:
-        with refused(OptionError, "seed is a number"):
+        with refused(OptionError, "seed is a whole number"):
             ev.verify(1, seed=odd)
 
 

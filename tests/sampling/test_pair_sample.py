@@ -367,7 +367,7 @@ def test_null_is_a_stratum():
         ({"n": 1}, OptionError, "n is a number of pairs, 2 or more, not 1"),
         ({"n": 2.0}, OptionError, "n is a number of pairs"),
         ({"n": True}, OptionError, "n is a number of pairs"),
-        ({"seed": -1}, OptionError, "seed is a number"),
+        ({"seed": -1}, OptionError, "seed is a whole number"),
         (
             {"n": 7, "score": "delta_precision"},
             OptionError,

@@ -22,6 +22,7 @@ from fastbcubed.results.items.items import without_noise
 from fastbcubed.results.slices.bins import element_of
 from fastbcubed.results.slices.slicing import name_columns
 from fastbcubed.results.text.wording import count
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sources.arrays import to_numpy
 
 #: How far figures may differ that were added up in another order, beside the larger one and 1.
@@ -49,10 +50,7 @@ class Verified:
 
 def verify(ev: Any, n: int, seed: int) -> Verified:
     """Return what agrees, or raise VerificationError; see `Evaluation.verify`."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise OptionError(f"n is a number of items, 1 or more, not {n!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise OptionError(f"seed is a number, 0 or more, not {seed!r}")
+    n, seed = whole_number(n, "n", "items", least=1), whole_number(seed, "seed")
     rows = Rows(ev)
     chosen = rows.draw(n, seed)
     faults: dict[str, list[str]] = {"items": [], "scores": []}

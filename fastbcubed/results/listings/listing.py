@@ -13,6 +13,7 @@ from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.table import Table
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sources.arrays import from_numpy, storage_of, to_numpy
 
 #: What listings are ordered by to have first what costs most of either: the sum of both losses.
@@ -67,10 +68,8 @@ def _order(keys: dict[str, pa.ChunkedArray], n: int) -> pa.Array:
 
 def require_limit(limit: int | None) -> None:
     """Raise if this is no number of rows."""
-    if limit is not None and (
-        isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0
-    ):
-        raise OptionError(f"limit is a number of rows, 0 or more, not {limit!r}")
+    if limit is not None:
+        whole_number(limit, "limit", "rows")
 
 
 def require_known(order_by: str, known: Collection[str]) -> None:

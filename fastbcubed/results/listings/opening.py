@@ -25,6 +25,7 @@ from fastbcubed.results.listings.outcomes import OUTCOMES
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.cluster_view import KINDS, Cluster
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy, table_of
 from fastbcubed.sources.columns import as_column
@@ -46,8 +47,7 @@ def _outcome(table: Contingency, side: str, cells: NDArray[np.int64]) -> str | N
 
 def open_cluster(ev: Evaluated, side: str, label: Any, columns: Any, members: int) -> Cluster:
     """Return a cluster as `Evaluation.cluster` does."""
-    if isinstance(members, bool) or not isinstance(members, int) or members < 0:
-        raise OptionError(f"members is a number, 0 or more, not {members!r}")
+    members = whole_number(members, "members")
     side, names = side_of(side), chosen_columns(ev, columns)
     rows = rows_of_cluster(ev, side, label)
     opened, own = Opened.of(ev, side, rows), plain_id(label)

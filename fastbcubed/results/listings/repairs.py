@@ -18,6 +18,7 @@ from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.listings.listing import first_rows, require_limit, sortable
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.text.wording import label
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.arrays import from_numpy, from_texts, id_kind, table_of
 from fastbcubed.sources.selection import combined, plain
@@ -52,8 +53,7 @@ def kinds_asked(kinds: str | Iterable[str], limit: int | None) -> list[str]:
 
 def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
     """Raise if so many repairs cannot be listed of an evaluation."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise OptionError(f"repairs is a number of them, 0 or more, not {n!r}")
+    whole_number(n, "repairs")
     if n and keep == "scores":
         raise OptionError('repairs= takes the cells, which keep="scores" does not keep; pass keep="cells"')
     if n and overlapping:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.results.slices.slicing import SliceKey, check_key
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.written import require_writable
 from fastbcubed.sources.tables import is_path
 
@@ -36,9 +37,7 @@ class Asked:
         """Check arguments as `Evaluation.report` takes them."""
         if title is not None and not isinstance(title, str):
             raise OptionError(f"title is a text, not {title!r}")
-        for name, value in (("worst", worst), ("members", members)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
-                raise OptionError(f"{name} is a number from 0 to {MOST:,}, not {value!r}")
+        worst, members = whole_number(worst, "worst", most=MOST), whole_number(members, "members", most=MOST)
         names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
         keys = [] if by is None else by if isinstance(by, list) else [by]
         return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)))

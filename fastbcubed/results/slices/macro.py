@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.errors import MetricError, OptionError, SliceError
+from fastbcubed.errors import MetricError, SliceError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.table import Table
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sources.arrays import from_texts, table_of, to_numpy
 
 
@@ -19,8 +20,7 @@ def macro_of(
     slices: Table, name: str, metrics: Sequence[Metric], beta: float, min_items: int, f_of_means: bool
 ) -> Table:
     """Return mean and standard deviation of each score over the slices of at least so many items."""
-    if isinstance(min_items, bool) or not isinstance(min_items, int) or min_items < 1:
-        raise OptionError(f"min_items is a number of items, 1 or more, not {min_items!r}")
+    min_items = whole_number(min_items, "min_items", "items", least=1)
     n_items = to_numpy(slices["n_items"])
     large = n_items >= min_items
     if not large.any():
