@@ -22,7 +22,6 @@ from fastbcubed.alignment.side import Rows, Side, require_known_type
 from fastbcubed.alignment.weights import CheckedWeights, WeightTable, row_weights
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
-from fastbcubed.runtime.joining import match
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.keys import key_pair
 
@@ -80,7 +79,7 @@ def matched(
     weight_table: WeightTable | None,
     outer: bool,
     null_is_absent: bool,
-    join: Join = match,
+    join: Join | None = None,
     checked: CheckedWeights | None = None,
 ) -> Combination:
     """Match the rows of two clusterings; raise for what the policies do not allow. Parameters are those of `align`.

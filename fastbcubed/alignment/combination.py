@@ -166,12 +166,13 @@ def combine(
     weigh: Callable[[Matched], Weights],
     pool: Pool,
     matches: Matches | None = None,
-    join: Join = match,
+    join: Join | None = None,
 ) -> Combination:
     """Match the rows of two sides by item, weigh them and put them together: all rows, a block or a shard of them.
 
     `items` makes the keys of both sides' items, which are let go once rows are matched; None where rows correspond.
-    `weigh` makes the weights of matched rows. `matches` are given where they are known, else `join` finds them.
+    `weigh` makes the weights of matched rows. `matches` are given where they are known; else `join` finds them, or
+    `match` where there is none.
     """
     rows: Matched = (None, None)
     brought: NDArray[np.int64] | None = None
@@ -218,7 +219,7 @@ def _match(
     pred_keys: NDArray[np.int64],
     pool: Pool,
     matches: Matches | None,
-    join: Join,
+    join: Join | None,
 ) -> tuple[Matched, NDArray[np.int64] | None]:
     """Match the rows of the two sides by the keys of their items, and leave out rows that repeat one.
 
@@ -228,7 +229,11 @@ def _match(
     """
     in_order = matches is None and same_values(true_keys, pred_keys)
     if matches is None:
-        matches = join(true_keys, true_keys[:0] if in_order else pred_keys, pool, pred_side.labels)
+        others = true_keys[:0] if in_order else pred_keys
+        if join is None:
+            matches = match(true_keys, others, pool)
+        else:
+            matches = join(true_keys, others, pool, pred_side.labels)
     if in_order and not matches.true_repeats:
         return (None, None), None
     true_rows = pred_rows = None

@@ -1,6 +1,6 @@
 """Rows of one truth, brought to their parts once for several predictions.
 
-true keys --place_rows--> parts --number_rows--> codes of true clusters
+true keys --place_keys--> parts --number_rows--> codes of true clusters
 pred keys --place_preds--> the same parts --build_cells--> cells, prediction by prediction
 """
 
@@ -53,7 +53,7 @@ class TrueRows:
         weights = None if weight is None else buffers.empty(plan.n_rows, np.float64)
 
         def place(start: int, stop: int, to: NDArray[np.int64]) -> None:
-            kernels.true_rows.place_rows(true_keys, weight, start, stop, plan.bits, to, places, keys, weights)
+            kernels.partition.place_keys(true_keys, start, stop, plan.bits, to, keys, places, weight, weights)
 
         pool.map(place, starts, stops, next_row, stage="partition rows")
         codes, order, n_clusters = _number(plan, keys, bounds, pool)

@@ -150,8 +150,11 @@ def scatter_items(keys, start, stop, bits, next_row, mixed, rows, values, out):
 
 
 @kernel
-def place_items(keys, start, stop, bits, next_row, mixed, places):
-    """Write the mixed keys of one block to their parts, in row order, and where each row went."""
+def place_keys(keys, start, stop, bits, next_row, mixed, places, values, out):
+    """Write the mixed keys and values of one block to their parts, in row order, and where each row went.
+
+    `next_row` (n_parts,) is where this block's next row of each part goes; `values` and `out` may be None.
+    """
     for i in range(start, stop):
         h = mix(keys[at(i)])
         part = part_of(h, bits)
@@ -159,3 +162,5 @@ def place_items(keys, start, stop, bits, next_row, mixed, places):
         next_row[at(part)] = j + 1
         mixed[at(j)] = h
         places[at(i)] = j
+        if values is not None:
+            out[at(j)] = values[at(i)]

@@ -9,24 +9,7 @@ import numpy as np
 
 from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly, slot_of_other, table_size
 from fastbcubed.kernels.jit import at, kernel
-from fastbcubed.kernels.partition import mix, part_of, target_of
-
-
-@kernel
-def place_rows(true, weight, start, stop, bits, next_row, places, keys, weights):
-    """Write the mixed true keys and the weights of one block to their parts, in row order, and where each row went.
-
-    `next_row` (n_parts,) is where this block's next row of each part goes; `weight` may be None.
-    """
-    for i in range(start, stop):
-        h = mix(true[at(i)])
-        part = part_of(h, bits)
-        j = next_row[at(part)]
-        next_row[at(part)] = j + 1
-        places[at(i)] = j
-        keys[at(j)] = h
-        if weight is not None:
-            weights[at(j)] = weight[at(i)]
+from fastbcubed.kernels.partition import mix, target_of
 
 
 @kernel

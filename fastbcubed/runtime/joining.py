@@ -43,13 +43,8 @@ class Matches(NamedTuple):
         return found
 
 
-def match(
-    true_keys: NDArray[np.int64],
-    pred_keys: NDArray[np.int64],
-    pool: Pool,
-    values: NDArray[np.int64] | None = None,
-) -> Matches:
-    """Match the items of two sides by their keys; values are left. Shapes: (n_true_rows,), (n_pred_rows,)."""
+def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
+    """Match the items of two sides by their keys. Shapes: (n_true_rows,), (n_pred_rows,)."""
     bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
     return match_parts(scatter_keys(true_keys, bits, pool), scatter_keys(pred_keys, bits, pool), pool)
 
@@ -72,7 +67,7 @@ class OneToMany:
         true_keys: NDArray[np.int64],
         pred_keys: NDArray[np.int64],
         pool: Pool,
-        values: NDArray[np.int64] | None = None,
+        values: NDArray[np.int64],
     ) -> Matches:
         """Match the items of two sides as `match` does; the true ones may be those of the call before."""
         bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
@@ -80,7 +75,6 @@ class OneToMany:
         if parts is None or abs(bits - self._bits) > 1 or not same_values(self._keys, true_keys):
             self._bits, self._keys = bits, true_keys
             self._parts, self._places = parts, _ = place_keys(true_keys, bits, pool)
-        values = pred_keys if values is None else values
         found: NDArray[np.int64] = buffers.empty(pred_keys.size, np.int64)
         pred = scatter_keys(pred_keys, self._bits, pool, (values, found))
         return _in_row_order(match_parts(parts, pred, pool, found), self._places, pool)
@@ -177,7 +171,7 @@ def place_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[ItemPart
     places = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
 
     def place(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        kernels.partition.place_items(keys, start, stop, bits, to, mixed, places)
+        kernels.partition.place_keys(keys, start, stop, bits, to, mixed, places, None, None)
 
     pool.map(place, *_blocks(keys.size), next_row, stage="partition items")
     return ItemParts(mixed, None, bounds), places

@@ -62,7 +62,7 @@ def test_equal_keys_are_partitioned_once(monkeypatch):
     with Pool(2) as pool:
         for n in (90_000, 80_000, 3_000_000):
             pred = rng.permutation(n)
-            found = join.match(true.copy(), pred, pool)
+            found = join.match(true.copy(), pred, pool, pred)
             there = np.flatnonzero(true < n)
             np.testing.assert_array_equal(pred[found.pred_of_true[there]], true[there])
             assert np.count_nonzero(found.true_of_pred >= 0) == there.size

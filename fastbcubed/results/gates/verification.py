@@ -156,9 +156,8 @@ class Rows:
         if ev.policies.prediction == "outside":
             lacks_true, lacks_pred = (to_numpy(labels[side].is_null()) for side in SIDES)
             self._counts = self._scored | (lacks_true & ~lacks_pred)
-        self._mass = np.where(
-            self._counts, self._mass, 0.0
-        )  # the weight of an item that is left out may be NaN
+        # the weight of an item that is left out may be NaN
+        self._mass = np.where(self._counts, self._mass, 0.0)
         make = _sets if self._table.overlapping else _codes
         self._labels: dict[str, Any] = {
             side: make(labels[side], ev.policies.noise, self._counts) for side in SIDES
