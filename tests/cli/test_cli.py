@@ -651,6 +651,7 @@ def test_generate_explains_a_wrong_number(amount, capsys) -> None:
 # warm-up
 
 
+@pytest.mark.slow
 def test_after_warm_up_nothing_is_compiled(tmp_path) -> None:
     done = _run("warm-up", cwd=tmp_path)
     assert done.returncode == 0 and b"fastbcubed: kernels are kept in " in done.stderr and not done.stdout

@@ -37,7 +37,7 @@ def write(path, table: pa.Table, rows: int = 1 << 20) -> str:
 FEW = "{'t': [0, 1], 'p': [0, 0]}"
 
 
-@pytest.mark.parametrize("n_clusters", [1, 2])
+@pytest.mark.parametrize("n_clusters", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_all_items_in_few_predicted_clusters(n_clusters, tmp_path):
     """5e6 cells of one predicted cluster take 500 MiB if they are closed together."""
     n = 5_000_000
@@ -79,6 +79,7 @@ def test_long_labels_that_come_again(width, n, tmp_path):
     assert grown(f"'t', 'p', table={str(path)!r}", small, keep="'cells'") < MOST
 
 
+@pytest.mark.slow
 def test_dictionaries(tmp_path):
     """A batch of rows does not bring the whole dictionary with it, of a million labels here."""
     rng, n, values = np.random.default_rng(0), 2_000_000, texts(40, 1_000_000)
@@ -120,7 +121,8 @@ def test_one_row_again_and_again(text, tmp_path):
 # -- Slices ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [False, True])
 def test_a_million_slices(text, tmp_path):
     """Sums of slices are spilled; what is held is the values, and one kind of sums after the other."""
     rng, n = np.random.default_rng(0), 2_000_000
@@ -135,6 +137,7 @@ def test_a_million_slices(text, tmp_path):
 # -- What is held as a whole -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_csv_that_is_too_large_raises_before_it_is_read(tmp_path):
     rng, n, path = np.random.default_rng(0), 1_500_000, tmp_path / "rows.csv"
     pyarrow.csv.write_csv(pa.table({name: rng.integers(0, n // 2, n) for name in "tp"}), path)

@@ -280,6 +280,7 @@ def test_limits_are_kept(limits: dict[str, int], outcome: str, tmp_path: Path) -
     assert measurement.record()["seconds"] is None
 
 
+@pytest.mark.slow
 def test_families_and_functions_are_timed(tmp_path: Path) -> None:
     """Each family is compared with building the cells, each function with scikit-learn's, which agrees."""
     pytest.importorskip("sklearn")
@@ -297,6 +298,7 @@ def test_families_and_functions_are_timed(tmp_path: Path) -> None:
     assert "did not finish (time)" in tables["functions"] and "scikit-learn 1" in tables["machines"]
 
 
+@pytest.mark.slow
 def test_thresholds_of_links_are_measured() -> None:
     records = list(measure_links(QUICK_CASES))
     assert [record["outcome"] for record in records] == ["ok"] * 3, records
@@ -362,6 +364,7 @@ def test_unknown_names_are_explained(capsys: pytest.CaptureFixture[str]) -> None
         assert "known are" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_comparisons_are_timed(tmp_path: Path) -> None:
     files, page = tmp_path / "files", tmp_path / "page.md"
     files.mkdir()

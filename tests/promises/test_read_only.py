@@ -106,6 +106,7 @@ def evaluate(image: Image, *flags: str, **variables: str) -> subprocess.Complete
     return image.run(*command, **variables)
 
 
+@pytest.mark.slow
 def test_a_read_only_installation_keeps_kernels_in_a_temporary_directory(image: Image) -> None:
     image.freeze()
     done = evaluate(image)
@@ -155,6 +156,7 @@ def test_a_directory_of_somebody_else_is_not_used(image: Image) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_compiled_anew(image: Image) -> None:
     named = {"NUMBA_CACHE_DIR": str(image.tmp / "cache")}
     image.kernel(**named)

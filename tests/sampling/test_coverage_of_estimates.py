@@ -58,7 +58,9 @@ def covered(merged: int, sampling: str, drawn: int, n_samples: int) -> dict[str,
 
 
 @pytest.mark.parametrize("sampling", ["uniform", "cluster_size"])
-@pytest.mark.parametrize("merged", [3, 6, 15])
+@pytest.mark.parametrize(
+    "merged", [pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow), 15]
+)
 def test_intervals_cover(merged: int, sampling: str) -> None:
     found = covered(merged, sampling, 200, 150)
     assert all(share >= (0.85 if name == "pair_recall" else 0.9) for name, share in found.items()), found

@@ -186,6 +186,7 @@ def test_equals_the_naive_twin(drawn: Any, sampling: str, beta: Any) -> None:
             assert same(est.overall[name], value) and same(est.errors[name], error), name
 
 
+@pytest.mark.slow
 def test_f_of_two_means_agrees_with_leaving_out_one_cluster_at_a_time() -> None:
     """The jackknife takes away the same bias, and has the same error, in large samples."""
     rng = np.random.default_rng(5)
