@@ -98,7 +98,6 @@ class ItemShards:
         self._bits = bits
         self._spool = Spool(np.dtype(fields), 1 << bits, spill, memory)
         self._columns = Stash(spill, 1 << bits)
-        self._first = np.zeros((1 << bits) + 1, np.int64)
 
     def put(
         self,
@@ -114,7 +113,7 @@ class ItemShards:
         n = keys.first.size
         counts = np.zeros((1, self._spool.n_shards), np.int64)
         kernels.partition.count_parts(
-            keys.first, None, 0, n, False, MAX_BITS, self._bits, NO_KEYS, self._first, counts[0]
+            keys.first, None, 0, n, False, MAX_BITS, self._bits, NO_KEYS, 0, counts[0]
         )
         bounds, next_row = offsets(counts)
         labels = sides[0].labels if sides else None
@@ -123,7 +122,7 @@ class ItemShards:
         if columns is not None:
             places = np.empty(n, np.int32)
             kernels.partition.place_rows(
-                keys.first, keys.first, MAX_BITS, self._bits, NO_KEYS, self._first, next_row[0].copy(), places
+                keys.first, keys.first, MAX_BITS, self._bits, NO_KEYS, 0, next_row[0].copy(), places
             )
             order = np.empty(n, np.int32)
             order[places] = np.arange(n, dtype=np.int32)

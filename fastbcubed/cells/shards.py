@@ -117,7 +117,7 @@ class RowShards:
         self.layout = layout
         self.spill = spill
         self.spread = spread
-        self._heavy = stages.HeavyKeys.of(self.plan.heavy, MAX_BITS, layout.bits)
+        self._heavy = stages.HeavyKeys.of(self.plan.heavy)
         self.n_shards = (1 << layout.bits) * (2 if self.plan.heavy.size else 1)
         self.rows = Spool(self.plan.row_type(weighted), self.n_shards, spill, layout.rows_kept)
 

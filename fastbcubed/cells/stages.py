@@ -33,7 +33,7 @@ def partition_rows(
 
     Keys may be `mixed` already. Shapes: of each array of `piece` (n_rows,).
     """
-    heavy = HeavyKeys.of(plan.heavy, 0, plan.bits)
+    heavy = HeavyKeys.of(plan.heavy)
     starts, stops = zip(*row_blocks(plan.n_rows), strict=True)
     counts = np.zeros((len(starts), plan.n_parts), np.int64)
     others = piece[1] if plan.heavy.size else None
@@ -55,17 +55,24 @@ def partition_rows(
 
 
 class HeavyKeys(NamedTuple):
-    """Mixed keys of heavy clusters, sorted by the part that these bits of them say, and where each part's begin."""
+    """Mixed keys of heavy clusters in a table where no two meet: one look tells whether a key is among them."""
 
-    heavy: NDArray[np.int64]
-    first: NDArray[np.int64]
+    slots: NDArray[
+        np.int64
+    ]  #: as many as a power of two; those of no key hold one that would stand elsewhere
+    shift: int  #: a key stands where its bits from here on say
 
     @classmethod
-    def of(cls, heavy: NDArray[np.int64], skip: int, bits: int) -> HeavyKeys:
-        """Sort the keys by part."""
-        home = np.array([kernels.partition.bits_of(h, skip, bits) for h in heavy], np.int64)
-        first = np.searchsorted(np.sort(home), np.arange((1 << bits) + 1))
-        return cls(heavy[np.argsort(home, kind="stable")], first)
+    def of(cls, heavy: NDArray[np.int64]) -> HeavyKeys:
+        """Find a table for these keys, the smallest that some bits of theirs make."""
+        for bits in range(heavy.size.bit_length(), 64 if heavy.size else 0):
+            for shift in range(0, 64 - bits, 4):
+                places = (heavy >> shift) & ((1 << bits) - 1)
+                if np.unique(places).size == heavy.size:
+                    slots = ~(np.arange(1 << bits) << shift)
+                    slots[places] = heavy
+                    return cls(slots, shift)
+        return cls(NO_KEYS, 0)
 
 
 def _make_slots(rows: int) -> NDArray[np.int32]:

@@ -40,12 +40,9 @@ class TrueRows:
         """Bring the rows of each part together, in row order, and number their true clusters."""
         starts, stops = zip(*row_blocks(plan.n_rows), strict=True)
         counts = np.zeros((len(starts), plan.n_parts), np.int64)
-        none = np.zeros(plan.n_parts + 1, np.int64)
 
         def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-            kernels.partition.count_parts(
-                true_keys, None, start, stop, False, 0, plan.bits, NO_KEYS, none, out
-            )
+            kernels.partition.count_parts(true_keys, None, start, stop, False, 0, plan.bits, NO_KEYS, 0, out)
 
         pool.map(count, starts, stops, counts, stage="count rows by part")
         bounds, next_row = offsets(counts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.runs import RUN
 
 
 @kernel
@@ -70,69 +71,88 @@ def target_of(pred, number, targets):
 
 
 @kernel
-def count_parts(keys, others, start, stop, mixed, skip, bits, heavy, first_heavy, counts):
-    """Count the rows of one block by part, which these bits of the mixed key say.
-
-    Rows whose key is among `heavy` go by their other key, to a second set of parts. The heavy keys of
-    a part stand at `first_heavy[part]` and on. `others` is None where no key is heavy; `mixed` tells
-    whether keys are mixed already.
-    """
-    if others is None:
-        for i in range(start, stop):
-            h = keys[at(i)] if mixed else mix(keys[at(i)])
-            counts[at(bits_of(h, skip, bits))] += 1
+def mix_run(keys, start, n, mixed, out):
+    """Mix a run of keys, or copy them if they are `mixed` already."""
+    if mixed:
+        for i in range(n):
+            out[at(i)] = keys[at(start + i)]
     else:
-        for i in range(start, stop):
-            h = keys[at(i)] if mixed else mix(keys[at(i)])
-            part = bits_of(h, skip, bits)
-            for k in range(first_heavy[at(part)], first_heavy[at(part + 1)]):
-                if heavy[at(k)] == h:  # in place: a call with arrays would count references
-                    other = others[at(i)] if mixed else mix(others[at(i)])
-                    part = (1 << bits) + bits_of(other, skip, bits)
-                    break
-            counts[at(part)] += 1
+        for i in range(n):
+            out[at(i)] = mix(keys[at(start + i)])
 
 
 @kernel
-def scatter_pairs(keys, payload, n, start, stop, mixed, skip, bits, heavy, first_heavy, next_row, rows):
+def find_parts(true, pred, n, skip, bits, heavy, shift, parts):
+    """Find the parts of a run of rows, which these bits of their mixed true key say.
+
+    Rows whose key is heavy go by their pred key, to a second set of parts. A heavy key stands in `heavy` where its bits
+    from `shift` on say: see `cells.stages.HeavyKeys`. No branch is taken on what a row is.
+    """
+    if not heavy.size:
+        for i in range(n):
+            parts[at(i)] = bits_of(true[at(i)], skip, bits)
+        return
+    for i in range(n):
+        h = true[at(i)]
+        by_true, by_pred = bits_of(h, skip, bits), (1 << bits) + bits_of(pred[at(i)], skip, bits)
+        is_heavy = heavy[at((h >> shift) & (heavy.size - 1))] == h
+        parts[at(i)] = by_pred if is_heavy else by_true
+
+
+@kernel
+def count_parts(true, pred, start, stop, mixed, skip, bits, heavy, shift, counts):
+    """Count the rows of one block by part: see `find_parts`.
+
+    `pred` is None where no key is heavy; `mixed` tells whether keys are mixed already.
+    """
+    trues, preds, parts = np.empty(RUN, np.int64), np.empty(RUN, np.int64), np.empty(RUN, np.int64)
+    for begin in range(start, stop, RUN):
+        n = min(RUN, stop - begin)
+        mix_run(true, begin, n, mixed, trues)
+        if pred is not None:
+            mix_run(pred, begin, n, mixed, preds)
+        find_parts(trues, preds, n, skip, bits, heavy, shift, parts)
+        for i in range(n):
+            counts[at(parts[at(i)])] += 1
+
+
+@kernel
+def scatter_pairs(keys, payload, n_each, start, stop, mixed, skip, bits, heavy, shift, next_row, rows):
     """Write one block of rows to their parts, keys mixed, in row order.
 
     `keys` are (true, pred); `next_row` (n_parts,) is where this block's next row of each part goes;
-    `payload` and `n` are None, or go into the fields `x` and `n`. The parts are those of `count_parts`.
+    `payload` and `n_each` are None, or go into the fields `x` and `n`. The parts are those of `find_parts`.
     """
     true, pred = keys
-    for i in range(start, stop):
-        h = true[at(i)] if mixed else mix(true[at(i)])
-        other = pred[at(i)] if mixed else mix(pred[at(i)])
-        part = bits_of(h, skip, bits)
-        if heavy.size:
-            for k in range(first_heavy[at(part)], first_heavy[at(part + 1)]):
-                if heavy[at(k)] == h:
-                    part = (1 << bits) + bits_of(other, skip, bits)
-                    break
-        j = next_row[at(part)]
-        next_row[at(part)] = j + 1
-        rows[at(j)].true = h
-        rows[at(j)].pred = other
-        if payload is not None:
-            rows[at(j)].x = payload[at(i)]
-        if n is not None:
-            rows[at(j)].n = n[at(i)]
+    trues, preds, parts = np.empty(RUN, np.int64), np.empty(RUN, np.int64), np.empty(RUN, np.int64)
+    for begin in range(start, stop, RUN):
+        n = min(RUN, stop - begin)
+        mix_run(true, begin, n, mixed, trues)
+        mix_run(pred, begin, n, mixed, preds)
+        find_parts(trues, preds, n, skip, bits, heavy, shift, parts)
+        for i in range(n):
+            j = next_row[at(parts[at(i)])]
+            next_row[at(parts[at(i)])] = j + 1
+            rows[at(j)].true = trues[at(i)]
+            rows[at(j)].pred = preds[at(i)]
+            if payload is not None:
+                rows[at(j)].x = payload[at(begin + i)]
+            if n_each is not None:
+                rows[at(j)].n = n_each[at(begin + i)]
 
 
 @kernel
-def place_rows(true, pred, skip, bits, heavy, first_heavy, next_row, places):
+def place_rows(true, pred, skip, bits, heavy, shift, next_row, places):
     """Write for each row of a block where `scatter_pairs` puts it; the keys are not mixed yet."""
-    for i in range(true.size):
-        h = mix(true[i])
-        part = bits_of(h, skip, bits)
-        if heavy.size:
-            for k in range(first_heavy[part], first_heavy[part + 1]):
-                if heavy[k] == h:
-                    part = (1 << bits) + bits_of(mix(pred[i]), skip, bits)
-                    break
-        places[i] = next_row[part]
-        next_row[part] += 1
+    trues, preds, parts = np.empty(RUN, np.int64), np.empty(RUN, np.int64), np.empty(RUN, np.int64)
+    for begin in range(0, true.size, RUN):
+        n = min(RUN, true.size - begin)
+        mix_run(true, begin, n, False, trues)
+        mix_run(pred, begin, n, False, preds)
+        find_parts(trues, preds, n, skip, bits, heavy, shift, parts)
+        for i in range(n):
+            places[at(begin + i)] = next_row[at(parts[at(i)])]
+            next_row[at(parts[at(i)])] += 1
 
 
 @kernel

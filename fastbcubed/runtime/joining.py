@@ -186,10 +186,9 @@ def _count(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[NDArray[np.i
     """Return where each part begins, and where each block writes in each part."""
     starts, stops = _blocks(keys.size)
     counts = np.zeros((len(starts), 1 << bits), np.int64)
-    none = np.zeros((1 << bits) + 1, np.int64)
 
     def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-        kernels.partition.count_parts(keys, None, start, stop, False, 0, bits, NO_ROWS, none, out)
+        kernels.partition.count_parts(keys, None, start, stop, False, 0, bits, NO_ROWS, 0, out)
 
     pool.map(count, starts, stops, counts, stage="count items by part")
     return offsets(counts)

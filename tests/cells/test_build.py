@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import fastbcubed as fb
 from fastbcubed.cells import build as memory
 from fastbcubed.cells import condensing, planning, stages
+from fastbcubed.cells.stages import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import partition
@@ -415,20 +416,29 @@ def test_mixing_is_one_to_one():
 def test_keys_set_apart_are_counted_by_the_other_key():
     bits, rng = 3, np.random.default_rng(5)
     true, pred = rng.integers(0, 40, 500), rng.integers(0, 9, 500)
-    apart = {
-        int(partition.mix(np.int64(key))) for key in (0, 3, 4, 17)
-    }  # some share a part, some parts have none
-    heavy = np.array(sorted(apart, key=lambda h: partition.part_of(np.int64(h), bits)), np.int64)
-    home = np.array([partition.part_of(h, bits) for h in heavy])
-    first_heavy = np.searchsorted(home, np.arange((1 << bits) + 1))
+    apart = {int(partition.mix(np.int64(key))) for key in (0, 3, 4, 17)}
+    heavy = HeavyKeys.of(np.array(sorted(apart), np.int64))
     expected = Counter()
     for t, p in zip(true, pred, strict=True):
         h = partition.mix(t)
         is_heavy = int(h) in apart
         expected[int(partition.part_of(partition.mix(p) if is_heavy else h, bits)) + (is_heavy << bits)] += 1
     counts = np.zeros(2 << bits, np.int64)
-    partition.count_parts(true, pred, 0, true.size, False, 0, bits, heavy, first_heavy, counts)
+    partition.count_parts(true, pred, 0, true.size, False, 0, bits, *heavy, counts)
     assert {part: n for part, n in enumerate(counts.tolist()) if n} == dict(expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 256])
+@pytest.mark.parametrize("alike", [0, 20, 44])
+def test_a_heavy_key_is_found_at_its_place_and_no_other_is(n: int, alike: int) -> None:
+    """Keys whose last bits are alike have a table by other bits."""
+    rng = np.random.default_rng(n)
+    keys = np.unique(rng.integers(-(2**62), 2**62, n) << alike)
+    slots, shift = HeavyKeys.of(keys)
+    others = np.setdiff1d(np.concatenate([rng.integers(-(2**63), 2**63 - 1, 1000), slots]), keys)
+    assert slots.size <= 1 << 17
+    for asked, wanted in ((keys, True), (others if n else others[:0], False)):
+        assert ((slots[(asked >> shift) & (slots.size - 1)] == asked) == wanted).all()
 
 
 # -- Counts beyond 31 and 32 bits ------------------------------------------------------------------
