@@ -2,7 +2,8 @@
 
     rows --by true key--> parts --build_parts--> cells --by pred key--> parts --close_parts--> cells
 
-Where few pairs of clusters hold most rows, these are condensed first: see `cells.condensing`.
+Where few pairs of clusters hold most rows, these are condensed first: see `cells.condensing`. Where there is a slot
+for each two clusters, that is all there is to do: see `cells.boxed`.
 
 The parts and their order depend on the input alone, so the number of threads never changes a bit.
 """
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment.align import Alignment
 from fastbcubed.cells import stages
+from fastbcubed.cells.boxed import close_box, locate_in_box
 from fastbcubed.cells.condensing import PairTable
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.if_alone import IfAlone
@@ -59,20 +61,29 @@ def cells_of_keys(
 
     A plan is followed as it stands; without one, rows are condensed first where that pays.
     """
-    pairs = PairTable.of(true_keys, pred_keys) if plan is None else None
+    outer, filled = weighting == "outer", None
     rows: stages.Piece = (true_keys, pred_keys, weight, None)
-    if pairs is not None:
-        rows = pairs.condense(true_keys, pred_keys, weight, pool)
-    plan = plan or plan_parts(rows[0], *absent, stands_for=None if pairs is None else true_keys.size)
-    outer = weighting == "outer"
-    built = build(plan, *rows[:3], pool, n=rows[3], outer=outer, outside=outside, truth=truth)
+    pairs = PairTable.of(true_keys, pred_keys) if plan is None else None
+    counted = None if pairs is None else pairs.count(true_keys, pred_keys, weight, pool)
+    if counted is not None and counted.is_box and absent == (None, None):
+        built, filled = close_box(counted, pool, outer=outer)
+    else:
+        stands_for = None
+        if counted is not None:
+            rows, stands_for = counted.condensed(pool), true_keys.size
+        plan = plan or plan_parts(rows[0], *absent, stands_for=stands_for)
+        built = build(plan, *rows[:3], pool, n=rows[3], outer=outer, outside=outside, truth=truth)
 
     def locate_rows() -> NDArray[np.int64]:
         with Pool(pool.threads) as threads:
+            if pairs is not None and filled is not None:
+                return locate_in_box(pairs, filled, true_keys, pred_keys, threads)
+            assert plan is not None
             if pairs is None:
                 return locate(plan, true_keys, pred_keys, threads)
-            condensed, places = pairs.places(true_keys, pred_keys, threads)
-            return locate(plan, condensed.true_keys, condensed.pred_keys, threads)[places]
+            places = np.empty(true_keys.size, np.int64)
+            met = pairs.count(true_keys, pred_keys, None, threads, places).condensed(threads, places)
+            return locate(plan, met.true_keys, met.pred_keys, threads)[places]
 
     found = Contingency.from_built(
         built,

@@ -3,7 +3,9 @@
 Where clusters are few or some pairs of them hold most of the rows, that is one pass over the rows with a table that
 stays in the cache; nothing is written for a row whose pair is in the table. A look at a sample decides.
 
-    rows --PairTable.condense--> fewer rows, each with a count --as all rows--> cells
+    rows --PairTable.count--> tables --condensed--> fewer rows, each with a count --as all rows--> cells
+
+Where the table has a slot for each two of all clusters, the cells stand in it already: see `cells.boxed`.
 
 Shares of the rows and the table depend on the input alone, so the number of threads never changes a bit.
 """
@@ -111,24 +113,20 @@ class PairTable:
         kernels.condensing.enter_pairs(true[first[chosen]], pred[first[chosen]], pairs)
         return cls(n_rows, n_slots, _unsigned(0, 0, 0, 1), pairs)
 
-    def condense(self, true_keys: Keys, pred_keys: Keys, weight: Weights, pool: Pool) -> Condensed:
-        """Return the rows of each pair in the table as one, and after these all others as they are."""
-        return self._condensed((true_keys, pred_keys), weight, None, pool)
-
-    def places(self, true_keys: Keys, pred_keys: Keys, pool: Pool) -> tuple[Condensed, NDArray[np.int64]]:
-        """Return the rows as `condense` does, without weights, and which of them stands for each row."""
-        places = np.empty(self.n_rows, np.int64)
-        return self._condensed((true_keys, pred_keys), None, places, pool), places
-
     def condense_block(self, true_keys: Keys, pred_keys: Keys, weight: Weights) -> Condensed:
-        """Return the rows of one block as `condense` does, on this thread."""
-        alone = replace(self, n_rows=true_keys.size)
-        return alone.condense(true_keys, pred_keys, weight, Pool(1))
+        """Return the rows of one block condensed, on this thread."""
+        alone, pool = replace(self, n_rows=true_keys.size), Pool(1)
+        return alone.count(true_keys, pred_keys, weight, pool).condensed(pool)
 
-    def _condensed(
-        self, rows: tuple[Keys, Keys], weight: Weights, places: NDArray[np.int64] | None, pool: Pool
-    ) -> Condensed:
-        """Add up rows in several tables, each for a share of the rows, and then the tables."""
+    def count(
+        self,
+        true_keys: Keys,
+        pred_keys: Keys,
+        weight: Weights,
+        pool: Pool,
+        places: NDArray[np.int64] | None = None,
+    ) -> Counted:
+        """Add the rows up in several tables, each for a share of them; note in `places`, if given, where they are."""
         tables = self._tables(weight)
         shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
 
@@ -140,53 +138,81 @@ class PairTable:
             with pool.workspace(("condense", weight is None), lambda: _room(ROWS_AT_ONCE, weight)) as out:
                 return [
                     _fronts(out, kernels.condensing.condense_rows(
-                        rows, weight, a, min(a + ROWS_AT_ONCE, stop), self.box, self.pairs, table, out, places
+                        (true_keys, pred_keys), weight, a, min(a + ROWS_AT_ONCE, stop),
+                        self.box, self.pairs, table, out, places,
                     ))
                     for a in range(start, stop, ROWS_AT_ONCE)
                 ]  # fmt: skip
 
-        def write(first: int, last: int) -> Condensed:
-            out = _room(last - first, weight)
-            end = kernels.condensing.write_pairs(self.box, self.pairs, weight, tables, first, last, out)
-            return _fronts(out, end)
-
         left = pool.map(
             count, range(self.n_tables), *zip(*shares, strict=True), stage="count pairs of clusters"
         )
-        slots = blocks(self.n_slots, SLOTS_AT_ONCE)
-        pairs = pool.map(write, *zip(*slots, strict=True), stage="add up pairs of clusters")
-        if places is not None:
-            self._settle(places, tables[2][0], (slots, pairs), (shares, left), pool)
-        found = [*pairs, *chain.from_iterable(left)]
-        return Condensed(*(_joined(parts) for parts in zip(*found, strict=True)))
+        return Counted(self, tables, shares, left)
 
     @property
     def n_tables(self) -> int:
         """How many shares of the rows have a table each: enough for all threads, each of many rows."""
-        wanted = self.n_rows // max(ROWS_AT_ONCE, ROWS_PER_SLOT * self.n_slots // 2)
+        wanted = self.n_rows // max(ROWS_AT_ONCE, ROWS_PER_SLOT * self.n_slots)
         return max(1, min(wanted, MOST_TABLES, TABLE_SLOTS // self.n_slots))
 
     def _tables(self, weight: Weights) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return what slots hold: (few, x, many); see the kernels. Shapes: (n_tables, n_slots)."""
-        shape, weighted = (self.n_tables, self.n_slots), weight is not None
+        """Return room for what slots hold; see `Counted`."""
+        shape, weighted = (self.n_tables, self.n_slots + 1), weight is not None
         x = buffers.empty(shape, np.float64) if weighted else None
         return buffers.empty(shape, np.uint8), x, buffers.empty(shape, WEIGHED if weighted else COUNTED)
 
-    @staticmethod
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Rows that have been added up in tables."""
+
+    pairs: PairTable
+    #: what slots hold, the last of which is that of all rows without one: (few, x, many); see the kernels. Shapes:
+    #: (n_tables, n_slots + 1)
+    tables: tuple[np.ndarray, np.ndarray | None, np.ndarray]
+    shares: Sequence[tuple[int, int]]  #: the rows of each table
+    left: Sequence[Sequence[Condensed]]  #: rows without a slot, block by block of each share
+
+    @property
+    def is_box(self) -> bool:
+        """Whether each row has a slot in a box."""
+        return self.pairs.pairs is None and not any(block.n.size for block in chain.from_iterable(self.left))
+
+    def condensed(self, pool: Pool, places: NDArray[np.int64] | None = None) -> Condensed:
+        """Return the rows of each pair in the table as one, and after these all others as they are.
+
+        `places`, if rows were noted there, takes which of these stands for each row.
+        """
+        pairs, weight = self.pairs, self.tables[1]
+
+        def write(first: int, last: int) -> Condensed:
+            out = _room(last - first, weight)
+            end = kernels.condensing.write_pairs(
+                pairs.box, pairs.pairs, weight, self.tables, first, last, out
+            )
+            return _fronts(out, end)
+
+        slots = blocks(pairs.n_slots, SLOTS_AT_ONCE)
+        written = pool.map(write, *zip(*slots, strict=True), stage="add up pairs of clusters")
+        if places is not None:
+            self._settle(places, slots, written, pool)
+        found = [*written, *chain.from_iterable(self.left)]
+        return Condensed(*(_joined(parts) for parts in zip(*found, strict=True)))
+
     def _settle(
+        self,
         places: NDArray[np.int64],
-        many: np.ndarray,
-        pairs: tuple[Sequence[tuple[int, int]], Sequence[Condensed]],
-        others: tuple[Sequence[tuple[int, int]], Sequence[Sequence[Condensed]]],
+        slots: Sequence[tuple[int, int]],
+        written: Sequence[Condensed],
         pool: Pool,
     ) -> None:
         """Turn the places that rows and pairs have in their own blocks into those among all that are condensed."""
-        end = 0
-        for (first, last), block in zip(*pairs, strict=True):
+        end, many = 0, self.tables[2][0]
+        for (first, last), block in zip(slots, written, strict=True):
             many["n"][first:last] += end
             end += block.n.size
         starts, stops, shifts = [], [], []
-        for (first, last), left in zip(*others, strict=True):
+        for (first, last), left in zip(self.shares, self.left, strict=True):
             for start, block in zip(range(first, last, ROWS_AT_ONCE), left, strict=True):
                 starts.append(start)
                 stops.append(min(start + ROWS_AT_ONCE, last))

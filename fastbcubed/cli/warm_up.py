@@ -81,14 +81,17 @@ def _two_tables(ids: str, work: Path) -> None:
 
 
 def _few_clusters(work: Path) -> None:
-    """Evaluate rows that are condensed, in both kinds of table: of labels from 0 up, and of any."""
+    """Evaluate rows that are condensed: of labels from 0 up, of these and one that no sample sees, and of any."""
     import numpy as np
 
     import fastbcubed as fb
     from fastbcubed.cells.condensing import FEWEST_ROWS
+    from fastbcubed.cells.planning import sampled_rows
 
     labels = np.arange(FEWEST_ROWS) % 10
-    for side in (labels, labels << 40):
+    unseen = labels.copy()
+    unseen[np.setdiff1d(np.arange(FEWEST_ROWS), sampled_rows(FEWEST_ROWS))[0]] = 10
+    for side in (labels, unseen, labels << 40):
         for weight in (None, 1.0 + labels):
             _look_at(fb.evaluate(side, side, weight=weight, keep="items", progress=False), work)
 

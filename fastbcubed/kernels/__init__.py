@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fastbcubed.kernels import (
         assignment,
+        boxes,
         cache,
         cells,
         charges,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         paired,
         pairs,
         partition,
+        prefetch,
         repairs,
         resampling,
         rows,
@@ -53,11 +55,11 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
-    "assignment", "cache", "cells", "charges", "close_mates", "closing", "components", "condensing", "coreference",
-    "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join", "matches",
-    "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering", "outcomes",
-    "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs", "sums", "threshold_sums",
-    "true_rows",
+    "assignment", "boxes", "cache", "cells", "charges", "close_mates", "closing", "components", "condensing",
+    "coreference", "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join",
+    "matches", "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering",
+    "outcomes", "overlap", "paired", "pairs", "partition", "prefetch", "repairs", "resampling", "rows", "runs",
+    "sums", "threshold_sums", "true_rows",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

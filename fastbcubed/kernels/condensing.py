@@ -13,6 +13,12 @@ import numpy as np
 
 from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.prefetch import prefetch
+
+#: Rows whose slots are found before they are counted.
+ROWS_AT_A_TIME = 256
+#: Sums of more slots do not stay in a core's cache, and are asked for ahead.
+CACHED_SLOTS = 1 << 16
 
 
 @inlined
@@ -48,39 +54,86 @@ def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
     """Add a few rows to the slots of their pairs; write the others to `out`, and return how many there are.
 
     `rows` are (true, pred), `out` is (true, pred, x, n); `box` is (low_true, n_true, low_pred, n_pred), and `pairs`
-    None where it is used. `table` is (few, x, many) by slot: see `n_of_slot` and `weight_of_slot`. `weights` may be
-    None. `places`, if given, gets -1 - slot, or the place in `out`, of each row.
+    None where it is used. `table` is (few, x, many) by slot, the last of which takes all rows without a slot: see
+    `n_of_slot` and `weight_of_slot`. `weights` may be None. `places`, if given, gets -1 - slot, or the place in
+    `out`, of each row.
     """
-    (trues, preds), (few, x, many) = rows, table
-    low_true, n_true, low_pred, n_pred = box
-    out_true, out_pred, out_x, out_n = out
+    few, x, many = table
+    slots = np.empty(ROWS_AT_A_TIME, np.int32)
     left = 0
-    for i in range(start, stop):
-        true, pred = trues[at(i)], preds[at(i)]
+    for first in range(start, stop, ROWS_AT_A_TIME):
+        n = min(stop - first, ROWS_AT_A_TIME)
         if pairs is None:
-            a, b = np.uint64(true) - low_true, np.uint64(pred) - low_pred
-            known = (a < n_true) & (b < n_pred)
-            s = np.int64(a * n_pred + b)
+            n_known = find_in_box(rows, first, n, box, few.size - 1, slots)
         else:
-            s = home_of_pair(true, pred, pairs.size - 1)
-            s += (pairs[at(s)].true != true) | (pairs[at(s)].pred != pred)
-            known = (pairs[at(s)].true == true) & (pairs[at(s)].pred == pred)
+            n_known = find_pairs(rows, first, n, pairs, few.size - 1, slots)
+        if weights is not None and few.size > CACHED_SLOTS:
+            prefetch(x, slots, n)
+        if n_known < n or places is not None:
+            left = write_others(rows, weights, first, n, few.size - 1, slots, left, out, places)
+        count_rows(weights, first, n, slots, few, x, many)
+    return left
+
+
+@kernel
+def find_in_box(rows, first, n, box, other, slots):
+    """Find the slots of a few rows, `other` for one outside of the box; return how many are inside."""
+    trues, preds = rows
+    low_true, n_true, low_pred, n_pred = box
+    known = 0
+    for j in range(n):
+        a, b = np.uint64(trues[at(first + j)]) - low_true, np.uint64(preds[at(first + j)]) - low_pred
+        inside = (a < n_true) & (b < n_pred)
+        slots[at(j)] = np.int64(b * n_true + a) if inside else other
+        known += inside
+    return known
+
+
+@kernel
+def find_pairs(rows, first, n, pairs, other, slots):
+    """Find the slots of a few rows, `other` for one whose pair has none; return how many have one."""
+    trues, preds = rows
+    known = 0
+    for j in range(n):
+        true, pred = trues[at(first + j)], preds[at(first + j)]
+        s = home_of_pair(true, pred, pairs.size - 1)
+        s += (pairs[at(s)].true != true) | (pairs[at(s)].pred != pred)
+        found = (pairs[at(s)].true == true) & (pairs[at(s)].pred == pred)
+        slots[at(j)] = s if found else other
+        known += found
+    return known
+
+
+@kernel
+def write_others(rows, weights, first, n, other, slots, left, out, places):
+    """Write those of a few rows that have no slot of their own to `out`, after the `left` that are there."""
+    trues, preds = rows
+    out_true, out_pred, out_x, out_n = out
+    for j in range(n):
+        i = first + j
+        known = slots[at(j)] != other
         if places is not None:
-            places[at(i)] = -1 - s if known else left
+            places[at(i)] = -1 - slots[at(j)] if known else left
         if not known:
-            out_true[at(left)], out_pred[at(left)], out_n[at(left)] = true, pred, 1
+            out_true[at(left)], out_pred[at(left)], out_n[at(left)] = trues[at(i)], preds[at(i)], 1
             if weights is not None:
                 out_x[at(left)] = weights[at(i)]
             left += 1
-            continue
+    return left
+
+
+@kernel
+def count_rows(weights, first, n, slots, few, x, many):
+    """Add a few rows to their slots."""
+    for j in range(n):
+        s = slots[at(j)]
         count = few[at(s)] + 1
         few[at(s)] = count
         if weights is not None:
-            x[at(s)] += weights[at(i)]
+            x[at(s)] += weights[at(first + j)]
         if count & (WEIGHTS_AT_ONCE - 1) == 0:
             few[at(s)] = WEIGHTS_AT_ONCE
             settle_slot(weights, s, count == WEIGHTS_AT_ONCE, x, many)
-    return left
 
 
 @kernel
@@ -97,9 +150,9 @@ def settle_slot(weights, s, is_first, x, many):
 
 
 @kernel
-def n_of_slot(few, n):
-    """Return the rows of a slot: `few` of them, or the `n` of its record and what `few` is over `WEIGHTS_AT_ONCE`."""
-    return few if few < WEIGHTS_AT_ONCE else n + few - WEIGHTS_AT_ONCE
+def n_of_slot(few, many, t, s):
+    """Return the rows of a slot of a table, which are `few` where it has no record."""
+    return few if few < WEIGHTS_AT_ONCE else many[at(t), at(s)].n + few - WEIGHTS_AT_ONCE
 
 
 @kernel
@@ -109,19 +162,19 @@ def write_pairs(box, pairs, weights, tables, first, last, out):
     The place of each pair stands in `n` of its slot in the first table after. `tables` are those of
     `condense_rows`. Shapes: of their arrays (n_tables, n_slots).
     """
-    low_true, _, low_pred, n_pred = box
+    low_true, n_true, low_pred, _ = box
     few, x, many = tables
     out_true, out_pred, out_x, out_n = out
     end = 0
     for s in range(first, last):
         n = 0
         for t in range(few.shape[0]):
-            n += n_of_slot(few[t, s], many[t, s].n)
+            n += n_of_slot(few[t, s], many, t, s)
         if n == 0:
             continue
         if pairs is None:
-            out_true[end] = np.int64(low_true + np.uint64(s) // n_pred)
-            out_pred[end] = np.int64(low_pred + np.uint64(s) % n_pred)
+            out_true[end] = np.int64(low_true + np.uint64(s) % n_true)
+            out_pred[end] = np.int64(low_pred + np.uint64(s) // n_true)
         else:
             out_true[end], out_pred[end] = pairs[s].true, pairs[s].pred
         out_n[end] = n

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
+from fastbcubed.cells import boxed, condensing, planning, stages
 from fastbcubed.cells import build as memory
-from fastbcubed.cells import condensing, planning, stages
 from fastbcubed.cells.stages import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cells as cell_kernels
@@ -71,6 +71,7 @@ def condense(true, pred, weight=None, *, absent=False, table="box", threads=1, o
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"FEWEST_ROWS": 1, "ROWS_AT_ONCE": 23, **kinds[table]}.items():
             patch.setattr(condensing, name, value)
+        patch.setattr(boxed, "SLOTS_AT_ONCE", 7)
         patch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 4)
         with Pool(threads) as pool:
             found = memory.cells_of_keys(
@@ -222,6 +223,25 @@ def test_condensed_rows_that_the_sample_missed(table, spread, weighted):
     true[missed], pred[missed[:6]] = 10**12 + np.arange(12) // 2, -(10**15)
     weight = rng.uniform(1, 2, n) if weighted else None
     check(true.tolist(), pred.tolist(), weight, table=table)
+
+
+@pytest.mark.parametrize("case", ["box", "missed", "absent", "frequent"])
+def test_when_a_box_is_closed(case, monkeypatch):
+    """A box is closed as it stands if all rows are in it, and all have clusters of both sides."""
+    closed, close = [], boxed.close_box
+    monkeypatch.setattr(memory, "close_box", lambda *a, **k: closed.append(a) or close(*a, **k))
+    rng = np.random.default_rng(9)
+    n = 40_000
+    true, pred = rng.integers(0, 7, n), rng.integers(0, 5, n)
+    if case == "missed":
+        true[np.setdiff1d(np.arange(n), planning.sampled_rows(n))[0]] = 7
+    if case == "absent":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(globals(), "ABSENT_TRUE", 6)
+            check(true.tolist(), pred.tolist(), absent=True, table="box")
+    else:
+        check(true.tolist(), pred.tolist(), table="frequent" if case == "frequent" else "box")
+    assert len(closed) == (case == "box")
 
 
 def test_when_rows_are_condensed():
