@@ -16,9 +16,10 @@ from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.prefetch import prefetch
 
 #: Rows whose slots are found before they are counted.
-ROWS_AT_A_TIME = 256
-#: Sums of more slots do not stay in a core's cache, and are asked for ahead.
+ROWS_AT_A_TIME = 4096
+#: Sums of more slots do not stay in a core's cache: each is asked for so many rows ahead.
 CACHED_SLOTS = 1 << 16
+ROWS_AHEAD = 64
 
 
 @inlined
@@ -59,7 +60,7 @@ def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
     `out`, of each row.
     """
     few, x, many = table
-    slots = np.empty(ROWS_AT_A_TIME, np.int32)
+    slots = np.full(ROWS_AT_A_TIME + ROWS_AHEAD, few.size - 1, np.int32)
     left = 0
     for first in range(start, stop, ROWS_AT_A_TIME):
         n = min(stop - first, ROWS_AT_A_TIME)
@@ -67,8 +68,6 @@ def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
             n_known = find_in_box(rows, first, n, box, few.size - 1, slots)
         else:
             n_known = find_pairs(rows, first, n, pairs, few.size - 1, slots)
-        if weights is not None and few.size > CACHED_SLOTS:
-            prefetch(x, slots, n)
         if n_known < n or places is not None:
             left = write_others(rows, weights, first, n, few.size - 1, slots, left, out, places)
         count_rows(weights, first, n, slots, few, x, many)
@@ -124,8 +123,12 @@ def write_others(rows, weights, first, n, other, slots, left, out, places):
 
 @kernel
 def count_rows(weights, first, n, slots, few, x, many):
-    """Add a few rows to their slots."""
+    """Add a few rows to their slots; those of `ROWS_AHEAD` rows more are read."""
+    uncached = few.size > CACHED_SLOTS
     for j in range(n):
+        if weights is not None:
+            if uncached:
+                prefetch(x, at(slots[at(j + ROWS_AHEAD)]))
         s = slots[at(j)]
         count = few[at(s)] + 1
         few[at(s)] = count
@@ -152,7 +155,7 @@ def settle_slot(weights, s, is_first, x, many):
 @kernel
 def n_of_slot(few, many, t, s):
     """Return the rows of a slot of a table, which are `few` where it has no record."""
-    return few if few < WEIGHTS_AT_ONCE else many[at(t), at(s)].n + few - WEIGHTS_AT_ONCE
+    return np.int64(few) if few < WEIGHTS_AT_ONCE else many[at(t), at(s)].n + few - WEIGHTS_AT_ONCE
 
 
 @kernel

@@ -9,15 +9,13 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from fastbcubed.kernels.jit import at, kernel
-
 _numba_config: Any = numba.config
 
 #: What LLVM is told: that the entry will be written, that it belongs into all caches, and that it is data.
 _TO_WRITE, _INTO_ALL, _DATA = 1, 3, 1
 
 
-def _prefetch_entry(typing: Any, array: Any, index: Any) -> Any:
+def _code_of(typing: Any, array: Any, index: Any) -> Any:
     """Return the type and the code of a prefetch, as Numba asks for them."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -39,11 +37,4 @@ def _nothing(array: Any, index: Any) -> None:
     """Do what Python can."""
 
 
-prefetch_entry: Any = _nothing if _numba_config.DISABLE_JIT else intrinsic(_prefetch_entry)
-
-
-@kernel
-def prefetch(values, indices, n):
-    """Ask for the entries of the first `n` indices."""
-    for j in range(n):
-        prefetch_entry(values, at(indices[at(j)]))
+prefetch: Any = _nothing if _numba_config.DISABLE_JIT else intrinsic(_code_of)

@@ -22,6 +22,7 @@ from fastbcubed.cells import build as memory
 from fastbcubed.cells.stages import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cells as cell_kernels
+from fastbcubed.kernels import condensing as condensing_kernels
 from fastbcubed.kernels import partition
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import METRICS
@@ -242,6 +243,31 @@ def test_when_a_box_is_closed(case, monkeypatch):
     else:
         check(true.tolist(), pred.tolist(), table="frequent" if case == "frequent" else "box")
     assert len(closed) == (case == "box")
+
+
+def test_a_box_that_leaves_the_cache():
+    """Sums of 90,000 slots are asked for ahead; what is found is what NumPy adds up."""
+    rng, n, k = np.random.default_rng(10), 400_000, 300
+    true = rng.integers(0, k, n)
+    pred = np.where(rng.random(n) < 0.8, true, rng.integers(0, k, n))
+    weight = rng.uniform(1, 2, n)
+    tables = []
+    for threads in (1, 2):
+        with Pool(threads) as pool:
+            tables.append(memory.cells_of_keys(true, pred, weight, pool, weighting="pointwise"))
+    one, two = tables
+    assert k**2 > condensing_kernels.CACHED_SLOTS
+    assert one.cells.tobytes() == two.cells.tobytes()
+    pair = one.true * k + one.pred  # all clusters have rows, so codes are labels
+    counts, mass = np.bincount(true * k + pred), np.bincount(true * k + pred, weight)
+    assert pair.size == np.count_nonzero(counts) and (one.n == counts[pair]).all()
+    for found, exact in (
+        (one.weight, mass[pair]),
+        (one.fn, np.bincount(true, weight)[one.true] - mass[pair]),
+        (one.fp, np.bincount(pred, weight)[one.pred] - mass[pair]),
+    ):
+        np.testing.assert_allclose(found, exact, rtol=1e-12)
+    assert (one.rows.cell == np.argsort(pair)[np.searchsorted(np.sort(pair), true * k + pred)]).all()
 
 
 def test_when_rows_are_condensed():
