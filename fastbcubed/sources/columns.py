@@ -89,9 +89,9 @@ class Column:
         """Return an int64 per row; two are equal if and only if the values are equal.
 
         Integers are their own keys, uint64 reinterpreted: 64-bit ones in a contiguous NumPy array
-        or an Arrow array of one chunk are not copied, others are, once. Other values are hashed (8
-        bytes a row stay, 8 more and up to 256 MiB are used meanwhile). Null rows get an arbitrary
-        key.
+        or an Arrow array of one chunk are not copied, others are, once. Values of a dictionary of few
+        are numbered. Other values are hashed (8 bytes a row stay, 8 more and up to 256 MiB are used
+        meanwhile). Null rows get an arbitrary key.
         Keys of two columns compare only if they come from one call of `key_pair`.
 
         Shapes: returns (n_rows,).
