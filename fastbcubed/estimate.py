@@ -170,7 +170,7 @@ def estimate(
         touched = touch(engine, Asked(read.clustering, given, policies, limit, spill_dir), pool)
     n_items = touched.coverage.n_common + touched.coverage.n_prediction_only
     cells = touched.true, touched.n, touched.pred_n
-    drawn = Drawn.of(read, cells, n_items / touched.n_clusters, missing=missing, left_to_draw=left)
+    drawn = Drawn.of(read, cells, (n_items, touched.n_clusters), missing=missing, left_to_draw=left)
     estimated = {each.name: each.estimate(drawn) for each in chosen[0]}
     ranges = {each.name: (each.low, each.high) for each in chosen[0]}
     summary = summarize(drawn, read, touched.coverage, touched.n_clusters)

@@ -201,7 +201,7 @@ def delta_jaccard_distance(of: ItemSets) -> Floats:
     of_baseline = before + (of.good_split + of.bad_stable + of.baseline_lacks)
     of_experiment = after + (of.bad_merge + of.bad_stable + of.experiment_lacks)
     larger = of.bad_merge - of.good_split
-    return -_gain((before, after), (of_baseline, of_experiment), of.good_merge - of.bad_split, larger)
+    return 0.0 - _gain((before, after), (of_baseline, of_experiment), of.good_merge - of.bad_split, larger)
 
 
 def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple[Floats, ...]:
@@ -227,7 +227,7 @@ def iq(delta: Floats | float, good: Floats | float, bad: Floats | float, beta: f
     """How much nearer to the truth a change brings the items, in units of its own size: 1 if straight to it."""
     size = np.asarray(good + bad, np.float64)
     found = np.full(size.shape, np.nan)
-    np.divide(np.negative(delta), size, out=found, where=size > 0)
+    np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # not -0.0 for 0.0
     return np.clip(found, -1.0, 1.0)[()]
 
 

@@ -33,7 +33,8 @@ class Drawn(NamedTuple):
     size: Counts  #: items
     missing: Counts  #: those of them that the prediction lacks, where these are alone; else 0
     cells: Cells
-    n_per_cluster: float  #: items of the prediction for each of its clusters
+    n_items: int  #: items of the prediction
+    n_clusters: int  #: its clusters
     left_to_draw: float = 1.0  #: the share of the population that is not in the sample, where that matters
 
     @classmethod
@@ -41,14 +42,14 @@ class Drawn(NamedTuple):
         cls,
         sample: ClusterSample,
         cells: tuple[Counts, Counts, Counts],
-        n_per_cluster: float,
+        prediction: tuple[int, int],
         *,
         missing: str,
         left_to_draw: float = 1.0,
     ) -> Drawn:
         """Put together a sample and its cells in the prediction: cluster, items, items of the predicted cluster.
 
-        Items that the prediction lacks are alone there if `missing` is "singleton", and no items if it is "drop".
+        The prediction has so many items and clusters. Items that the prediction lacks are alone there if `missing` is "singleton", and no items if it is "drop".
         """
         true, n, pred_n = cells
         there = np.bincount(true, n, sample.size.size).astype(np.int64)
@@ -68,7 +69,7 @@ class Drawn(NamedTuple):
         cluster, *counts = (np.concatenate(pair) for pair in columns)
         return cls(
             sample.draws[kept], sample.weight[kept], size[kept], (size - there)[kept],
-            Cells(cluster, *(column.astype(np.float64) for column in counts)), n_per_cluster, left_to_draw,
+            Cells(cluster, *(column.astype(np.float64) for column in counts)), *prediction, left_to_draw,
         )  # fmt: skip
 
     def add(self, by_cell: Floats) -> Floats:
@@ -110,8 +111,11 @@ class Drawn(NamedTuple):
 
     @property
     def pred_clusters(self) -> Floats:
-        """How many predicted clusters as many items have: |c| M / n, and one for each item that is missing there."""
-        return (self.size - self.missing) / self.n_per_cluster + self.missing
+        """n times how many predicted clusters as many items have: |c| M / n, and 1 for each that is missing there.
+
+        These are whole numbers, whose sum over all clusters is exact.
+        """
+        return (self.size - self.missing) * float(self.n_clusters) + self.missing * float(self.n_items)
 
 
 def _add(cells: Cells, by_cell: Floats, n_clusters: int) -> Floats:
@@ -124,7 +128,7 @@ def hill_numbers(drawn: Drawn) -> dict[str, float]:
     p_s is the estimated share of clusters that have size s; sizes that no sampled cluster has are not there.
 
     >>> one = np.ones(3)
-    >>> drawn = Drawn(one.astype(int), one, np.array([1, 1, 2]), one, None, 1.0)
+    >>> drawn = Drawn(one.astype(int), one, np.array([1, 1, 2]), one, None, 4, 3)
     >>> [round(number, 4) for number in hill_numbers(drawn).values()]  # shares 2/3 and 1/3
     [2.0, 1.8899, 1.8]
     """

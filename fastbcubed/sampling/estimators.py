@@ -42,19 +42,28 @@ class Estimate(NamedTuple):
 
 #: What each score is the ratio of, by name, given alpha = 1 / (1 + beta^2).
 RATIOS: dict[str, Callable[[Drawn, float], Ratio]] = {
-    "bcubed_precision_by_true_cluster": lambda c, _: Ratio(c.weight * c.sums(_precision) / c.size, c.weight),
-    "bcubed_recall_by_true_cluster": lambda c, _: Ratio(c.weight * c.sums(_recall) / c.size, c.weight),
+    "bcubed_precision_by_true_cluster": lambda c, _: Ratio(
+        c.weight * (c.sums(_precision) / c.size), c.weight
+    ),
+    "bcubed_recall_by_true_cluster": lambda c, _: Ratio(c.weight * (c.sums(_recall) / c.size), c.weight),
     "pair_precision": lambda c, _: Ratio(c.weight * c.found, c.weight * c.linked),
     "pair_recall": lambda c, _: Ratio(c.weight * c.found, c.weight * c.pairs),
-    "pair_f": lambda c, alpha: Ratio(
-        c.weight * c.found, c.weight * (alpha * c.linked + (1 - alpha) * c.pairs)
+    "pair_f": lambda c, alpha: Ratio(c.weight * c.found, c.weight * _blend(c.linked, c.pairs, alpha)),
+    "cluster_precision": lambda c, _: Ratio(
+        c.weight * (c.n_items * c.hit), c.weight * c.pred_clusters, c.weight * c.n_items
     ),
-    "cluster_precision": lambda c, _: Ratio(c.weight * c.hit, c.weight * c.pred_clusters, c.weight),
     "cluster_recall": lambda c, _: Ratio(c.weight * c.hit, c.weight),
-    "cluster_f": lambda c, alpha: Ratio(c.weight * c.hit, c.weight * (alpha * c.pred_clusters + (1 - alpha))),
+    "cluster_f": lambda c, alpha: Ratio(
+        c.weight * (c.n_items * c.hit), c.weight * _blend(c.pred_clusters, c.n_items, alpha)
+    ),
     "matching_rate": lambda c, _: Ratio(c.weight * c.size * (c.size > 1), c.weight * c.size),
     "mean_cluster_size": lambda c, _: Ratio(c.weight * c.size, c.weight),
 }
+
+
+def _blend(of_precision: Floats, of_recall: Floats | float, alpha: float) -> Floats:
+    """Return a mean of two denominators, of which equal ones have themselves, whatever alpha is."""
+    return of_recall + alpha * (of_precision - of_recall)
 
 
 def _precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
@@ -141,7 +150,7 @@ def _degrees_of_freedom(moves: Floats, drawn: Drawn) -> float:
     freedom, that of a normal sample is 2 / df. So a score of which a few draws tell most has few.
 
     >>> one_in_six = np.array([5.0, -1, -1, -1, -1, -1])  # 2 / (630 / 900 - 1 / 6)
-    >>> draws = Drawn(np.ones(6, int), None, None, None, None, 1.0)
+    >>> draws = Drawn(np.ones(6, int), None, None, None, None, 6, 6)
     >>> round(_degrees_of_freedom(one_in_six, draws), 12)
     3.75
     """

@@ -269,6 +269,26 @@ def test_every_score_that_can_be_estimated_is_that_of_evaluate_in_a_census() -> 
     assert {"adjusted_rand", "accuracy", "ami", "purity"} <= est.not_computed.keys()
 
 
+@given(
+    st.lists(st.integers(1, 12), min_size=1, max_size=30),
+    st.sampled_from([1, 2, 0.5, 0.1, 1 / 3, 3.7]),
+    st.sampled_from([0.1, 0.7, 1 / 3]),
+)
+@examples(40)
+def test_a_perfect_prediction_scores_1_to_the_last_bit(sizes: list[int], beta: float, weight: float) -> None:
+    clusters = [
+        set(range(end - size, end)) for size, end in zip(sizes, np.cumsum(sizes).tolist(), strict=True)
+    ]
+    sample = table_of(clusters, p=[weight * (k + 1) for k in range(len(sizes))])
+    scores = [*(name for name in RATIOS if name not in (*SIZES, *CLUSTERS, "jaccard_distance")), *FS]
+    for sampling in ("uniform", "cluster_size", "p"):
+        est = fb.estimate(sample, sample, sampling=sampling, metrics=scores, beta=beta)
+        seen = [each for each in (*est.overall.values(), *est.unadjusted.values()) if each == each]
+        assert set(seen) == {1.0}, est.overall
+    census = fb.estimate(sample, sample, metrics=CLUSTERS, beta=beta, population_clusters=len(sizes))
+    assert set(census.overall.values()) == {1.0}
+
+
 @given(samples())
 @examples(30)
 def test_the_plain_row_of_bcubed_is_evaluate_with_outside(drawn: Any) -> None:
