@@ -11,7 +11,7 @@ from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.changes.diffed import DEFAULT, JUDGING
 from fastbcubed.changes.difference import Diff
 from fastbcubed.changes.judgement import Judgement
-from fastbcubed.changes.labelling import label, read_truth, truth_of_table
+from fastbcubed.changes.labelling import label, read_truth, truth_of_table, weighed_by
 from fastbcubed.changes.naming import as_policies, asked_slices, in_words_of_a_diff, meant, renamed_slices
 from fastbcubed.clusterings.inputs import Given
 from fastbcubed.engines.request import Request, as_metrics, as_slices
@@ -81,7 +81,8 @@ def diff(
     item, cluster : str, list of str, or tuple of two or three of these
         Columns of items and clusters: one name, or the baseline's, the experiment's and the truth's; see `evaluate`.
     weight : str, array-like of shape (n_items,), or table, optional
-        A column of the baseline (else of the experiment), weights by position, or a table or dict from item to weight.
+        A column of the baseline (else of the experiment, else of the truth), weights by position, or a table or dict
+        from item to weight.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
         Slices to tell of now; see `Diff.slices`.
     attributes : table, optional
@@ -167,11 +168,15 @@ def diff(
     if truth is not None and table is not None:
         table = as_rows(table, "the table")  # it is read twice
     keys = as_slices(slices)
-    with in_words_of_a_diff():
+    known = None
+    if truth is not None and table is None:
+        known = read_truth(truth, columns["item"][1], columns["cluster"][1], weight)
+    with weighed_by(known), in_words_of_a_diff():
         policies = Policies.of(as_policies(unmatched, baseline, experiment), nulls, duplicates, noise)
         request = Request(
             Given(
-                baseline, experiment, columns["item"][0], columns["cluster"][0], weight, table, attributes, overlapping
+                baseline, experiment, columns["item"][0], columns["cluster"][0], weight, table, attributes, overlapping,
+                known,
             ),
             policies,
             weighting=weighting,
@@ -191,11 +196,8 @@ def diff(
     }
     found = Diff(ev, not_computed=dict(ev.not_computed))
     if truth is not None:
-        item_column, cluster_column = columns["item"][1], columns["cluster"][1]
-        if table is not None:
-            known = truth_of_table(truth, baseline, request.given.table, item_column)
-        else:
-            known = read_truth(truth, item_column, cluster_column)
+        if known is None:
+            known = truth_of_table(truth, baseline, request.given.table, columns["item"][1])
         found = _judged(ev, known, judging, unlabelled, one_table=table is not None)
         ev.sliced = {slice_name(key): found.slices(key) for key in keys}
     for each in found.warnings:

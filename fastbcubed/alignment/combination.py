@@ -77,12 +77,13 @@ class Combination:
         n_items = where.size
         if not n_items:
             return
+        lacking = [mask[where].any() for mask in (self.lacks_true, self.lacks_pred) if mask is not None]
         named: list[Any] = []
         for side, rows in zip(self.sides, self.rows, strict=True):  # those of the truth come first
             of_side = where if rows is None else rows[where]
             named += side.take_items(of_side[of_side >= 0])
             where = where[of_side < 0]
-        self.sides[0].report(Unweighted("both sides", n_items, self.weight.size, named))
+        self.sides[0].report(Unweighted("both sides", n_items, self.weight.size, named, any(lacking)))
 
     def take(self, rows: Rows) -> Combination:
         """Choose rows. The coverage is theirs, but for nulls, noise and repeated rows, which are those of all."""

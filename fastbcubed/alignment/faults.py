@@ -169,7 +169,7 @@ class WeightsOutOfRange(Fault):
         weights, rows = zip(*self.first[:4], strict=True)
         return WeightError(
             f"{self.count} of {self.total} weights of {self.name} are out of range ({first_few(weights)} in "
-            f"rows {first_few(rows)}). {hint}"
+            f"row{'' if self.count == 1 else 's'} {first_few(rows)}). {hint}"
         )
 
 
@@ -206,14 +206,20 @@ class Unmatched(Fault):
 
 @dataclass(frozen=True)
 class Unweighted(Fault):
-    """Items that are scored or counted and have no weight."""
+    """Items that are scored or counted and have no weight; `unmatched` says if one side lacks some of them."""
 
     step = 5
+    unmatched: bool
+
+    @classmethod
+    def sum(cls, parts: Sequence[Self]) -> Self:
+        """Add up the same fault of blocks, in their order."""
+        return replace(super().sum(parts), unmatched=any(part.unmatched for part in parts))
 
     def error(self) -> FastBCubedError:
         """Return the error that says so."""
+        left_out = ', or leave unmatched items out with unmatched="drop"' if self.unmatched else ""
         return WeightError(
             f"{self.count} of {self.total} items that are scored or counted have no weight (first: "
-            f"{first_few(self.first)}). Give every item a weight, or leave "
-            'unmatched items out with unmatched="drop".'
+            f"{first_few(self.first)}). Give every item a weight{left_out}."
         )

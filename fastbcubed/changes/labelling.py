@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.row_values import take_or_null
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.inputs import Asked, one_side, pair_of_table
-from fastbcubed.errors import IdTypeError, NotKeptError, OptionError
+from fastbcubed.errors import FastBCubedError, IdTypeError, NotKeptError, OptionError
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items.items import AttributeTable, RowNumbers
 from fastbcubed.runtime.pool import Pool
@@ -37,10 +38,22 @@ class Labelled:
     keys: NDArray[np.int64]  #: equal keys, equal cluster; shape as of `rows`
 
 
-def read_truth(truth: Any, item: ColumnName, cluster: ColumnName) -> Clustering:
-    """Read the truth, whatever holds it."""
+def read_truth(truth: Any, item: ColumnName, cluster: ColumnName, weight: Any = None) -> Clustering:
+    """Read the truth, whatever holds it, with the column of weights that it may have."""
     columns = {"item": item, "cluster": cluster}
-    return one_side(truth, Asked("the truth", columns, Typed()), None, False)
+    return one_side(truth, Asked("the truth", columns, Typed()), weight, False)
+
+
+@contextmanager
+def weighed_by(truth: Clustering | None) -> Iterator[None]:
+    """Let errors of the weights that a truth has, which are joined like those of a table, name the truth."""
+    try:
+        yield
+    except FastBCubedError as error:
+        text = str(error)
+        if truth is None or truth.weight is None or "the weight table" not in text:
+            raise
+        raise type(error)(text.replace("the weight table", truth.name)) from error
 
 
 def truth_of_table(truth: Any, other: Any, table: Any, item: ColumnName) -> Clustering:

@@ -45,6 +45,8 @@ class Given:
     table: Any = None
     attributes: Any = None
     overlapping: bool = False
+    #: what has the column of weights if neither side has it: the truth of a diff
+    weighing: Clustering | None = None
 
     def __post_init__(self) -> None:
         names = ("truth", "prediction", "attributes") if self.table is None else ("table", "attributes")
@@ -70,6 +72,7 @@ class Given:
             table=self.table,
             attributes=self.attributes,
             overlapping=self.overlapping,
+            weighing=self.weighing,
         )
 
 
@@ -99,10 +102,11 @@ def read_pair(
     table: Any = None,
     attributes: Any = None,
     overlapping: bool = False,
+    weighing: Clustering | None = None,
 ) -> Inputs:
     """Read the two sides of an evaluation, whatever holds them.
 
-    The arguments are those of `fastbcubed.evaluate`.
+    The arguments are those of `fastbcubed.evaluate`; a column of weights that neither side has is that of `weighing`.
     """
     if table is not None:
         if cluster != "cluster":
@@ -115,9 +119,11 @@ def read_pair(
         truth, prediction, weight = by_position(truth, prediction, weight, overlapping)
         sides = _from_two(truth, prediction, item, cluster, weight, overlapping)
     items = per_side(item, "item")
-    weight_table = None
+    weight_table: tuple[Column, np.ndarray] | None = None
     if isinstance(weight, str):
-        require_weight(sides, weight)
+        weight_table = _weights_of(weighing, sides)
+        if weight_table is None:
+            require_weight(sides, weight)
     elif weight is not None:
         sides, weight_table = _given_weight(sides, weight, items[0], table is not None, truth)
     attribute_table = None
@@ -288,6 +294,16 @@ def _own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
     if side.attributes is None or not isinstance(weight, str) or weight not in side.attributes.names:
         return None
     return read_columns(side.attributes, [], weight)[1]
+
+
+def _weights_of(
+    weighing: Clustering | None, sides: tuple[Clustering, Clustering]
+) -> tuple[Column, np.ndarray] | None:
+    """Return the items and weights of a further clustering, if it has any and neither side has."""
+    own = any(side.weight is not None for side in sides)
+    if own or weighing is None or weighing.weight is None or weighing.items is None:
+        return None
+    return weighing.items, weighing.weight
 
 
 def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:

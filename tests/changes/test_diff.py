@@ -32,6 +32,7 @@ from fastbcubed.errors import (
     OptionError,
     OverlapError,
     SliceError,
+    WeightError,
 )
 
 BASELINE = dict(zip("abcdef", "xxxyyz", strict=True))
@@ -100,6 +101,38 @@ def test_composite_ids_and_weights_in_a_table() -> None:
     d = fb.diff(*sides[:2], truth=sides[2], item=["source", "nr"], weight=weight)
     assert (d.split_rate, d.iq) == (close(1 / 7), close(553 / 1107))
     assert d.item(("t", 2))["true_cluster"] == "v"
+
+
+def test_no_score_is_a_negative_zero() -> None:
+    """One true pair is given up and another is found: as near to the truth as before."""
+    d = fb.diff(list("xxyz"), list("pqrr"), truth=list("aabb"))
+    shown = [*d.overall.values(), *(x for rows in d.items().to_pylist() for x in rows.values())]
+    assert d.iq == 0.0 and d.delta_precision == d.delta_recall == 0.0
+    assert not [value for value in shown if isinstance(value, float) and str(value) == "-0.0"]
+
+
+def test_weights_in_the_truth_alone() -> None:
+    """Worked values of weights 1 to 6, wherever these are."""
+    a, b = table(BASELINE), table(EXPERIMENT)
+    weighted = table(TRUTH).append_column("w", pa.array([1.0, 2, 3, 4, 5, 6]))
+    for truth in (weighted, weighted.take([5, 3, 1, 0, 2, 4]), fb.Clustering.from_table(weighted)):
+        d = fb.diff(a, b, truth=truth, weight="w")
+        assert (d.split_rate, d.iq) == (close(1 / 7), close(553 / 1107))
+    first = pa.array([2.0, 1, 1, 1, 1, 1])
+    of_baseline = fb.diff(a.append_column("w", first), b, truth=weighted, weight="w")
+    assert of_baseline.overall == fb.diff(a, b.append_column("w", first), truth=weighted, weight="w").overall
+    assert of_baseline.split_rate != d.split_rate  # those of the runs count first
+    with pytest.raises(
+        WeightError, match=r"^2 of 4 weights of the truth are out of range \(0.0, -1.0 in rows 1, 3"
+    ):
+        wrong = pa.table({"item": list("abcd"), "cluster": [1, 1, 2, 2], "w": [1, 0, 1, -1]})
+        fb.diff(a, b, truth=wrong, weight="w")
+    with pytest.raises(
+        WeightError, match=r"^1 of 6 items .*no weight \(first: 'f'\). Give every item a weight.$"
+    ):
+        fb.diff(a, b, truth=weighted[:5], weight="w")
+    with pytest.raises(ColumnError, match="no weight column 'v'"):
+        fb.diff(a, b, truth=weighted, weight="v")
 
 
 # What it refuses
