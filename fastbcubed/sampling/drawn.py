@@ -49,7 +49,8 @@ class Drawn(NamedTuple):
     ) -> Drawn:
         """Put together a sample and its cells in the prediction: cluster, items, items of the predicted cluster.
 
-        The prediction has so many items and clusters. Items that the prediction lacks are alone there if `missing` is "singleton", and no items if it is "drop".
+        The prediction has so many items and clusters. Items that it lacks are alone there if `missing` is "singleton",
+        and no items if it is "drop".
         """
         true, n, pred_n = cells
         there = np.bincount(true, n, sample.size.size).astype(np.int64)
@@ -111,7 +112,7 @@ class Drawn(NamedTuple):
 
     @property
     def pred_clusters(self) -> Floats:
-        """n times how many predicted clusters as many items have: |c| M / n, and 1 for each that is missing there.
+        """Predicted clusters that as many items have, |c| M / n, and one for each that is missing there; times n.
 
         These are whole numbers, whose sum over all clusters is exact.
         """

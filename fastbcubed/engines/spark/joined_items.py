@@ -283,4 +283,5 @@ def explain_unweighted(join: Join, n_items: int) -> None:
     kinds += [TRUTH_ONLY] if join.policies.truth != "drop" else []
     kinds += [PREDICTION_ONLY] if join.policies.prediction != "drop" else []
     rows = join.rows().where(sql.isnan("w") & sql.col("kind").isin(kinds)).select(*join.items)
-    raise Unweighted("both sides", rows.count(), n_items, ids_of(rows.orderBy(*join.items))).error()
+    named = ids_of(rows.orderBy(*join.items))
+    raise Unweighted("both sides", rows.count(), n_items, named, len(kinds) > 1).error()
