@@ -217,7 +217,7 @@ def _answers(
         return _Found(list(zip(requests, done.runs, strict=True)), True, *done[1:])
     answers = []
     for name, pair in zip(names, pairs, strict=True):
-        with naming(name):
+        with naming(name, *pair.names):
             answers.append(memory.answer(pair, memory.build(pair, first, pool), first, pool))
     if align == "common":
         _require_same_items(first.policies, names, [answer.coverage for answer in answers])

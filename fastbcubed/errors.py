@@ -168,11 +168,20 @@ class EvaluationWarning(UserWarning):
 
 
 @contextmanager
-def naming(run: str | None) -> Iterator[None]:
-    """Say of an error which of several runs it is of; None if there is one alone."""
+def naming(run: str | None, truth: str = "the truth", prediction: str = "the prediction") -> Iterator[None]:
+    """Say of an error which of several runs it is of; None if there is one alone.
+
+    Nothing is said where it is about the truth, which all of them share. Sides go by these names.
+    """
     try:
         yield
     except FastBCubedError as error:
-        if run is not None:
+        text = str(error)
+        of_truth = _told(text, "the truth", truth) and not _told(text, "the prediction", prediction)
+        if run is not None and not of_truth:
             error.args = (f"run {run!r}: {error}", *error.args[1:])
         raise
+
+
+def _told(text: str, *names: str) -> bool:
+    return any(name in text for name in names)

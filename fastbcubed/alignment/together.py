@@ -51,7 +51,7 @@ def align_together(
     join, checked = OneToMany().match, CheckedWeights()
     combined = []
     for pair, name in zip(pairs, names, strict=True):
-        with naming(name):
+        with naming(name, *(side.name for side in pair)):
             combined.append(matched(*pair, policies, pool, **how, join=join, checked=checked))
     truth = _scored_by_all(combined, len(pairs[0][0]))
     further = _further_items(combined, pairs, pool)

@@ -279,7 +279,7 @@ def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Cluste
     over. If `overlapping`, a dict may put an item in several clusters.
     """
     if isinstance(given, Clustering):
-        return given if weight is None else replace(given, weight=_own_weight(given, weight))
+        return given if weight is None else replace(given, weight=own_weight(given, weight))
     if isinstance(given, Mapping):
         return Clustering.from_dict(given, overlapping=overlapping, name=asked.name)
     rows = as_rows(given, asked.name)
@@ -289,7 +289,7 @@ def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Cluste
     return Clustering._of_table(rows, asked.columns, named, asked.name, asked.typed)
 
 
-def _own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
+def own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
     """Return the column that `weight` names, which replaces the weights that the side came with."""
     if side.attributes is None or not isinstance(weight, str) or weight not in side.attributes.names:
         return None

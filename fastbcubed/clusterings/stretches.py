@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from fastbcubed.clusterings.inputs import (
     Inputs,
     asked_of_sides,
     one_side,
+    own_weight,
     pair_of_table,
     read_pair,
     refuse_one_result,
@@ -98,10 +100,11 @@ def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | No
     whole: Inputs | None = None
     pairs: list[Pair] = []
     for each, run in zip(given, runs, strict=True):
+        weight = each.weight
         if pairs:
-            weight = None if pairs[0].weight_table is not None else each.weight
+            weight = None if pairs[0].weight_table is not None else weight
             each = replace(each, attributes=None, weight=weight)
-        with naming(run):
+        with naming(run, *map(_called, (each.truth, each.prediction), ("the truth", "the prediction"))):
             pair = None if opened is None else _in_blocks(each, opened)
             if pair is None:
                 if whole is None:
@@ -109,6 +112,8 @@ def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | No
                 else:
                     each = _with_truth_of(whole, each)
                 inputs = (each if rows is None else replace(each, table=rows)).read()
+                if whole is not None:
+                    inputs = _with_own_weight(inputs, weight)
                 whole = whole or inputs
                 pair = _of_inputs(inputs, None if cut is None else cut.size)
         if pairs:
@@ -123,6 +128,19 @@ def _with_truth_of(read: Inputs, given: Given) -> Given:
     if given.table is not None:
         return given
     return replace(given, truth=read.truth, weight=None if read.truth.weight is not None else given.weight)
+
+
+def _called(given: Any, otherwise: str) -> str:
+    """Return what messages call what is given of a side: its path, the name of a clustering, or what else it is."""
+    if isinstance(given, Clustering):
+        return given.name
+    return os.fspath(given) if is_path(given) else otherwise
+
+
+def _with_own_weight(inputs: Inputs, weight: Any) -> Inputs:
+    """Return inputs whose truth had been read, weights and all, with the weights that the prediction may have."""
+    own = own_weight(inputs.prediction, weight)
+    return inputs if own is None else inputs._replace(prediction=replace(inputs.prediction, weight=own))
 
 
 def _in_blocks(given: Given, opened: _Opening) -> Pair | None:

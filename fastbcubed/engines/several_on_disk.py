@@ -34,7 +34,7 @@ def _one_by_one(
 ) -> list[Answer]:
     found = []
     for pair, request, name in zip(pairs, requests, names, strict=True):
-        with naming(name):
+        with naming(name, *pair.names):
             found.append(disk.score(pair, request, choice, pool))
     return found
 
@@ -62,7 +62,7 @@ def _on_common_rows(
         found.pop(k, None)
         own = kept[k] = rows.next_run()
         try:
-            with naming(names[k]):
+            with naming(names[k], *pairs[k].names):
                 found[k] = disk.score(pairs[k], requests[k], choice, pool, own)
         except EmptyInputError:
             if own.coverage is None or own.n_kept:

@@ -13,7 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.errors import AlignmentError, EmptyInputError, FastBCubedError, OptionError
+from fastbcubed.errors import (
+    AlignmentError,
+    EmptyInputError,
+    FastBCubedError,
+    IdTypeError,
+    NullError,
+    OptionError,
+    WeightError,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
@@ -237,6 +245,49 @@ def test_the_error_names_the_run():
     twice = pa.table({"item": ["a", "a"], "cluster": [1, 2]})
     with pytest.raises(FastBCubedError, match="new"):
         fb.compare(TRUTH, {"old": TRUTH, "new": twice})
+
+
+FAULTS = {
+    "null": ("cluster", [1, None, 2, 2], NullError, "1 of 4 items of"),
+    "weight": ("w", [1.0, 2.0, -3.0, 4.0], WeightError, "1 of 4 weights of"),
+    "label": ("cluster", [0.5, 1, 2, 2], IdTypeError, "column 'cluster' of"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_fault_of_the_truth_is_of_no_run_and_one_of_a_run_names_it(tmp_path, fault, on_disk):
+    column, values, error, said = FAULTS[fault]
+    sound = pa.table({"item": [1, 2, 3, 4], "cluster": [1, 1, 2, 2], "w": [1.0, 2.0, 3.0, 4.0]})
+    wrong = sound.set_column(sound.column_names.index(column), column, pa.array(values))
+
+    def given(name, table):
+        if not on_disk:
+            return table
+        pq.write_table(table, tmp_path / name)
+        return tmp_path / name
+
+    options = {"weight": "w", "engine": "disk" if on_disk else "memory"}
+    a, b = given("a", sound), given("b", wrong)
+    with pytest.raises(error, match=f"^{said}"):
+        fb.compare(given("t", wrong), {"first": a, "second": b}, **options)
+    with pytest.raises(error, match=f"^run 'second': {said}"):
+        fb.compare(given("t", sound), {"first": a, "second": b}, **options)
+
+
+@pytest.mark.parametrize("names", [("plain", "more"), ("more", "plain")])
+def test_weights_of_items_that_only_a_prediction_has_count_in_any_order_of_runs(names):
+    truth = pa.table({"item": [1, 2, 3, 4], "cluster": [1, 1, 2, 2], "w": [1.0, 2.0, 3.0, 4.0]})
+    runs = {
+        "plain": pa.table({"item": [1, 2, 3, 4], "cluster": [1, 2, 2, 3]}),
+        "more": pa.table(
+            {"item": [1, 2, 3, 4, 5], "cluster": [1, 2, 2, 3, 3], "w": [1.0, 2.0, 3.0, 4.0, 5.0]}
+        ),
+    }
+    cmp = fb.compare(truth, {n: runs[n] for n in names}, weight="w", unmatched={"prediction": "outside"})
+    # 1 alone: 1; 2 and 3 together: 2/5 and 3/5; 4 alone, or with 5: 4/4 or 4/9
+    assert cmp["plain"].precision == pytest.approx((1 + 2 * 2 / 5 + 3 * 3 / 5 + 4) / 10, rel=1e-12)
+    assert cmp["more"].precision == pytest.approx((1 + 2 * 2 / 5 + 3 * 3 / 5 + 4 * 4 / 9) / 10, rel=1e-12)
 
 
 def test_no_item_that_every_run_scores():
