@@ -107,6 +107,7 @@ def as_told(value: Any) -> Any:
     >>> as_told(["f1", len]), as_told({"truth": "drop"}), as_told(np.ones(3))
     (['f1', 'len'], {'truth': 'drop'}, 'numpy.ndarray')
     """
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, os.PathLike | Bins):

@@ -321,6 +321,13 @@ def test_numbers_of_numpy():
     assert found.deltas().to_pylist() == plain.deltas().to_pylist()
     assert found.items(limit=np.int64(2)).to_pylist() == plain.items(limit=2).to_pylist()
     json.dumps(found.to_dict())
+    assert found.cluster("true", next(iter(TRUTH.values())), members=np.int8(1)).keys()
+    limited = fb.compare(TRUTH, runs, memory_limit=np.int64(1 << 30), level=np.float32(0.5))
+    assert limited["old"].to_dict()["manifest"]["arguments"]["memory_limit"] == 1 << 30
+    ev = limited["old"]
+    assert ev.macro("true_size", min_items=np.int64(1)).to_pylist() == ev.macro("true_size").to_pylist()
+    ev.verify(np.int64(2)), ev.item("a", members=np.int64(1)), ev.check(f1=np.float32(0.1), recall=np.int64(0))
+    fb.evaluate(TRUTH, runs["new"], repairs=np.int64(2)).report(worst=np.int64(1), members=np.int64(1))
     for wrong in ({"bootstrap": np.int64(-1)}, {"seed": np.bool_(True)}, {"threads": np.int64(0)}):
         with pytest.raises(OptionError, match=next(iter(wrong))):
             fb.compare(TRUTH, runs, **wrong)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from numbers import Real
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -136,15 +137,16 @@ def _metric_of(name: str, written: str) -> Metric:
 def as_bounds(written: Sequence[str], named: Mapping[str, float]) -> list[Bound]:
     """Return the bounds that are written, such as "f1>=0.9@country=US", and those by name."""
     found = [require_bound(_parsed(text), repr(text)) for text in written]
-    for name, value in named.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise OptionError(f"{name}= is the value that {name} has to reach, not {value!r}")
+    for name, given in named.items():
+        if isinstance(given, bool) or not isinstance(given, Real):
+            raise OptionError(f"{name}= is the value that {name} has to reach, not {given!r}")
+        value = float(given)
         best = subject_of(Bound(name, 0.0), f"{name}=").best
         if best == "neither":
             raise OptionError(
                 f'no value of {name} is better; write "{name}>={value:g}" or "{name}<={value:g}"'
             )
-        found.append(require_bound(Bound(name, float(value), best == "higher"), f"{name}={value:g}"))
+        found.append(require_bound(Bound(name, value, best == "higher"), f"{name}={value:g}"))
     if not found:
         raise OptionError('name what has to be reached, such as f1=0.9 or "f1>=0.9@country=US"')
     return found
