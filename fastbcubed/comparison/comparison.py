@@ -174,7 +174,8 @@ class Comparison(Compared):
         -------
         Table
             cluster, n_items, weight; for each run <run>.outcome, <run>.n_parts and the scores; precision_delta,
-            recall_delta and delta, as in `items`.
+            recall_delta and delta, as in `items`. Clusters that a policy has made of an item in each run are lacking
+            where the runs do not have the same items and the disk engine is used.
 
         Raises
         ------

@@ -120,7 +120,8 @@ class Runs:
         keys = self._true_keys
         if self._shared or (keys is not None and self.align == "common" and are_alike(keys)):
             return None
-        return number_true_clusters(list(self.runs.values())) if keys is None else number_keys(keys)
+        made = any(map(_makes_true_clusters, self.runs.values()))  # whose keys are of one run
+        return number_true_clusters(list(self.runs.values())) if keys is None or made else number_keys(keys)
 
     @cached_property
     def components(self) -> RunUnits:

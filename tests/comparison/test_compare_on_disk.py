@@ -247,3 +247,20 @@ def test_order_of_rows(many_shards, case, seed):
     runs = {name: shuffled(run) for name, run in case.runs.items()}
     on_disk, in_memory = both(shuffled(case.truth), runs, **options)
     assert_same_comparison(on_disk, in_memory)
+
+
+def test_true_clusters_that_policies_make_are_not_taken_for_each_other(tmp_path):
+    """c and d are alone in the truth; each run has one of them more than the other, in its first row."""
+    truth = pa.table({"item": ["a", "b"], "cluster": ["x", "x"]})
+    runs = {
+        "p": pa.table({"item": ["c", "a", "b", "e"], "cluster": [1, 1, 2, 3]}),
+        "q": pa.table({"item": ["d", "b", "a", "c"], "cluster": [1, 2, 2, 2]}),
+    }
+    for name, table in {"truth": truth, **runs}.items():
+        pq.write_table(table, tmp_path / name)
+    paths = {name: tmp_path / name for name in runs}
+    options = {"unmatched": "singleton", "align": "each"}
+    whole = fb.compare(truth, runs, **options).clusters().to_pylist()
+    assert sorted(str(row["cluster"]) for row in whole) == ["None", "x"]  # c, which both have, has no name
+    found = fb.compare(tmp_path / "truth", paths, engine="disk", **options).clusters().to_pylist()
+    assert found == [row for row in whole if row["cluster"] is not None]
