@@ -21,8 +21,10 @@ from fastbcubed.comparison.units_of_runs import (
 )
 from fastbcubed.errors import NotKeptError, OptionError
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.estimates import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings import drilldown
+from fastbcubed.results.slices.slicing import slice_codes
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.uncertainty.standard_errors import why_none
@@ -141,6 +143,16 @@ class Runs:
         assert table.rows is not None
         of_true = self.components.of_true[list(self.runs).index(self.baseline)]
         return of_true[table.true[table.rows.cell[: self.require_rows()]]]
+
+    def units_of_rows(self) -> NDArray[np.integer]:
+        """Return the unit, which was asked for, of each row that all runs score."""
+        if self.unit == COMPONENT:
+            return self.components_of_rows()
+        first, n = self[self.baseline], self.require_rows()
+        if self.unit == TRUE_CLUSTER:
+            assert first.contingency.rows is not None
+            return first.contingency.true[first.contingency.rows.cell[:n]]
+        return slice_codes(self.unit, first.contingency, first.kept_items(), first.attributes).codes[:n]
 
     def require_rows(self) -> int:
         """Return how many rows, the first ones, all runs have in common; raise if they are not in one order."""

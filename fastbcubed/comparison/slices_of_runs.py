@@ -170,7 +170,7 @@ def _errors(comparison: Runs, by: SliceKey) -> tuple[NDArray[np.int64], dict[str
     rows = first.contingency.rows
     assert rows is not None
     units = np.zeros(rows.cell.size, np.int64)
-    units[:n] = comparison.components_of_rows()
+    units[:n] = comparison.units_of_rows()
     metrics = comparison.metrics_with_errors()
     parts = []
     for codes, n_groups in groups:

@@ -291,3 +291,17 @@ def test_slices_that_were_not_asked_for_before_are_told_how_to_be_had_on_disk():
     cmp = fb.compare(sides[0], {"old": sides[1]}, engine="disk")
     with pytest.raises(NotKeptError, match=r"compare\(\.\.\., slices="):
         cmp.slices("country")
+
+
+@pytest.mark.parametrize("unit", ["component", "true_cluster", "block"])
+def test_errors_of_a_slice_of_all_items_are_those_of_the_deltas(unit):
+    truth = pa.table({"item": list("abcdefgh"), "cluster": list("uuvvwwxx"), "block": list("11112233")})
+    runs = {
+        "old": dict(zip("abcdefgh", "pppqqrst", strict=True)),
+        "new": dict(zip("abcdefgh", "ppqqrrst", strict=True)),
+    }
+    cmp = fb.compare(truth, runs, unit=unit, unmatched={"prediction": "outside"})
+    cmp_deltas = {row["score"]: row["se"] for row in cmp.deltas().to_pylist()}
+    row = cmp.slices({"all": list("abcdefgh")}).to_pylist()[1]
+    assert row["n_units"] == {"component": 2, "true_cluster": 4, "block": 3}[unit]
+    assert {score: row[f"{score}_delta_se"] for score in cmp_deltas} == pytest.approx(cmp_deltas, rel=1e-12)
