@@ -167,18 +167,31 @@ class EvaluationWarning(UserWarning):
         self.code = code
 
 
+#: What messages call what all runs have in common.
+SHARED = (
+    "the truth",
+    "the weight table",
+    "weight is ",
+    "weight has ",
+    "weight should ",
+    "the attributes",
+    "attributes ",
+)
+
+
 @contextmanager
 def naming(run: str | None, truth: str = "the truth", prediction: str = "the prediction") -> Iterator[None]:
     """Say of an error which of several runs it is of; None if there is one alone.
 
-    Nothing is said where it is about the truth, which all of them share. Sides go by these names.
+    Nothing is said where it is about the truth, weights or attributes, which all of them share. Sides go by these
+    names.
     """
     try:
         yield
     except FastBCubedError as error:
         text = str(error)
-        of_truth = _told(text, "the truth", truth) and not _told(text, "the prediction", prediction)
-        if run is not None and not of_truth:
+        shared = _told(text, *SHARED, truth) and not _told(text, "the prediction", prediction)
+        if run is not None and not shared:
             error.args = (f"run {run!r}: {error}", *error.args[1:])
         raise
 

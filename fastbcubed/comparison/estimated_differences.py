@@ -23,7 +23,7 @@ from fastbcubed.comparison.paired import (
     squares_of_cells,
     squares_of_sums,
 )
-from fastbcubed.comparison.resampling import content_of, keys_of_units, replicates
+from fastbcubed.comparison.resampling import content_of_values, keys_of_units, replicates
 from fastbcubed.comparison.runs import Runs
 from fastbcubed.comparison.units_of_runs import RunUnits, components_of_runs, true_clusters_of_runs
 from fastbcubed.metrics.metric import Metric
@@ -121,7 +121,7 @@ def _of_column(
     ]
     sums = UnitSums(*(np.concatenate(each) for each in zip(*found, strict=True)))
     moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
-    keys = content_of(values, "unit") if comparison.n_bootstrap else None
+    keys = content_of_values(values) if comparison.n_bootstrap else None
     return _Found(scores, sums, keys, squares_of_sums(sums, moves, pool))
 
 

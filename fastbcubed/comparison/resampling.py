@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.comparison.paired import MIRRORED, RunScores, UnitSums
 from fastbcubed.comparison.units_of_runs import RunUnits
-from fastbcubed.errors import NotKeptError
+from fastbcubed.errors import IdTypeError, NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources.attributes import readable
 from fastbcubed.sources.columns import as_column
 
 Keys = NDArray[np.int64]
@@ -27,6 +29,14 @@ Floats = NDArray[np.float64]
 AT_ONCE = 25
 #: The hash function of what units hold; another one would draw other replicates.
 SEED = 0
+
+
+def content_of_values(values: pa.Array) -> Keys:
+    """Return a hash of each value of an attribute, of those that cannot be ids as text; 0 for a null."""
+    try:
+        return content_of(values, "unit")
+    except IdTypeError:
+        return content_of(readable(values).cast(pa.string()), "unit")
 
 
 def content_of(values: Any, name: str) -> Keys:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.side import Side
 from fastbcubed.clusterings.clustering import Clustering
@@ -105,10 +106,14 @@ def _weights(by_cluster: _ByCluster, sampling: str, size: Counts) -> Floats:
     if sampling == CLUSTER_SIZE:
         return 1.0 / size
     found = by_cluster.values(sampling, "sampling")
-    if (bad := np.flatnonzero(~((found > 0) & np.isfinite(found)))).size:
+    least, most = kernels.sums.LEAST, kernels.sums.MOST
+    if (bad := np.flatnonzero(~((found >= least) & (found <= most)))).size:
+        range_of = (
+            f" from {least} to {most}" if (found[bad] > 0).all() and np.isfinite(found[bad]).all() else ""
+        )
         raise WeightError(
             f"{bad.size} of {found.size} sampled clusters have a weight in column {sampling!r} that is not a positive "
-            f"number ({by_cluster.first(bad, found)}). It is one over the chance of the cluster to be drawn."
+            f"number{range_of} ({by_cluster.first(bad, found)}). It is one over the chance of the cluster to be drawn."
         )
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -195,11 +196,18 @@ def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
     return taken.cast(wide_type(kind))
 
 
+def _is_whole(value: Any) -> bool:
+    """Tell whether this is a whole number that is not written as one."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value % 1 == 0
+    return isinstance(value, float) and value.is_integer()
+
+
 def as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
     """Return a value as the column's type; null, which equals nothing, if it cannot hold it."""
     plain = plain_type(part.type)
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and value.is_integer() and pa.types.is_integer(plain):
+    if pa.types.is_integer(plain) and _is_whole(value):
         value = int(value)
     expected: type = {"integer": int, "string": str, "binary": bytes}[id_kind(plain, where)]
     value = getattr(value, "bytes", value) if expected is bytes else value  # uuid.UUID

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal
 
 import naive_compare as twin
 import numpy as np
+import pyarrow as pa
 import pytest
 from asking_compare import CELLWISE, close, compared, deltas, number, on_disk
 from effort import examples
@@ -213,3 +215,24 @@ def test_one_component():
 
 def asked_of_one_component():
     return fb.compare([1, 1, 1], {"old": [1, 1, 2], "new": [1, 2, 3]}, bootstrap=10)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([True, False, None]),
+        pa.array([0.5, 1.5, None]),
+        pa.array([1, 2, None]).cast(pa.timestamp("s", "UTC")),
+        pa.array([1, 2, None], pa.int32()).cast(pa.date32()),
+        pa.array([Decimal("0.5"), Decimal("1.5"), None]),
+    ],
+)
+def test_units_of_a_column_of_any_type(values):
+    """What cannot name an item can be a unit all the same, and draws the same whatever the order of rows."""
+    truth = pa.table({"item": [1, 2, 3], "cluster": [1, 2, 3], "block": values})
+    runs = {"old": {1: 1, 2: 2, 3: 3}, "new": {1: 1, 2: 1, 3: 2}}
+    found = [fb.compare(t, runs, unit="block", bootstrap=50) for t in (truth, truth.take([2, 0, 1]))]
+    assert [cmp.units.n for cmp in found] == [3, 3]
+    assert ends(found[0]) == ends(found[1])
+    low, high = ends(found[0])["new", "precision"]
+    assert low < high

@@ -275,6 +275,24 @@ def test_a_fault_of_the_truth_is_of_no_run_and_one_of_a_run_names_it(tmp_path, f
         fb.compare(given("t", sound), {"first": a, "second": b}, **options)
 
 
+def test_a_fault_of_weights_that_all_runs_share_is_of_no_run():
+    runs = {"first": [1, 1, 2], "second": [1, 2, 2]}
+    for wrong in ([1.0, 2.0], np.ones((3, 1)), 2.0, {1: 1.0}):
+        with pytest.raises(WeightError, match=r"^weight "):
+            fb.compare([1, 1, 2], runs, weight=wrong)
+    with pytest.raises(WeightError, match=r"^1 of 2 weights of the weight table"):
+        fb.compare({"a": 1, "b": 1}, {"first": {"a": 1, "b": 2}}, weight={"a": 1.0, "b": -1.0})
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(20), pa.float64()])
+def test_clusters_are_opened_by_labels_as_they_were_given(kind):
+    run = pa.table({"item": [1, 2, 3], "cluster": pa.array([7, 7, 8]).cast(kind)})
+    cmp = fb.compare({1: 1, 2: 1, 3: 1}, {"run": run})
+    label = run["cluster"][0].as_py()
+    assert cmp.cluster("run", label).table.num_rows == 2
+    assert cmp["run"].cluster("pred", label)["n_items"] == 2
+
+
 @pytest.mark.parametrize("names", [("plain", "more"), ("more", "plain")])
 def test_weights_of_items_that_only_a_prediction_has_count_in_any_order_of_runs(names):
     truth = pa.table({"item": [1, 2, 3, 4], "cluster": [1, 1, 2, 2], "w": [1.0, 2.0, 3.0, 4.0]})

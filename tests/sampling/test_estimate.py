@@ -454,6 +454,12 @@ def test_what_cannot_be(columns: Any, options: Any, error: Any, message: str) ->
         fb.estimate(table_of([C1, C2], **columns), PREDICTION, **options)
 
 
+@pytest.mark.parametrize("weight", [1e308, 5e-324, 1e-200])
+def test_weights_whose_sums_no_float_holds(weight: float) -> None:
+    with pytest.raises(WeightError, match=r"2 of 2 sampled clusters .* from 1e-120 to 1e\+120"):
+        fb.estimate(table_of([C1, C2], p=[weight] * 2), PREDICTION, sampling="p")
+
+
 def test_weights_differ_within_a_cluster() -> None:
     table = table_of([C1, C2]).append_column("w", pa.array([1.0, 1.0, 2.0, 3.0, 3.0]))
     with pytest.raises(
