@@ -93,8 +93,7 @@ class Moves(NamedTuple):
         """Work out the slopes of all runs."""
         of_scores = [run.coefficients(metrics, beta) for run in runs]
         of_shares = [run.of_share(own) for run, own in zip(runs, of_scores, strict=True)]
-        shape = len(runs), len(metrics)
-        return cls(baseline, np.reshape(of_scores, (*shape, -1)), np.reshape(of_shares, shape))
+        return cls(baseline, np.stack(of_scores), np.stack(of_shares))
 
 
 class UnitSums(NamedTuple):

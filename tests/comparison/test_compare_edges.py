@@ -331,6 +331,18 @@ def test_comparisons_are_pickled_and_copied(align):
             assert repr(one) == repr(cmp.deltas()) and repr(other) == repr(cmp.slices("s"))
 
 
+@pytest.mark.parametrize("metrics", ["adjusted_rand", ["pair_f1", "purity"], lambda tp, fp, fn, tn: tp + tn])
+@pytest.mark.parametrize("unit", ["component", "true_cluster", "true_size"])
+def test_scores_none_of_which_has_an_error(metrics, unit):
+    runs = {"old": [1, 1, 2, 2, 3], "new": [1, 1, 1, 2, 2]}
+    cmp = fb.compare([1, 1, 1, 2, 3], runs, metrics=metrics, unit=unit, bootstrap=3)
+    deltas = cmp.deltas().to_pylist()
+    assert all(row["delta"] == row["experiment_value"] - row["baseline_value"] for row in deltas)
+    assert [row["holds"] for row in deltas] == [None] * len(deltas)
+    assert cmp.units.n > 1 and repr(cmp) and json.loads(cmp.to_json())["deltas"]
+    assert cmp.slices("true_size").num_rows and cmp.clusters().num_rows
+
+
 def test_numbers_of_numpy():
     """As they come out of another computation: arguments, limits, and a result that is saved with them."""
     runs = {"old": {"a": 1, "b": 2, "c": 3}, "new": {"a": 1, "b": 1, "c": 3}}
