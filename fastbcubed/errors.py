@@ -169,14 +169,9 @@ class EvaluationWarning(UserWarning):
 
 #: What messages call what all runs have in common.
 SHARED = (
-    "the truth",
-    "the weight table",
-    "weight is ",
-    "weight has ",
-    "weight should ",
-    "the attributes",
-    "attributes ",
-)
+    "the truth", "the weight table", "weight is ", "weight has ", "weight should ", "the attributes", "attributes ",
+    "memory_limit is ", "cannot spill to ",
+)  # fmt: skip
 
 
 @contextmanager

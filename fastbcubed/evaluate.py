@@ -14,7 +14,7 @@ from fastbcubed.engines import memory
 from fastbcubed.engines.choose import choose
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
 from fastbcubed.engines.spark.frames import is_any
-from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.errors import EvaluationWarning
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.files import storage
 from fastbcubed.results.listings.repairs import require_repairable
@@ -24,7 +24,7 @@ from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.results.warnings.notices import WARNING
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
-from fastbcubed.runtime.reporting import reporting
+from fastbcubed.runtime.reporting import reporting, require_progress
 from fastbcubed.runtime.written import require_writable
 
 __all__ = ["contingency", "evaluate"]
@@ -166,8 +166,7 @@ def evaluate(
     (0.666667, 0.666667)
     """
     arguments = not_default(evaluate, locals())
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise OptionError(f"progress is True, False or a function, not {progress!r}")
+    require_progress(progress)
     if out is not None and not is_any((truth, prediction)):
         out = storage.as_path(out)
         require_writable(out)

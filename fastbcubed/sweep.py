@@ -21,7 +21,7 @@ from fastbcubed.clusterings.links import JoinedLinks, Links, read_links
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, OptionError, first_few
+from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, first_few
 from fastbcubed.evaluate import Progress, evaluate, evaluation
 from fastbcubed.linkage.curve import Curve
 from fastbcubed.linkage.kept_scores import Kept, choose_scores, family_of
@@ -36,7 +36,7 @@ from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.allowance import Allowance
 from fastbcubed.runtime.pool import Pool
-from fastbcubed.runtime.reporting import reporting
+from fastbcubed.runtime.reporting import reporting, require_progress
 from fastbcubed.sources.arrays import to_numpy
 from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.open import as_rows
@@ -155,8 +155,7 @@ def sweep(
     f1 is best at threshold 0.8: 1 (precision 1, recall 1), with 2 clusters, the largest of 2 items.
     Any threshold from there to just before 0.4 gives the same clusters.
     """
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise OptionError(f"progress is True, False or a function, not {progress!r}")
+    require_progress(progress)
     ascending = as_ascending(ascending)
     truth_only = "singleton" if items is None else "drop"
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)

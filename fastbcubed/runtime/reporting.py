@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastbcubed import kernels
+from fastbcubed.errors import OptionError
 from fastbcubed.runtime.pool import Progress
 from fastbcubed.runtime.spill import readable
 
@@ -21,6 +22,12 @@ Report = Callable[[Progress], None]
 _announced: list[bool] = []
 
 
+def require_progress(progress: Any) -> None:
+    """Raise OptionError for what progress cannot be reported to."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise OptionError(f"progress is True, False or a function, not {progress!r}")
+
+
 @contextmanager
 def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
     """Yield what a pool reports its progress to, and say so when kernels had to be compiled.
@@ -28,6 +35,7 @@ def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
     `progress`: a bar on stderr if True, nothing if False, a callable, or if None a bar where stderr is a
     terminal.
     """
+    require_progress(progress)
     if progress is False:
         yield None
         return

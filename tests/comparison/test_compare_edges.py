@@ -343,6 +343,13 @@ def test_scores_none_of_which_has_an_error(metrics, unit):
     assert cmp.slices("true_size").num_rows and cmp.clusters().num_rows
 
 
+@pytest.mark.parametrize("function", [fb.compare, fb.diff, fb.estimate, fb.evaluate])
+def test_progress_that_is_none(function):
+    other = {"old": TRUTH} if function is fb.compare else TRUTH
+    with pytest.raises(OptionError, match="progress is True, False or a function, not 'yes'"):
+        function(TRUTH, other, progress="yes")
+
+
 def test_numbers_of_numpy():
     """As they come out of another computation: arguments, limits, and a result that is saved with them."""
     runs = {"old": {"a": 1, "b": 2, "c": 3}, "new": {"a": 1, "b": 1, "c": 3}}
