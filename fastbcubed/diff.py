@@ -171,8 +171,9 @@ def diff(
     known = None
     if truth is not None and table is None:
         known = read_truth(truth, columns["item"][1], columns["cluster"][1], weight)
+    unmatched = as_policies(unmatched, baseline, experiment)
     with weighed_by(known), in_words_of_a_diff():
-        policies = Policies.of(as_policies(unmatched, baseline, experiment), nulls, duplicates, noise)
+        policies = Policies.of(unmatched, nulls, duplicates, noise)
         request = Request(
             Given(
                 baseline, experiment, columns["item"][0], columns["cluster"][0], weight, table, attributes, overlapping,
@@ -247,6 +248,8 @@ def _split(metrics: Any, *, judged: bool, overlapping: bool) -> tuple[list[Any],
         return defined, [METRICS[name] for name in JUDGING] if judged else []
     one = isinstance(metrics, str) or callable(metrics) or not isinstance(metrics, Iterable)
     asked = [known_as(meant(each)) for each in ([metrics] if one else metrics)]
+    if not asked:
+        raise MetricError("metrics is empty; leave it out for the usual scores")
     judging = {
         metric.name: metric
         for name in asked

@@ -186,6 +186,8 @@ WORDS = {
 #: These words, but not in names of files; and as what an attribute begins with.
 TOLD = re.compile(rf"(?<![\w/.-])({'|'.join(WORDS)})(?=s?(?:[^\w/.-]|\.(?!\w)|$))", re.IGNORECASE)
 OF_SIDE = re.compile(r"(?<=')(truth|prediction)(?=\.\w)")
+#: How a message begins that tells which attributes there are: these are not called as columns of listings.
+NO_ATTRIBUTE = re.compile(r"there is no attribute '[^']*'")
 
 
 def reworded(message: str) -> str:
@@ -197,13 +199,19 @@ def reworded(message: str) -> str:
     "3 items of the baseline are in no experiment cluster; pass unmatched={'experiment': 'drop'}"
     >>> reworded("cannot open the truth, data/truth.parquet")
     'cannot open the baseline, data/truth.parquet'
+    >>> reworded("there is no attribute 'true_cluster'. There are: truth: year; always: true_size")
+    "there is no attribute 'true_cluster'. There are: baseline: year; always: baseline_size"
     """
+    attribute = NO_ATTRIBUTE.match(message)
+    start = attribute.end() if attribute else 0
 
     def word(found: re.Match[str]) -> str:
         new = WORDS[found[0].lower()]
+        if attribute and found[0] in COLUMNS:
+            return found[0]
         return new.capitalize() if found[0][0].isupper() else new
 
-    return OF_SIDE.sub(word, TOLD.sub(word, message))
+    return OF_SIDE.sub(word, message[:start] + TOLD.sub(word, message[start:]))
 
 
 @contextmanager

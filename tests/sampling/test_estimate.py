@@ -530,6 +530,17 @@ def test_items_of_the_prediction(engine: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_overlapping_clusters_are_not_told_of_an_argument_that_is_not_there(engine: Any) -> None:
+    twice = pa.table({"item": [1, 1, 2], "cluster": ["a", "b", "b"]})
+    for sample, prediction in ((twice, PREDICTION), (TRUTH, twice), ({1: {"a", "b"}}, PREDICTION)):
+        with pytest.raises(
+            OverlapError, match=r"1 of .* in more than one cluster.*: choose one for each"
+        ) as caught:
+            fb.estimate(sample, prediction, engine=engine)
+        assert "overlapping=" not in str(caught.value)
+
+
 def test_label_arrays_cannot_be_found() -> None:
     with pytest.raises(AlignmentError, match="the sample has labels without item ids"):
         fb.estimate([0, 0, 1], PREDICTION)
