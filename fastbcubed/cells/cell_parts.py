@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.cells.cell_means import CellMeans
 from fastbcubed.cells.confusion import TrueNegatives
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.one_sided import OneSided, SetAside, set_aside
+from fastbcubed.cells.own_weights import ItemScores, OwnWeights
 from fastbcubed.cells.planning import HEAVY_SHARE, mixed_keys
 from fastbcubed.cells.records import SIDES
 from fastbcubed.cells.returning import CLOSED, WayBack
@@ -36,6 +38,14 @@ class Question(NamedTuple):
     named: bool  #: whether to keep the keys of the clusters, too
     rows: str | None = None  #: what is asked for row by row: the cell, or its confusion matrix, too
     negatives: bool = False  #: whether these matrices need their true negatives
+    own: ItemScores | None = (
+        None  #: scores that take items with their own weights; may be none, for pairs alone
+    )
+
+    @property
+    def asks_rows(self) -> bool:
+        """Whether rows are needed again once their cells are closed."""
+        return self.rows is not None or self.own is not None
 
 
 class ClusterKeys(NamedTuple):
@@ -86,16 +96,17 @@ class CellParts:
         self.whole: Contingency | None = None
         self.keys: ClusterKeys | None = None
         self.rows: WayBack | None = None
+        self.of_items: list[Mapping[str, float]] = []  #: what blocks of items come to by their own weights
         self.recall_if_alone = 0.0
 
     def __iter__(self) -> Iterator[Contingency]:
         """Yield the scored cells of each shard that has any; they know their mates in all shards."""
         shards, question, pool = self._shards, self._question, self._pool
-        outer, asked = question.weighting == "outer", question.rows is not None
+        outer, asked = question.weighting == "outer", question.asks_rows
         kept = _Kept(shards, question) if question.keep else None
         keys = {} if kept is None else kept.keys
         cells = shards.cells(pool, outer=outer, again=asked, keys=keys.get("true"))
-        back = WayBack(shards, cells, matrix=question.rows == "matrix") if asked else None
+        back = WayBack(shards, cells) if asked else None
         closed = cells.close(pool, outer=outer, outside=question.outside, placed=asked, with_keys=bool(keys))
         for shard, built, places in pool.ahead(closed):
             apart = set_aside(built, outer=outer)
@@ -116,9 +127,25 @@ class CellParts:
         if kept is not None:
             self.whole, self.keys = kept.finish(cells.n_true), kept.finished_keys()
         if back is not None:
-            whole = self.whole if question.negatives else None
-            back.run(cells.heavy_sizes, None if whole is None else _true_negatives(whole, shards), pool)
-            self.rows = back
+            self._go_back(back, cells.heavy_sizes)
+
+    def _go_back(self, back: WayBack, heavy_sizes: NDArray[np.int64]) -> None:
+        """Tell the rows what became of their cells, and add up what they come to by their own weights."""
+        shards, question, whole = self._shards, self._question, self.whole
+        own = means = None
+        if question.own is not None:
+            if question.named and question.own.names:
+                memory = shards.layout.cells_kept // 8
+                means = CellMeans(question.own.names, self._n_cells, memory, shards.spill)
+            own = OwnWeights(question.own, means)
+        tn = _true_negatives(whole, shards) if question.negatives and whole is not None else None
+        back.run(question.rows, own, heavy_sizes, tn, self._pool)
+        self.rows = back if question.rows else None
+        if own is not None:
+            self.of_items = own.sums
+        if own is not None and whole is not None:
+            whole.pair_weight = own.pair_weight
+            whole.known_scores = {} if means is None else means.finish()
 
     def _table(self, apart: SetAside, n_true: int, n_pred: int) -> Contingency | None:
         """Return the cells of a shard, and count them; None if none of them is scored."""

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells import stages
+from fastbcubed.cells.own_weights import OwnWeights
 from fastbcubed.cells.shards import CellShards, RowShards
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import MAX_BITS
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Pages
@@ -30,24 +32,23 @@ MATRIX_OF_ROW = np.dtype(
     [("cell", "i8"), ("weight", "f8"), ("fp", "f8"), ("fn", "f8"), ("tn", "f8"), ("n", "i8"),
      ("true_power", "i4"), ("pred_power", "i4")]
 )  # fmt: skip
+#: The same where an item leaves out its own weight: what the others in its cell weigh.
+MATRIX_OF_OTHERS = np.dtype([*MATRIX_OF_ROW.descr, ("others", "f8")])
+NO_WEIGHTS = np.empty(0)
 #: What goes back to the shard of rows that a cell came from.
 CLOSED = np.dtype([("cell", "i8"), ("fp", "f8"), ("pred_power", "i8")])
 
 
 class WayBack:
-    """What tells the rows of each block which cell they are in.
+    """What tells the rows of each block which cell they are in, and adds up what they come to by their own weights.
 
-    `rows` have been made cells of, and are still there; `cells` are about to be closed. Rows are told all of
-    MATRIX_OF_ROW if `matrix`, else the cell alone.
+    `rows` have been made cells of, and are still there; `cells` are about to be closed.
     """
 
-    def __init__(self, rows: RowShards, cells: CellShards, *, matrix: bool) -> None:
-        memory = rows.layout.cells_kept // 8
-        told = MATRIX_OF_ROW if matrix else CELL_OF_ROW
+    def __init__(self, rows: RowShards, cells: CellShards) -> None:
         self._rows, self._cells = rows, cells
-        self._closed = Spool(CLOSED, len(cells.cells.indexes), rows.spill, memory)
-        self._found = Spool(told, len(rows.rows.indexes), rows.spill, memory)
-        self._matrix = matrix
+        self._memory = rows.layout.cells_kept // 8
+        self._closed = Spool(CLOSED, len(cells.cells.indexes), rows.spill, self._memory)
         self._pages = Pages()
 
     def take(self, shard: int, closed: np.ndarray, places: NDArray[np.int64], pool: Pool) -> None:
@@ -60,47 +61,54 @@ class WayBack:
         self._map(partial(kernels.rows.gather_records, closed, places, back), closed.size, pool)
         self._closed.put(shard, self._pages, _bounds(self._cells.cells.segments(shard)))
 
-    def run(self, heavy_sizes: NDArray[np.int64], tn: NDArray[np.float64] | None, pool: Pool) -> None:
-        """Tell all rows, shard by shard.
+    def run(
+        self,
+        told: str | None,
+        own: OwnWeights | None,
+        heavy_sizes: NDArray[np.int64],
+        tn: NDArray[np.float64] | None,
+        pool: Pool,
+    ) -> None:
+        """Tell all rows, shard by shard; `own`, if given, gets them with their weights.
 
+        They are `told` all of MATRIX_OF_ROW if that is "matrix", the cell alone if it is "cell", nothing if it is None.
         `heavy_sizes` are the items of the heavy true clusters, whose codes come first; `tn` the true
         negatives of the cells, if they are needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
         """
+        matrix = MATRIX_OF_ROW if own is None else MATRIX_OF_OTHERS
+        kind, whole = matrix if told == "matrix" else CELL_OF_ROW, told == "matrix" or own is not None
+        self._found = Spool(kind, len(self._rows.rows.indexes), self._rows.spill, self._memory)
+        buffers.release()  # what was used in other sizes
         batches = self._cells.cells.indexes
-        shards = [shard for _, shard in batches]
-        for k, (shard, raw) in enumerate(self._rows.rows.read_ahead(shards, pool, "back to rows")):
-            assert shard == shards[k]
-            at, n_rows = self._locate(raw, pool), raw.size
+        todo = [shard for _, shard in batches]
+        k = -1
+        for shard, raw in self._rows.rows.read_ahead(todo, pool, "back to rows"):
+            k += 1
+            assert shard == todo[k]
+            weight = NO_WEIGHTS if own is None else np.ascontiguousarray(raw["x"])
+            at = self._locate(raw, pool)
             del raw
             closed = self._closed.read(k)
-            found = self._pages.empty(n_rows, self._found.dtype)
-            if self._matrix:
-                self._tell_matrices(at, batches[k], closed, heavy_sizes, tn, found, pool)
+            cells = (
+                self._cells.cells.read_batch(batches[k]) if whole else np.empty(0, self._cells.cells.dtype)
+            )
+            sums = None if own is None else own.add(at, weight, cells, closed, pool)
+            if told is None:
+                continue
+            found = self._pages.empty(at.size, kind)
+            if told == "cell":
+                self._map(partial(kernels.rows.tell_cells, at, closed, found), at.size, pool)
             else:
-                self._map(partial(kernels.rows.tell_cells, at, closed, found), n_rows, pool)
+                first, sizes = _scored_sizes(cells, closed) if batches[k][0] else (0, heavy_sizes)
+                tell = partial(kernels.rows.tell_matrices, at, cells, closed, first, sizes, tn, found)
+                self._map(tell, at.size, pool)
+                if sums is not None:
+                    self._map(
+                        partial(kernels.rows.tell_others, at, weight, sums, cells, found), at.size, pool
+                    )
             self._found.put(shard, self._pages, _bounds(self._rows.rows.segments(shard)))
-
-    def _tell_matrices(
-        self,
-        at: NDArray[np.int64],
-        batch: tuple[bool, int],
-        closed: np.ndarray,
-        heavy_sizes: NDArray[np.int64],
-        tn: NDArray[np.float64] | None,
-        found: np.ndarray,
-        pool: Pool,
-    ) -> None:
-        cells = self._cells.cells.read_batch(batch)
-        first, sizes = 0, heavy_sizes
-        if batch[0]:  # no heavy clusters: all of a cluster is here
-            true = cells["true"]
-            first = int(true.min())
-            sizes = np.zeros(int(true.max()) - first + 1, np.int64)
-            kernels.rows.count_scored(cells, closed, first, sizes)
-
-        self._map(
-            partial(kernels.rows.tell_matrices, at, cells, closed, first, sizes, tn, found), at.size, pool
-        )
+        for spool in (self._rows.rows, self._cells.cells, self._closed):
+            spool.clear()
 
     @staticmethod
     def _map(function: Callable[[int, int], None], n: int, pool: Pool) -> None:
@@ -123,6 +131,15 @@ class WayBack:
         numbered = self._rows.plan.records["numbered row"]
         plan, rows, bounds = self._rows.in_parts(raw, np.arange(raw.size), numbered, pool)
         return stages.locate_rows(plan, rows, bounds, pool, skip=MAX_BITS, bits=self._rows.layout.bits)
+
+
+def _scored_sizes(cells: np.ndarray, closed: np.ndarray) -> tuple[int, NDArray[np.int64]]:
+    """Return the first true cluster of a shard that has all of its own, and the scored items of each from there on."""
+    true = cells["true"]
+    first = int(true.min())
+    sizes = np.zeros(int(true.max()) - first + 1, np.int64)
+    kernels.rows.count_scored(cells, closed, first, sizes)
+    return first, sizes
 
 
 def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.row_aligner import AlignedBlock
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.records import CELL
-from fastbcubed.cells.returning import WayBack
+from fastbcubed.cells.returning import MATRIX_OF_OTHERS, WayBack
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
@@ -34,6 +34,8 @@ class RowCells(Contingency):
             cells[name] = own[name]
         number = np.where(scored, np.cumsum(scored) - 1, -1)
         rows = ScoredRows(lambda: number, weight, found.size)
+        if found.dtype == MATRIX_OF_OTHERS:
+            rows.others = np.ascontiguousarray(found["others"])
         super().__init__(cells, lambda: np.zeros(own.size, np.int64), (1, 1), rows=rows, **how)
         self.known_tn = np.ascontiguousarray(own["tn"])
         self._powers = {"true": own["true_power"], "pred": own["pred_power"]}

@@ -8,7 +8,7 @@ from typing import Any
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.spark import frames
-from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.errors import OptionError
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.tables import is_path
 
@@ -19,7 +19,7 @@ ROW_BYTES = 64
 
 
 def choose(engine: str | None, request: Request, *others: Request) -> Run:
-    """Return what does the work: the engine that was named, or the one that can serve the request and hold the rows.
+    """Return what does the work: the engine that was named, or the one that can hold the rows.
 
     `others` differ from the request in their prediction, and are held at once.
     """
@@ -36,7 +36,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
         return memory.run
     sources = [request.given.sources, *(other.given.sources[1:] for other in others)]
     files = [source for of_request in sources for source in of_request]
-    if engine is None and not (_is_served_on_disk(request) and _are_too_large(files, request.limit)):
+    if engine is None and not _are_too_large(files, request.limit):
         return memory.run
     from fastbcubed.engines import disk
 
@@ -53,15 +53,6 @@ def _spark(engine: str | None) -> Run:
     from fastbcubed.engines.spark import driver
 
     return driver.run
-
-
-def _is_served_on_disk(request: Request) -> bool:
-    """Return whether the disk engine computes all scores that were named."""
-    try:
-        request.resolve(weighted=request.given.weight is not None, cells_alone=True)
-    except MetricError:
-        return False
-    return True
 
 
 def _are_too_large(sources: Sequence[Any], limit: int) -> bool:

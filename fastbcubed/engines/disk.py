@@ -95,15 +95,26 @@ def _score(
     question = Question(
         request.weighting, request.outside,
         keep=request.keep != "scores" or scorer.needs_all, named=request.keep != "scores",
-        rows=questions.told, negatives=scorer.rows_need_negatives,
+        rows=questions.told, negatives=scorer.rows_need_negatives, own=scorer.own,
     )  # fmt: skip
     layout = Layout.of(pair.n_rows, request.limit)
     announce(pair, aligner, layout, question.keep, request.limit, spill, pool)
 
     blocks = RowBlocks(spill) if questions else None
-    rows = ShardedRows(pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks, request.limit)
+    rows = ShardedRows(
+        pair.n_rows,
+        aligner,
+        layout,
+        spill,
+        aligner.weighted,
+        pool,
+        blocks,
+        request.limit,
+        again=question.asks_rows,
+    )
     with pool.wider() as readers:
         coverage = aligner.run(rows.take, readers)
+    pa.default_memory_pool().release_unused()  # what reading took
     parts = CellParts(rows.all_shards(), question, pool)
     drops = request.policies.prediction == "drop" and coverage.n_prediction_only > 0
     bounded = BoundedParts(parts) if drops else None
@@ -115,6 +126,7 @@ def _score(
     sliced: dict[str, pa.Table] = {}
     items = None
     if blocks is not None and parts.rows is not None:
+        buffers.release()
         told = blocks.with_cells(parts.rows, pool)
         sliced, stored = questions.answer(told, how, scored.metrics, request.beta, request.out, spill)
         if stored is not None:
@@ -186,7 +198,11 @@ class ShardedRows:
         pool: Pool,
         blocks: RowBlocks | None,
         limit: int,
+        *,
+        again: bool = False,
     ) -> None:
+        """Lay out the shards as soon as that can be; rows that are needed `again` are stored one by one."""
+        self._again = again
         self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
         self._spill, self._weighted, self._pool = spill, weighted, pool
         self._rows_at_once = min(n_rows, block_rows(limit))
@@ -202,7 +218,7 @@ class ShardedRows:
         )
         absent = self._aligner.absent_key if self._aligner.may_lack else None
         table = PairTable.of_sample(self._rows_at_once, true_keys, pred_keys)
-        pairs = table if self._blocks is None else None  # which need a way back to each row
+        pairs = None if self._again else table
         self.shards = RowShards(
             self._n_rows, find_heavy_in_sample(true_keys), absent, weighted=self._weighted,
             layout=self._layout, spill=self._spill, spread=self._spread, pairs=pairs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ from fastbcubed.engines.request import Request, Scored
 from fastbcubed.engines.room import scores_without_room
 from fastbcubed.errors import OptionError, PairingError
 from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.leaving_out import LeavingOut
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.summary import Bounds, bound_sums, bounds_from
 from fastbcubed.runtime.pool import Pool
@@ -26,9 +27,15 @@ class Parts(Protocol):
     def whole(self) -> Contingency | None:
         """All cells, once the last part has come; None if they were not kept."""
 
+    @property
+    def of_items(self) -> Sequence[Mapping[str, float]]:
+        """What blocks of items add to sums, for `Scorer.own`, once the last part has come."""
+
 
 class OnePart:
     """All cells in one part."""
+
+    of_items = ()
 
     def __init__(self, whole: Contingency) -> None:
         self.whole = whole
@@ -55,6 +62,11 @@ class BoundedParts:
         """All cells, once the last part has come; None if they were not kept."""
         return self._parts.whole
 
+    @property
+    def of_items(self) -> Sequence[Mapping[str, float]]:
+        """What blocks of items add to sums, for `Scorer.own`, once the last part has come."""
+        return self._parts.of_items
+
     def bounds(self) -> Bounds:
         """Return the bounds, when all parts have passed."""
         return bounds_from(self._sums, self._weight)
@@ -67,15 +79,21 @@ class Scorer:
         """Choose the scores; `n_rows` is given where the cells come in parts, as there is a limit then."""
         self._request, self._in_parts = request, n_rows is not None
         in_parts = self._in_parts
-        self.metrics, self.not_computed = request.resolve(weighted=weighted, cells_alone=in_parts)
+        self.metrics, self.not_computed = request.resolve(weighted=weighted)
         if n_rows is not None:
             self._leave_out(scores_without_room(self.metrics, n_rows, request.limit))
         needed = aggregation.with_needs(self.metrics, request.beta)
         lifted = [m for m in needed if m.formula is not None]
-        self._by_part = [m for m in lifted if not (in_parts and m.uses_tn)]
-        self._of_all = [m for m in lifted if in_parts and m.uses_tn]
+        by_weight = in_parts and weighted and not request.outer
+        self._of_items = [m for m in lifted if by_weight and m.leave_one_out]
+        self._of_all = [m for m in lifted if in_parts and m.uses_tn and m not in self._of_items]
+        self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
         self.needs_all = any(m.score is not None or m.uses_tn for m in needed)
         self.rows_need_negatives = any(m.uses_tn for m in aggregation.grouped(needed))
+        filed = request.keep == "items" and request.out is not None and not request.outside
+        pairs = filed or any(m.family == "pairs" for m in needed)  # files have them for later
+        #: scores that take items with their own weights, which parts of the cells do not have; may be none, for pairs
+        self.own = LeavingOut(self._of_items) if self._of_items or (by_weight and pairs) else None
 
     def _leave_out(self, reasons: dict[str, str]) -> None:
         """List scores as not computed, or raise if one of them was named."""
@@ -87,7 +105,7 @@ class Scorer:
     def score(self, parts: Parts, pool: Pool) -> Scored:
         """Score the parts, and then all cells; where a search for a pairing gives up, a family does without it."""
         sums = [aggregation.item_sums(part, self._by_part, pool, whole=not self._in_parts) for part in parts]
-        means = aggregation.item_means(sums)
+        means = aggregation.item_means(sums) | aggregation.item_means(parts.of_items)
         if parts.whole is not None:
             means |= aggregation.item_means([aggregation.item_sums(parts.whole, self._of_all, pool)])
         try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import bit_length
-from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.cells import add_exactly, bit_length
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import mix
 
 
@@ -77,3 +77,49 @@ def tell_matrices(at, cells, closed, first_code, true_sizes, tn, found, start, s
             found[i].true_power = bit_length(true_sizes[cells[j].true - first_code] + 1) - 1
             if tn is not None:
                 found[i].tn = tn[cell]
+
+
+@kernel
+def add_by_cell(place, values, first, last, sums):
+    """Add up values of the rows of the cells first..last, exactly, into records (mass, rest) by cell."""
+    for i in range(place.size):
+        j = place[at(i)]
+        if first <= j < last:
+            sums[at(j)].mass, sums[at(j)].rest = add_exactly(
+                sums[at(j)].mass, sums[at(j)].rest, values[at(i)]
+            )
+
+
+@kernel
+def weigh_items(place, weight, sums, cells, closed, start, stop, out):
+    """Write of each of the rows start..stop its weight, that of the others in its cell, fp and fn; 0 if not scored.
+
+    `place` is where the cell of each row is in `sums` (mass, rest), `cells` (pred, weight, fn, true, n) and `closed`
+    (cell, fp, pred_power). Returns the sum of weight * others with its error. Shapes: `place`, `weight` (n_rows,),
+    `out` (4, stop - start) or more.
+    """
+    total, error = 0.0, 0.0
+    out[:, : stop - start] = 0.0
+    for i in range(start, stop):
+        j = place[at(i)]
+        if closed[at(j)].cell >= 0:
+            k, own = i - start, weight[at(i)]
+            others = weigh_others(own, sums[at(j)].mass, sums[at(j)].rest, cells[at(j)].n)
+            out[0, k], out[1, k] = own, others
+            out[2, k], out[3, k] = closed[at(j)].fp, cells[at(j)].fn
+            total, error = add_exactly(total, error, own * others)
+    return total, error
+
+
+@kernel
+def tell_others(place, weight, sums, cells, found, start, stop):
+    """Write for each of the rows start..stop what the others in its cell weigh; see `weigh_items`."""
+    for i in range(start, stop):
+        j = place[at(i)]
+        found[at(i)].others = weigh_others(weight[at(i)], sums[at(j)].mass, sums[at(j)].rest, cells[at(j)].n)
+
+
+@inlined
+def weigh_others(own, mass, rest, n):
+    """Return what the other items of a cell weigh, 0 if there are none."""
+    return (mass - own) + rest if n > 1 else 0.0

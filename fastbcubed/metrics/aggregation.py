@@ -145,7 +145,9 @@ def differs_within_cells(contingency: Contingency, metric: Metric) -> bool:
 
 def takes_items(contingency: Contingency, metric: Metric, beta: float) -> bool:
     """Tell whether this score, or one that it is combined from, takes the items themselves, beside the cells."""
-    return any(differs_within_cells(contingency, each) for each in with_needs([metric], beta))
+    known = contingency.known_scores
+    needed = (each for each in with_needs([metric], beta) if each.name not in known)
+    return any(differs_within_cells(contingency, each) for each in needed)
 
 
 def _negatives(contingency: Contingency, metrics: Iterable[Metric]) -> TrueNegatives | None:
@@ -167,11 +169,11 @@ def block_scores(
         if m.matrix is not None:
             tp, fp, fn = (np.ascontiguousarray(x[start:stop]) for x in m.matrix(contingency))
             its = Confusion(tp, fp, fn, None)
-        found.append(_apply(m, its))
+        found.append(apply_formula(m, its))
     return found
 
 
-def _apply(metric: Metric, matrix: Confusion) -> Floats:
+def apply_formula(metric: Metric, matrix: Confusion) -> Floats:
     """Call the formula of a score, which gives one float per matrix and leaves the matrix as it is."""
     assert metric.formula is not None
     for part in matrix:
@@ -198,6 +200,8 @@ def cell_scores(contingency: Contingency, metric: Metric) -> Floats:
     if not differs_within_cells(contingency, metric):
         tn = _negatives(contingency, [metric])
         return _scores_of(contingency, [metric], 0, contingency.n_cells, tn)[0]
+    if metric.name in contingency.known_scores:
+        return np.ascontiguousarray(contingency.known_scores[metric.name])
     rows = _rows(contingency, metric)
     totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
     kernels.sums.add_by_code(rows.cell, rows.weight, item_scores(contingency, metric), None, totals, errors)
@@ -217,7 +221,7 @@ def item_scores(contingency: Contingency, metric: Metric) -> Floats:
     matrix = item_matrix(contingency, metric)
     for a, b in blocks(rows.cell.size, CELL_BLOCK):
         block = Confusion(*(None if x is None else x[a:b] for x in matrix))  # type: ignore[arg-type]
-        scores[a:b] = _apply(metric, block)
+        scores[a:b] = apply_formula(metric, block)
     scores[rows.cell < 0] = np.nan
     return scores
 
@@ -237,9 +241,11 @@ def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:
     it leaves the others' weight exactly, however small.
     """
     rows = _rows(contingency, metric)
+    cell = np.maximum(rows.cell, 0)
+    if rows.others is not None:
+        return Confusion(*contingency.among_others(rows.others, cell), None)
     totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
     kernels.sums.add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, totals, errors)
-    cell = np.maximum(rows.cell, 0)
     tp = (totals[cell] - rows.weight) + errors[cell]
     tp[contingency.n[cell] == 1] = 0.0
     tn = TrueNegatives(contingency)()[cell] if metric.uses_tn else None

@@ -106,8 +106,8 @@ class Metric:
         by_item = self.family == "pairs" or any(metric.leave_one_out for metric in (self, *self.needs))
         if cells_alone and weighted and weighting == "pointwise" and by_item:
             return (
-                "with weights it needs the weight of each item, which this engine does not hold beside the "
-                'cells; pass engine="memory", or no weights'
+                "with weights it needs the weight of each item beside the cells, which on Spark are in many places; "
+                'evaluate tables that one machine can read with engine="disk" or engine="memory", or pass no weights'
             )
         if overlapping and not (self.on_covers or self.covers_only):
             return "it is not defined where clusters may overlap; pass partitions, without overlapping=True"

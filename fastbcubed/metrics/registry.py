@@ -78,8 +78,8 @@ def resolve(
     None gives `DEFAULT`; a family or "all" gives its members. What comes back are the scores in that order,
     each once, an alias only where the score it stands for was not chosen, and (name, reason) of those that
     came with a family and are not defined for the input. Raise MetricError if a name is unknown, or a score
-    that was named is not defined. A beta other than 1 adds fbeta and mean_fbeta. `cells_alone` says that the
-    cells are at hand without the items.
+    that was named is not defined. A beta other than 1 adds fbeta and mean_fbeta. `cells_alone` says that
+    cells are never brought together with their items, as on Spark.
 
     >>> metrics, not_computed = resolve(["f1", "elm"], beta=2.0)
     >>> [metric.name for metric in metrics]

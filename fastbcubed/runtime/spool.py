@@ -112,10 +112,9 @@ class Spool:
             coming = reader.submit(self.read, todo[0]) if todo else None
             for k, shard in enumerate(todo):
                 assert coming is not None
-                records = coming.result()
+                records = [coming.result()]
                 coming = reader.submit(self.read, todo[k + 1]) if k + 1 < len(todo) else None
-                yield shard, records
-                del records
+                yield shard, records.pop()  # so that they are gone as soon as whoever gets them is done
                 step(int(sizes[shard]))
 
     def clear(self) -> None:

@@ -17,7 +17,6 @@ import fastbcubed as fb
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
-    MetricError,
     OptionError,
     SliceError,
 )
@@ -195,15 +194,6 @@ def test_scores_with_true_negatives(many_shards):
     }  # fmt: skip
     for own in (None, weight):
         assert_same_rows(*both(true, pred, weight=own, **options))
-
-
-def test_scores_that_need_the_weight_of_each_item():
-    options = {"weight": [1.0, 2.0, 3.0], "engine": "disk"}
-    for name in ("elm_precision", "pair_f1"):
-        with pytest.raises(MetricError, match=rf'{name} is not defined here: .*engine="memory"'):
-            fb.evaluate([0, 0, 1], [0, 1, 1], metrics=name, **options)
-    ev = fb.evaluate([0, 0, 1], [0, 1, 1], metrics=["pointwise", "elm", "pairs"], **options)
-    assert "precision" in ev.overall and "rand" in ev.not_computed and "elm_f1" in ev.not_computed
 
 
 def test_many_slices_are_added_up_in_between(many_shards, monkeypatch):

@@ -221,7 +221,7 @@ def _numbers_full(columns: Mapping[str, Any]) -> pa.Table:
 def _pair_weight(table: Contingency) -> float | None:
     """Return what scores of pairs need of the weights of items, in place of these."""
     known = not table.weighted or table.weighting == "outer" or table.rows is None
-    if known or table.outside or table.overlapping:
+    if known or table.outside or table.overlapping or table.pair_weight is not None:
         return table.pair_weight
     with Pool() as pool:
         return float(pair_counts(table, pool).tp)

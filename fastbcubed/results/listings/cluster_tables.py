@@ -33,6 +33,8 @@ BATCH = 1 << 16
 MAX_RANGES = 1 << 12
 #: What a cluster takes, about, while its label is looked for and its columns wait.
 NAMED_BYTES = 256
+#: What true negatives are called beside the scores.
+TN = "tn"
 
 
 class ClusterRanges:
@@ -98,53 +100,45 @@ class ClusterRanges:
         """Yield the first code of each range, and the columns of its clusters; see `columns_by_code`."""
         asked = _Asked([m for m in metrics if not m.overall_only], beta, self._table.total_weight)
         n_cells = max(1, self.limit // 4 // (CELL_BYTES + SCORE_BYTES * (len(metrics) + len(LOSSES))))
-        negatives = None
-        if any(m.uses_tn for m in asked.of_items):
-            negatives = TrueNegatives(self._table)
-            negatives(0, 1)  # makes what all threads use
         ranges = self._pred if side == "pred" else self._true
-        yield from ranges(asked, n_cells, negatives)
+        yield from ranges(asked, n_cells, _Beside(self._table, asked.of_items))
 
-    def _pred(
-        self, asked: _Asked, n_cells: int, negatives: TrueNegatives | None
-    ) -> Iterator[tuple[int, Columns]]:
+    def _pred(self, asked: _Asked, n_cells: int, beside: _Beside) -> Iterator[tuple[int, Columns]]:
         table, n_spread = self._table, self.keys.n_spread
         if n_spread:
-            yield 0, self._spread(asked, negatives)
+            yield 0, self._spread(asked, beside)
         first = n_spread
         for start, stop in _runs(self.keys.parts.tolist(), n_cells):
             cells, codes = table.cells[start:stop], table.pred[start:stop]
-            tn = None if negatives is None else negatives(start, stop)
+            known = beside.of(start, stop)
             if n_spread:
                 own = codes >= n_spread
-                cells, codes, tn = cells[own], codes[own], None if tn is None else tn[own]
+                cells, codes, known = cells[own], codes[own], _chosen(known, own)
             if codes.size:
                 end = int(codes.max()) + 1
-                yield first, asked.columns(self._excerpt(cells, codes, first, end, tn))
+                yield first, asked.columns(self._excerpt(cells, codes, first, end, known))
                 first = end
         if first < self.keys.pred.size:  # clusters without cells
             yield first, _blank(asked.metrics, self.keys.pred.size - first)
 
-    def _spread(self, asked: _Asked, negatives: TrueNegatives | None) -> Columns:
+    def _spread(self, asked: _Asked, beside: _Beside) -> Columns:
         """Return the columns of the predicted clusters that have cells in any part."""
         table, sums = self._table, _Sums(asked, self.keys.n_spread)
         for start, stop in blocks(table.n_cells, BATCH):
             own = np.flatnonzero(table.pred[start:stop] < self.keys.n_spread)
             if own.size:
-                tn = None if negatives is None else negatives(start, stop)[own]
+                known = _chosen(beside.of(start, stop), own)
                 cells = table.cells[start:stop][own]
                 codes = table.pred[start:stop][own]
-                found = self._excerpt(cells, codes, 0, self.keys.n_spread, tn)
+                found = self._excerpt(cells, codes, 0, self.keys.n_spread, known)
                 sums.add(found, {m.name: cell_scores(found, m) for m in asked.of_items})
         return sums.columns()
 
-    def _true(
-        self, asked: _Asked, n_cells: int, negatives: TrueNegatives | None
-    ) -> Iterator[tuple[int, Columns]]:
+    def _true(self, asked: _Asked, n_cells: int, beside: _Beside) -> Iterator[tuple[int, Columns]]:
         table, n_heavy, n_true = self._table, self.keys.n_heavy, self.keys.true.size
         n_ranges = min(-(-table.n_cells // n_cells), MAX_RANGES)
         width = max(1, -(-(n_true - n_heavy) // n_ranges))
-        kind = np.dtype([("cell", table.cells.dtype)] + [("tn", "f8")] * (negatives is not None))
+        kind = np.dtype([("cell", table.cells.dtype), *((name, "f8") for name in beside.names)])
         with Spill(self._directory, named=True) as spill, Pool(self._threads) as pool:
             spill.require_free(max(0, table.n_cells * kind.itemsize - self.limit // 4))
             spool = Spool(kind, n_ranges, spill, self.limit // 4)
@@ -152,7 +146,7 @@ class ClusterRanges:
             def send(start: int, stop: int) -> tuple[Contingency, Columns] | None:
                 """Send cells to their ranges; return those of heavy clusters, and their scores."""
                 cells = table.cells[start:stop]
-                tn = None if negatives is None else negatives(start, stop)
+                known = beside.of(start, stop)
                 home = (np.maximum(cells["true"] - n_heavy, -1) // width).astype(np.int16)
                 order = np.argsort(home, kind="stable")
                 apart, rest = np.split(order, [np.count_nonzero(home < 0)])
@@ -160,13 +154,13 @@ class ClusterRanges:
                 with spool.pages() as pages:
                     out = pages.empty(rest.size, kind)
                     out["cell"] = cells[rest]
-                    if tn is not None:
-                        out["tn"] = tn[rest]
+                    for name, values in known.items():
+                        out[name] = values[rest]
                     spool.put(start, pages, bounds)
                 if not apart.size:
                     return None
-                cells, tn = cells[apart], None if tn is None else tn[apart]
-                found = self._excerpt(cells, cells["true"], 0, n_heavy, tn)
+                cells = cells[apart]
+                found = self._excerpt(cells, cells["true"], 0, n_heavy, _chosen(known, apart))
                 return found, {m.name: cell_scores(found, m) for m in asked.of_items}
 
             sums = _Sums(asked, n_heavy)
@@ -182,8 +176,8 @@ class ClusterRanges:
                 if first < start:  # clusters without cells
                     yield first, _blank(asked.metrics, start - first)
                 first, cells = end, records["cell"]
-                tn = None if negatives is None else records["tn"]
-                yield start, asked.columns(self._excerpt(cells, cells["true"], start, end, tn))
+                known = {name: records[name] for name in beside.names}
+                yield start, asked.columns(self._excerpt(cells, cells["true"], start, end, known))
             if first < n_true:
                 yield first, _blank(asked.metrics, n_true - first)
 
@@ -193,7 +187,7 @@ class ClusterRanges:
         codes: NDArray[np.integer],
         first: int,
         end: int,
-        tn: NDArray[np.float64] | None,
+        known: Columns,
     ) -> Contingency:
         """Return these cells as if the clusters of one side, from a code on, were the predicted ones."""
         whole = self._table
@@ -206,8 +200,31 @@ class ClusterRanges:
             weighting=whole.weighting,
             outside=whole.outside,
         )
-        found.known_tn = tn
+        found.known_tn = known.get(TN)
+        found.known_scores = known
         return found
+
+
+class _Beside:
+    """What there is to know of cells that takes more than these: true negatives, and scores that are known."""
+
+    def __init__(self, table: Contingency, metrics: list[Metric]) -> None:
+        self._scores = {
+            m.name: known for m in metrics if (known := table.known_scores.get(m.name)) is not None
+        }
+        self._negatives = TrueNegatives(table) if any(m.uses_tn for m in metrics) else None
+        if self._negatives is not None:
+            self._negatives(0, 1)  # makes what all threads use
+        self.names = [*self._scores, *([TN] if self._negatives is not None else [])]
+
+    def of(self, start: int, stop: int) -> Columns:
+        """Return it by name, for a range of cells."""
+        found = {name: known[start:stop] for name, known in self._scores.items()}
+        return found if self._negatives is None else found | {TN: self._negatives(start, stop)}
+
+
+def _chosen(columns: Columns, rows: NDArray[Any]) -> Columns:
+    return {name: values[rows] for name, values in columns.items()}
 
 
 class _Asked:
