@@ -24,7 +24,6 @@ from fastbcubed.errors import (
     DuplicateItemError,
     EmptyInputError,
     FileFormatError,
-    MetricError,
     NotKeptError,
     NullError,
     OptionError,
@@ -436,11 +435,13 @@ def test_a_family_does_without_scores_whose_search_is_given_up(monkeypatch):
 
 
 def test_all_scores_with_weights():
-    """Those that need the weight of each item are listed, whatever they are called; ELM has two names."""
-    ev = fb.evaluate([0, 0, 1], [0, 1, 1], weight=[1.0, 2.0, 3.0], metrics="all", engine="disk")
-    of_items = {name for name, reason in ev.not_computed.items() if "weight of each item" in reason}
-    assert {"elm_precision", "extended_elm_precision", "extended_elm_mean_f1", "pair_f1"} <= of_items
+    """Those that need the weight of each item are among them; ELM has two names."""
+    sides, weight = ([0, 0, 1], [0, 1, 1]), [1.0, 2.0, 3.0]
+    found = both(*sides, weight=weight, metrics="all")
+    assert_same(*found)
     # matrices by weight: {1, 2} | {3} against {1} | {2, 3}: tp of the items 1, 2, 3; tp + fp 1, 5, 5
-    assert ev.overall["precision"] == pytest.approx((1 * 1 / 1 + 2 * 2 / 5 + 3 * 3 / 5) / 6)
-    with pytest.raises(MetricError, match=r'extended_elm_f1 is not defined here: .*engine="memory"'):
-        fb.evaluate([0, 0, 1], [0, 1, 1], weight=[1.0, 2, 3], metrics="extended_elm_f1", engine="disk")
+    assert found[0].overall["precision"] == pytest.approx((1 * 1 / 1 + 2 * 2 / 5 + 3 * 3 / 5) / 6)
+    # the first is alone in the prediction; in their cluster, the others have none of their own true cluster
+    assert found[0].overall["elm_precision"] == 1 / 6
+    names = ["extended_elm_precision", "extended_elm_f1"]
+    assert_same(*both(*sides, weight=weight, metrics=names))
