@@ -64,7 +64,9 @@ class LabelShards:
 
     def _home(self, mixed: NDArray[np.int64]) -> NDArray[np.int16]:
         """Return the shard of each key, which the bits say that send rows and cells to their shards."""
-        home: NDArray[np.int64] = kernels.partition.bits_of.py_func(mixed, MAX_BITS, self._bits)
+        bits_of = kernels.partition.bits_of
+        bits_of = getattr(bits_of, "py_func", bits_of)  # for arrays, whether it is compiled or not
+        home: NDArray[np.int64] = bits_of(mixed, MAX_BITS, self._bits)
         return home.astype(np.int16)
 
     def find(self, mixed: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.bool_]]:
