@@ -93,9 +93,10 @@ def run(options: argparse.Namespace) -> int:
         arguments["truth"] = column_names(options.truth)
     arguments = with_slices(with_scores(arguments, _scores_of(bounds)), bounds)
     cmp = call(fastbcubed.compare, arguments, options.noise)
-    for name in cmp:
-        for warning in cmp[name].warnings:
-            say(f"{warning['level']}: {name}: {in_flags(warning['message'])} [{warning['code']}]")
+    from fastbcubed.comparison.notices_of_runs import notices_of_runs
+
+    for named, notice in notices_of_runs(cmp.runs):
+        say(f"{notice['level']}: {named}: {in_flags(notice['message'])} [{notice['code']}]")
     gates = _judged(cmp, bounds)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
     if options.json:

@@ -66,10 +66,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Draw the pairs, and write them."""
     import fastbcubed
-    from fastbcubed.sampling.pair_files import require_name, write_csv, write_pairs
+    from fastbcubed.sampling.pair_files import require_place, write_csv, write_pairs
 
     if options.pairs_out is not None:
-        require_name(options.pairs_out)  # before the work
+        require_place(options.pairs_out)  # before the work
     diff = call(fastbcubed.diff, _arguments(options), options.noise)
     pairs = diff.sample_pairs(
         options.n, score=options.score, by=_by(options.by),

@@ -200,18 +200,18 @@ def slices_grid(table: Table) -> Grid:
     columns = table.column_names
     names = columns[1 : columns.index("n_items")]
     scores = [name for name in HEADLINE if name in columns]
-    header = ["run", *map(label, names), "items", *(part for name in scores for part in (name, "delta", "±"))]
+    listed = table.to_pylist()
+    known = any(row.get(f"{name}_delta_se") is not None for row in listed for name in scores)
+    figures = ("delta", "±") if known else ("delta",)
+    header = ["run", *map(label, names), "items", *(part for name in scores for part in (name, *figures))]
     rows = []
-    for row in table.to_pylist():
+    for row in listed:
         cells = [label(row["run"]), *(label(row[name]) for name in names), count(row["n_items"])]
         for name in scores:
             error = row.get(f"{name}_delta_se")
             delta = row[f"{name}_delta"]
-            cells += [
-                score(row[name]),
-                "" if delta is None else signed(delta),
-                f"{error:#.2g}" if error is not None and error == error else "",
-            ]
+            cells += [score(row[name]), "" if delta is None else signed(delta)]
+            cells += [f"{error:#.2g}" if error is not None and error == error else ""] if known else []
         rows.append(cells)
     return Grid(header, rows, 1 + len(names))
 

@@ -99,6 +99,13 @@ def _read(source: Rows) -> list[Row]:
     return [absent | dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
 
 
+def count_verdicts(source: Any) -> int:
+    """Return how many rows of a table of pairs have a verdict."""
+    rows = as_rows(source, "the pairs")
+    values = rows.columns(["verdict"])[0].to_pylist() if rows is not None and "verdict" in rows.names else []
+    return sum(_text(value) is not None for value in values)
+
+
 def _text(value: Any) -> str | None:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import FastBCubedError, OptionError
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.written import written_aside
+from fastbcubed.sampling.judged_table import count_verdicts
 from fastbcubed.sources.arrays import from_texts
 
 CSV, PARQUET = ".csv", ".parquet"
@@ -21,6 +23,20 @@ def require_name(path: str | Path) -> None:
     """Raise OptionError unless the name of a file tells CSV or Parquet."""
     if Path(path).suffix.lower() not in (CSV, PARQUET):
         raise OptionError(f"pairs are written to a file that ends in {CSV} or {PARQUET}, not to {path}")
+
+
+def require_place(path: str | Path) -> None:
+    """Raise OptionError unless pairs can be written to a file of this name without loss of verdicts."""
+    require_name(path)
+    try:
+        judged = count_verdicts(path) if os.path.isfile(path) else 0
+    except FastBCubedError:  # it is no table of pairs
+        judged = 0
+    if judged:
+        raise OptionError(
+            f"{path} has {judged:,} verdict{'s' if judged > 1 else ''}, which would be lost; name another file, or "
+            "move this one away"
+        )
 
 
 def write_pairs(pairs: Table, path: str | Path) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import fastbcubed as fb
 from fastbcubed.cli.comparing import runs_of
 from fastbcubed.cli.main import main
 from fastbcubed.errors import OptionError
@@ -126,3 +127,37 @@ def test_runs_of_a_wide_table(paths, capsys):
     assert main("compare truth p50=p50 p95 --table wide.parquet --json".split()) == 0
     found = json.loads(capsys.readouterr().out)
     assert [row["recall"] for row in found["scores"]] == [0.75, 0.875]
+
+
+def test_what_holds_for_several_runs_is_told_once(tmp_path, capsys):
+    """Slices of the truth are as small in every run; one run alone lacks most of the truth."""
+    items = list(range(400))
+    pq.write_table(pa.table({"item": items, "cluster": items, "k": ["a"] + ["b"] * 399}), tmp_path / "t")
+    for name, n in (("old", 400), ("new", 400), ("few", 50)):
+        pq.write_table(pa.table({"item": items[:n], "cluster": items[:n]}), tmp_path / name)
+    paths = {name: str(tmp_path / name) for name in ("t", "old", "new", "few")}
+    assert main(["compare", paths["t"], paths["old"], paths["new"], "--slice", "k"]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "[small-slice]" in line]
+    assert len(lines) == 1 and lines[0].startswith("fastbcubed: note: all runs: By k, 1 of 2 slices has")
+    with pytest.warns(fb.EvaluationWarning) as said:
+        fb.compare(paths["t"], {name: paths[name] for name in ("old", "new", "few")}, align="each")
+    texts = [str(each.message).partition(": ") for each in said]
+    assert {names for names, _, _ in texts} <= {"few", "old, new", "all runs"}
+    assert len({text for _, _, text in texts}) == len(texts)
+
+
+def test_slices_without_errors_have_no_column_for_these(tmp_path, capsys):
+    truth = pa.table({"item": [1, 1, 2, 3], "cluster": [1, 2, 1, 2], "k": list("aabb")})
+    pq.write_table(truth, tmp_path / "t")
+    for name, clusters in (("old", [1, 2, 3]), ("new", [1, 1, 2])):
+        pq.write_table(pa.table({"item": [1, 2, 3], "cluster": clusters}), tmp_path / name)
+    argv = [
+        "compare",
+        *(str(tmp_path / name) for name in ("t", "old", "new")),
+        "--overlapping",
+        "--slice",
+        "k",
+    ]
+    assert main(argv) == 0
+    header = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("run  k"))
+    assert "delta" in header and "±" not in header

@@ -71,6 +71,23 @@ def test_from_change_to_estimate(here, capsys) -> None:
     assert lines[1].split()[:2] == ["delta_precision", "0.16667"] and "if unsure" not in "".join(lines)
 
 
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.parquet"])
+def test_verdicts_are_not_written_over(here, capsys, name) -> None:
+    argv = ["sample-pairs", "old.parquet", "new.parquet", "-n", "20", "--out", name]
+    assert cli.main(argv) == cli.main(argv) == 0  # nobody has judged anything
+    (here / "other.csv").write_text("not, a table\nof pairs\n")
+    assert cli.main([*argv[:-1], "other.csv"]) == 0
+    judge("other.csv")
+    judged = pd.read_csv("other.csv", dtype=str)
+    judged.to_csv(name, index=False) if name.endswith("csv") else judged.to_parquet(name)
+    before = Path(name).read_bytes()
+    capsys.readouterr()
+    assert cli.main(argv) == 2
+    n = judged["verdict"].notna().sum()
+    assert f"{name} has {n} verdicts, which would be lost; name another file" in capsys.readouterr().err
+    assert Path(name).read_bytes() == before
+
+
 def test_the_pairs_are_those_of_python(here, capsys) -> None:
     argv = (
         "sample-pairs old.parquet new.parquet -n 20 --by name --columns name --seed 5 --score good_distance"

@@ -148,7 +148,7 @@ def small_slices(ev: Any) -> Iterator[Notice]:
         first = table.select(name_columns(table.column_names)).take(small[:SHOWN]).to_pylist()
         named = [", ".join(label(value) for value in row.values()) for row in first]
         more = ", …" if small.size > SHOWN else ""
-        have = "slice has" if small.size == 1 else "slices have"
+        have = f"slice{'s' if n_items.size > 1 else ''} {'has' if small.size == 1 else 'have'}"
         message = (
             f"By {label(by)}, {count(small.size)} of {count(n_items.size)} {have} fewer than {SMALL_SLICE} items "
             f"({'; '.join(named)}{more}): a single item moves such a score by hundredths."
