@@ -1,4 +1,4 @@
-"""Items that are scored without themselves, on disk: what the others in the cell of each weigh, shard by shard of rows.
+"""Items that are scored without themselves: what the others in the cell of each weigh; on disk, shard by shard of rows.
 
 The weight of a cell less that of an item loses all digits where the item outweighs the others. So the weights of the
 rows of a cell are added up once more, with twice the digits of a float.
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.cell_means import CellMeans
+from fastbcubed.cells.contingency import Contingency
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
 
@@ -101,6 +102,21 @@ class OwnWeights:
                 closed["cell"], sums, (_add_by_cell(place, own, cells.size, pool) for own in by_row)
             )
         return sums
+
+
+def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> list[Mapping[str, float]]:
+    """Return what each block of the rows of a table adds to sums over all items."""
+    rows = table.rows
+    assert rows is not None
+    sums = _add_by_cell(rows.cell, rows.weight, table.n_cells, pool)
+
+    def score(start: int, stop: int) -> Mapping[str, float]:
+        with pool.workspace("weigh items", lambda: np.empty((4, ROWS_AT_ONCE))) as out:
+            kernels.rows.weigh_rows(rows.cell, rows.weight, sums, table.cells, start, stop, out)
+            items = WeighedItems(*out[:, : stop - start])
+            return scores.sums(items, scores.of(items))
+
+    return pool.map(score, *zip(*blocks(rows.cell.size, ROWS_AT_ONCE), strict=True), stage="score items")
 
 
 def _add_by_cell(

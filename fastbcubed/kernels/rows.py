@@ -112,6 +112,24 @@ def weigh_items(place, weight, sums, cells, closed, start, stop, out):
 
 
 @kernel
+def weigh_rows(cell, weight, sums, cells, start, stop, out):
+    """Do what `weigh_items` does where all cells are closed; `cell` is negative for a row that is not scored.
+
+    Shapes: `cell`, `weight` (n_rows,), `sums`, records (mass, rest), `cells`, records (fp, weight, fn, true, n),
+    (n_cells,), `out` (4, stop - start) or more.
+    """
+    for i in range(start, stop):
+        j, k = cell[at(i)], i - start
+        if j < 0:
+            out[:, k] = 0.0
+            continue
+        own = weight[at(i)]
+        out[0, k] = own
+        out[1, k] = weigh_others(own, sums[at(j)].mass, sums[at(j)].rest, cells[at(j)].n)
+        out[2, k], out[3, k] = cells[at(j)].fp, cells[at(j)].fn
+
+
+@kernel
 def tell_others(place, weight, sums, cells, found, start, stop):
     """Write for each of the rows start..stop what the others in its cell weigh; see `weigh_items`."""
     for i in range(start, stop):
