@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -169,8 +170,8 @@ class EvaluationWarning(UserWarning):
 
 #: What messages call what all runs have in common.
 SHARED = (
-    "the truth", "the weight table", "weight is ", "weight has ", "weight should ", "the attributes", "attributes ",
-    "memory_limit is ", "cannot spill to ",
+    "the truth", "the weight table", "weight is", "weight has", "weight should", "the attributes", "attributes should",
+    "memory_limit is", "cannot spill to",
 )  # fmt: skip
 
 
@@ -192,4 +193,5 @@ def naming(run: str | None, truth: str = "the truth", prediction: str = "the pre
 
 
 def _told(text: str, *names: str) -> bool:
-    return any(name in text for name in names)
+    """Tell whether a text has one of these names, and not as a part of another one."""
+    return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?!\w)", text) for name in names)

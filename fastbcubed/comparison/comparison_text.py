@@ -201,7 +201,8 @@ def slices_grid(table: Table) -> Grid:
     names = columns[1 : columns.index("n_items")]
     scores = [name for name in HEADLINE if name in columns]
     listed = table.to_pylist()
-    known = any(row.get(f"{name}_delta_se") is not None for row in listed for name in scores)
+    errors = (row.get(f"{name}_delta_se") for row in listed for name in scores)
+    known = any(error is not None and error == error for error in errors)
     figures = ("delta", "±") if known else ("delta",)
     header = ["run", *map(label, names), "items", *(part for name in scores for part in (name, *figures))]
     rows = []

@@ -50,7 +50,7 @@ class CsvFile(TextFile):
 
         with reading(path, self.form):
             with place.open_text(path) as text:
-                head = _decoded(text.read(PROBED))
+                head = _decoded(text.read(PROBED), path)
             parse = pyarrow.csv.ParseOptions(delimiter=delimiter_of(head, path))
             with place.open_text(path) as text, pyarrow.csv.open_csv(text, parse_options=parse) as reader:
                 types = dict.fromkeys(reader.schema.names, pa.string())
@@ -78,6 +78,8 @@ class JsonFile(TextFile):
 
         blocks = pyarrow.json.ReadOptions(block_size=JSON_BLOCK)
         with reading(path, self.form):
+            with place.open_text(path) as text:
+                _decoded(text.read(2), path)
             with place.open_text(path) as text:
                 table = pyarrow.json.read_json(text, read_options=blocks)
             dates = [
@@ -125,7 +127,13 @@ def _fits(mark: str, head: str) -> bool:
     return bool(rows) and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
 
 
-def _decoded(head: bytes) -> str:
+def _decoded(head: bytes, path: str) -> str:
+    """Return the beginning of a file as text; raise if it is marked as UTF-16, as some tools of Windows write it."""
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise FileFormatError(
+            f"{path} is text in UTF-16. Text has to be UTF-8: write the file so, or convert it, as with iconv -f "
+            "utf-16 -t utf-8."
+        )
     return head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
 
 

@@ -25,17 +25,17 @@ NAN, INF = math.nan, math.inf
 
 
 BAD_WEIGHTS = {
-    "NaN": ([1, NAN, 1], "rows"),
-    "NaN in NumPy": (np.array([1, NAN, 1]), "(nan in rows 1)"),
+    "NaN": ([1, NAN, 1], "row"),
+    "NaN in NumPy": (np.array([1, NAN, 1]), "(nan in row 1)"),
     "null": ([1, None, 1], "rows: 1"),
     "pandas NA": (pd.array([1, None, 1], dtype="Int64"), "rows: 1"),
     "masked": (np.ma.masked_array([1.0, 1.0, 1.0], mask=[0, 1, 0]), "rows: 1"),
-    "inf": ([1, INF, 1], "(inf in rows 1)"),
-    "-inf": ([1, -INF, 1], "(-inf in rows 1)"),
+    "inf": ([1, INF, 1], "(inf in row 1)"),
+    "-inf": ([1, -INF, 1], "(-inf in row 1)"),
     "zero": ([1, 0, 1], 'weighting="outer"'),
     "negative zero": ([1, -0.0, 1], 'weighting="outer"'),
-    "negative": ([1, -1, 1], "(-1.0 in rows 1)"),
-    "negative decimal": (pa.array([decimal.Decimal(i) for i in (1, -1, 1)]), "(-1.0 in rows 1)"),
+    "negative": ([1, -1, 1], "(-1.0 in row 1)"),
+    "negative decimal": (pa.array([decimal.Decimal(i) for i in (1, -1, 1)]), "(-1.0 in row 1)"),
 }
 
 
@@ -111,7 +111,7 @@ def test_weight_tables() -> None:
     ]
     for form in forms:
         assert scores(TRUTH, PREDICTION, weight=form) == pytest.approx(expected, abs=1e-15)
-    with refused(WeightError, "1 of 3 items", "no weight", "'c'", 'unmatched="drop"'):
+    with refused(WeightError, "1 of 3 items", "no weight", "'c'", 'Give every item a weight.'):
         evaluate(TRUTH, PREDICTION, weight={"a": 1.0, "b": 2.0})
     with refused(DuplicateItemError, "1 of 4", "the weight table", "'b'", "one weight"):
         evaluate(TRUTH, PREDICTION, weight={"item": ["a", "b", "b", "c"], "weight": [1, 2, 2, 3]})

@@ -270,7 +270,7 @@ def test_a_fault_of_the_truth_is_of_no_run_and_one_of_a_run_names_it(tmp_path, f
     options = {"weight": "w", "engine": "disk" if on_disk else "memory"}
     a, b = given("a", sound), given("b", wrong)
     with pytest.raises(error, match=f"^{said}"):
-        fb.compare(given("t", wrong), {"first": a, "second": b}, **options)
+        fb.compare(given("t-a", wrong), {"first": a, "second": b}, **options)  # "a" is a part of its name
     with pytest.raises(error, match=f"^run 'second': {said}"):
         fb.compare(given("t", sound), {"first": a, "second": b}, **options)
 

@@ -81,7 +81,8 @@ FOREIGN = {
     "old.feather": (b"FEA1" + b"\0" * 100 + b"FEA1", "not Parquet"),
     "sheet.xlsx": (b"PK\3\4" + b"\0" * 100, "not Parquet"),
     "latin1.csv": (b"item,cluster\n\xe9,1\n", "Text has to be UTF-8"),
-    "utf16.csv": ("item,cluster\na,1\n".encode("utf-16"), "cannot be read as CSV"),
+    "utf16.csv": ("item,cluster\n1,1\n".encode("utf-16"), "is text in UTF-16. Text has to be UTF-8"),
+    "utf16be.jsonl": (b"\xfe\xff" + '{"item": 1}\n'.encode("utf-16-be"), "is text in UTF-16"),
     "ragged.csv": (b"item,cluster\na,1\nb\n", "Expected 2 columns, got 1"),
     "open quote.csv": (b'item,cluster\n"a,1\nb,1\nc,2\n', "cannot be read as CSV"),
     "not zipped.csv.gz": (b"item,cluster\na,1\n", "cannot be read as CSV"),
@@ -161,10 +162,10 @@ def test_csv_weights(tmp_path: Path) -> None:
     for values, said in {
         (1, "x", 2): "should be numbers",
         (1, "", 2): "1 of 3",
-        (1, "inf", 2): "(inf in rows 1)",
-        (1, "nan", 2): "(nan in rows 1)",
-        (1, 0, 2): "(0.0 in rows 1)",
-        (1, -1e-5, 2): "(-1e-05 in rows 1)",
+        (1, "inf", 2): "(inf in row 1)",
+        (1, "nan", 2): "(nan in row 1)",
+        (1, 0, 2): "(0.0 in row 1)",
+        (1, -1e-5, 2): "(-1e-05 in row 1)",
     }.items():
         a, b, c = values
         path.write_text(f"item,cluster,w\na,1,{a}\nb,1,{b}\nc,2,{c}\n")
