@@ -90,7 +90,8 @@ class Scorer:
         needed = aggregation.with_needs(self.metrics, request.beta)
         lifted = [m for m in needed if m.formula is not None]
         by_weight = weighted and not request.outer and not request.given.overlapping
-        self._of_items = [m for m in lifted if by_weight and m.leave_one_out and not m.uses_tn]
+        plain = [m for m in lifted if not (m.uses_tn or m.matrix or m.mean)]
+        self._of_items = [m for m in plain if by_weight and m.leave_one_out]
         self._of_all = [m for m in lifted if in_parts and m.uses_tn and m not in self._of_items]
         self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
         self.needs_all = any(m.score is not None or m.uses_tn for m in needed)
