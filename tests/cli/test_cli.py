@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
@@ -38,6 +39,16 @@ def paths(tmp_path: Path) -> list[str]:
     pq.write_table(pa.table(TRUTH), tmp_path / "truth.parquet")
     pq.write_table(pa.table(PREDICTION), tmp_path / "pred.parquet")
     return [str(tmp_path / "truth.parquet"), str(tmp_path / "pred.parquet")]
+
+
+def test_a_command_leaves_the_garbage_collector_as_it_was(paths, monkeypatch, capsys):
+    seen, run = [], evaluating.run
+    monkeypatch.setattr(evaluating, "run", lambda options: seen.append(gc.get_threshold()) or run(options))
+    usual = gc.get_threshold()
+    assert cli.main(["evaluate", *paths]) == 0
+    assert cli.main(["evaluate", paths[0], "no such file"]) == 2
+    assert gc.get_threshold() == usual
+    assert seen == [(cli.OBJECTS_AT_ONCE, *usual[1:])] * 2
 
 
 def _write(path: Path, **columns: list[object]) -> str:
