@@ -195,3 +195,13 @@ def naming(run: str | None, truth: str = "the truth", prediction: str = "the pre
 def _told(text: str, *names: str) -> bool:
     """Tell whether a text has one of these names, and not as a part of another one."""
     return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?!\w)", text) for name in names)
+
+
+@contextmanager
+def without_overlap() -> Iterator[None]:
+    """Let errors of overlapping clusters not tell of an argument that is not there."""
+    try:
+        yield
+    except OverlapError as error:
+        asked = "if clusters may overlap, pass overlapping=True; else choose"
+        raise OverlapError(str(error).replace(asked, "overlapping clusters are not served: choose")) from None

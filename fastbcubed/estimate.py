@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from fastbcubed.clusterings.input_notes import notes_of_side
 from fastbcubed.clusterings.inputs import Given, PerSide, asked_of_sides, one_side
 from fastbcubed.engines.request import as_threads
 from fastbcubed.engines.touching import Asked, touch
-from fastbcubed.errors import EvaluationWarning, OptionError, OverlapError
+from fastbcubed.errors import EvaluationWarning, OptionError, without_overlap
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.warnings.notices import WARNING
 from fastbcubed.runtime.counts import whole_number
@@ -164,7 +163,7 @@ def estimate(
     given = Given(sample, prediction, item, cluster)
     asked = asked_of_sides(item, cluster)[0]._replace(name="the sample")
     limit, threads = memory_limit_of(memory_limit), as_threads(threads)
-    with _without_overlap(), reporting(progress) as report, Pool(threads, report) as pool:
+    with without_overlap(), reporting(progress) as report, Pool(threads, report) as pool:
         side = replace(one_side(given.truth, asked, None, False), weight=None)
         read = read_sample(side, policies, sampling, draws, pool)
         left = _left_to_draw(read, population_clusters, sampling)
@@ -186,16 +185,6 @@ def estimate(
     }  # fmt: skip
     names = {"sample": side.name, "prediction": touched.name}
     return Estimates(estimated, ranges, summary, definition, names, found, level, chosen[1])
-
-
-@contextmanager
-def _without_overlap() -> Iterator[None]:
-    """Let errors of overlapping clusters not tell of an argument that is not there."""
-    try:
-        yield
-    except OverlapError as error:
-        asked = "if clusters may overlap, pass overlapping=True; else choose"
-        raise OverlapError(str(error).replace(asked, "overlapping clusters are not served: choose")) from None
 
 
 def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampling: str) -> float:

@@ -21,7 +21,7 @@ from fastbcubed.clusterings.links import JoinedLinks, Links, read_links
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, first_few
+from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, first_few, without_overlap
 from fastbcubed.evaluate import Progress, evaluate, evaluation
 from fastbcubed.linkage.curve import Curve
 from fastbcubed.linkage.kept_scores import Kept, choose_scores, family_of
@@ -182,7 +182,7 @@ def sweep(
         raise EmptyInputError(
             f"there is no link in {links.name}, and so no item. Pass items= to say which items there are, all alone"
         )
-    with reporting(progress) as report, Pool(as_threads(threads), report) as pool:
+    with without_overlap(), reporting(progress) as report, Pool(as_threads(threads), report) as pool:
         side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise, allowance)
         assert links.scores is not None
         n_rows = side.pair.n_rows

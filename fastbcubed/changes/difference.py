@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from fastbcubed.changes import keeping
 from fastbcubed.changes.becoming import changes_by, not_defined
 from fastbcubed.changes.change_errors import DiffErrors
 from fastbcubed.changes.naming import (
+    BACK,
     MEANT,
     asked_order,
     asked_slices,
@@ -25,7 +25,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.results.files import storage
 from fastbcubed.results.items.items import AttributeTable
-from fastbcubed.results.listings.listing import LOSS, listed
+from fastbcubed.results.listings.listing import listed
 from fastbcubed.results.listings.summary import as_json
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import (
@@ -392,9 +392,7 @@ def _again(table: Table, metrics: list[Metric], order_by: str | None, limit: int
     """Return slices that were kept, in the names of a diff, in an order."""
     if order_by is None and limit is None:
         return table
-    if order_by in (None, "change"):
-        found = table.to_arrow()
-        both = np.add(found["split_change"].to_numpy(), found["merge_change"].to_numpy())
-        ordered = listed(found.append_column(LOSS, pa.array(both)), metrics, LOSS, limit)
-        return Table(ordered.to_arrow().drop_columns([LOSS]))
-    return listed(table, metrics, order_by, limit)
+    found = table.to_arrow()
+    names = [BACK.get(name, name) for name in found.column_names]
+    ordered = listed(found.rename_columns(names), metrics, asked_order(order_by), limit)
+    return Table(ordered.to_arrow().rename_columns(found.column_names))

@@ -45,6 +45,8 @@ COLUMNS = {
     "fp": "merged",
     "tn": None,
 }
+#: What an evaluation calls these columns.
+BACK = {new: old for old, new in COLUMNS.items() if new is not None}
 #: Slices that are always there.
 SIZES = {"true_size": "baseline_size", "pred_size": "experiment_size"}
 #: What a listing is ordered by to have first what changed most: both changes together.
@@ -120,13 +122,12 @@ def asked_order(order_by: str | None) -> str:
     """Return by what an evaluation orders a listing to have it in this order; by what changed most if it is None."""
     if order_by is None or order_by == CHANGE:
         return LOSS
-    back = {new: old for old, new in COLUMNS.items() if new is not None}
     if order_by in COLUMNS or order_by == LOSS:
         raise MetricError(
             f"cannot order by {order_by!r}; in a diff it is called {COLUMNS.get(order_by, CHANGE)!r}"
         )
     order_by = MEANT.get(order_by, order_by)
-    return back.get(order_by, order_by)
+    return BACK.get(order_by, order_by)
 
 
 # -- Slices ----------------------------------------------------------------------------------------

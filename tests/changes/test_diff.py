@@ -720,3 +720,29 @@ def test_true_clusters_of_a_saved_diff_may_be_uuids(tmp_path: Path) -> None:
     found.save(tmp_path, keep="items")
     for each in (found, fb.load(tmp_path)):
         assert list(map(str, each.items()["true_cluster"].to_pylist())) == names
+
+
+@pytest.mark.parametrize("keep", ["scores", "cells", "items"])
+@pytest.mark.parametrize("truth", [None, TRUTH])
+def test_slices_of_a_saved_diff_are_ordered_as_before(tmp_path: Path, keep: str, truth: Any) -> None:
+    old = table(BASELINE, part=list("mnnoom"))
+    d = fb.diff(old, EXPERIMENT, truth=truth, slices="part")
+    d.save(tmp_path / "d", keep=keep)
+    again = fb.load(tmp_path / "d")
+    for order in (None, "change", "split_change", "merge_change", "jaccard_distance", "n_items"):
+        for limit in (None, 2):
+            expected = d.slices("part", order_by=order, limit=limit)
+            found = again.slices("part", order_by=order, limit=limit)
+            assert found.column_names == expected.column_names
+            assert found["part"].to_pylist() == expected["part"].to_pylist()
+    with pytest.raises(MetricError, match="in a diff it is called 'merge_change'"):
+        again.slices("part", order_by="precision_loss")
+    assert again.report().content["slices"]
+
+
+def test_an_attribute_of_truth_and_baseline_is_found_once_saved(tmp_path: Path) -> None:
+    d = fb.diff(table(BASELINE, part=list("mmmmmm")), EXPERIMENT, truth=table(TRUTH, part=list("abcabc")))
+    expected = d.slices("part")["part"].to_pylist()
+    d.save(tmp_path / "d", keep="items")
+    assert fb.load(tmp_path / "d").slices("part")["part"].to_pylist() == expected == ["a", "b", "c"]
+    assert fb.load(tmp_path / "d").slices("baseline.part")["baseline.part"].to_pylist() == ["m"]

@@ -24,6 +24,7 @@ from fastbcubed.errors import (
     LinkError,
     MetricError,
     OptionError,
+    OverlapError,
     SliceError,
 )
 
@@ -487,3 +488,10 @@ def test_sweeps_are_pickled_and_copied(sweep: fb.Sweep) -> None:
         assert again.to_json() == sweep.to_json() and again.best("f1") == sweep.best("f1")
         assert again.evaluate(0.5).overall == sweep.evaluate(0.5).overall
         assert again.merges().to_arrow().equals(sweep.merges().to_arrow())
+
+
+@pytest.mark.parametrize("truth", [{1: {1, 2}, 2: {1}}, pa.table({"item": [1, 1, 2], "cluster": [1, 2, 1]})])
+def test_a_truth_that_overlaps_is_not_told_of_an_argument_that_is_not_there(truth):
+    with pytest.raises(OverlapError, match=r"more than one cluster.*: choose one for each") as caught:
+        fb.sweep(truth, [(1, 2, 0.5)])
+    assert "overlapping=" not in str(caught.value)

@@ -219,6 +219,8 @@ def attribute_home(
         if name.startswith(f"{side}.") and name[len(side) + 1 :] in sides[side]:
             return side, name[len(side) + 1 :]
     found = [side for side in sides if name in sides[side]]
+    if "attributes" in found:  # where they were saved: those of a table count first, as before
+        return "attributes", name
     if len(found) > 1:
         where = "both sides have" if set(found) == {"truth", "prediction"} else f"{' and '.join(found)} have"
         prefixed = " or ".join(f"'{side}.{name}'" for side in found)
