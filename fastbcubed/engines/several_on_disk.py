@@ -79,8 +79,8 @@ def _require_known(run: RowsOfRun, name: str) -> None:
     """Raise if a run scores items that the truth lacks: whether other runs have them is not looked up here."""
     if run.n_further:
         raise OptionError(
-            f"{name!r} has {run.n_further:,} items that the truth lacks and that are scored. The disk engine does not "
-            'tell which of these all runs have: pass engine="memory", unmatched={"prediction": "drop"} or '
+            f"{name!r} has {run.n_further:,} item{'s' if run.n_further > 1 else ''} that the truth lacks and that would "
+            'be scored. The disk engine does not tell which of these all runs have: pass engine="memory", unmatched={"prediction": "drop"} or '
             'align="each"'
         )
 
