@@ -78,10 +78,10 @@ def _on_common_rows(
 def _require_known(run: RowsOfRun, name: str) -> None:
     """Raise if a run scores items that the truth lacks: whether other runs have them is not looked up here."""
     if run.n_further:
+        items = f"{run.n_further:,} item{'s' if run.n_further > 1 else ''}"
         raise OptionError(
-            f"{name!r} has {run.n_further:,} item{'s' if run.n_further > 1 else ''} that the truth lacks and that would "
-            'be scored. The disk engine does not tell which of these all runs have: pass engine="memory", unmatched={"prediction": "drop"} or '
-            'align="each"'
+            f"{name!r} has {items} that the truth lacks and that would be scored. The disk engine does not tell which "
+            'of these all runs have: pass engine="memory", unmatched={"prediction": "drop"} or align="each"'
         )
 
 

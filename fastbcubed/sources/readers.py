@@ -17,7 +17,7 @@ from fastbcubed.sources.formats import in_blocks, reading
 from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import ArrowRows, BaseRows, Rows
 from fastbcubed.sources.validity import require_valid
-from fastbcubed.sources.wrappers import arrow_reader, unwrapped
+from fastbcubed.sources.wrappers import arrow_reader, relation_schema, unwrapped
 
 #: Rows of the batches that are asked for, where the source lets us choose.
 BATCH_ROWS = 1 << 16
@@ -39,9 +39,12 @@ def open_stream(source: Any) -> Stream | None:
     """
     if is_dataset(source):
         return Stream(source.schema, partial(_scan, source))
-    if (
-        reader := arrow_reader(unwrapped(source), BATCH_ROWS)
-    ) is not None:  # DuckDB has a length, but no rows yet
+    result = unwrapped(source)
+    if (schema := relation_schema(result)) is not None:  # one result at a time: it is opened when it is read
+        return Stream(
+            schema, lambda names: (batch.select(names) for batch in arrow_reader(result, BATCH_ROWS))
+        )
+    if (reader := arrow_reader(result, BATCH_ROWS)) is not None:  # DuckDB has a length, but no rows yet
         source = reader
     if hasattr(source, "__len__") or not hasattr(source, "__arrow_c_stream__"):
         return None

@@ -42,6 +42,14 @@ def arrow_table(source: Any) -> Any:
     return _asked(source, TO_TABLE)
 
 
+def relation_schema(source: Any) -> Any:
+    """Return the schema of a relation of DuckDB, which is run for that without its rows; None for anything else."""
+    if is_result(source) or not (hasattr(source, "limit") and hasattr(source, "fetchall")):
+        return None
+    found = arrow_table(source.limit(0))
+    return None if found is None else found.schema
+
+
 def arrow_reader(source: Any, size: int) -> Any:
     """Return the batches of a relation or result of DuckDB; None for anything else."""
     return _asked(source, TO_READER, size)

@@ -229,7 +229,7 @@ def test_what_raises(engine):
 def test_further_items_are_refused_on_disk():
     truth, runs = {1: 1, 2: 1}, {"old": {1: 1, 2: 2, 3: 3}, "new": {1: 1, 2: 1}}
     assert fb.compare(truth, runs, unmatched="singleton").n_items == 2
-    with pytest.raises(OptionError, match="'old' has 1 items that the truth lacks"):
+    with pytest.raises(OptionError, match="'old' has 1 item that the truth lacks and that would be"):
         fb.compare(truth, runs, unmatched="singleton", engine="disk")
 
 
@@ -264,3 +264,14 @@ def test_true_clusters_that_policies_make_are_not_taken_for_each_other(tmp_path)
     assert sorted(str(row["cluster"]) for row in whole) == ["None", "x"]  # c, which both have, has no name
     found = fb.compare(tmp_path / "truth", paths, engine="disk", **options).clusters().to_pylist()
     assert found == [row for row in whole if row["cluster"] is not None]
+
+
+def test_relations_of_one_connection_of_duckdb():
+    """A connection has one open result at a time."""
+    duckdb = pytest.importorskip("duckdb")
+    truth = pa.table({"item": [1, 2, 3], "cluster": [1, 1, 2]})
+    run = pa.table({"item": [1, 2, 3], "cluster": [1, 2, 2]})
+    connection = duckdb.connect()
+    relations = [connection.from_arrow(table) for table in (truth, run, truth)]
+    found = fb.compare(relations[0], {"old": relations[1], "new": relations[2]}, engine="disk")
+    assert found.scores().to_pylist() == fb.compare(truth, {"old": run, "new": truth}).scores().to_pylist()
