@@ -48,18 +48,9 @@ def close_box(counted: Counted, pool: Pool, *, outer: bool) -> tuple[Built, NDAr
 
     def write(first: int, last: int, to: int) -> None:
         kernels.boxes.write_cells(
-            n,
-            weight,
-            outer,
-            first,
-            last,
-            to,
-            (true_codes, pred_codes),
-            of_true[0],
-            of_pred,
-            cells,
+            n, weight, outer, first, last, to, (true_codes, pred_codes), of_true[0], of_pred, cells,
             pred_in_part,
-        )
+        )  # fmt: skip
 
     pool.map(write, firsts, lasts, bounds[:-1].tolist(), stage="close cells")
     built = Built(cells, pred_in_part, bounds, pred_codes[[*firsts, n_pred]], int(true_codes[-1]), False)
