@@ -334,7 +334,7 @@ def test_comparisons_are_pickled_and_copied(align):
 @pytest.mark.parametrize("metrics", ["adjusted_rand", ["pair_f1", "purity"], lambda tp, fp, fn, tn: tp + tn])
 @pytest.mark.parametrize("unit", ["component", "true_cluster", "true_size"])
 def test_scores_none_of_which_has_an_error(metrics, unit):
-    runs = {"old": [1, 1, 2, 2, 3], "new": [1, 1, 1, 2, 2]}
+    runs = {"old": [1, 1, 2, 3, 4], "new": [1, 1, 1, 3, 4]}
     cmp = fb.compare([1, 1, 1, 2, 3], runs, metrics=metrics, unit=unit, bootstrap=3)
     deltas = cmp.deltas().to_pylist()
     assert all(row["delta"] == row["experiment_value"] - row["baseline_value"] for row in deltas)
