@@ -71,6 +71,7 @@ class NoCells:
     weighting: str
     outside: bool
     overlapping: bool = False
+    known_scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     rows: ScoredRows | None = None
     known: Mapping[str, float] = field(default_factory=dict)  #: scores that warnings take, asked for or not
 
