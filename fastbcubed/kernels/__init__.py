@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         paired,
         pairs,
         partition,
-        prefetch,
         repairs,
         resampling,
         rows,
@@ -58,7 +57,7 @@ __all__ = [
     "assignment", "boxes", "cache", "cells", "charges", "close_mates", "closing", "components", "condensing",
     "coreference", "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join",
     "matches", "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering",
-    "outcomes", "overlap", "paired", "pairs", "partition", "prefetch", "repairs", "resampling", "rows", "runs",
+    "outcomes", "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs",
     "sums", "threshold_sums", "true_rows",
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.prefetch import prefetch
+from fastbcubed.kernels.numbering import fetch
 
 #: Rows whose slots are found before they are counted.
 ROWS_AT_A_TIME = 4096
@@ -128,7 +128,7 @@ def count_rows(weights, first, n, slots, few, x, many):
     for j in range(n):
         if weights is not None:
             if uncached:
-                prefetch(x, at(slots[at(j + ROWS_AHEAD)]))
+                fetch(x, slots[at(j + ROWS_AHEAD)])
         s = slots[at(j)]
         count = few[at(s)] + 1
         few[at(s)] = count
