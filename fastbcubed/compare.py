@@ -15,7 +15,7 @@ from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.clusterings.inputs import Given, PerSide, default_for_truth_only
 from fastbcubed.clusterings.stretches import open_pairs
 from fastbcubed.comparison.comparison import Comparison
-from fastbcubed.comparison.notices_of_runs import notices_of_runs
+from fastbcubed.comparison.notices_of_runs import told_of_runs
 from fastbcubed.engines import memory, several
 from fastbcubed.engines.choose import choose
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
@@ -151,7 +151,7 @@ def compare(
     with reporting(progress) as report, Pool(threads, report) as pool:
         found = _answers(first, runs, names, engine, align, pool)
     evs = {name: evaluation(*of_run, arguments) for name, of_run in zip(names, found.runs, strict=True)}
-    for named, said in notices_of_runs(evs):
+    for named, said in told_of_runs(evs):
         if said["level"] == WARNING:
             warnings.warn(EvaluationWarning(f"{named}: {said['message']}", said["code"]), stacklevel=2)
     return Comparison(

@@ -93,9 +93,9 @@ def run(options: argparse.Namespace) -> int:
         arguments["truth"] = column_names(options.truth)
     arguments = with_slices(with_scores(arguments, _scores_of(bounds)), bounds)
     cmp = call(fastbcubed.compare, arguments, options.noise)
-    from fastbcubed.comparison.notices_of_runs import notices_of_runs
+    from fastbcubed.comparison.notices_of_runs import told_of_runs
 
-    for named, notice in notices_of_runs(cmp.runs):
+    for named, notice in told_of_runs(cmp.runs):
         say(f"{notice['level']}: {named}: {in_flags(notice['message'])} [{notice['code']}]")
     gates = _judged(cmp, bounds)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastbcubed.comparison.comparison_text import note, sentences
+from fastbcubed.comparison.notices_of_runs import notices_of_runs
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.results.gates.gating import Gate
 from fastbcubed.results.report.asked import Asked
@@ -91,17 +92,11 @@ def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:
 
 def _warnings(cmp: Any) -> dict[str, Any]:
     """Return what is to be known of the runs, each with the runs that it is about."""
-    said: dict[tuple[str, str], dict[str, Any]] = {}
-    for name, ev in cmp.runs.items():
-        for each in ev.warnings:
-            known = said.setdefault((each["code"], each["message"]), {**each, "runs": []})
-            known["runs"].append(label(name))
-    rows = [
-        each | {"message": f"{', '.join(each['runs'])}: {each['message']}"}
-        if len(each["runs"]) < len(cmp.runs)
-        else each
-        for each in said.values()
-    ]
+    rows = []
+    for names, each in notices_of_runs(cmp.runs):
+        runs = [label(name) for name in names]
+        of_some = f"{', '.join(runs)}: " if len(runs) < len(cmp.runs) else ""
+        rows.append({**each, "runs": runs, "message": of_some + each["message"]})
     return {"n": len(rows), "rows": rows[:MESSAGES]}
 
 

@@ -8,15 +8,19 @@ from typing import Any
 from fastbcubed.results.evaluation import Evaluation
 
 
-def notices_of_runs(runs: Mapping[str, Evaluation]) -> list[tuple[str, dict[str, Any]]]:
+def notices_of_runs(runs: Mapping[str, Evaluation]) -> list[tuple[list[str], dict[str, Any]]]:
     """Return each warning and note, in the order of the runs, with the names of those that it is of."""
     found: dict[tuple[Any, ...], tuple[list[str], dict[str, Any]]] = {}
     for name, ev in runs.items():
         for said in ev.warnings:
             key = said["code"], said["level"], said["message"]
             found.setdefault(key, ([], said))[0].append(name)
-    return [(_named(names, len(runs)), said) for names, said in found.values()]
+    return list(found.values())
 
 
-def _named(names: list[str], n_runs: int) -> str:
-    return "all runs" if 1 < len(names) == n_runs else ", ".join(names)
+def told_of_runs(runs: Mapping[str, Evaluation]) -> list[tuple[str, dict[str, Any]]]:
+    """Return each warning and note with what a message calls the runs that it is of."""
+    return [
+        ("all runs" if 1 < len(names) == len(runs) else ", ".join(names), said)
+        for names, said in notices_of_runs(runs)
+    ]
