@@ -16,7 +16,7 @@ from fastbcubed.alignment.combination import combine
 from fastbcubed.alignment.common_rows import RowsOfRun
 from fastbcubed.alignment.item_join import ItemJoin, join_bits, kept_of
 from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.alignment.row_aligner import AlignedBlock, Choice, RowAligner
+from fastbcubed.alignment.row_aligner import AlignedBlock, Choice, Gather, RowAligner
 from fastbcubed.alignment.side import Side, require_known_type
 from fastbcubed.alignment.weights import own_weights
 from fastbcubed.clusterings.stretches import Block, Pair, Stretch
@@ -34,6 +34,7 @@ class Aligner:
 
     `outer` tells whether weights serve the mean alone, `null_is_absent` whether a null cluster says "not on that
     side" (the one-table form), `carried` which columns go with the rows, `kept` which rows of the truth count.
+    Rows of memberships, of which an item has several, are brought together by `gather`.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Aligner:
         null_is_absent: bool,
         carried: Carried | None = None,
         kept: RowsOfRun | None = None,
+        gather: Gather | None = None,
     ) -> None:
         self.pair = pair
         self._numbered = policies.may_leave_alone or kept is not None
@@ -64,16 +66,17 @@ class Aligner:
             Labels(side.labels, choice.seed, spill, self._memory // 3, max(1, bits)) for side in self.firsts
         ]
         self.weighted = pair.weight_table is not None or any(s.weight is not None for s in self.firsts)
-        self.by_item = self.firsts[0].items is not None
+        self.by_item = self.firsts[0].items is not None or gather is not None
         items = [side.items for side in self.firsts if side.items is not None]
         items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
-        if self.by_item and carried and policies.nulls == "raise" and not null_is_absent:
+        if items and carried and policies.nulls == "raise" and not null_is_absent:
             carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
         self.rows = RowAligner(
             pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried, kept
         )
         if self.by_item:
-            self._join = ItemJoin(self.rows, Items(items, choice.seed), spill, bits, self._memory, pool)
+            keys = Items(items, choice.seed)
+            self._join = ItemJoin(self.rows, keys, spill, bits, self._memory, pool, gather)
 
     def _numbers(self, carried: Carried, item: pa.DataType | None) -> dict[str, pa.DataType]:
         """Return the columns that can be made of keys again, and their types; there are no nulls among them."""

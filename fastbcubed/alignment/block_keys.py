@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.clusterings.stretches import Block
 from fastbcubed.errors import IdTypeError
 from fastbcubed.runtime.parts import offsets
 from fastbcubed.runtime.pool import Pool
@@ -90,12 +91,23 @@ def require_kinds(column: Column, kinds: tuple[str, ...]) -> None:
 
 
 class Items:
-    """Keys of the items of both sides, and the proof that different items have different keys."""
+    """Keys of the items of both sides, and the proof that different items have different keys.
+
+    Without columns, items go by their position, which is their key.
+    """
 
     def __init__(self, columns: Sequence[Column], seed: int) -> None:
         check_kinds(columns)
-        self._kinds = columns[0].kinds
-        self.seed = None if are_plain(columns) else seed
+        self.by_position = not columns
+        self._kinds = () if self.by_position else columns[0].kinds
+        self.seed = None if self.by_position or are_plain(columns) else seed
+
+    def keys_of(self, block: Block, pool: Pool) -> Keys:
+        """Return the keys of the rows of a block."""
+        items = block.sides[0].items
+        if items is None:
+            return Keys(np.arange(block.first_row, block.first_row + len(block.sides[0])), None)
+        return self.keys(items, pool)
 
     def keys(self, column: Column, pool: Pool) -> Keys:
         """Return the keys of a block."""

@@ -139,6 +139,34 @@ class RepeatedRows(Fault):
 
 
 @dataclass(frozen=True)
+class RepeatedMemberships(Fault):
+    """Rows that repeat an item and its cluster, where clusters may overlap."""
+
+    step, rank = 1, 0
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        return DuplicateItemError(
+            f"{self.count} of {self.total} rows of {self.name} repeat an earlier row, its item and its cluster "
+            f'(items {first_few(self.first)}). Pass duplicates="drop" to count each membership once.'
+        )
+
+
+@dataclass(frozen=True)
+class UnevenWeights(Fault):
+    """Rows of an item that has another weight in an earlier one, where clusters may overlap."""
+
+    step, rank = 1, 1
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so."""
+        return DuplicateItemError(
+            f"{self.count} of {self.total} rows of {self.name} have another weight than an earlier row of the same "
+            f"item ({first_few(self.first)}). Give each item one weight."
+        )
+
+
+@dataclass(frozen=True)
 class WeightsOutOfRange(Fault):
     """Weights that are none; `first` has pairs of weight and row.
 

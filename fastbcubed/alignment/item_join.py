@@ -16,13 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.alignment.block_keys import Items, Keys
+from fastbcubed.alignment.block_keys import Items
 from fastbcubed.alignment.carried import Carried, numbers_of_keys
 from fastbcubed.alignment.combination import Combination, combine
 from fastbcubed.alignment.faults import Fault, RepeatedTableRows, Report, Unweighted
-from fastbcubed.alignment.item_shards import ItemShards, ShardRows, sides_of
-from fastbcubed.alignment.row_aligner import AlignedBlock, RowAligner
-from fastbcubed.alignment.row_values import rows_of_attributes, rows_or_null
+from fastbcubed.alignment.item_shards import ItemShards, ShardRows, sides_of, without_repeats
+from fastbcubed.alignment.row_aligner import AlignedBlock, AlignedSets, Gather, RowAligner
+from fastbcubed.alignment.row_values import aligned_keys, rows_of, rows_of_attributes, rows_or_null
 from fastbcubed.alignment.side import Side
 from fastbcubed.alignment.weights import (
     Matched,
@@ -33,7 +33,6 @@ from fastbcubed.alignment.weights import (
     weights_by_key,
 )
 from fastbcubed.clusterings.stretches import Block, Stretch
-from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.joining import match_parts
 from fastbcubed.runtime.parts import MAX_BITS, part_bits
 from fastbcubed.runtime.pool import Pool, blocks
@@ -71,14 +70,22 @@ class ItemJoin:
     """Joins the two sides of an aligner by item, in 2**bits shards; `memory` bytes of rows may be kept."""
 
     def __init__(
-        self, aligner: RowAligner, items: Items, spill: Spill, bits: int, memory: int, pool: Pool
+        self,
+        aligner: RowAligner,
+        items: Items,
+        spill: Spill,
+        bits: int,
+        memory: int,
+        pool: Pool,
+        gather: Gather | None = None,
     ) -> None:
-        self._aligner = aligner
+        """Prepare the join; `gather` is given where rows are memberships, of which an item has several."""
+        self._aligner, self._gather = aligner, gather
         self._pair, self._policies, self._carried = aligner.pair, aligner.policies, aligner.carried
         self._items = items
         self._spill, self._bits, self._memory, self._pool = spill, bits, memory, pool
 
-    def run(self, take: Callable[[AlignedBlock], None], readers: Pool) -> None:
+    def run(self, take: Callable[[Any], None], readers: Pool) -> None:
         """Bring the rows of each item together in shards, and join these one by one."""
         spools = self._spool_sides(readers)
         self._aligner.require_sound_rows()
@@ -150,10 +157,10 @@ class ItemJoin:
                 )
                 if self._aligner.faults:
                     continue  # which are counted to the end, but nothing else is done
-                keys = self._items.keys(items_of(block), alone)
+                keys = self._items.keys_of(block, alone)
                 columns, rows = self._aligner.columns(block, k), np.arange(len(sides[0]))
                 if self._policies.duplicates == "drop":
-                    rows = _without_repeats(keys, sides, alone)
+                    rows = without_repeats(keys, sides, alone)
                     keys, sides = keys.take(rows), tuple(side.take(rows) for side in sides)
                     columns = None if columns is None else columns.take(from_numpy(rows))
                 self._aligner.count_special(k, sides)
@@ -207,19 +214,54 @@ class ItemJoin:
             None if attributes is None else attributes.columns(shard),
         )
 
-    def _join_shard(self, shard: _Shard, alone: Pool) -> AlignedBlock:
-        rows, given = shard.rows, shard.weights
+    def _join_shard(self, shard: _Shard, alone: Pool) -> AlignedBlock | AlignedSets:
+        rows = shard.rows
         self._items.check(shard.tables, alone)
-        sides: list[Side] = []
-        for k, own in enumerate(rows):
-            names = self._pair.names if len(rows) == 1 else self._pair.names[k : k + 1]
-            reports = [self._report(k + each, shard.number) for each in range(len(names))]
-            sides += sides_of(own, names, self._policies, reports)
+        sides = self._sides(shard)
+        if self._gather is not None:
+            return self._join_sets(self._gather, sides, shard, alone)
         keys = [own.keys for own in rows] * (2 // len(rows))
         matches = match_parts(rows[0].parts, rows[1].parts, alone) if len(rows) == 2 else None
+        weigh = self._weigh(sides, keys, shard, alone)
+        both = combine(sides, lambda: (keys[0], keys[1]), weigh, alone, matches)
+        columns = self._columns(self._carried, shard, keys, both, both.rows, alone) if self._carried else None
+        numbers = self._numbers([own.columns for own in rows], both.rows, both.true_keys.size)
+        return self._aligner.finished(shard.number, both, numbers, columns)
 
-        def given_weights(matched: Matched) -> Weights:
-            assert given is not None
+    def _join_sets(self, gather: Gather, sides: tuple[Side, Side], shard: _Shard, alone: Pool) -> AlignedSets:
+        """Join the items of a shard, whose rows are memberships, with the clusters of each."""
+        rows = shard.rows * (2 // len(shard.rows))
+        true, pred = (gather(side, own.items, alone) for side, own in zip(sides, rows, strict=True))
+        keys, items = [true.keys, pred.keys], (true.side, pred.side)
+        weigh = self._weigh(items, keys, shard, alone)
+        both = combine(items, lambda: (true.keys, pred.keys), weigh, alone)
+        self._aligner.account_for(both)
+        of_true, of_pred = (
+            rows_of(own, each.firsts) for own, each in zip(both.rows, (true, pred), strict=True)
+        )
+        columns = None
+        if self._carried:
+            columns = self._columns(self._carried, shard, keys, both, (of_true, of_pred), alone)
+        return AlignedSets(shard.number, both, (true, pred), aligned_keys(keys, both.rows), columns)
+
+    def _sides(self, shard: _Shard) -> tuple[Side, Side]:
+        """Return the two sides whose rows a shard holds."""
+        sides: list[Side] = []
+        for k, own in enumerate(shard.rows):
+            names = self._pair.names if len(shard.rows) == 1 else self._pair.names[k : k + 1]
+            reports = [self._report(k + each, shard.number) for each in range(len(names))]
+            sides += sides_of(own, names, self._policies, reports)
+        return sides[0], sides[1]
+
+    def _weigh(
+        self, sides: tuple[Side, Side], keys: list[NDArray[np.int64]], shard: _Shard, alone: Pool
+    ) -> Callable[[Matched], Weights]:
+        """Return what weighs matched rows: their own weights, or those of a table."""
+        given = shard.weights
+        if given is None:
+            return partial(own_weights, sides)
+
+        def weigh(matched: Matched) -> Weights:
             reports = self._report(WEIGHTS, shard.number), _told_already
             found = [
                 weights_by_key(own, given.keys, given.columns["weight"], given.items.first_of, alone, report)
@@ -227,12 +269,7 @@ class ItemJoin:
             ]
             return join_weights(found, matched), math.nan
 
-        pair = sides[0], sides[1]
-        weigh = partial(own_weights, pair) if given is None else given_weights
-        both = combine(pair, lambda: (keys[0], keys[1]), weigh, alone, matches)
-        columns = self._columns(self._carried, shard, keys, both, alone) if self._carried else None
-        numbers = self._numbers([own.columns for own in rows], both.rows, both.true_keys.size)
-        return self._aligner.finished(shard.number, both, numbers, columns)
+        return weigh
 
     def _columns(
         self,
@@ -240,22 +277,26 @@ class ItemJoin:
         shard: _Shard,
         keys: list[NDArray[np.int64]],
         both: Combination,
+        matched: Matched,
         alone: Pool,
     ) -> pa.Table:
-        """Return the columns of aligned rows: those that were carried, joined by item, and made of keys again."""
+        """Return the columns of aligned rows: those that were carried, joined by item, and made of keys again.
+
+        `keys` are those that `both` was joined by, `matched` the row of the shard of each aligned row.
+        """
         rows = shard.rows * (2 // len(shard.rows))
-        placed = [own.places(taken) for own, taken in zip(rows, both.rows, strict=True)]
+        placed = [own.places(taken) for own, taken in zip(rows, matched, strict=True)]
         columns = carried.aligned(shard.columns, (placed[0], placed[1]))
         given, table = shard.attributes, shard.attribute_columns
         if given is not None and table is not None:
-            own, report = _aligned_keys(keys, both.rows), self._report(ATTRIBUTES, shard.number)
+            own, report = aligned_keys(keys, both.rows), self._report(ATTRIBUTES, shard.number)
             found = rows_of_attributes(own, given.keys, given.items.first_of, alone, report)
             found = rows_or_null(table, given.places(found))
             for name in found.column_names:
                 columns = columns.append_column(name, found[name])
         for name, kind in carried.from_keys.items():
             if name == "item":
-                values = numbers_of_keys(kernels.partition.unmix_all(_aligned_keys(keys, both.rows)), kind)
+                values = numbers_of_keys(kernels.partition.unmix_all(aligned_keys(keys, both.rows)), kind)
             elif name == "true_cluster":
                 values = numbers_of_keys(both.true_keys, kind, both.lacks_true)
             else:
@@ -299,6 +340,8 @@ class ItemJoin:
             table = (self._pair.weight_table, self._pair.attribute_table)[side]
             assert table is not None
             return replace(fault, total=len(table[0]), first=self._find([table[0]], fault.first))
+        if self._items.by_position:
+            return replace(fault, first=sorted(fault.first))
         sides = self._pair.stretches
         if not isinstance(fault, Unweighted):
             sides = (sides[min(side, len(sides) - 1)],)
@@ -324,33 +367,6 @@ class ItemJoin:
 
 def _told_already(fault: Fault) -> None:
     """Leave out the fault of a table that is looked up for the second side, too."""
-
-
-def _without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArray[np.int64]:
-    """Return the rows of a block but for those that repeat an earlier one: one item, however often, is one row.
-
-    Rows that say something else of an item stay, for the join to find.
-    """
-    found = number(keys.first, alone)
-    first = found.firsts[found.codes]
-    again = first != np.arange(first.size)
-    columns: list[NDArray[Any]] = [side.labels for side in sides]
-    columns += [side.weight for side in sides if side.weight is not None]
-    columns += [] if keys.second is None else [keys.second]
-    columns += [mask for side in sides for mask in (side.absent, side.alone) if mask is not None]
-    for column in columns:
-        again &= column == column[first]
-    return np.flatnonzero(~again)
-
-
-def _aligned_keys(keys: list[NDArray[np.int64]], matched: Matched) -> NDArray[np.int64]:
-    """Return the key of the item of each aligned row."""
-    true_rows, pred_rows = matched
-    if true_rows is None:
-        return keys[0]
-    if pred_rows is None or (true_rows >= 0).all():
-        return keys[0][true_rows]
-    return np.where(true_rows >= 0, np.append(keys[0], 0)[true_rows], np.append(keys[1], 0)[pred_rows])
 
 
 def join_bits(n_rows: int, words: int, carried: int, limit: int) -> int:

@@ -16,8 +16,10 @@ from fastbcubed.alignment.faults import Report
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.side import Mask, Side
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.joining import ItemParts
 from fastbcubed.runtime.parts import MAX_BITS, offsets
+from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
 from fastbcubed.sources.arrays import from_numpy
@@ -186,3 +188,20 @@ def sides_of(
         )
         found.append(side)
     return found
+
+
+def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArray[np.int64]:
+    """Return the rows of a block but for those that repeat an earlier one: one item, however often, is one row.
+
+    Rows that say something else of an item stay, for the join to find.
+    """
+    found = number(keys.first, alone)
+    first = found.firsts[found.codes]
+    again = first != np.arange(first.size)
+    columns: list[NDArray[Any]] = [side.labels for side in sides]
+    columns += [side.weight for side in sides if side.weight is not None]
+    columns += [] if keys.second is None else [keys.second]
+    columns += [mask for side in sides for mask in (side.absent, side.alone) if mask is not None]
+    for column in columns:
+        again &= column == column[first]
+    return np.flatnonzero(~again)

@@ -23,10 +23,12 @@ from fastbcubed.alignment.faults import (
     Unweighted,
     WeightsOutOfRange,
 )
+from fastbcubed.alignment.item_shards import ItemRows
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Side
 from fastbcubed.alignment.weights import check_weights
 from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.clusterings.stretches import Block, Pair
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
@@ -43,6 +45,32 @@ class AlignedBlock(NamedTuple):
     pred_keys: NDArray[np.int64]
     weight: NDArray[np.float64] | None
     columns: pa.Table | None = None
+
+
+class GatheredSide(NamedTuple):
+    """Rows of memberships of a side, brought together by item: a row per item, whose label is its set of clusters."""
+
+    side: Side  #: the items; the side lacks those that are in no cluster
+    keys: NDArray[np.int64]  #: of the items; shape (n_items,)
+    firsts: NDArray[np.int64]  #: the first row of each item; shape (n_items,)
+    sets: Memberships  #: the clusters of each set, by code
+    #: the key of each cluster: of its label or, where it is of one item that is alone, of that; shape (n_clusters,)
+    cluster_keys: NDArray[np.int64]
+    alone: NDArray[np.bool_]  #: which clusters are of one item that is alone; shape (n_clusters,)
+
+
+#: Brings the rows of memberships of a shard together by the keys of their items; these come part by part.
+Gather = Callable[[Side, ItemRows, Pool], GatheredSide]
+
+
+class AlignedSets(NamedTuple):
+    """Aligned items and the set of clusters of each, of which policies have made nothing yet."""
+
+    index: Any
+    both: Combination
+    sides: tuple[GatheredSide, GatheredSide]
+    keys: NDArray[np.int64]  #: of the item of each row; shape (n_rows,), as of `both`
+    columns: pa.Table | None
 
 
 @dataclass(frozen=True)
@@ -105,6 +133,13 @@ class RowAligner:
         """Return the columns that go with the rows of a block, whose first side is side k."""
         return self.carried.of_block(block.sides, k, block.first_row) if self.carried else None
 
+    def account_for(self, both: Combination) -> None:
+        """Add up what a block of aligned rows shows, and report what is wrong with it."""
+        self._coverage.append(both.coverage)
+        self._count_repeats(0, both.sides)
+        self._n_aligned.append(both.true_keys.size)
+        both.report_faults()
+
     def finished(
         self, index: Any, both: Combination, numbers: NDArray[np.int64], columns: pa.Table | None
     ) -> AlignedBlock:
@@ -112,10 +147,7 @@ class RowAligner:
 
         `numbers` tell rows apart; where runs are kept to rows of the truth, they are those of these.
         """
-        self._coverage.append(both.coverage)
-        self._count_repeats(0, both.sides)
-        self._n_aligned.append(both.true_keys.size)
-        both.report_faults()
+        self.account_for(both)
         start, n_rows = self.choice.start, self.pair.n_rows
         self._is_taken = self._is_taken or any(
             is_used(start, keys, n_rows) for keys in (both.true_keys, both.pred_keys)

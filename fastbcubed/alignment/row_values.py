@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.faults import RepeatedTableRows, Report, enforce
-from fastbcubed.alignment.weights import repeated_rows
+from fastbcubed.alignment.weights import Matched, repeated_rows
 from fastbcubed.errors import IdTypeError
 from fastbcubed.runtime.joining import match
 from fastbcubed.runtime.pool import Pool
@@ -84,3 +84,18 @@ def rows_of_attributes(
         named = first_of(repeated_rows(given))
         report(RepeatedTableRows("the attributes", matches.pred_repeats, given.size, named, "one row"))
     return matches.pred_of_true
+
+
+def rows_of(items: NDArray[np.int64] | None, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the first row of each of these items, -1 staying -1; None means all."""
+    return firsts if items is None else np.where(items < 0, -1, np.append(firsts, -1)[items])
+
+
+def aligned_keys(keys: list[NDArray[np.int64]], matched: Matched) -> NDArray[np.int64]:
+    """Return the key of the item of each aligned row."""
+    true_rows, pred_rows = matched
+    if true_rows is None:
+        return keys[0]
+    if pred_rows is None or (true_rows >= 0).all():
+        return keys[0][true_rows]
+    return np.where(true_rows >= 0, np.append(keys[0], 0)[true_rows], np.append(keys[1], 0)[pred_rows])

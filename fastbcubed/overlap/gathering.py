@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.alignment.faults import RepeatedMemberships, UnevenWeights
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.side import Side, either
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.memberships import Memberships
-from fastbcubed.errors import DuplicateItemError, FastBCubedError, first_few
+from fastbcubed.errors import FastBCubedError
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
@@ -80,24 +82,43 @@ def _gather(
 ) -> Gathered:
     label_keys, item_keys = keys
     side = Side.of(clustering, policies, label_keys, null_is_absent)
-    n_rows = len(clustering)
     if item_keys is None:
-        items = firsts = np.arange(n_rows)
+        items = firsts = np.arange(len(clustering))
     else:
         items, firsts = number(item_keys, pool)
+    codes, sets, label_rows, n_duplicates = gather_sets(side, items, firsts, pool)
+    labels = Column("clusters", [pa.chunked_array([from_numpy(codes, codes < 0)])], clustering.labels.where)
+    reduced = _take_items(clustering, labels, firsts)
+    return Gathered(
+        reduced, codes, sets, clustering.labels, label_rows, side.n_null, side.n_noise, n_duplicates
+    )
+
+
+class ItemSets(NamedTuple):
+    """The clusters of the items of a side, as `Gathered` has them."""
+
+    codes: NDArray[np.int64]
+    sets: Memberships
+    label_rows: NDArray[np.int64]
+    n_duplicates: int
+
+
+def gather_sets(side: Side, items: NDArray[np.int64], firsts: NDArray[np.int64], pool: Pool) -> ItemSets:
+    """Gather the clusters of each item of a side with a row per membership; report what may not be.
+
+    Shapes: `items` (n_rows,), the number of the item of each row; `firsts` (n_items,), a row of each item.
+    """
     clusters, label_rows = _clusters(side, items, pool)
     kept = items if side.absent is None else np.where(side.absent, -1, items)
     memberships = Memberships.from_rows(kept, clusters, firsts.size, label_rows.size)
     distinct = memberships.without_repeats()
     n_duplicates = memberships.codes.size - distinct.codes.size
-    if n_duplicates and policies.duplicates == "raise":
-        _raise_for_repeats(clustering, memberships, distinct, firsts, n_duplicates)
-    codes, sets = distinct.signatures(pool)
-    labels = Column("clusters", [pa.chunked_array([from_numpy(codes, codes < 0)])], clustering.labels.where)
-    reduced = _take_items(clustering, labels, items, firsts)
-    return Gathered(
-        reduced, codes, sets, clustering.labels, label_rows, side.n_null, side.n_noise, n_duplicates
-    )
+    if n_duplicates and side.policies.duplicates == "raise":
+        again = side.take_items(firsts[memberships.counts != distinct.counts])
+        side.report(RepeatedMemberships(side.name, n_duplicates, len(side), again))
+    if side.weight is not None and firsts.size < len(side):
+        _require_equal_weights(side, side.weight, items, firsts)
+    return ItemSets(*distinct.signatures(pool), label_rows, n_duplicates)
 
 
 def _clusters(
@@ -119,21 +140,16 @@ def _clusters(
     return clusters, label_rows
 
 
-def _raise_for_repeats(
-    clustering: Clustering, given: Memberships, distinct: Memberships, firsts: NDArray[np.int64], n: int
+def _require_equal_weights(
+    side: Side, weight: NDArray[np.float64], items: NDArray[np.int64], firsts: NDArray[np.int64]
 ) -> None:
-    items = clustering.items
-    again = firsts[np.flatnonzero(given.counts != distinct.counts)[:4]]
-    named = again.tolist() if items is None else items.take(again).to_pylist()
-    raise DuplicateItemError(
-        f"{n} of {len(clustering)} rows of {clustering.name} repeat an earlier row, its item and its cluster "
-        f'(items {first_few(named)}). Pass duplicates="drop" to count each membership once.'
-    )
+    first = weight[firsts][items]
+    differ = np.flatnonzero((weight != first) & ~(np.isnan(weight) & np.isnan(first)))
+    if differ.size:
+        side.report(UnevenWeights(side.name, differ.size, len(side), side.take_items(differ)))
 
 
-def _take_items(
-    clustering: Clustering, labels: Column, items: NDArray[np.int64], firsts: NDArray[np.int64]
-) -> Clustering:
+def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64]) -> Clustering:
     """Return the clustering with a row per item: what its first row says of it."""
     if firsts.size == len(clustering):
         return replace(clustering, labels=labels)
@@ -141,25 +157,10 @@ def _take_items(
     column = Column(clustering.items.names, clustering.items.rows_of(firsts), clustering.items.where)
     weight, attributes = clustering.weight, clustering.attributes
     if weight is not None:
-        _require_equal_weights(clustering, weight, items, firsts)
         weight = weight[firsts]
     if attributes is not None:
         attributes = _FirstRows(attributes, firsts, clustering.labels.names)
     return Clustering(labels, column, weight, attributes, clustering.name)
-
-
-def _require_equal_weights(
-    clustering: Clustering, weight: NDArray[np.float64], items: NDArray[np.int64], firsts: NDArray[np.int64]
-) -> None:
-    first = weight[firsts][items]
-    differ = np.flatnonzero((weight != first) & ~(np.isnan(weight) & np.isnan(first)))
-    if differ.size:
-        assert clustering.items is not None
-        named = clustering.items.take(differ[:4]).to_pylist()
-        raise DuplicateItemError(
-            f"{differ.size} of {len(clustering)} rows of {clustering.name} have another weight than an earlier "
-            f"row of the same item ({first_few(named)}). Give each item one weight."
-        )
 
 
 class _FirstRows(BaseRows):
