@@ -205,7 +205,7 @@ def _answers(
 ) -> _Found:
     """Score all runs, with the engine that the largest needs."""
     requests = [replace(first, given=replace(first.given, prediction=runs[name])) for name in names]
-    if choose(engine, *requests) is not memory.run:
+    if choose(engine, *requests, compared=True) is not memory.run:
         from fastbcubed.engines import several_on_disk
 
         done = several_on_disk.run(requests, names, pool, common=align == "common")

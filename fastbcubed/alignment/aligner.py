@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,8 @@ from fastbcubed.sources.keys import are_plain, seeded_keys
 
 #: Stretches, and rows of each, in which large clusters are looked for.
 SAMPLED, SAMPLE_ROWS = 8, 1 << 12
+#: How many times as much memory rows take where several are brought together to an item.
+GATHERED = 2
 
 
 class Aligner:
@@ -61,7 +64,8 @@ class Aligner:
         self.firsts = firsts[0].sides if len(firsts) == 1 else (firsts[0].sides[0], firsts[1].sides[0])
         if policies.noise is not None:
             require_known_type(policies.noise, *(side.labels for side in self.firsts))
-        bits = join_bits(pair.n_rows, self._words(), _carried_bytes(firsts, carried), limit)
+        words = self._words() * (GATHERED if gather is not None else 1)
+        bits = join_bits(pair.n_rows, words, _carried_bytes(firsts, carried), limit)
         labels = [
             Labels(side.labels, choice.seed, spill, self._memory // 3, max(1, bits)) for side in self.firsts
         ]
@@ -139,8 +143,10 @@ class Aligner:
         every = self._pool.map(read, chosen, stage="look at the rows")
         return [np.concatenate(own) for own in zip(*every, strict=True)]
 
-    def run(self, take: Callable[[AlignedBlock], None], readers: Pool) -> Coverage:
-        """Align all rows, on the threads of `readers`, and hand each block on; return the coverage.
+    def run(self, take: Callable[[Any], None], readers: Pool) -> Coverage:
+        """Align all rows, on the threads of `readers`, and hand each block on, as sets if these are gathered.
+
+        Returns the coverage.
 
         Raises
         ------

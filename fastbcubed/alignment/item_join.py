@@ -235,7 +235,7 @@ class ItemJoin:
         keys, items = [true.keys, pred.keys], (true.side, pred.side)
         weigh = self._weigh(items, keys, shard, alone)
         both = combine(items, lambda: (true.keys, pred.keys), weigh, alone)
-        self._aligner.account_for(both)
+        self._aligner.account_for_items(both)
         of_true, of_pred = (
             rows_of(own, each.firsts) for own, each in zip(both.rows, (true, pred), strict=True)
         )

@@ -20,6 +20,7 @@ from fastbcubed.alignment.faults import (
     Faults,
     Overlap,
     RepeatedTableRows,
+    Unmatched,
     Unweighted,
     WeightsOutOfRange,
 )
@@ -103,6 +104,7 @@ class RowAligner:
         self._n_absent: tuple[list[int], list[int]] = ([], [])
         self._n_repeats: tuple[list[int], list[int]] = ([], [])
         self._n_aligned: list[int] = []
+        self._n_items: tuple[list[int], list[int]] = ([], [])
 
     def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
         """Take a block of side k, and note what its rows alone show to be wrong."""
@@ -133,7 +135,13 @@ class RowAligner:
         """Return the columns that go with the rows of a block, whose first side is side k."""
         return self.carried.of_block(block.sides, k, block.first_row) if self.carried else None
 
-    def account_for(self, both: Combination) -> None:
+    def account_for_items(self, both: Combination) -> None:
+        """Add up what a shard of aligned items shows, whose rows are memberships, and report what is wrong with it."""
+        for counts, side in zip(self._n_items, both.sides, strict=True):
+            counts.append(len(side))
+        self._account_for(both)
+
+    def _account_for(self, both: Combination) -> None:
         """Add up what a block of aligned rows shows, and report what is wrong with it."""
         self._coverage.append(both.coverage)
         self._count_repeats(0, both.sides)
@@ -147,7 +155,7 @@ class RowAligner:
 
         `numbers` tell rows apart; where runs are kept to rows of the truth, they are those of these.
         """
-        self.account_for(both)
+        self._account_for(both)
         start, n_rows = self.choice.start, self.pair.n_rows
         self._is_taken = self._is_taken or any(
             is_used(start, keys, n_rows) for keys in (both.true_keys, both.pred_keys)
@@ -206,6 +214,8 @@ class RowAligner:
         total = sum(self._n_aligned)
         if not isinstance(fault, Unweighted):
             total = self._facts()[side].n_rows
+        if isinstance(fault, Unmatched) and self._n_items[side]:
+            total = sum(self._n_items[side])
         if isinstance(fault, Overlap):
             total -= sum(self._n_repeats[side])
         return replace(fault, total=total)

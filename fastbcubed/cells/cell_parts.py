@@ -78,7 +78,17 @@ class NoCells:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotKeptError('the cells were not kept; evaluate with keep="cells"')
+        raise NotKeptError(f"the cells were not kept; evaluate with {to_keep('cells', self)}")
+
+
+def to_keep(what: str, table: Any) -> str:
+    """Return what to pass so that cells, or items, are kept where those of a table were not."""
+    how = f'keep="{what}"'
+    if not table.overlapping:
+        return how
+    return (
+        f'{how} and engine="memory", as the disk engine keeps neither cells nor items where clusters overlap'
+    )
 
 
 def find_heavy_in_sample(sample: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -53,17 +53,21 @@ class Layout:
     @classmethod
     def of(cls, n_rows: int, limit: int) -> Layout:
         """Choose so that two fifths of the limit hold shards at work, and half of it what is kept."""
-        if limit < SMALLEST_LIMIT:
-            raise OptionError(
-                f"memory_limit is {limit:,} bytes, but the least that the disk engine can work with is "
-                f"{SMALLEST_LIMIT:,}"
-            )
+        require_limit(limit)
         shards = -(-n_rows * WORK_BYTES // (limit * 2 // 5))
         return cls(min(max(shards - 1, 0).bit_length(), MAX_BITS), limit * 3 // 10, limit // 5)
 
     def expected_spill(self, n_rows: int, row_bytes: int) -> int:
         """Return the bytes that would be spilled if every row were a cell of its own."""
         return max(0, n_rows * row_bytes - self.rows_kept) + max(0, n_rows * 32 - self.cells_kept)
+
+
+def require_limit(limit: int) -> None:
+    """Raise for a limit that leaves no room for the blocks that are read."""
+    if limit < SMALLEST_LIMIT:
+        raise OptionError(
+            f"memory_limit is {limit:,} bytes, but the least that the disk engine can work with is {SMALLEST_LIMIT:,}"
+        )
 
 
 @dataclass

@@ -18,29 +18,38 @@ Run = Callable[[Request, Pool], Answer]
 ROW_BYTES = 64
 
 
-def choose(engine: str | None, request: Request, *others: Request) -> Run:
+def choose(engine: str | None, request: Request, *others: Request, compared: bool = False) -> Run:
     """Return what does the work: the engine that was named, or the one that can hold the rows.
 
-    `others` differ from the request in their prediction, and are held at once.
+    `others` differ from the request in their prediction, and are held at once; `compared` tells that all are compared.
     """
     if engine not in (None, "memory", "disk", "spark"):
         raise OptionError(f'engine is "memory", "disk" or "spark", not {engine!r}')
     if engine == "spark" or frames.is_any(request.given.sources):
         return _spark(engine)
-    if engine == "disk" and request.given.overlapping:
+    if compared and engine == "disk" and request.given.overlapping:
         raise OptionError(
-            "the disk engine does not serve overlapping=True, for which all items are needed; leave "
-            'them out, or pass engine="memory"'
+            "the disk engine does not compare overlapping clusterings, for which all items are needed; evaluate them "
+            'one by one, or pass engine="memory"'
         )
-    if engine == "memory" or request.given.overlapping:
+    if engine == "memory" or (compared and request.given.overlapping):
         return memory.run
     sources = [request.given.sources, *(other.given.sources[1:] for other in others)]
     files = [source for of_request in sources for source in of_request]
     if engine is None and not _are_too_large(files, request.limit):
         return memory.run
+    if request.given.overlapping:
+        return _for_covers(engine, request)
     from fastbcubed.engines import disk
 
     return disk.run
+
+
+def _for_covers(engine: str | None, request: Request) -> Run:
+    """Return what scores files of overlapping clusterings: the disk engine, if it can or was named."""
+    from fastbcubed.engines import covers_on_disk
+
+    return covers_on_disk.run if engine == "disk" or covers_on_disk.serves(request) else memory.run
 
 
 def _spark(engine: str | None) -> Run:

@@ -44,6 +44,16 @@ def _held_by(metric: Metric) -> int:
     return max((OF_ALL_CELLS.get(m.family, 0) for m in whole), default=0)
 
 
+def scores_of_whole_covers(metrics: Iterable[Metric]) -> dict[str, str]:
+    """Return the scores of overlapping clusterings that take all cells at once, and why that is not done."""
+    return {
+        metric.name: "it takes all cells of overlapping clusterings at once, which the disk engine does not hold; "
+        'leave it out, or pass engine="memory"'
+        for metric in metrics
+        if any(each.score is not None or each.matrix is not None for each in (metric, *metric.needs))
+    }
+
+
 def require_room(request: Request) -> None:
     """Raise, before anything is read, if files that are held as a whole take more than the limit allows."""
     given = request.given

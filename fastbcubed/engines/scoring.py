@@ -10,7 +10,7 @@ import numpy as np
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.own_weights import weigh_rows
 from fastbcubed.engines.request import Request, Scored
-from fastbcubed.engines.room import scores_without_room
+from fastbcubed.engines.room import scores_of_whole_covers, scores_without_room
 from fastbcubed.errors import OptionError, PairingError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.leaving_out import LeavingOut
@@ -85,7 +85,9 @@ class Scorer:
         self._request, self._in_parts = request, n_rows is not None
         in_parts = self._in_parts
         self.metrics, self.not_computed = request.resolve(weighted=weighted)
-        if n_rows is not None:
+        if n_rows is not None and request.given.overlapping:
+            self._leave_out(scores_of_whole_covers(self.metrics))
+        elif n_rows is not None:
             self._leave_out(scores_without_room(self.metrics, n_rows, request.limit))
         needed = aggregation.with_needs(self.metrics, request.beta)
         lifted = [m for m in needed if m.formula is not None]
@@ -95,6 +97,7 @@ class Scorer:
         self._of_all = [m for m in lifted if in_parts and m.uses_tn and m not in self._of_items]
         self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
         self.needs_all = any(m.score is not None or m.uses_tn for m in needed)
+        self.takes_items = any(m.leave_one_out for m in needed)  #: of several weights, beside their cells
         self.rows_need_negatives = any(m.uses_tn for m in aggregation.grouped(needed))
         filed = request.keep == "items" and request.out is not None and not request.outside
         pairs = filed or any(m.family == "pairs" for m in needed)  # files have them for later

@@ -47,6 +47,21 @@ class Grouped:
     true_clusters: NDArray[np.int64]
     pred_clusters: NDArray[np.int64]
 
+    @property
+    def scored(self) -> NDArray[np.int64]:
+        """The cell of each item that is scored, -1 for others. Shape (n_items,)."""
+        if len(self.truth) == self.n_scored:
+            return self.cell
+        return np.where(self.cell < self.n_scored, self.cell, -1)
+
+    def counts(self, weight: Floats | None) -> tuple[NDArray[np.int64], Floats | None]:
+        """Return how many items each cell has and, given that of each item, their weight. Shapes (n_cells,)."""
+        n_cells = len(self.truth)
+        n = np.bincount(self.cell[self.cell >= 0], minlength=n_cells)
+        if weight is None:
+            return n, None
+        return n, np.add(*add_up(self.cell, n_cells, weight, np.ones(self.cell.size)))
+
 
 def group(
     true_sets: Memberships,
@@ -65,13 +80,13 @@ def group(
     in_order = Memberships.from_rows(
         firsts_of_sets, np.arange(len(true_sets)), true_sets.n_clusters, len(true_sets)
     ).codes
-    rank = np.empty(len(true_sets), np.int64)
+    rank = np.full(len(true_sets) + 1, -1)  # an item in no cluster has the last
     rank[in_order] = np.arange(len(true_sets))
     keys = np.empty(true_codes.size, np.int64)
 
     def rank_items(start: int, stop: int) -> None:
         true, pred = true_codes[start:stop], pred_codes[start:stop]
-        keys[start:stop] = np.where((true >= 0) & (pred >= 0), rank[true], -1)
+        keys[start:stop] = np.where(pred >= 0, rank[true], -1)
 
     pool.map(rank_items, *zip(*blocks(keys.size), strict=True), stage="rank items")
     cell, firsts = _cells(keys, pred_codes, len(true_sets), len(pred_sets), pool)
@@ -98,6 +113,8 @@ def _cells(
     keys: NDArray[np.int64], others: NDArray[np.int64], n_keys: int, n_others: int, pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Give numbers to the pairs of a key and another code, in the order of the keys; return an item of each."""
+    if not n_keys:
+        return np.full(keys.size, -1), np.empty(0, np.int64)
     items = Memberships.from_rows(keys, np.arange(keys.size), n_keys, keys.size, pool)
     cell = np.full(keys.size, -1)
     firsts = np.empty(items.codes.size, np.int64)
@@ -159,7 +176,12 @@ class Cover(Contingency):
         pool: Pool | None = None,
         label: Any = None,
         shares: Shares | None = None,
+        alone: tuple[NDArray[np.int64], Floats] | None = None,
     ) -> None:
+        """Take over cells; `shares` is worked out where it is not given.
+
+        `alone` has the mates that only the prediction has, number and weight by cell, where these have no cells.
+        """
         cells = np.zeros(n_scored, CELL)
         cells["n"] = n[:n_scored]
         cells["weight"] = (n if weight is None else weight)[:n_scored]
@@ -181,6 +203,7 @@ class Cover(Contingency):
             self._refuse_too_much(max_pairs, label)
             shares = self.sides.shares(n_scored)
         self.shares = shares
+        self._alone = alone
         self._pool.map(self._fill, *zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True), stage="score cells")
 
     def _fill(self, start: int, stop: int) -> None:
@@ -307,10 +330,13 @@ class Cover(Contingency):
 
     @cached_property
     def _unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
-        if self.every[2].size == self.n_cells:
+        if self._alone is not None:
+            n, mass = self._alone
+        elif self.every[2].size == self.n_cells:
             return None
-        parts, mates = self._sides(not self.outside).shares(self.n_cells)
-        n = np.abs(mates[:, 0] - self.shares.mates[:, 0])
+        else:
+            parts, mates = self._sides(not self.outside).shares(self.n_cells)
+            n = np.abs(mates[:, 0] - self.shares.mates[:, 0])
+            mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
         tp, fp, _ = self.proportions(np.ascontiguousarray(self.tp))
-        mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
         return n, np.where(n > 0, mass * ((self.tp + self.fp) / (tp + fp)), 0.0)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_values import take_or_null
-from fastbcubed.cells.records import add_up
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.clusterings.stretches import Pair
@@ -73,29 +72,20 @@ def build_cover(
     codes = [
         _codes(side, rows, pool) for side, rows in ((true, alignment.true_rows), (pred, alignment.pred_rows))
     ]
-    only_true, only_pred = (codes[1] < 0) & (codes[0] >= 0), (codes[0] < 0) & (codes[1] >= 0)
-    true_sets, pred_sets = true.sets, pred.sets
-    if policies.truth == "singleton":
-        pred_sets = _made_alone(pred_sets, codes[1], only_true)
-    if policies.prediction == "singleton":
-        true_sets = _made_alone(true_sets, codes[0], only_pred)
-    grouped = group(true_sets, pred_sets, codes[0], codes[1], pool)
+    grouped, n_made = group_items((true.sets, pred.sets), (codes[0], codes[1]), policies, pool)
     names = {
-        "true": ClusterNames(true, grouped.true_clusters, true_sets.n_clusters - true.sets.n_clusters),
-        "pred": ClusterNames(pred, grouped.pred_clusters, pred_sets.n_clusters - pred.sets.n_clusters),
+        "true": ClusterNames(true, grouped.true_clusters, n_made[0]),
+        "pred": ClusterNames(pred, grouped.pred_clusters, n_made[1]),
     }
-    cell, n_cells, weight = grouped.cell, len(grouped.truth), alignment.weight
-    scored = np.where(cell < grouped.n_scored, cell, -1) if n_cells > grouped.n_scored else cell
-    mass = None
-    if weight is not None:
-        mass = np.add(*add_up(cell, n_cells, weight, np.ones(cell.size)))
+    n, mass = grouped.counts(alignment.weight)
+    scored = grouped.scored
     cover = Cover(
         grouped.truth,
         grouped.prediction,
-        np.bincount(cell[cell >= 0], minlength=n_cells),
+        n,
         mass,
         n_scored=grouped.n_scored,
-        rows=ScoredRows(lambda: scored, weight, cell.size),
+        rows=ScoredRows(lambda: scored, alignment.weight, scored.size),
         weighting=weighting,
         outside=policies.prediction == "outside",
         max_pairs=max_pairs,
@@ -105,6 +95,27 @@ def build_cover(
     if policies.prediction == "drop":
         cover.unlabelled_mates()  # while there are threads
     return Covered(alignment, coverage, cover, grouped, names)
+
+
+def group_items(
+    sets: tuple[Memberships, Memberships],
+    codes: tuple[NDArray[np.int64], NDArray[np.int64]],
+    policies: Policies,
+    pool: Pool,
+) -> tuple[Grouped, tuple[int, int]]:
+    """Group aligned items by the sets of clusters that they are in; return how many clusters policies have made, too.
+
+    `codes` has the set of each item, -1 where the side lacks it, and is written to. Clusters that were made are
+    numbered after those of the sets, in the order of the items that are alone in them.
+    """
+    only_true, only_pred = (codes[1] < 0) & (codes[0] >= 0), (codes[0] < 0) & (codes[1] >= 0)
+    true_sets, pred_sets = sets
+    if policies.truth == "singleton":
+        pred_sets = _made_alone(pred_sets, codes[1], only_true)
+    if policies.prediction == "singleton":
+        true_sets = _made_alone(true_sets, codes[0], only_pred)
+    grouped = group(true_sets, pred_sets, codes[0], codes[1], pool)
+    return grouped, (true_sets.n_clusters - sets[0].n_clusters, pred_sets.n_clusters - sets[1].n_clusters)
 
 
 def _codes(side: Gathered, rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:

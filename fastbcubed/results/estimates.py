@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.cells.cell_parts import to_keep
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, OptionError
 from fastbcubed.metrics import aggregation
@@ -244,8 +245,8 @@ class Estimated(ByCluster):
         """The component of each cell."""
         if not isinstance(self.contingency, Contingency):
             raise NotKeptError(
-                "neither standard errors nor the cells that they come from were kept; evaluate and save with "
-                'keep="cells", or ask for .errors before you save with keep="scores"'
+                "neither standard errors nor the cells that they come from were kept; ask for .errors before you save "
+                f'with keep="scores", or evaluate and save with {to_keep("cells", self.contingency)}'
             )
         return components(self.contingency, self._memory_limit)
 

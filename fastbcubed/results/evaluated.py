@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.alignment.policies import Coverage, Policies
-from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.cell_parts import NoCells, to_keep
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.excerpts import CellExcerpt, Codes, excerpt_of
 from fastbcubed.cells.scored_rows import ScoredRows
@@ -222,7 +222,8 @@ class Evaluated:
         """Return the items, or raise NotKeptError."""
         if self._items is None or self.contingency.rows is None:
             raise NotKeptError(
-                'the items were not kept; evaluate or save with keep="items" to slice and to list them'
+                "the items were not kept; to slice and to list them, evaluate or save with "
+                f"{to_keep('items', self.contingency)}"
             )
         return self._items
 

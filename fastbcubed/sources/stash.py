@@ -28,6 +28,9 @@ class Stash:
         self._schema: pa.Schema | None = None
         self._batches: dict[Any, tuple[int, NDArray[np.int64], pa.Schema]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._batches)
+
     def put(self, index: Any, table: pa.Table, bounds: NDArray[np.int64] | None = None) -> None:
         """Take a batch whose rows are sorted by shard, and where each shard begins in it.
 

@@ -219,7 +219,9 @@ def test_what_is_kept():
     ("options", "message"),
     [
         ({"engine": "gpu"}, 'engine is "memory", "disk" or "spark"'),
-        ({"engine": "disk", "overlapping": True}, "does not serve overlapping=True"),
+        ({"engine": "disk", "overlapping": True, "keep": "items"}, 'pass keep="scores", or engine="memory"'),
+        ({"engine": "disk", "overlapping": True, "metrics": "omega"}, "takes all cells of overlapping"),
+        ({"engine": "disk", "overlapping": True, "memory_limit": 1000}, "is 1,000 bytes, but the least"),
         ({"engine": "disk", "memory_limit": 1000}, "memory_limit is 1,000 bytes, but the least"),
         ({"engine": "disk", "memory_limit": "2 potatoes"}, "memory_limit is a number of bytes"),
         ({"memory_limit": 0}, "memory_limit is a number of bytes"),

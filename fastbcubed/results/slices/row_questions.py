@@ -139,7 +139,7 @@ class RowQuestions:
         spill : Spill
             Where the sums of many slices go.
         """
-        sums = {slice_name(key): self._sums(key, metrics, beta, spill) for key in self.slices}
+        sums = self.sums(metrics, beta, spill)
         if not self.items:
             total = _add(blocks, sums, kind, None)
             return {name: each.result(total) for name, each in sums.items()}, None
@@ -149,6 +149,10 @@ class RowQuestions:
             stored = StoredTable(to.file, to.staging, writer.stamp)
             sliced = {name: each.result(total) for name, each in sums.items()}
         return sliced, stored
+
+    def sums(self, metrics: Sequence[Metric], beta: float, spill: Spill) -> dict[str, SliceSums]:
+        """Return what adds up the slices, by name; it takes blocks of rows with their cells."""
+        return {slice_name(key): self._sums(key, metrics, beta, spill) for key in self.slices}
 
     def _sums(self, key: SliceKey, metrics: Sequence[Metric], beta: float, spill: Spill) -> SliceSums:
         if isinstance(key, Mapping):

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.cells.row_blocks import RowBlock, RowCells
+from fastbcubed.cells.row_blocks import RowBlock
 from fastbcubed.errors import SliceError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.overlap.cover_shards import CoverRows
 from fastbcubed.results.items.items import TableItems
 from fastbcubed.results.listings.listing import listed
 from fastbcubed.results.slices.slicing import (
@@ -99,7 +100,7 @@ class SliceSums:
         self._parts: list[Part] = []
         self._waiting = 0
 
-    def add_block(self, block: RowBlock, cells: RowCells | None) -> None:
+    def add_block(self, block: RowBlock | CoverRows, cells: Contingency | None) -> None:
         """Add the rows of a block, in the order of blocks; `cells` is None if none of them is scored."""
         if cells is not None:
             self.add(self.of_rows(block.columns, cells))
@@ -193,7 +194,7 @@ class SubsetSums(SliceSums):
                     "the truth"
                 )
 
-    def add_block(self, block: RowBlock, cells: RowCells | None) -> None:
+    def add_block(self, block: RowBlock | CoverRows, cells: Contingency | None) -> None:
         """Add the rows of a block, and note which items are seen."""
         parts = []
         for k, (name, (mask, which)) in enumerate(self._subsets.items()):

@@ -1,0 +1,256 @@
+"""Subsets of the clusters of a cell: how many items are in all clusters of each, and what items share by that.
+
+An item in c true and g predicted clusters is in 2**(c + g) sets of these. Added up over all items, that says how many
+are in all clusters of a set; and by inclusion and exclusion how many share some number of either side with an item.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.jit import inlined, kernel
+from fastbcubed.kernels.mates import add_times
+from fastbcubed.kernels.partition import bits_of, mix
+
+
+@kernel
+def name_clusters(keys, salt, names):
+    """Write two words that stand for each cluster, told apart by key and salt. Shapes: (n,), (), (n, 2)."""
+    for i in range(keys.size):
+        h = mix(keys[i])
+        names[i, 0] = mix(h ^ mix(2 * salt))
+        names[i, 1] = mix(h ^ mix(2 * salt + 1))
+
+
+@inlined
+def add_names(names, first, last, size, words):
+    """Write the sums of the names of the subsets that hold some further clusters, too; return how many there are."""
+    for k in range(first, last):
+        for m in range(size):
+            words[size + m, 0] = words[m, 0] + names[k, 0]
+            words[size + m, 1] = words[m, 1] + names[k, 1]
+        size *= 2
+    return size
+
+
+@inlined
+def sum_names(cells, cell, words):
+    """Write the sums of the names of every subset of the clusters of a cell, and return how many there are.
+
+    Bit k of the number of a subset is for cluster k, true ones first. Shape of `words`: (2**clusters, 2).
+    """
+    words[0, 0] = words[0, 1] = 0
+    size = add_names(cells.true_names, cells.true_bounds[cell], cells.true_bounds[cell + 1], 1, words)
+    return add_names(cells.pred_names, cells.pred_bounds[cell], cells.pred_bounds[cell + 1], size, words)
+
+
+@kernel
+def count_subsets(cells, start, stop, bits, words, counts):
+    """Count the subsets of the cells of a block by shard: these bits of their first word."""
+    for cell in range(start, stop):
+        for m in range(1, sum_names(cells, cell, words)):
+            counts[bits_of(words[m, 0], 0, bits)] += 1
+
+
+@kernel
+def scatter_subsets(cells, start, stop, bits, words, next_row, records, masses):
+    """Write the subsets of the cells of a block, shard by shard: two words, items, their weight.
+
+    Items of the prediction alone are counted below 0. `masses` are the same records as floats, None without weights.
+    Shapes: `next_row` (n_shards,), `records`, `masses` (n_subsets, 3) or, with weights, (n_subsets, 4).
+    """
+    for cell in range(start, stop):
+        n = cells.n[cell] if cell < cells.n_scored else -cells.n[cell]
+        for m in range(1, sum_names(cells, cell, words)):
+            shard = bits_of(words[m, 0], 0, bits)
+            row = next_row[shard]
+            next_row[shard] = row + 1
+            records[row, 0], records[row, 1], records[row, 2] = words[m, 0], words[m, 1], n
+            if masses is not None:
+                masses[row, 3] = cells.weight[cell]
+
+
+@kernel
+def add_up(records, masses, slots, heads, places, n_each, mass, rest):
+    """Add up items and weight of the records of a shard that stand for the same subset; return how many subsets.
+
+    Outputs: the first record of each subset, the subset of each record, and the sums of scored items and, where there
+    are two columns, of those of the prediction alone. Shapes: `slots` (power of two,) of -1, `heads`, `places`
+    (n_records,), `n_each` (n_records, 1 or 2) of 0, `mass`, `rest` the same, None without weights.
+    """
+    mask = slots.size - 1
+    n_subsets = 0
+    for i in range(len(records)):
+        s = records[i, 1] & mask
+        k = slots[s]
+        while k >= 0 and not (
+            records[heads[k], 0] == records[i, 0] and records[heads[k], 1] == records[i, 1]
+        ):
+            s = (s + 1) & mask
+            k = slots[s]
+        if k < 0:
+            k = slots[s] = n_subsets
+            heads[k] = i
+            n_subsets += 1
+        places[i] = k
+        n = records[i, 2]
+        which = 0 if n > 0 else 1
+        n_each[k, which] += abs(n)
+        if mass is not None:
+            mass[k, which], rest[k, which] = add_exactly(mass[k, which], rest[k, which], masses[i, 3])
+    return n_subsets
+
+
+@kernel
+def send_back(records, places, n_each, mass, rest, told, back, floats):
+    """Write for every record what its subset adds up to, in two words more a column with weights.
+
+    The number of scored items comes below 0 for the first cell that asks for it, so that a cluster is counted once.
+    Shapes: `told` (n_records,) of False; `back`, and the same as `floats`, (n_records, 1 or 3 a column).
+    """
+    columns = n_each.shape[1]
+    for i in range(len(records)):
+        k = places[i]
+        for which in range(columns):
+            back[i, which] = n_each[k, which]
+            if mass is not None:
+                floats[i, columns + which] = mass[k, which]
+                floats[i, 2 * columns + which] = rest[k, which]
+        if records[i, 2] > 0 and not told[k]:
+            told[k] = True
+            back[i, 0] = -n_each[k, 0]
+
+
+@kernel
+def share_subsets(cells, start, stop, bits, words, next_row, back, floats, space, found):
+    """Write what items of each cell share with their mates in other cells, from what all their subsets add up to.
+
+    Cells of the prediction alone have nothing written. `space` is a `Space`, `found` a `Found` of `overlap.subsets`;
+    records of the shards stand in `back`, of which `floats` are the same, as `scatter_subsets` has written them.
+    """
+    weighted = floats is not None
+    for cell in range(start, stop):
+        size = sum_names(cells, cell, words)
+        c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
+        g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
+        read_subsets(size, c, g, bits, words, next_row, back, floats, space)
+        if cell < cells.n_scored:
+            count_clusters(c, g, space, found)
+            invert(c, g, space, weighted)
+            add_shares(cell, c, g, cells, space, weighted, found)
+
+
+@kernel
+def read_subsets(size, c, g, bits, words, next_row, back, floats, space):
+    """Read the subsets of a cell, and add them up by how many true and predicted clusters they have.
+
+    Items of the prediction alone are added to the others, unless there are sums apart for them.
+    """
+    columns = back.shape[1] if floats is None else back.shape[1] // 3
+    apart = space.n.shape[0] - 1
+    space.n[:, : c + 1, : g + 1] = 0
+    space.mass[:, : c + 1, : g + 1] = 0.0
+    space.rest[:, : c + 1, : g + 1] = 0.0
+    for m in range(1, size):
+        shard = bits_of(words[m, 0], 0, bits)
+        row = next_row[shard]
+        next_row[shard] = row + 1
+        i, j = space.ones[m & ((1 << c) - 1)], space.ones[m >> c]
+        space.scored[m], space.every[m] = back[row, 0], 0
+        for which in range(columns):
+            to, n = which * apart, abs(back[row, which])
+            space.n[to, i, j] += n
+            space.every[m] += 0 if to else n
+            if floats is not None:
+                total, error = space.mass[to, i, j], space.rest[to, i, j]
+                total, error = add_exactly(total, error, floats[row, columns + which])
+                space.mass[to, i, j], space.rest[to, i, j] = total, error + floats[row, 2 * columns + which]
+
+
+@kernel
+def count_clusters(c, g, space, found):
+    """Note the scored items of clusters that no cell has told of yet, and whether they are the same on both sides."""
+    for k in range(c + g):
+        own = 1 << k
+        if space.scored[own] >= 0:
+            continue
+        side = 0 if k < c else 1
+        exact = False
+        for other in range(c if side == 0 else 0, c + g if side == 0 else c):
+            both = space.every[own | 1 << other]
+            exact = exact or (both == space.every[own] and both == space.every[1 << other])
+        found.sizes[side, found.n_clusters[side]] = -space.scored[own]
+        found.n_clusters[side] += 1
+        found.n_exact[side] += exact
+
+
+@kernel
+def invert(c, g, space, weighted):
+    """Turn items that share at least some clusters into items that share just these, by their numbers on both sides."""
+    for which in range(space.n.shape[0]):
+        n, mass, rest = space.n[which], space.mass[which], space.rest[which]
+        for i in range(c + 1):
+            invert_run(n[i], mass[i], rest[i], g, weighted)
+        for j in range(g + 1):
+            invert_run(n[:, j], mass[:, j], rest[:, j], c, weighted)
+
+
+@kernel
+def invert_run(n, mass, rest, most, weighted):
+    """Replace, for each number a, what a clusters come to by the sum over i of (-1)**(i - a) * C(i, a) of what i do.
+
+    Shapes: (most + 1,) or more, each.
+    """
+    for a in range(most):
+        factor = 1
+        for i in range(a + 1, most + 1):
+            factor = -factor * i // (i - a)
+            n[a] += factor * n[i]
+            if weighted:
+                mass[a], rest[a] = add_times(mass[a], rest[a], factor, mass[i])
+                rest[a] += factor * rest[i]
+
+
+@kernel
+def add_shares(cell, c, g, cells, space, weighted, found):
+    """Add up hits and misses on both sides, without the cell itself, and the items that share clusters with it."""
+    hit_pred = miss_pred = hit_true = miss_true = 0.0
+    n_pred = n_true = 0
+    for i in range(c + 1):
+        for j in range(g + 1):
+            n, own = space.n[0, i, j], cells.n[cell] if i == c and j == g else 0
+            n_pred += n if j else 0
+            n_true += n if i else 0
+            if n == own or i + j == 0:
+                continue
+            w = np.float64(n - own)
+            if weighted:
+                own_weight = cells.weight[cell] if own else 0.0
+                w = max(0.0, (space.mass[0, i, j] - own_weight) + space.rest[0, i, j])
+            least = min(i, j)
+            if j:
+                hit_pred += w * (least / j)
+                miss_pred += w * ((j - least) / j)
+            if i:
+                hit_true += w * (least / i)
+                miss_true += w * ((i - least) / i)
+    found.parts[cell, 0], found.parts[cell, 1] = hit_pred, miss_pred
+    found.parts[cell, 2], found.parts[cell, 3] = hit_true, miss_true
+    found.mates[cell, 0], found.mates[cell, 1] = n_pred, n_true
+    if space.n.shape[0] == 2:
+        add_alone(cell, g, space, weighted, found)
+
+
+@kernel
+def add_alone(cell, g, space, weighted, found):
+    """Add up the items of the prediction alone that share a predicted cluster with those of a cell."""
+    n_alone, mass = 0, 0.0
+    for j in range(1, g + 1):
+        n = space.n[1, 0, j]
+        n_alone += n
+        w = np.float64(n)
+        if weighted and n:
+            w = space.mass[1, 0, j] + space.rest[1, 0, j]
+        mass += 0.0 if w < 0.0 else w  # which may be no number: such items need no weight
+    found.n_alone[cell], found.alone[cell] = n_alone, mass

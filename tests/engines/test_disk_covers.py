@@ -1,0 +1,254 @@
+"""Overlapping clusterings on the disk engine: the scores of the twin and of the memory engine, whatever is spilled."""
+
+from fractions import Fraction
+
+import naive_overlap as twin
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from both_engines import LIMIT, SETTINGS
+from effort import pairwise
+from growth import growth
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import POLICIES
+from strategies_overlap import covers, item_weights
+
+import fastbcubed as fb
+from fastbcubed.errors import FastBCubedError, NotKeptError, OptionError, TooMuchWorkError
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+SCORES = ["precision", "recall", "f1", "mean_f1", "over_merge_rate", "under_merge_rate", "elm"]
+WEIGHTINGS = ["none", "pointwise", "outer"]
+
+
+def table(family, weight=None):
+    """A row per membership, so that a repeated cluster is one of its own, and an attribute of items."""
+    rows = [(item, number) for number, cluster in enumerate(family) for item in sorted(cluster)]
+    columns = {"item": [item for item, _ in rows], "cluster": [number for _, number in rows]}
+    columns["kind"] = [str(item)[-1] for item, _ in rows]
+    if weight is not None:
+        columns["weight"] = [weight[item] for item, _ in rows]
+    return pd.DataFrame(columns)
+
+
+def both(*given, **options):
+    """Evaluate with either engine; an error has to be the same."""
+    found = []
+    for engine in ("disk", "memory"):
+        try:
+            ev = fb.evaluate(
+                *given, overlapping=True, engine=engine, memory_limit=LIMIT, progress=False, **options
+            )
+        except FastBCubedError as error:
+            ev = error
+        found.append(ev)
+    on_disk, in_memory = found
+    if isinstance(in_memory, FastBCubedError):
+        assert (type(on_disk), str(on_disk)) == (type(in_memory), str(in_memory))
+        return None
+    if isinstance(on_disk, FastBCubedError):
+        raise on_disk
+    return on_disk, in_memory
+
+
+def close(value):
+    return pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def assert_same(on_disk, in_memory):
+    assert on_disk.engine == "disk"
+    assert on_disk.overall == {name: close(value) for name, value in in_memory.overall.items()}
+    assert on_disk.summary == in_memory.summary
+    assert on_disk.definition == in_memory.definition
+    ours, theirs = on_disk.coverage, in_memory.coverage
+    for name in ("n_common", "n_truth_only", "n_prediction_only", "n_null", "n_noise", "n_duplicates"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    for name in ("weight_common", "weight_truth_only", "weight_prediction_only"):
+        assert getattr(ours, name) == close(getattr(theirs, name)), name
+    assert (on_disk.bounds is None) == (in_memory.bounds is None)
+    if in_memory.bounds is not None:
+        for name in ("precision_lower", "precision_upper", "unlabelled_mates"):
+            assert getattr(on_disk.bounds, name) == close(getattr(in_memory.bounds, name)), name
+    assert on_disk.sliced.keys() == in_memory.sliced.keys()
+    for name, expected in in_memory.sliced.items():
+        found = on_disk.sliced[name].to_pylist()
+        assert found == [{key: close(v) if isinstance(v, float) else v for key, v in row.items()}
+                         for row in expected.to_pylist()]  # fmt: skip
+
+
+@SETTINGS
+@given(covers(), st.data(), st.sampled_from(["drop", "singleton", "outside"]))
+def test_scores_of_the_twin(many_shards, pair, data, unmatched):
+    weight = data.draw(st.none() | item_weights(pair.items))
+    given = [table(family, weight) for family in pair]
+    options = {} if weight is None else {"weight": "weight"}
+    ev = fb.extended_bcubed(
+        *given, unmatched=unmatched, metrics=SCORES, engine="disk", memory_limit=LIMIT, **options
+    )
+    exact = None if weight is None else {item: Fraction(w) for item, w in weight.items()}
+    families = twin.align(*pair, unmatched)
+    for prefix, function in ("", twin.extended_bcubed), ("elm_", twin.extended_elm):
+        expected = function(*families, exact)
+        for name in ("precision", "recall", "f1", "mean_f1"):
+            assert ev.overall[prefix + name] == close(float(getattr(expected, name))), prefix + name
+
+
+@SETTINGS
+@given(covers(), st.data(), st.sampled_from(POLICIES), st.sampled_from(WEIGHTINGS))
+def test_everything_that_the_memory_engine_says(many_shards, pair, data, unmatched, weighting):
+    options = {
+        "unmatched": unmatched,
+        "metrics": SCORES,
+        "slices": ["kind", "true_size", ("kind", "pred_size")],
+    }
+    weight = None
+    if weighting != "none":
+        weight = data.draw(item_weights(pair.items))
+        in_a_column = data.draw(st.booleans())
+        options |= {"weighting": weighting, "weight": "weight" if in_a_column else weight}
+        weight = weight if in_a_column else None
+    truth, prediction = (table(family, weight) for family in pair)
+    found = both(truth, prediction.drop(columns="kind"), **options)
+    if found is not None:
+        assert_same(*found)
+
+
+def rows_with_faults(n=300, seed=3):
+    """Make two tables of memberships: nulls, noise, repeated rows, items of one side, one large cluster."""
+    rng = np.random.default_rng(seed)
+
+    def side(first, last):
+        item, cluster = rng.integers(first, last, n), rng.integers(0, 40, n)
+        cluster[rng.random(n) < 0.2] = 7
+        cluster[rng.random(n) < 0.05] = -1
+        null = rng.random(n) < 0.05
+        whole = pa.table(
+            {"item": item, "cluster": pa.array(cluster, mask=null), "w": 1.0 + item % 7, "kind": item % 3}
+        )
+        return pa.concat_tables([whole, whole.slice(0, 20)])
+
+    return side(0, 150), side(50, 200)
+
+
+@pairwise(
+    many_shards=["all in memory", "all spilled", "some spilled"], text=[False, True], policy=POLICIES,
+    nulls=["singleton", "drop", "raise"], duplicates=["raise", "drop"], noise=[None, -1], indirect=["many_shards"],
+)  # fmt: skip
+def test_policies_and_faults(many_shards, text, policy, nulls, duplicates, noise, tmp_path):
+    tables = rows_with_faults()
+    if text:
+        tables = [
+            t.set_column(0, "item", t["item"].cast(pa.string())).set_column(
+                1, "cluster", t["cluster"].cast(pa.string())
+            )
+            for t in tables
+        ]
+        noise = None if noise is None else str(noise)
+    paths = [tmp_path / "t.parquet", tmp_path / "p.parquet"]
+    for path, each in zip(paths, tables, strict=True):
+        pq.write_table(each, path, row_group_size=50)
+    options = {"unmatched": policy, "nulls": nulls, "duplicates": duplicates, "noise": noise}
+    found = both(*paths, weight="w", metrics=SCORES, slices="truth.kind", **options)
+    assert (found is None) == (nulls == "raise" or duplicates == "raise")
+    if found is not None:
+        assert_same(*found)
+
+
+def test_an_item_of_two_weights():
+    truth = pa.table({"item": [1, 1, 2], "cluster": [1, 2, 1], "w": [1.0, 2.0, 1.0]})
+    assert both(truth, {1: {"a"}, 2: {"a"}}, weight="w") is None
+
+
+@pytest.mark.parametrize("unmatched", ["drop", "raise", "singleton"])
+def test_items_that_one_side_lacks(many_shards, unmatched):
+    found = both({1: {1, 2}, 2: {1}, 3: {2}}, {2: {5}, 3: {5, 6}, 4: {6}}, unmatched=unmatched)
+    if found is not None:
+        assert_same(*found)
+
+
+def test_two_columns_of_one_table(many_shards, tmp_path):
+    rng = np.random.default_rng(1)
+    true = pa.array(rng.integers(0, 15, 150), mask=rng.random(150) < 0.1)
+    columns = {"item": rng.integers(0, 80, 150), "t": true, "p": rng.integers(0, 15, 150)}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    for options in ({}, {"unmatched": "outside"}, {"unmatched": {"prediction": "singleton"}}):
+        found = both("t", "p", table=tmp_path / "rows.parquet", duplicates="drop", **options)
+        assert_same(*found)
+    pq.write_table(pa.table(columns).drop_columns("item"), tmp_path / "labels.parquet")
+    assert_same(*both("t", "p", table=tmp_path / "labels.parquet", metrics=SCORES))
+
+
+def test_lists_of_clusters(many_shards, tmp_path):
+    rng = np.random.default_rng(2)
+    lists = [rng.choice(20, rng.integers(1, 4), replace=False).tolist() for _ in range(100)]
+    pq.write_table(pa.table({"item": np.arange(100), "cluster": lists}), tmp_path / "t.parquet")
+    pq.write_table(pa.table({"item": np.arange(100), "cluster": lists[::-1]}), tmp_path / "p.parquet")
+    assert_same(*both(tmp_path / "t.parquet", tmp_path / "p.parquet", metrics=SCORES))
+    assert_same(*both([set(each) for each in lists], [set(each) for each in lists[::-1]], metrics=SCORES))
+
+
+def test_subsets_by_name(many_shards):
+    truth, prediction = ({k: {k // 3, side + k // 5} for k in range(40)} for side in (100, 200))
+    chosen = {"odd": list(range(1, 40, 2)), "few": [0, 1]}
+    found = both(truth, prediction, slices=chosen)
+    assert_same(*found)
+    assert both(truth, prediction, slices={"strange": [1, 99]}) is None
+    with pytest.raises(OptionError, match="a mask of items by position"):
+        fb.evaluate(truth, prediction, overlapping=True, engine="disk", slices={"mask": [True] * 40})
+
+
+def test_equal_labels_of_both_sides_and_of_items_are_different_clusters():
+    """Clusters go by words made of keys: of labels on either side, and of items that are alone."""
+    truth, prediction = {1: {1, 2}, 2: {1}, 3: {2}, 4: {4}}, {1: {1}, 2: {2}, 3: {1, 2}, 5: {4}}
+    assert_same(*both(truth, prediction, unmatched="singleton"))
+
+
+def test_threads_change_no_bit(many_shards):
+    tables = rows_with_faults()
+    scores = [
+        fb.evaluate(
+            *tables, weight="w", overlapping=True, duplicates="drop", nulls="drop", metrics=SCORES, engine="disk",
+            threads=threads,
+        ).overall
+        for threads in (1, 2, 5)
+    ]  # fmt: skip
+    assert scores[0] == scores[1] == scores[2]
+
+
+def test_what_is_not_kept(tmp_path):
+    truth = {1: {"a"}, 2: {"a", "b"}, 3: {"b"}}
+    ev = fb.evaluate(truth, truth, overlapping=True, engine="disk", metrics=["f1", "overlap"])
+    assert ev.f1 == 1 and ev.extended_bcubed_f1 == 1
+    assert "takes all cells" in ev.not_computed["omega"] and "omega" not in ev.overall
+    for ask in (lambda: ev.clusters("true"), lambda: ev.errors, ev.items):
+        with pytest.raises(NotKeptError, match='engine="memory"'):
+            ask()
+    with pytest.raises(OptionError, match='keep="scores"'):
+        fb.evaluate(truth, truth, overlapping=True, engine="disk", out=tmp_path / "result")
+    fb.evaluate(truth, truth, overlapping=True, engine="disk", keep="scores", out=tmp_path / "result")
+    assert fb.load(tmp_path / "result").f1 == 1
+
+
+def test_items_in_too_many_clusters_are_counted():
+    wide = {1: set(range(17)), 2: {0}, 3: set(range(20))}
+    with pytest.raises(TooMuchWorkError, match="2 items are in more than 16 clusters"):
+        fb.evaluate(wide, {1: {1}, 2: {1}, 3: {1}}, overlapping=True, engine="disk")
+    narrow = {1: set(range(8)), 2: {0}, 3: {9}}
+    with pytest.raises(TooMuchWorkError, match=r"5.2e\+02 sets of clusters"):
+        fb.evaluate(narrow, {1: {1}, 2: {1}, 3: {1}}, overlapping=True, engine="disk", max_pairs=100)
+
+
+def test_files_that_do_not_fit_are_left_to_the_disk_engine(tmp_path):
+    n = 800_000
+    for name in "tp":
+        columns = {"item": np.arange(n), "cluster": np.arange(n) // 3}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet", row_group_size=1 << 18)
+    options = {"overlapping": True, "memory_limit": "64MiB"}
+    ev = fb.evaluate(tmp_path / "t.parquet", tmp_path / "p.parquet", **options)
+    assert (ev.engine, ev.f1) == ("disk", 1.0)
+    before = 'fb.evaluate({1: {1}}, {1: {1}}, overlapping=True, engine="disk")'
+    call = f"fb.evaluate({str(tmp_path / 't.parquet')!r}, {str(tmp_path / 'p.parquet')!r}, **{options})"
+    assert growth(before, call) < 64 + 256
