@@ -9,10 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks import memory
@@ -29,7 +32,8 @@ WARM = 3  # calls after the first
 class Case:
     """Items in clusters of one size, a share of which are in a second cluster, too.
 
-    With `giant`, half of the items are in one cluster. `rival` measures `bcubed` beside.
+    With `giant`, half of the items are in one cluster. `rival` measures `bcubed` beside. With a `limit` of memory the
+    disk engine reads Parquet files.
     """
 
     n_items: int
@@ -37,6 +41,7 @@ class Case:
     overlap: float
     giant: bool = False
     rival: bool = False
+    limit: str | None = None
 
 
 CASES = (
@@ -51,8 +56,13 @@ CASES = (
     Case(2 * 10**6, 10, 0.0, giant=True),
     Case(2 * 10**6, 10, 0.01, giant=True),
     Case(10**7, 10, 0.3),
+    Case(10**7, 10, 0.3, limit="512MiB"),
 )
-QUICK_CASES = (Case(200, 10, 0.3, rival=True), Case(2_000, 10, 0.01, giant=True))
+QUICK_CASES = (
+    Case(200, 10, 0.3, rival=True),
+    Case(2_000, 10, 0.01, giant=True),
+    Case(2_000, 10, 0.3, limit="64MiB"),
+)
 
 Codes = NDArray[np.int64]
 
@@ -112,32 +122,48 @@ def measure(case: Case) -> dict[str, Any]:
     """Measure one case in this process: the first call, warm calls, the growth of memory."""
     import fastbcubed as fb
 
-    small = make_tables(Case(1_000, 10, 0.3))
-    fb.extended_bcubed(*small, progress=False)  # loads what is compiled
     truth, prediction = make_tables(case)
-    memory.touch_memory(300 * truth.num_rows)
-    memory.reset_peak()
-    before = memory.resident_memory() or 0
-    seconds = []
-    for _ in range(1 + WARM):
-        start = time.perf_counter()
-        ev = fb.extended_bcubed(truth, prediction, progress=False)
-        seconds.append(time.perf_counter() - start)
-    found = {
-        "seconds": statistics.median(seconds[1:]),
-        "first_seconds": seconds[0],
-        "memberships": truth.num_rows + prediction.num_rows,
-        "cells": ev.contingency.n_cells,
-        "growth_bytes": memory.peak_memory() - before,
-        "precision": ev.precision,
-        "recall": ev.recall,
-    }
+    n_memberships = truth.num_rows + prediction.num_rows
+    with TemporaryDirectory(dir="/var/tmp") as directory:
+        options: dict[str, Any] = {"progress": False}
+        given: tuple[Any, Any] = truth, prediction
+        if case.limit is not None:
+            options |= {"engine": "disk", "memory_limit": case.limit}
+            given = Path(directory, "truth.parquet"), Path(directory, "prediction.parquet")
+            for path, table in zip(given, (truth, prediction), strict=True):
+                pq.write_table(table, path, row_group_size=1 << 20)
+            del truth, prediction, table
+        fb.extended_bcubed(*make_tables(Case(1_000, 10, 0.3)), **options)  # loads what is compiled
+        found = time_calls(given, options, n_memberships)
     if case.rival:
         found |= measure_rival(truth, prediction)
         found["difference"] = max(
             abs(found[name] - found[f"rival_{name}"]) for name in ("precision", "recall")
         )
     return found
+
+
+def time_calls(given: tuple[Any, Any], options: dict[str, Any], n_memberships: int) -> dict[str, Any]:
+    """Time a first call and warm ones, and measure by how much the process grows."""
+    import fastbcubed as fb
+
+    if "engine" not in options:
+        memory.touch_memory(150 * n_memberships)
+    memory.reset_peak()
+    before = memory.resident_memory() or 0
+    seconds = []
+    for _ in range(1 + WARM):
+        start = time.perf_counter()
+        ev = fb.extended_bcubed(*given, **options)
+        seconds.append(time.perf_counter() - start)
+    return {
+        "seconds": statistics.median(seconds[1:]),
+        "first_seconds": seconds[0],
+        "memberships": n_memberships,
+        "growth_bytes": memory.peak_memory() - before,
+        "precision": ev.precision,
+        "recall": ev.recall,
+    }
 
 
 def measure_rival(truth: pa.Table, prediction: pa.Table) -> dict[str, float]:

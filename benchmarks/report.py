@@ -285,6 +285,7 @@ def overlap_table(records: list[Record]) -> str:
     rows = []
     for record in records:
         clusters = f"{record['size']}, one of half" if record["giant"] else str(record["size"])
+        clusters += f", disk engine, {record['limit']}" if record.get("limit") else ""
         row = [clusters, count(record["n_items"]), f"{100 * record['overlap']:g} %"]
         if record["outcome"] != "ok":
             rows.append((*row, "", unfinished(record), "", "", ""))

@@ -49,6 +49,10 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     common, those of a cell in more than 8 clusters of a side among the cells of each of these but the
     largest. So a cluster of a million items costs a million steps, however many of them are in a second.
 
+    The disk engine counts, for every set of the true and predicted clusters of an item, the items that are in all of
+    these; by inclusion and exclusion that says how many mates share how many clusters. Cost is the sum over items of
+    2 to the number of their clusters.
+
     References
     ----------
     E. Amigó et al., A comparison of extrinsic clustering evaluation metrics based on formal constraints,

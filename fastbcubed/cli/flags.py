@@ -163,7 +163,7 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False) ->
     add(
         "--engine", choices=("memory", "disk", *(["spark"] if spark else [])),
         help="where the work is done (default: disk for Parquet and Arrow files that would not fit in memory); "
-        f"overlapping clusterings are scored in memory only{on_spark}",
+        f"of overlapping clusterings, disk keeps scores and slices alone{on_spark}",
     )  # fmt: skip
     add(
         "--memory-limit",

@@ -71,27 +71,41 @@ def scatter_subsets(cells, start, stop, bits, words, next_row, records, masses):
                 masses[row, 3] = cells.weight[cell]
 
 
-@kernel
-def add_up(records, masses, slots, heads, places, n_each, mass, rest):
-    """Add up items and weight of the records of a shard that stand for the same subset; return how many subsets.
-
-    Outputs: the first record of each subset, the subset of each record, and the sums of scored items and, where there
-    are two columns, of those of the prediction alone. Shapes: `slots` (power of two,) of -1, `heads`, `places`
-    (n_records,), `n_each` (n_records, 1 or 2) of 0, `mass`, `rest` the same, None without weights.
-    """
+@inlined
+def find(records, i, names, slots):
+    """Return where the search for the subset of a record ends in the table, and its number there, -1 for none."""
     mask = slots.size - 1
-    n_subsets = 0
-    for i in range(len(records)):
-        s = records[i, 1] & mask
+    s = records[i, 1] & mask
+    k = slots[s]
+    while k >= 0 and not (names[k, 0] == records[i, 0] and names[k, 1] == records[i, 1]):
+        s = (s + 1) & mask
         k = slots[s]
-        while k >= 0 and not (
-            records[heads[k], 0] == records[i, 0] and records[heads[k], 1] == records[i, 1]
-        ):
-            s = (s + 1) & mask
-            k = slots[s]
+    return s, k
+
+
+@kernel
+def enter(names, n_subsets, slots):
+    """Enter subsets, all different, into slots that are empty. Shapes: (n_subsets, 2) or more, (), (power of two,)."""
+    for k in range(n_subsets):
+        slots[find(names, k, names, slots)[0]] = k
+
+
+@kernel
+def add_up(records, masses, names, n_subsets, slots, places, n_each, mass, rest):
+    """Add up items and weight of the records of a shard by subset; return how many subsets there are by now.
+
+    Outputs: the names of subsets and, in two columns, their scored items and those of the prediction alone, or one
+    column where there are none; the subset of each record. Shapes: `slots` (power of two,), `names` (room, 2), `places`
+    (n_records,), `n_each` (room, 1 or 2), `mass`, `rest` the same, None without weights.
+    """
+    for i in range(len(records)):
+        s, k = find(records, i, names, slots)
         if k < 0:
             k = slots[s] = n_subsets
-            heads[k] = i
+            names[k, 0], names[k, 1] = records[i, 0], records[i, 1]
+            n_each[k] = 0
+            if mass is not None:
+                mass[k] = rest[k] = 0.0
             n_subsets += 1
         places[i] = k
         n = records[i, 2]
@@ -103,11 +117,18 @@ def add_up(records, masses, slots, heads, places, n_each, mass, rest):
 
 
 @kernel
+def look_up(records, names, slots, places):
+    """Find the subset of each record, which has been entered. Shapes: as of `add_up`."""
+    for i in range(len(records)):
+        places[i] = find(records, i, names, slots)[1]
+
+
+@kernel
 def send_back(records, places, n_each, mass, rest, told, back, floats):
     """Write for every record what its subset adds up to, in two words more a column with weights.
 
     The number of scored items comes below 0 for the first cell that asks for it, so that a cluster is counted once.
-    Shapes: `told` (n_records,) of False; `back`, and the same as `floats`, (n_records, 1 or 3 a column).
+    Shapes: `told` (n_subsets,) of False; `back`, and the same as `floats`, (n_records, 1 or 3 a column).
     """
     columns = n_each.shape[1]
     for i in range(len(records)):

@@ -10,7 +10,7 @@ once in 10**18 evaluations.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,31 +156,47 @@ class SubsetSums:
     def add_up(self, pool: Pool) -> None:
         """Add up the subsets of each shard by name; what they come to is ready to go back."""
         self._back = Spool(self._told, len(self._bounds), self._spill, self._memory)
-        self._ranks = {index: rank for rank, index in enumerate(sorted(self._bounds))}
+        self._ranks = {index: rank for rank, index in enumerate(self._records.indexes)}
         sizes = self._records.sizes()
-        shards = np.flatnonzero(sizes).tolist()
+        shards = np.argsort(-sizes, kind="stable")[
+            : np.count_nonzero(sizes)
+        ].tolist()  # the largest take longest
         pool.map(self._add_up, shards, stage="count shared clusters", rows=sizes[shards].tolist())
         self._records.clear()
 
     def _add_up(self, shard: int) -> None:
+        """Add up the subsets of a shard, piece by piece: one subset of very many cells makes it large."""
+        segments = self._records.segments(shard)
+        pieces = list(_pieces(segments, 2 * self._at_once))
+        table = _Table(self._weighted, self._columns)
+        for piece in pieces:
+            records, masses = _words(self._records.read(shard, piece), self._weighted)
+            places = table.add(records, masses)
+        told = np.zeros(table.n, np.bool_)
+        for k, piece in enumerate(pieces):
+            if len(pieces) > 1:
+                records, _ = _words(self._records.read(shard, piece), self._weighted)
+                places = table.find(records)
+            sent = np.zeros(segments.size, np.int64)
+            sent[piece] = segments[piece]
+            self._send_back((shard, k), records, places, table, told, np.append(0, np.cumsum(sent)))
+
+    def _send_back(
+        self,
+        index: tuple[int, int],
+        records: NDArray[np.int64],
+        places: NDArray[np.int32],
+        table: _Table,
+        told: NDArray[np.bool_],
+        bounds: NDArray[np.int64],
+    ) -> None:
         assert self._back is not None
-        records, masses = _words(self._records.read(shard), self._weighted)
-        n = len(records)
-        slots = buffers.empty(kernels.cells.table_size(n), np.int32)
-        slots[:] = -1
-        heads, places = buffers.empty((2, n), np.int32)
-        n_each = buffers.empty((n, self._columns), np.int64)
-        n_each[:] = 0
-        mass = rest = None
-        if self._weighted:
-            mass, rest = buffers.empty((2, n, self._columns), np.float64)
-            mass[:], rest[:] = 0.0, 0.0
-        found = kernels.subsets.add_up(records, masses, slots, heads, places, n_each, mass, rest)
         with self._spill.pages() as pages:
-            back, floats = _words(pages.empty(n, self._told), self._weighted)
-            told = np.zeros(found, np.bool_)
-            kernels.subsets.send_back(records, places, n_each, mass, rest, told, back, floats)
-            self._back.put(shard, pages, np.append(0, np.cumsum(self._records.segments(shard))))
+            back, floats = _words(pages.empty(len(records), self._told), self._weighted)
+            kernels.subsets.send_back(
+                records, places, table.n_each, table.mass, table.rest, told, back, floats
+            )
+            self._back.put(index, pages, bounds)
 
     def take(self, shard: int, cells: NamedCells) -> Found:
         """Return what the items of the cells of a shard share with their mates; once, as the next call counts on."""
@@ -197,13 +213,63 @@ class SubsetSums:
 
     def _cuts(self, cells: NamedCells) -> Iterator[tuple[int, int]]:
         """Cut the cells of a shard into blocks of about as many subsets as are handled at once."""
-        ends = np.cumsum((1 << cells.n_clusters) - 1)
-        start = 0
-        while start < ends.size:
-            done = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, done + self._at_once, side="right")))
-            yield start, stop
-            start = stop
+        for cut in _pieces((1 << cells.n_clusters) - 1, self._at_once):
+            yield cut.start, cut.stop
+
+
+class _Table:
+    """What the subsets of a shard add up to, by name; it grows as they come."""
+
+    def __init__(self, weighted: bool, columns: int) -> None:
+        self.n = 0  #: subsets by now
+        self._weighted, self._columns = weighted, columns
+        self._slots = np.empty(0, np.int32)
+        self.names = np.empty((0, 2), np.int64)
+        self.n_each = np.empty((0, columns), np.int64)
+        self.mass = self.rest = np.empty((0, columns)) if weighted else None
+
+    def add(self, records: NDArray[np.int64], masses: Floats | None) -> NDArray[np.int32]:
+        """Add records up, and return the subset of each."""
+        self._make_room(self.n + len(records))
+        places = buffers.empty(len(records), np.int32)
+        self.n = kernels.subsets.add_up(
+            records, masses, self.names, self.n, self._slots, places, self.n_each, self.mass, self.rest
+        )
+        return places
+
+    def find(self, records: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the subset of each record, all of which were added."""
+        places = buffers.empty(len(records), np.int32)
+        kernels.subsets.look_up(records, self.names, self._slots, places)
+        return places
+
+    def _make_room(self, n: int) -> None:
+        """Make room for so many subsets."""
+        if n <= len(self.names):
+            return
+        room = max(n, 2 * self.n)
+        self.names, self.n_each = self._grown(self.names, room), self._grown(self.n_each, room)
+        if self.mass is not None and self.rest is not None:
+            self.mass, self.rest = self._grown(self.mass, room), self._grown(self.rest, room)
+        self._slots = buffers.empty(kernels.cells.table_size(room), np.int32)
+        self._slots[:] = -1
+        kernels.subsets.enter(self.names, self.n, self._slots)
+
+    def _grown(self, held: NDArray[Any], room: int) -> NDArray[Any]:
+        grown = buffers.empty((room, held.shape[1]), held.dtype)
+        grown[: self.n] = held[: self.n]
+        return grown
+
+
+def _pieces(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
+    """Cut batches of these sizes into runs of `most` records at most, or of one batch."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < sizes.size:
+        done = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + most, side="right")))
+        yield slice(start, stop)
+        start = stop
 
 
 def n_subsets(n_clusters: NDArray[np.integer]) -> int:

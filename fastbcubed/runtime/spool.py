@@ -73,10 +73,10 @@ class Spool:
             total += np.diff(bounds)
         return total
 
-    def read(self, shard: int) -> np.ndarray:
-        """Bring the records of a shard together, in the order of the batches."""
+    def read(self, shard: int, batches: slice = slice(None)) -> np.ndarray:
+        """Bring the records of a shard together, in the order of the batches, or those of some of these by rank."""
         return self._bring(
-            [(index, *self._batches[index][0][shard : shard + 2].tolist()) for index in self.indexes]
+            [(index, *self._batches[index][0][shard : shard + 2].tolist()) for index in self.indexes[batches]]
         )
 
     def read_batch(self, index: Any) -> np.ndarray:
