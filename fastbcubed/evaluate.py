@@ -107,8 +107,8 @@ def evaluate(
         Whether items may be in several clusters: tables then have a row per membership (or a list of
         clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
     max_pairs : float
-        With `overlapping`, how many pairs of cells to compare at most; with the disk engine, how many sets of the
-        clusters of an item to count.
+        With `overlapping`, how many pairs of cells to compare at most; with the disk engine, and how many sets of
+        clusters to count.
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
@@ -120,10 +120,9 @@ def evaluate(
         How many repairs to write to `out`, as ``repairs.parquet``; see `Evaluation.repairs`.
     engine : {"memory", "disk", "spark"}, optional
         Where the work is done. The disk engine reads files block by block and spills what does not fit, so
-        that the rows need not be in memory. Of overlapping clusterings it gives scores, slices and the summary,
-        of items in at most 16 clusters of both sides together; neither cells nor items are kept, and scores that
-        take all cells (matching, Omega, CICE-BCubed) are left to the memory engine. Clusters whose labels are not
-        integers are named by reading the input again. When absent, the disk engine is used for
+        that the rows need not be in memory. Of overlapping clusterings it gives scores, slices and the summary;
+        neither cells nor items are kept, and scores that take all cells (matching, Omega, CICE-BCubed) are left to
+        the memory engine. Clusters whose labels are not integers are named by reading the input again. When absent, the disk engine is used for
         Parquet and Arrow IPC files that would not fit, if it can serve what is asked for. It writes
         record-batch readers, data sets and relations of DuckDB to the disk as they come, while the memory
         engine reads them whole. DataFrames of Spark are scored where they are; see `fastbcubed.spark.evaluate`.

@@ -51,7 +51,8 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
 
     The disk engine counts, for every set of the true and predicted clusters of an item, the items that are in all of
     these; by inclusion and exclusion that says how many mates share how many clusters. Cost is the sum over items of
-    2 to the number of their clusters.
+    2 to the number of their clusters. Items in more than 8 clusters of both sides together are compared with all
+    that share one instead.
 
     References
     ----------

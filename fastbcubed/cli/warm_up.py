@@ -105,6 +105,7 @@ def _covers(work: Path) -> None:
     for weight in (None, {item: 1.0 + item % 7 for item in everyone}):
         ev = fb.evaluate(truth, prediction, weight=weight, overlapping=True, metrics="all", progress=False)
         _look_at(ev, work)
+        fb.evaluate(truth, prediction, weight=weight, overlapping=True, engine="disk", progress=False)
 
 
 def _links() -> None:

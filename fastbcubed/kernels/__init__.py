@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         sums,
         threshold_sums,
         true_rows,
+        wide_cells,
     )  # fmt: skip
 
 __all__ = [
@@ -59,7 +60,7 @@ __all__ = [
     "coreference", "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join",
     "matches", "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering",
     "outcomes", "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs",
-    "subsets", "sums", "threshold_sums", "true_rows",
+    "subsets", "sums", "threshold_sums", "true_rows", "wide_cells",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

@@ -2,6 +2,8 @@
 
 An item in c true and g predicted clusters is in 2**(c + g) sets of these. Added up over all items, that says how many
 are in all clusters of a set; and by inclusion and exclusion how many share some number of either side with an item.
+Cells of more clusters are wide: they tell of single clusters and of pairs of both sides alone, for sizes; what they
+share with their mates is in `kernels.wide_cells`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,10 @@ from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import inlined, kernel
 from fastbcubed.kernels.mates import add_times
 from fastbcubed.kernels.partition import bits_of, mix
+
+#: What records count, as the last two bits of a number say: scored items, those of the prediction alone, and the same
+#: of wide cells.
+SCORED, ALONE, WIDE = 0, 1, 2
 
 
 @kernel
@@ -34,15 +40,36 @@ def add_names(names, first, last, size, words):
     return size
 
 
-@inlined
+@kernel
 def sum_names(cells, cell, words):
-    """Write the sums of the names of every subset of the clusters of a cell, and return how many there are.
+    """Write the sums of the names of the subsets of the clusters of a cell, and return how many there are.
 
-    Bit k of the number of a subset is for cluster k, true ones first. Shape of `words`: (2**clusters, 2).
+    Bit k of the number of a subset is for cluster k, true ones first. Of wide cells, see `name_pairs`. Subset 0 is
+    empty. Shape of `words`: (2**clusters, 2) or more.
     """
+    true, true_end = cells.true_bounds[cell], cells.true_bounds[cell + 1]
+    pred, pred_end = cells.pred_bounds[cell], cells.pred_bounds[cell + 1]
+    if (true_end - true) + (pred_end - pred) > cells.narrow:
+        return name_pairs(cells, true, true_end, pred, pred_end, words)
     words[0, 0] = words[0, 1] = 0
-    size = add_names(cells.true_names, cells.true_bounds[cell], cells.true_bounds[cell + 1], 1, words)
-    return add_names(cells.pred_names, cells.pred_bounds[cell], cells.pred_bounds[cell + 1], size, words)
+    size = add_names(cells.true_names, true, true_end, 1, words)
+    return add_names(cells.pred_names, pred, pred_end, size, words)
+
+
+@kernel
+def name_pairs(cells, true, true_end, pred, pred_end, words):
+    """Write the names of the clusters of a wide cell, and their sums by true and predicted one; return how many."""
+    size = 1
+    for names, first, last in ((cells.true_names, true, true_end), (cells.pred_names, pred, pred_end)):
+        for k in range(first, last):
+            words[size, 0], words[size, 1] = names[k, 0], names[k, 1]
+            size += 1
+    for i in range(true, true_end):
+        for j in range(pred, pred_end):
+            words[size, 0] = cells.true_names[i, 0] + cells.pred_names[j, 0]
+            words[size, 1] = cells.true_names[i, 1] + cells.pred_names[j, 1]
+            size += 1
+    return size
 
 
 @kernel
@@ -55,13 +82,19 @@ def count_subsets(cells, start, stop, bits, words, counts):
 
 @kernel
 def scatter_subsets(cells, start, stop, bits, words, next_row, records, masses):
-    """Write the subsets of the cells of a block, shard by shard: two words, items, their weight.
+    """Write the subsets of the cells of a block, shard by shard: two words, items and what they are, their weight.
 
-    Items of the prediction alone are counted below 0. `masses` are the same records as floats, None without weights.
-    Shapes: `next_row` (n_shards,), `records`, `masses` (n_subsets, 3) or, with weights, (n_subsets, 4).
+    `masses` are the same records as floats, None without weights. Shapes: `next_row` (n_shards,), `records`, `masses`
+    (n_subsets, 3) or, with weights, (n_subsets, 4).
     """
     for cell in range(start, stop):
-        n = cells.n[cell] if cell < cells.n_scored else -cells.n[cell]
+        c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
+        g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
+        n = (
+            cells.n[cell] * 4
+            + (SCORED if cell < cells.n_scored else ALONE)
+            + (WIDE if c + g > cells.narrow else 0)
+        )
         for m in range(1, sum_names(cells, cell, words)):
             shard = bits_of(words[m, 0], 0, bits)
             row = next_row[shard]
@@ -94,9 +127,9 @@ def enter(names, n_subsets, slots):
 def add_up(records, masses, names, n_subsets, slots, places, n_each, mass, rest):
     """Add up items and weight of the records of a shard by subset; return how many subsets there are by now.
 
-    Outputs: the names of subsets and, in two columns, their scored items and those of the prediction alone, or one
-    column where there are none; the subset of each record. Shapes: `slots` (power of two,), `names` (room, 2), `places`
-    (n_records,), `n_each` (room, 1 or 2), `mass`, `rest` the same, None without weights.
+    Outputs: the names of subsets, their items by what these are, and the weight of those that are not of wide cells;
+    the subset of each record. Shapes: `slots` (power of two,), `names` (room, 2), `places` (n_records,), `n_each`
+    (room, 1, 2 or 4), `mass`, `rest` (room, 1 or 2), None without weights.
     """
     for i in range(len(records)):
         s, k = find(records, i, names, slots)
@@ -108,11 +141,10 @@ def add_up(records, masses, names, n_subsets, slots, places, n_each, mass, rest)
                 mass[k] = rest[k] = 0.0
             n_subsets += 1
         places[i] = k
-        n = records[i, 2]
-        which = 0 if n > 0 else 1
-        n_each[k, which] += abs(n)
-        if mass is not None:
-            mass[k, which], rest[k, which] = add_exactly(mass[k, which], rest[k, which], masses[i, 3])
+        kind = records[i, 2] & 3
+        n_each[k, kind] += records[i, 2] >> 2
+        if mass is not None and kind < WIDE:
+            mass[k, kind], rest[k, kind] = add_exactly(mass[k, kind], rest[k, kind], masses[i, 3])
     return n_subsets
 
 
@@ -125,83 +157,104 @@ def look_up(records, names, slots, places):
 
 @kernel
 def send_back(records, places, n_each, mass, rest, told, back, floats):
-    """Write for every record what its subset adds up to, in two words more a column with weights.
+    """Write for every record what its subset adds up to: items of each kind, then weight, then what that leaves over.
 
-    The number of scored items comes below 0 for the first cell that asks for it, so that a cluster is counted once.
-    Shapes: `told` (n_subsets,) of False; `back`, and the same as `floats`, (n_records, 1 or 3 a column).
+    The number of scored items is doubled, and odd for the first scored cell that asks for it, so that a cluster is
+    counted once. Shapes: `told` (n_subsets,) of False; `back`, and the same as `floats`, a word for each of these.
     """
-    columns = n_each.shape[1]
+    kinds = n_each.shape[1]
     for i in range(len(records)):
         k = places[i]
-        for which in range(columns):
-            back[i, which] = n_each[k, which]
-            if mass is not None:
-                floats[i, columns + which] = mass[k, which]
-                floats[i, 2 * columns + which] = rest[k, which]
-        if records[i, 2] > 0 and not told[k]:
+        for kind in range(kinds):
+            back[i, kind] = n_each[k, kind]
+        if mass is not None:
+            for kind in range(mass.shape[1]):
+                floats[i, kinds + 2 * kind] = mass[k, kind]
+                floats[i, kinds + 2 * kind + 1] = rest[k, kind]
+        first = not records[i, 2] & ALONE and not told[k]
+        back[i, 0] = 2 * n_each[k, 0] + first
+        if first:
             told[k] = True
-            back[i, 0] = -n_each[k, 0]
 
 
 @kernel
 def share_subsets(cells, start, stop, bits, words, next_row, back, floats, space, found):
     """Write what items of each cell share with their mates in other cells, from what all their subsets add up to.
 
-    Cells of the prediction alone have nothing written. `space` is a `Space`, `found` a `Found` of `overlap.subsets`;
-    records of the shards stand in `back`, of which `floats` are the same, as `scatter_subsets` has written them.
+    Wide cells, and those of the prediction alone, have nothing written. `space` is a `Space`, `found` a `Found` of
+    `overlap.subsets`; records of the shards stand in `back`, of which `floats` are the same, as `scatter_subsets` has
+    written them.
     """
-    weighted = floats is not None
     for cell in range(start, stop):
         size = sum_names(cells, cell, words)
         c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
         g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
-        read_subsets(size, c, g, bits, words, next_row, back, floats, space)
+        narrow = c + g <= cells.narrow
+        read_subsets(size, c, g, narrow, bits, words, next_row, back, floats, space)
         if cell < cells.n_scored:
-            count_clusters(c, g, space, found)
-            invert(c, g, space, weighted)
-            add_shares(cell, c, g, cells, space, weighted, found)
+            count_clusters(c, g, narrow, space, found)
+            if narrow:
+                invert(c, g, space, floats is not None)
+                add_shares(cell, c, g, cells, space, floats is not None, found)
 
 
 @kernel
-def read_subsets(size, c, g, bits, words, next_row, back, floats, space):
-    """Read the subsets of a cell, and add them up by how many true and predicted clusters they have.
+def read_subsets(size, c, g, narrow, bits, words, next_row, back, floats, space):
+    """Read the subsets of a cell: all items of each that count, and those of narrow cells by how many clusters it has.
 
     Items of the prediction alone are added to the others, unless there are sums apart for them.
     """
-    columns = back.shape[1] if floats is None else back.shape[1] // 3
     apart = space.n.shape[0] - 1
-    space.n[:, : c + 1, : g + 1] = 0
-    space.mass[:, : c + 1, : g + 1] = 0.0
-    space.rest[:, : c + 1, : g + 1] = 0.0
+    if narrow:
+        space.n[:, : c + 1, : g + 1] = 0
+        space.mass[:, : c + 1, : g + 1] = 0.0
+        space.rest[:, : c + 1, : g + 1] = 0.0
     for m in range(1, size):
         shard = bits_of(words[m, 0], 0, bits)
         row = next_row[shard]
         next_row[shard] = row + 1
-        i, j = space.ones[m & ((1 << c) - 1)], space.ones[m >> c]
-        space.scored[m], space.every[m] = back[row, 0], 0
-        for which in range(columns):
-            to, n = which * apart, abs(back[row, which])
-            space.n[to, i, j] += n
-            space.every[m] += 0 if to else n
-            if floats is not None:
-                total, error = space.mass[to, i, j], space.rest[to, i, j]
-                total, error = add_exactly(total, error, floats[row, columns + which])
-                space.mass[to, i, j], space.rest[to, i, j] = total, error + floats[row, 2 * columns + which]
+        count_items(m, row, back, apart, space)
+        if narrow:
+            i, j = space.ones[m & ((1 << c) - 1)], space.ones[m >> c]
+            for kind in range(min(2, space.kinds)):
+                to = kind * apart
+                space.n[to, i, j] += back[row, kind] >> 1 if kind == SCORED else back[row, kind]
+                if floats is not None:
+                    at = space.kinds + 2 * kind
+                    total, error = add_exactly(space.mass[to, i, j], space.rest[to, i, j], floats[row, at])
+                    space.mass[to, i, j], space.rest[to, i, j] = total, error + floats[row, at + 1]
+
+
+@inlined
+def count_items(m, row, back, apart, space):
+    """Note the items of a subset: all that count, and those scored, -1 if another cell has told of these."""
+    scored = back[row, 0] >> 1
+    if space.kinds > WIDE:
+        scored += back[row, WIDE]
+    every = scored
+    if not apart:
+        for kind in range(ALONE, space.kinds, WIDE):
+            every += back[row, kind]
+    space.every[m] = every
+    space.scored[m] = scored if back[row, 0] & 1 else -1
 
 
 @kernel
-def count_clusters(c, g, space, found):
+def count_clusters(c, g, narrow, space, found):
     """Note the scored items of clusters that no cell has told of yet, and whether they are the same on both sides."""
     for k in range(c + g):
-        own = 1 << k
-        if space.scored[own] >= 0:
+        own = 1 << k if narrow else 1 + k
+        if space.scored[own] < 0:
             continue
         side = 0 if k < c else 1
         exact = False
         for other in range(c if side == 0 else 0, c + g if side == 0 else c):
-            both = space.every[own | 1 << other]
-            exact = exact or (both == space.every[own] and both == space.every[1 << other])
-        found.sizes[side, found.n_clusters[side]] = -space.scored[own]
+            t, p = (k, other - c) if side == 0 else (other, k - c)
+            both = space.every[1 << t | 1 << c + p if narrow else 1 + c + g + t * g + p]
+            exact = exact or (
+                both == space.every[own] and both == space.every[1 << other if narrow else 1 + other]
+            )
+        found.sizes[side, found.n_clusters[side]] = space.scored[own]
         found.n_clusters[side] += 1
         found.n_exact[side] += exact
 

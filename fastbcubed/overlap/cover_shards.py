@@ -21,14 +21,8 @@ from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import EmptyInputError, TooMuchWorkError
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.overlap.overlapping import group_items
-from fastbcubed.overlap.subsets import (
-    MOST_CLUSTERS,
-    Found,
-    NamedCells,
-    SubsetSums,
-    n_subsets,
-    name_clusters,
-)
+from fastbcubed.overlap.subsets import Extent, Found, NamedCells, SubsetSums, n_pairs, name_clusters
+from fastbcubed.overlap.wide_cells import MEMBERSHIP_BYTES, WideCells
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
@@ -38,6 +32,10 @@ CELL = np.dtype([("n", "i8"), ("weight", "f8"), ("n_true", "i4"), ("n_pred", "i4
 NAME = np.dtype([("first", "i8"), ("second", "i8")])
 #: Where an item is scored, -1 if it is not, and what it weighs.
 ROW = np.dtype([("cell", "i8"), ("weight", "f8")])
+#: Cells of more clusters, of both sides together, are wide; of even more where there are too many of these.
+NARROW, MOST_NARROW = 8, 16
+#: The part of the limit that wide cells may take.
+WIDE_SHARE = 6
 #: Sets of clusters that are handled by a task: as many as bytes of this share of the limit, between these bounds.
 SHARE, LEAST_AT_ONCE, MOST_AT_ONCE = 1 << 9, 1 << 16, 1 << 20
 
@@ -89,7 +87,10 @@ class CoverShards:
         self._columns = Stash(spill)
         self._lock = threading.Lock()
         self._shards: dict[int, _Sizes] = {}
-        self._n_subsets, self._widest, self._n_wide = 0, 1, 0
+        #: cells by their clusters, of both sides together, and pairs of these with a cluster of either side
+        self._widths, self._pairs = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._most_pairs = 0  #: of a cell
+        self._narrow = 0
         self.n_items = 0  #: scored ones
         self.sizes = {"true": SizeCounts(), "pred": SizeCounts()}  #: of clusters that were yielded
         self.n_exact = {"true": 0, "pred": 0}  #: of these, how many are the same as one of the other side
@@ -128,34 +129,39 @@ class CoverShards:
 
     def _count(self, index: int, cells: np.ndarray, sizes: _Sizes) -> None:
         """Note what a shard holds."""
-        counts = cells["n_true"] + cells["n_pred"]
-        wide = counts > MOST_CLUSTERS
+        true, pred = cells["n_true"].astype(np.int64), cells["n_pred"].astype(np.int64)
+        pairs = n_pairs(true, pred)
         with self._lock:
             self._shards[index] = sizes
             self.n_items += int(cells["n"][: sizes.scored].sum())
-            self._n_wide += int(cells["n"][wide].sum())
-            self._n_subsets += n_subsets(counts[~wide])
-            self._widest = max(self._widest, int(counts[~wide].max(initial=1)))
+            self._widths = _added(self._widths, np.bincount(true + pred))
+            self._pairs = _added(self._pairs, np.bincount(true + pred, pairs).astype(np.int64))
+            self._most_pairs = max(self._most_pairs, int(pairs.max(initial=0)))
 
     def covers(self, pool: Pool) -> Iterator[tuple[Cover | None, CoverRows | None]]:
         """Yield a cover of each shard, None if none of its items is scored, and its items if they are asked for."""
-        self._refuse_too_much()
         if not self.n_items:
             raise EmptyInputError("there is no item to score: no item is on both sides")
         shards = sorted(self._shards)
-        alone = any(own.scored < own.cells for own in self._shards.values())
-        apart = alone and not self._how.outside
-        sums = SubsetSums(
-            self._n_subsets, self._widest, subsets_at_once(self._limit), kept_of(self._limit), self._spill,
-            weighted=self._how.mates_weigh, alone=alone, apart=apart,
-        )  # fmt: skip
+        extent = self._measured()
+        sums = SubsetSums(extent, subsets_at_once(self._limit), kept_of(self._limit), self._spill)
+        wide = None
+        if extent.wide:
+            wide = WideCells(self._read, shards, pool, apart=extent.apart)
+            self._refuse_too_much(
+                wide.count_visits(pool), "pairs of cells with common clusters would have to be compared"
+            )
+            wide.meet(pool)
         pool.map(lambda shard: sums.put(shard, self._read(shard)), shards, stage="list shared clusters")
         sums.add_up(pool)
 
         def cover(rank: int, shard: int) -> tuple[Cover | None, Found, CoverRows | None]:
-            found = sums.take(shard, self._read(shard))
+            cells = self._read(shard)
+            found = sums.take(shard, cells)
+            if wide is not None:
+                wide.share(shard, cells, found)
             rows = self._rows_of(rank, shard) if self._how.asks_rows else None
-            return self._cover(shard, found, rows, apart), found, rows
+            return self._cover(shard, found, rows, extent.apart), found, rows
 
         for made, found, rows in pool.stream(cover, list(enumerate(shards)), stage="score cells"):
             for k, side in enumerate(SIDES):
@@ -199,20 +205,51 @@ class CoverShards:
         true, pred = (np.append(0, np.cumsum(cells[field], dtype=np.int64)) for field in ("n_true", "n_pred"))
         weight = np.ascontiguousarray(cells["weight"]) if self._how.mates_weigh else np.empty(0)
         n = np.ascontiguousarray(cells["n"])
-        return NamedCells(true, names[: true[-1]], pred, names[true[-1] :], n, weight, own.scored)
+        return NamedCells(
+            true, names[: true[-1]], pred, names[true[-1] :], n, weight, own.scored, self._narrow
+        )
 
-    def _refuse_too_much(self) -> None:
-        if self._n_wide:
+    def _measured(self) -> Extent:
+        """Choose which cells are wide, and return how much there is to add up."""
+        widths = np.arange(self._widths.size)
+        memberships = np.cumsum((widths * self._widths)[::-1])[::-1]  # of cells this wide or wider
+        for self._narrow in range(NARROW, MOST_NARROW + 1):
+            if not memberships[self._narrow + 1 :].any():
+                break
+            if memberships[self._narrow + 1] * MEMBERSHIP_BYTES <= self._limit // WIDE_SHARE:
+                break
+        else:
+            least = (MEMBERSHIP_BYTES * int(memberships[MOST_NARROW + 1]) * WIDE_SHARE >> 20) + 1
             raise TooMuchWorkError(
-                f"{self._n_wide:,} items are in more than {MOST_CLUSTERS} clusters, of both sides together, which are "
-                'more than the disk engine can count mates by. Leave them out, or pass engine="memory"'
+                f"{int(self._widths[MOST_NARROW + 1 :].sum()):,} sets of clusters that items are in have more than "
+                f"{MOST_NARROW}, of both sides together, and take more memory than the limit has room for. Raise "
+                f'memory_limit to at least {least} MiB, leave these items out, or pass engine="memory"'
             )
-        if self._n_subsets > self._how.max_pairs:
+        narrow = self._widths[: self._narrow + 1]
+        n_subsets = sum(int(n) * ((1 << k) - 1) for k, n in enumerate(narrow))
+        n_subsets += int(self._pairs[self._narrow + 1 :].sum())
+        self._refuse_too_much(n_subsets, "sets of clusters that items share would have to be counted")
+        widest, wide = narrow.size - 1, self._widths.size > narrow.size
+        alone = any(own.scored < own.cells for own in self._shards.values())
+        return Extent(
+            n_subsets, widest, max((1 << widest) - 1, self._most_pairs if wide else 0), self._how.mates_weigh,
+            alone, alone and not self._how.outside, wide,
+        )  # fmt: skip
+
+    def _refuse_too_much(self, work: int, what: str) -> None:
+        if work > self._how.max_pairs:
             raise TooMuchWorkError(
-                f"{self._n_subsets:.2g} sets of clusters that items share would have to be counted, more than "
-                f"max_pairs={self._how.max_pairs:.2g}. Leave items of many clusters out, or pass "
-                f"max_pairs={1.05 * self._n_subsets:.2g} or more and wait"
+                f"{work:.2g} {what}, more than max_pairs={self._how.max_pairs:.2g}. Leave items of many clusters out, "
+                f"or pass max_pairs={1.05 * work:.2g} or more and wait"
             )
+
+
+def _added(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add counts, of which one may have fewer."""
+    found = np.zeros(max(a.size, b.size), np.int64)
+    found[: a.size] += a
+    found[: b.size] += b
+    return found
 
 
 def subsets_at_once(limit: int) -> int:

@@ -1,6 +1,7 @@
 """Overlapping clusterings on the disk engine: the scores of the twin and of the memory engine, whatever is spilled."""
 
 from fractions import Fraction
+from unittest import mock
 
 import naive_overlap as twin
 import numpy as np
@@ -18,6 +19,7 @@ from strategies_overlap import covers, item_weights
 
 import fastbcubed as fb
 from fastbcubed.errors import FastBCubedError, NotKeptError, OptionError, TooMuchWorkError
+from fastbcubed.overlap import cover_shards
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 SCORES = ["precision", "recall", "f1", "mean_f1", "over_merge_rate", "under_merge_rate", "elm"]
@@ -79,15 +81,24 @@ def assert_same(on_disk, in_memory):
                          for row in expected.to_pylist()]  # fmt: skip
 
 
+def narrow(most):
+    """Take cells of more clusters as wide: none, some, or all that are scored."""
+    return mock.patch.object(cover_shards, "NARROW", most)
+
+
+NARROW = st.sampled_from([1, 2, 3, 8])
+
+
 @SETTINGS
-@given(covers(), st.data(), st.sampled_from(["drop", "singleton", "outside"]))
-def test_scores_of_the_twin(many_shards, pair, data, unmatched):
+@given(covers(), st.data(), st.sampled_from(["drop", "singleton", "outside"]), NARROW)
+def test_scores_of_the_twin(many_shards, pair, data, unmatched, most):
     weight = data.draw(st.none() | item_weights(pair.items))
     given = [table(family, weight) for family in pair]
     options = {} if weight is None else {"weight": "weight"}
-    ev = fb.extended_bcubed(
-        *given, unmatched=unmatched, metrics=SCORES, engine="disk", memory_limit=LIMIT, **options
-    )
+    with narrow(most):
+        ev = fb.extended_bcubed(
+            *given, unmatched=unmatched, metrics=SCORES, engine="disk", memory_limit=LIMIT, **options
+        )
     exact = None if weight is None else {item: Fraction(w) for item, w in weight.items()}
     families = twin.align(*pair, unmatched)
     for prefix, function in ("", twin.extended_bcubed), ("elm_", twin.extended_elm):
@@ -97,8 +108,8 @@ def test_scores_of_the_twin(many_shards, pair, data, unmatched):
 
 
 @SETTINGS
-@given(covers(), st.data(), st.sampled_from(POLICIES), st.sampled_from(WEIGHTINGS))
-def test_everything_that_the_memory_engine_says(many_shards, pair, data, unmatched, weighting):
+@given(covers(), st.data(), st.sampled_from(POLICIES), st.sampled_from(WEIGHTINGS), NARROW)
+def test_everything_that_the_memory_engine_says(many_shards, pair, data, unmatched, weighting, most):
     options = {
         "unmatched": unmatched,
         "metrics": SCORES,
@@ -111,7 +122,8 @@ def test_everything_that_the_memory_engine_says(many_shards, pair, data, unmatch
         options |= {"weighting": weighting, "weight": "weight" if in_a_column else weight}
         weight = weight if in_a_column else None
     truth, prediction = (table(family, weight) for family in pair)
-    found = both(truth, prediction.drop(columns="kind"), **options)
+    with narrow(most):
+        found = both(truth, prediction.drop(columns="kind"), **options)
     if found is not None:
         assert_same(*found)
 
@@ -232,13 +244,37 @@ def test_what_is_not_kept(tmp_path):
     assert fb.load(tmp_path / "result").f1 == 1
 
 
-def test_items_in_too_many_clusters_are_counted():
-    wide = {1: set(range(17)), 2: {0}, 3: set(range(20))}
-    with pytest.raises(TooMuchWorkError, match="2 items are in more than 16 clusters"):
-        fb.evaluate(wide, {1: {1}, 2: {1}, 3: {1}}, overlapping=True, engine="disk")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("unmatched", ["drop", "singleton", "outside"])
+def test_items_in_many_clusters(many_shards, weighted, unmatched):
+    """Some are in so many that sets of these cannot be listed; half as many items are on one side alone."""
+    rng = np.random.default_rng(5)
+    truth, prediction = (
+        {
+            int(item): set(rng.integers(0, 30, rng.integers(1, 4) ** 3).tolist())
+            for item in range(first, first + 60)
+        }
+        for first in (0, 20)
+    )
+    weight = {item: float(w) for item, w in enumerate(rng.uniform(0.1, 9, 80))} if weighted else None
+    found = both(truth, prediction, unmatched=unmatched, weight=weight, metrics=SCORES)
+    assert_same(*found)
+    assert max(map(len, truth.values())) > 16
+
+
+def test_too_much_work():
+    wide = {item: set(range(17)) for item in range(9)}
+    with pytest.raises(TooMuchWorkError, match=r"1.4e\+03 pairs of cells with common clusters"):
+        fb.evaluate(wide, {k: {k} for k in range(9)}, overlapping=True, engine="disk", max_pairs=400)
     narrow = {1: set(range(8)), 2: {0}, 3: {9}}
-    with pytest.raises(TooMuchWorkError, match=r"5.2e\+02 sets of clusters"):
+    with (
+        mock.patch.object(cover_shards, "NARROW", 9),
+        pytest.raises(TooMuchWorkError, match=r"5.2e\+02 sets of"),
+    ):
         fb.evaluate(narrow, {1: {1}, 2: {1}, 3: {1}}, overlapping=True, engine="disk", max_pairs=100)
+    with mock.patch.object(cover_shards, "WIDE_SHARE", LIMIT // 100):
+        with pytest.raises(TooMuchWorkError, match="1 sets of clusters that items are in have more than 16"):
+            fb.evaluate(wide, {k: {1} for k in wide}, overlapping=True, engine="disk", memory_limit=LIMIT)
 
 
 def test_files_that_do_not_fit_are_left_to_the_disk_engine(tmp_path):
