@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.condensing import Counted, Keys, PairTable
+from fastbcubed.cells.condensing import SLOTS_AT_ONCE, Counted, Keys, PairTable
 from fastbcubed.cells.planning import NARROW_RECORDS, WIDE, WIDE_RECORDS
 from fastbcubed.cells.stages import Built
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
-
-#: Slots handled by one kernel call, about.
-SLOTS_AT_ONCE = 1 << 16
 
 
 def close_box(counted: Counted, pool: Pool, *, outer: bool) -> tuple[Built, NDArray[np.bool_]]:

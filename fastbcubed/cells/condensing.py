@@ -42,7 +42,7 @@ LEAST_SHARE = 0.75
 #: Shares of the rows that have a table of their own, and slots of all tables.
 MOST_TABLES = 64
 TABLE_SLOTS = 1 << 22
-#: Slots that are written by one kernel call.
+#: Slots handled by one kernel call, about.
 SLOTS_AT_ONCE = 1 << 16
 
 PAIR = np.dtype([("true", "i8"), ("pred", "i8")])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.condensing import n_of_slot, weight_of_slot
+from fastbcubed.kernels.condensing import find_in_box, n_of_slot, weight_of_slot
 from fastbcubed.kernels.jit import at, kernel
 
 
@@ -84,8 +84,7 @@ def write_cells(n, weight, outer, first, last, to, codes, of_true, of_pred, cell
 @kernel
 def look_up_slots(rows, box, numbers, start, stop, out):
     """Look up the number of the slot of each row of one block, all of which are in the box."""
-    trues, preds = rows
-    low_true, n_true, low_pred, _ = box
-    for i in range(start, stop):
-        a, b = np.uint64(trues[at(i)]) - low_true, np.uint64(preds[at(i)]) - low_pred
-        out[at(i)] = numbers[b * n_true + a]
+    found = out[start:stop]
+    find_in_box(rows, start, found.size, box, 0, found)
+    for j in range(found.size):
+        found[at(j)] = numbers[at(found[at(j)])]
