@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.cell_means import CellMeans
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.records import add_products
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
 
@@ -69,38 +70,37 @@ class OwnWeights:
         place: NDArray[np.int64],
         weight: NDArray[np.float64],
         cells: np.ndarray,
-        closed: np.ndarray,
+        closed: np.ndarray | None,
         pool: Pool,
     ) -> np.ndarray:
         """Add the rows of a shard, whose cells stand at this `place` in `cells` and `closed`.
 
-        Returns the weights of these cells, records like SUM. Shapes: `place`, `weight` (n_rows,); `cells`, `closed`,
+        Where `closed` is None, `cells` are closed themselves, and the place of a row that is not scored is negative.
+        Returns the weights of the cells, records like SUM. Shapes: `place`, `weight` (n_rows,); `cells`, `closed`,
         returns (n_cells,).
         """
         sums = _add_by_cell(place, weight, cells.size, pool)
-        by_row = (
-            []
-            if self._means is None
-            else [buffers.empty(place.size, weight.dtype) for _ in self._scores.names]
-        )
+        of_cells = (cells, None) if closed is None else (closed, closed["cell"])
+        names = () if self._means is None else self._scores.names
+        by_row = [buffers.empty(place.size, weight.dtype) for _ in names]
 
-        def score(start: int, stop: int) -> tuple[Mapping[str, float], float, float]:
+        def score(start: int, stop: int) -> tuple[Mapping[str, float], float]:
             with pool.workspace("weigh items", lambda: np.empty((4, ROWS_AT_ONCE))) as out:
-                products = kernels.rows.weigh_items(place, weight, sums, cells, closed, start, stop, out)
+                kernels.rows.weigh_items(place, weight, sums, cells, *of_cells, start, stop, out)
                 items = WeighedItems(*out[:, : stop - start])
+                together = add_products(items.weight, items.others)
                 scores = self._scores.of(items)
                 for own, values in zip(by_row, scores, strict=False):
                     np.multiply(items.weight, values, out=own[start:stop])
-                return self._scores.sums(items, scores), *products
+                return self._scores.sums(items, scores), together
 
         tasks = zip(*blocks(place.size, ROWS_AT_ONCE), strict=True)
-        for found, total, error in pool.map(score, *tasks, stage="score items"):
+        for found, together in pool.map(score, *tasks, stage="score items"):
             self.sums.append(found)
-            self._together += [total, error]
-        if self._means is not None:
-            self._means.add(
-                closed["cell"], sums, (_add_by_cell(place, own, cells.size, pool) for own in by_row)
-            )
+            self._together.append(together)
+        if self._means is not None and closed is not None:
+            by_cell = (_add_by_cell(place, own, cells.size, pool) for own in by_row)
+            self._means.add(closed["cell"], sums, by_cell)
         return sums
 
 
@@ -108,15 +108,9 @@ def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> list[Mappi
     """Return what each block of the rows of a table adds to sums over all items."""
     rows = table.rows
     assert rows is not None
-    sums = _add_by_cell(rows.cell, rows.weight, table.n_cells, pool)
-
-    def score(start: int, stop: int) -> Mapping[str, float]:
-        with pool.workspace("weigh items", lambda: np.empty((4, ROWS_AT_ONCE))) as out:
-            kernels.rows.weigh_rows(rows.cell, rows.weight, sums, table.cells, start, stop, out)
-            items = WeighedItems(*out[:, : stop - start])
-            return scores.sums(items, scores.of(items))
-
-    return pool.map(score, *zip(*blocks(rows.cell.size, ROWS_AT_ONCE), strict=True), stage="score items")
+    own = OwnWeights(scores, None)
+    own.add(rows.cell, rows.weight, table.cells, None, pool)
+    return own.sums
 
 
 def _add_by_cell(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -125,3 +127,10 @@ def add_up(
     totals, errors = np.zeros(size), np.zeros(size)
     kernels.sums.add_by_code(codes, values, factors, None, totals, errors)
     return totals, errors
+
+
+def add_products(weight: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+    """Return the sum of weight * value: runs of fixed length are summed plainly, and then exactly over the runs."""
+    products = np.empty(-(-weight.size // kernels.runs.RUN))
+    kernels.runs.sum_products(weight, values, products)
+    return math.fsum(products.tolist())

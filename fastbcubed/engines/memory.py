@@ -30,8 +30,7 @@ def run(request: Request, pool: Pool) -> Answer:
 
 def answer(pair: Pair, built: Built, request: Request, pool: Pool) -> Answer:
     """Score the cells of a pair, and return what is known of it."""
-    scorer = Scorer(request, weighted=built.cells.weighted)
-    scored = scorer.score(OnePart(built.cells, scorer.own, pool), pool)
+    scored = Scorer(request, weighted=built.cells.weighted).score(OnePart(built.cells), pool)
     table = pair.attribute_table
     attributes = None if table is None else AttributeTable(*table, built.items)
     return Answer(

@@ -8,7 +8,6 @@ from typing import Protocol
 import numpy as np
 
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.cells.own_weights import weigh_rows
 from fastbcubed.engines.request import Request, Scored
 from fastbcubed.engines.room import scores_of_whole_covers, scores_without_room
 from fastbcubed.errors import OptionError, PairingError
@@ -36,17 +35,13 @@ class Parts(Protocol):
 class OnePart:
     """All cells in one part."""
 
-    def __init__(self, whole: Contingency, own: LeavingOut | None, pool: Pool) -> None:
+    of_items = ()
+
+    def __init__(self, whole: Contingency) -> None:
         self.whole = whole
-        self._own, self._pool = own, pool
 
     def __iter__(self) -> Iterator[Contingency]:
         yield self.whole
-
-    @property
-    def of_items(self) -> Sequence[Mapping[str, float]]:
-        """What blocks of items add to sums, for `Scorer.own`."""
-        return [] if self._own is None else weigh_rows(self.whole, self._own, self._pool)
 
 
 class BoundedParts:
@@ -91,19 +86,18 @@ class Scorer:
             self._leave_out(scores_without_room(self.metrics, n_rows, request.limit))
         needed = aggregation.with_needs(self.metrics, request.beta)
         lifted = [m for m in needed if m.formula is not None]
-        by_weight = weighted and not request.outer and not request.given.overlapping
+        by_weight = in_parts and weighted and not request.outer
         plain = [m for m in lifted if not (m.uses_tn or m.matrix or m.mean)]
         self._of_items = [m for m in plain if by_weight and m.leave_one_out]
-        self._of_all = [m for m in lifted if in_parts and m.uses_tn and m not in self._of_items]
+        self._of_all = [m for m in lifted if in_parts and m.uses_tn]
         self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
         self.needs_all = any(m.score is not None or m.uses_tn for m in needed)
         self.takes_items = any(m.leave_one_out for m in needed)  #: of several weights, beside their cells
         self.rows_need_negatives = any(m.uses_tn for m in aggregation.grouped(needed))
         filed = request.keep == "items" and request.out is not None and not request.outside
         pairs = filed or any(m.family == "pairs" for m in needed)  # files have them for later
-        #: scores that take items with their own weights, which cells do not have; may be none, for pairs in parts
-        of_pairs = in_parts and by_weight and pairs
-        self.own = LeavingOut(self._of_items) if self._of_items or of_pairs else None
+        #: scores that take items with their own weights, which parts of the cells do not have; may be none, for pairs
+        self.own = LeavingOut(self._of_items) if self._of_items or (by_weight and pairs) else None
 
     def _leave_out(self, reasons: dict[str, str]) -> None:
         """List scores as not computed, or raise if one of them was named."""

@@ -91,42 +91,24 @@ def add_by_cell(place, values, first, last, sums):
 
 
 @kernel
-def weigh_items(place, weight, sums, cells, closed, start, stop, out):
+def weigh_items(place, weight, sums, cells, closed, numbers, start, stop, out):
     """Write of each of the rows start..stop its weight, that of the others in its cell, fp and fn; 0 if not scored.
 
-    `place` is where the cell of each row is in `sums` (mass, rest), `cells` (pred, weight, fn, true, n) and `closed`
-    (cell, fp, pred_power). Returns the sum of weight * others with its error. Shapes: `place`, `weight` (n_rows,),
-    `out` (4, stop - start) or more.
-    """
-    total, error = 0.0, 0.0
-    out[:, : stop - start] = 0.0
-    for i in range(start, stop):
-        j = place[at(i)]
-        if closed[at(j)].cell >= 0:
-            k, own = i - start, weight[at(i)]
-            others = weigh_others(own, sums[at(j)].mass, sums[at(j)].rest, cells[at(j)].n)
-            out[0, k], out[1, k] = own, others
-            out[2, k], out[3, k] = closed[at(j)].fp, cells[at(j)].fn
-            total, error = add_exactly(total, error, own * others)
-    return total, error
-
-
-@kernel
-def weigh_rows(cell, weight, sums, cells, start, stop, out):
-    """Do what `weigh_items` does where all cells are closed; `cell` is negative for a row that is not scored.
-
-    Shapes: `cell`, `weight` (n_rows,), `sums`, records (mass, rest), `cells`, records (fp, weight, fn, true, n),
-    (n_cells,), `out` (4, stop - start) or more.
+    `place` is where the cell of each row is in `sums`, records (mass, rest), `cells`, which have n and fn, `closed`,
+    which have fp, and `numbers`, negative where a cell is not scored. Where `numbers` is None, the place of a row that
+    is not scored is negative. Shapes: `place`, `weight` (n_rows,), `sums` to `numbers` (n_cells,), `out`
+    (4, stop - start) or more.
     """
     for i in range(start, stop):
-        j, k = cell[at(i)], i - start
-        if j < 0:
+        j, k = place[at(i)], at(i - start)
+        number = j if numbers is None else numbers[at(j)]
+        if number < 0:
             out[:, k] = 0.0
             continue
         own = weight[at(i)]
         out[0, k] = own
         out[1, k] = weigh_others(own, sums[at(j)].mass, sums[at(j)].rest, cells[at(j)].n)
-        out[2, k], out[3, k] = cells[at(j)].fp, cells[at(j)].fn
+        out[2, k], out[3, k] = closed[at(j)].fp, cells[at(j)].fn
 
 
 @kernel

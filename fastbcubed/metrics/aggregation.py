@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.confusion import Confusion, TrueNegatives, confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
+from fastbcubed.cells.own_weights import weigh_rows
+from fastbcubed.cells.records import add_products
 from fastbcubed.errors import MetricError, WeightError
+from fastbcubed.metrics.formulas import WEIGHT, apply_formula
+from fastbcubed.metrics.leaving_out import LeavingOut
 from fastbcubed.metrics.losses import LOSSES, losses_of
 from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.runtime.pool import Pool, blocks
-
-#: The name of the sum of weights among sums of scores.
-WEIGHT = ""
 
 
 def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
@@ -94,6 +95,9 @@ def item_sums(
     lifted = [m for m in metrics if m.formula is not None]
     outer = contingency.weighting == "outer"
     direct = {m.name: m.mean(contingency, pool) for m in lifted if m.mean and whole and not outer}
+    by_row = [m for m in lifted if m.name not in direct and _is_summed_by_row(contingency, m)]
+    if by_row:
+        direct |= item_means(weigh_rows(contingency, LeavingOut(by_row), pool))
     lifted = [m for m in lifted if m.name not in direct]
     if not (lifted or direct):
         return {}
@@ -114,10 +118,7 @@ def item_sums(
             scores = [each[first:last] for each in of_items]
             scores += _scores_of(contingency, others, first, last, negatives)
             weight = np.ascontiguousarray(contingency.weight[first:last])
-            products = np.empty(len(runs))
-            for each in scores:
-                kernels.runs.sum_products(weight, each, products)
-                sums.append(math.fsum(products.tolist()))
+            sums += [add_products(weight, each) for each in scores]
         return sums
 
     sums = contingency.map(add_up, pool)
@@ -141,6 +142,15 @@ def _scores_of(
 def differs_within_cells(contingency: Contingency, metric: Metric) -> bool:
     """Tell whether items of one cell can differ in this score: if each leaves out its own weight."""
     return metric.leave_one_out and contingency.weighted and contingency.weighting == "pointwise"
+
+
+def _is_summed_by_row(contingency: Contingency, metric: Metric) -> bool:
+    """Tell whether a mean over items is added up row by row, so that no row is told its score."""
+    if not differs_within_cells(contingency, metric) or contingency.overlapping:
+        return False
+    at_hand = contingency.rows is not None and contingency.rows.others is None
+    plain = not (metric.uses_tn or metric.matrix)
+    return at_hand and plain and metric.name not in contingency.known_scores
 
 
 def takes_items(contingency: Contingency, metric: Metric, beta: float) -> bool:
@@ -171,28 +181,6 @@ def block_scores(
             its = Confusion(tp, fp, fn, None)
         found.append(apply_formula(m, its))
     return found
-
-
-def apply_formula(metric: Metric, matrix: Confusion) -> Floats:
-    """Call the formula of a score, which gives one float per matrix and leaves the matrix as it is."""
-    assert metric.formula is not None
-    for part in matrix:
-        if part is not None:
-            part.flags.writeable = False
-    try:
-        scores = np.asarray(metric.formula(*matrix))  # type: ignore[arg-type]
-    except MetricError:
-        raise
-    except Exception as error:
-        raise MetricError(f"the formula {metric.name} failed: {type(error).__name__}: {error}") from error
-    if scores.dtype.kind not in "biuf" or scores.shape not in (matrix.tp.shape, ()):
-        raise MetricError(
-            f"the formula {metric.name} gave {scores.dtype} of shape {scores.shape} for matrices of shape "
-            f"{matrix.tp.shape}; a formula (tp, fp, fn, tn) gives one real number for each"
-        )
-    if not scores.ndim:
-        return np.full(matrix.tp.shape, float(scores))
-    return np.asarray(scores, np.float64)
 
 
 def cell_scores(contingency: Contingency, metric: Metric) -> Floats:

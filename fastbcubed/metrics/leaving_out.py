@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from fastbcubed import kernels
 from fastbcubed.cells.confusion import Confusion
 from fastbcubed.cells.own_weights import WeighedItems
-from fastbcubed.metrics.aggregation import WEIGHT, apply_formula
+from fastbcubed.cells.records import add_products
+from fastbcubed.metrics.formulas import WEIGHT, apply_formula
 from fastbcubed.metrics.metric import Floats, Metric
 
 
@@ -32,9 +31,8 @@ class LeavingOut:
 
     def sums(self, items: WeighedItems, scores: Sequence[Floats]) -> dict[str, float]:
         """Return what items add to the sum of weights, and of weight * score, by name."""
-        products = np.empty(-(-items.weight.size // kernels.runs.RUN))
-        sums = {}
-        for name, values in zip([WEIGHT, *self.names], [np.ones(items.weight.size), *scores], strict=True):
-            kernels.runs.sum_products(items.weight, values, products)
-            sums[name] = math.fsum(products.tolist())
-        return sums
+        weighed = [np.ones(items.weight.size), *scores]
+        return {
+            name: add_products(items.weight, values)
+            for name, values in zip([WEIGHT, *self.names], weighed, strict=True)
+        }

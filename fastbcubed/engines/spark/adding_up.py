@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import kernels
 from fastbcubed.cells.if_alone import change_by_cell
+from fastbcubed.cells.records import add_products
 from fastbcubed.engines.spark.joined_items import COMMON, NEITHER, PREDICTION_ONLY
 from fastbcubed.engines.spark.streamed_cells import Margins, Question, StreamedCells, columns_of
 from fastbcubed.metrics import aggregation, entropies, pair_counts
@@ -173,15 +173,10 @@ def _add_scores(sums: Sums, cells: StreamedCells, question: Question, pool: Pool
         whole = cells.margins.weight(prefix)
         weighs = whole > 0
         shares = np.divide(cells.weight, whole, out=np.zeros(whole.size), where=weighs)
-        floats[f"cluster {side} {metric.name}"] = _products(shares, aggregation.cell_scores(cells, metric))
-        floats[f"clusters {side}"] = _products(weighs / cells.margins.n(prefix), cells.n.astype(np.float64))
-
-
-def _products(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return the sum of products."""
-    sums = np.empty(-(-a.size // kernels.runs.RUN))
-    kernels.runs.sum_products(np.ascontiguousarray(a), np.ascontiguousarray(b), sums)
-    return math.fsum(sums.tolist())
+        floats[f"cluster {side} {metric.name}"] = add_products(shares, aggregation.cell_scores(cells, metric))
+        floats[f"clusters {side}"] = add_products(
+            weighs / cells.margins.n(prefix), cells.n.astype(np.float64)
+        )
 
 
 def sizes_of(sizes: NDArray[np.int64], n: NDArray[np.integer]) -> Sizes:

@@ -16,6 +16,7 @@ from fastbcubed.engines.spark.frames import functions
 from fastbcubed.engines.spark.joined_items import PRED, TRUE, Join
 from fastbcubed.engines.spark.streamed_cells import Margins, Question, StreamedCells, columns_of
 from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.formulas import WEIGHT
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.outcomes import OUTCOMES
@@ -186,7 +187,7 @@ def _mean_clusters(metrics: list[Metric], needed: list[Metric], beta: float, tot
         for table in gathered(batches):
             sums: dict[str, Any] = {m.name: np.array(table[f"sum_{m.name}"].combine_chunks()) for m in needed}
             sums |= {"n_items": np.array(table["n_items"].combine_chunks())}
-            sums[aggregation.WEIGHT] = np.array(table["weight"].combine_chunks())
+            sums[WEIGHT] = np.array(table["weight"].combine_chunks())
             means = aggregation.means_of_groups(sums, metrics, beta, total)
             table = table.select(list(FIRST))
             for name in (*LOSSES, *(m.name for m in metrics)):

@@ -14,6 +14,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.row_blocks import RowBlock
 from fastbcubed.errors import SliceError
 from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.formulas import WEIGHT
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.cover_shards import CoverRows
 from fastbcubed.results.items.items import TableItems
@@ -135,7 +136,7 @@ class SliceSums:
         _release()
         parts, self._parts = self._parts, []
         codes = np.split(cut.codes, np.cumsum([len(part.keys) for part in parts])[:-1])
-        names = ("n_items", aggregation.WEIGHT, *(m.name for m in self._needed))
+        names = ("n_items", WEIGHT, *(m.name for m in self._needed))
         return pa.table(dict(cut.values)), (
             (name, _sums_by_code(codes, [part.take(name) for part in parts], cut.n_slices)) for name in names
         )
