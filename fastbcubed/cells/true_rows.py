@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.planning import Plan
-from fastbcubed.cells.stages import NO_KEYS, Parts
+from fastbcubed.cells.stages import Parts
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import PART_ROWS, offsets, row_blocks
+from fastbcubed.runtime.joining import place_keys
+from fastbcubed.runtime.parts import PART_ROWS, row_blocks
 from fastbcubed.runtime.pool import Pool
 
 
@@ -26,9 +27,8 @@ class TrueRows:
     plan: Plan  #: without heavy clusters
     places: NDArray[np.integer]  #: where each row stands; shape (n_rows,)
     codes: NDArray[np.integer]  #: of the row that stands there; shape (n_rows,)
-    order: NDArray[
-        np.integer
-    ]  #: of each part the first row of each cluster, then the others; shape (n_rows,)
+    #: of each part the first row of each cluster, then the others; shape (n_rows,)
+    order: NDArray[np.integer]
     weights: NDArray[np.float64] | None  #: likewise
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
     n_clusters: NDArray[np.int64]  #: shape (n_parts,)
@@ -38,23 +38,10 @@ class TrueRows:
         cls, plan: Plan, true_keys: NDArray[np.int64], weight: NDArray[np.float64] | None, pool: Pool
     ) -> TrueRows:
         """Bring the rows of each part together, in row order, and number their true clusters."""
-        starts, stops = zip(*row_blocks(plan.n_rows), strict=True)
-        counts = np.zeros((len(starts), plan.n_parts), np.int64)
-
-        def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-            kernels.partition.count_parts(true_keys, None, start, stop, False, 0, plan.bits, NO_KEYS, 0, out)
-
-        pool.map(count, starts, stops, counts, stage="count rows by part")
-        bounds, next_row = offsets(counts)
-        places, keys = buffers.empty(plan.n_rows, plan.code), buffers.empty(plan.n_rows, np.int64)
         weights = None if weight is None else buffers.empty(plan.n_rows, np.float64)
-
-        def place(start: int, stop: int, to: NDArray[np.int64]) -> None:
-            kernels.partition.place_keys(true_keys, start, stop, plan.bits, to, keys, places, weight, weights)
-
-        pool.map(place, starts, stops, next_row, stage="partition rows")
-        codes, order, n_clusters = _number(plan, keys, bounds, pool)
-        return cls(plan, places, codes, order, weights, bounds, n_clusters)
+        rows, places = place_keys(true_keys, plan.bits, pool, (weight, weights), of="rows")
+        codes, order, n_clusters = _number(plan, rows.keys, rows.bounds, pool)
+        return cls(plan, places, codes, order, weights, rows.bounds, n_clusters)
 
     def parts(self, pred_keys: NDArray[np.int64], pool: Pool) -> Parts:
         """Build the cells of a prediction of these rows, part by part; see `stages.build_parts`."""

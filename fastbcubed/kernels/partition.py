@@ -156,24 +156,11 @@ def place_rows(true, pred, skip, bits, heavy, shift, next_row, places):
 
 
 @kernel
-def scatter_items(keys, start, stop, bits, next_row, mixed, rows, values, out):
-    """Write the mixed keys, row numbers and values of one block to their parts, in row order; the last may be None."""
-    for i in range(start, stop):
-        h = mix(keys[at(i)])
-        part = part_of(h, bits)
-        j = next_row[at(part)]
-        next_row[at(part)] = j + 1
-        mixed[at(j)] = h
-        rows[at(j)] = i
-        if values is not None:
-            out[at(j)] = values[at(i)]
+def scatter_items(keys, start, stop, bits, next_row, mixed, rows, places, values, out):
+    """Write the mixed keys of one block to their parts, in row order, and what else there is room for.
 
-
-@kernel
-def place_keys(keys, start, stop, bits, next_row, mixed, places, values, out):
-    """Write the mixed keys and values of one block to their parts, in row order, and where each row went.
-
-    `next_row` (n_parts,) is where this block's next row of each part goes; `values` and `out` may be None.
+    `next_row` (n_parts,) is where this block's next row of each part goes. `rows` takes the row that stands at each
+    place, `places` the place of each row, and `out` their `values`; each of these may be None.
     """
     for i in range(start, stop):
         h = mix(keys[at(i)])
@@ -181,6 +168,9 @@ def place_keys(keys, start, stop, bits, next_row, mixed, places, values, out):
         j = next_row[at(part)]
         next_row[at(part)] = j + 1
         mixed[at(j)] = h
-        places[at(i)] = j
+        if rows is not None:
+            rows[at(j)] = i
+        if places is not None:
+            places[at(i)] = j
         if values is not None:
             out[at(j)] = values[at(i)]

@@ -13,6 +13,8 @@ from fastbcubed.runtime.parts import PART_ROWS, offsets, part_bits, part_blocks,
 from fastbcubed.runtime.pool import Pool, blocks
 
 NO_ROWS = np.empty(0, np.int64)
+#: Values by row, and room for them part by part; None if there are none.
+ValuesTo = tuple[NDArray[Any] | None, NDArray[Any] | None]
 
 
 class ItemParts(NamedTuple):
@@ -147,48 +149,42 @@ def match_parts(
 
 
 def scatter_keys(
+    keys: NDArray[np.int64], bits: int, pool: Pool, values: ValuesTo = (None, None)
+) -> ItemParts:
+    """Bring the items of each part together, in row order, and values with them, to where the second array says."""
+    return _scatter(keys, bits, pool, buffers.empty(keys.size, np.int64), None, values, "items")
+
+
+def place_keys(
+    keys: NDArray[np.int64], bits: int, pool: Pool, values: ValuesTo = (None, None), of: str = "items"
+) -> tuple[ItemParts, NDArray[np.integer]]:
+    """Do what `scatter_keys` does, but return where each row went; stages are called by what keys are `of`."""
+    places = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
+    return _scatter(keys, bits, pool, None, places, values, of), places
+
+
+def _scatter(
     keys: NDArray[np.int64],
     bits: int,
     pool: Pool,
-    values: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = (None, None),
+    rows: NDArray[np.int64] | None,
+    places: NDArray[np.integer] | None,
+    values: ValuesTo,
+    of: str,
 ) -> ItemParts:
-    """Bring the items of each part together, in row order, and values with them, to where the second array says."""
-    bounds, next_row = _count(keys, bits, pool)
-    mixed: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
-    rows: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
-
-    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        kernels.partition.scatter_items(keys, start, stop, bits, to, mixed, rows, *values)
-
-    pool.map(scatter, *_blocks(keys.size), next_row, stage="partition items")
-    return ItemParts(mixed, rows, bounds)
-
-
-def place_keys(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[ItemParts, NDArray[np.integer]]:
-    """Bring the items of each part together, in row order; return them, and where each row went."""
-    bounds, next_row = _count(keys, bits, pool)
-    mixed: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
-    places = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
-
-    def place(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        kernels.partition.place_keys(keys, start, stop, bits, to, mixed, places, None, None)
-
-    pool.map(place, *_blocks(keys.size), next_row, stage="partition items")
-    return ItemParts(mixed, None, bounds), places
-
-
-def _blocks(n: int) -> tuple[Any, ...]:
-    """Return where the blocks of rows begin and end that are scattered one by one."""
-    return tuple(zip(*row_blocks(n, 1 << 16), strict=True))
-
-
-def _count(keys: NDArray[np.int64], bits: int, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each part begins, and where each block writes in each part."""
-    starts, stops = _blocks(keys.size)
+    """Bring the keys of each part together; see `kernels.partition.scatter_items`."""
+    starts, stops = zip(*row_blocks(keys.size, 1 << 16), strict=True)
     counts = np.zeros((len(starts), 1 << bits), np.int64)
 
     def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
         kernels.partition.count_parts(keys, None, start, stop, False, 0, bits, NO_ROWS, 0, out)
 
-    pool.map(count, starts, stops, counts, stage="count items by part")
-    return offsets(counts)
+    pool.map(count, starts, stops, counts, stage=f"count {of} by part")
+    bounds, next_row = offsets(counts)
+    mixed: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
+
+    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
+        kernels.partition.scatter_items(keys, start, stop, bits, to, mixed, rows, places, *values)
+
+    pool.map(scatter, starts, stops, next_row, stage=f"partition {of}")
+    return ItemParts(mixed, rows, bounds)
