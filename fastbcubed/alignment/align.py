@@ -32,9 +32,8 @@ class Alignment:
 
     truth: Clustering
     prediction: Clustering
-    true_keys: NDArray[
-        np.int64
-    ]  #: equal keys on a side, equal cluster; shape (n_rows,), as of all arrays here
+    #: equal keys on a side, equal cluster; shape (n_rows,), as of all arrays here
+    true_keys: NDArray[np.int64]
     pred_keys: NDArray[np.int64]
     absent_true: int | None  #: the key of items that the side lacks; None where no item is missing
     absent_pred: int | None

@@ -43,9 +43,8 @@ class RowsOfRun:
         self.n_kept = 0  #: how many these are
         self.n_scored = 0  #: items that the run scores by itself
         self.n_further = 0  #: those of them that the truth lacks
-        self.weights: int | None = (
-            None  #: a hash of the weights of the rows that are kept; None without weights
-        )
+        #: a hash of the weights of the rows that are kept; None without weights
+        self.weights: int | None = None
         self.coverage: Coverage | None = None  #: of the run by itself, once it is aligned
 
     def keep(self, both: Combination, numbers: Rows) -> Rows | None:

@@ -29,9 +29,8 @@ class Fault:
     name: str
     count: int
     total: int
-    first: list[
-        Any
-    ]  #: the first few of them; more than a message shows, so that it can say that there are more
+    #: the first few of them; more than a message shows, so that it can say that there are more
+    first: list[Any]
 
     @classmethod
     def sum(cls, parts: Sequence[Self]) -> Self:

@@ -47,10 +47,8 @@ class CellMeans:
         packed = Packed(self._kind, self._directory)
         for shard in range(self._waiting.n_shards):
             first = shard * self._width
-            found, here = (
-                self._waiting.read(shard),
-                np.empty(min(self._width, self._n_cells - first), self._kind),
-            )
+            found = self._waiting.read(shard)
+            here = np.empty(min(self._width, self._n_cells - first), self._kind)
             for name in self._kind.names or ():
                 here[name][found["cell"] - first] = found[name]
             packed.append(here)

@@ -38,9 +38,8 @@ class Question(NamedTuple):
     named: bool  #: whether to keep the keys of the clusters, too
     rows: str | None = None  #: what is asked for row by row: the cell, or its confusion matrix, too
     negatives: bool = False  #: whether these matrices need their true negatives
-    own: ItemScores | None = (
-        None  #: scores that take items with their own weights; may be none, for pairs alone
-    )
+    #: scores that take items with their own weights; may be none, for pairs alone
+    own: ItemScores | None = None
 
     @property
     def asks_rows(self) -> bool:

@@ -81,7 +81,7 @@ class WayBack:
         buffers.release()  # what was used in other sizes
         batches = self._cells.cells.indexes
         todo = [shard for _, shard in batches]
-        k = -1
+        k = -1  # not of `enumerate`, which would hold the rows until the next ones are there
         for shard, raw in self._rows.rows.read_ahead(todo, pool, "back to rows"):
             k += 1
             assert shard == todo[k]
@@ -89,9 +89,8 @@ class WayBack:
             at = self._locate(raw, pool)
             del raw
             closed = self._closed.read(k)
-            cells = (
-                self._cells.cells.read_batch(batches[k]) if whole else np.empty(0, self._cells.cells.dtype)
-            )
+            left = self._cells.cells
+            cells = left.read_batch(batches[k]) if whole else np.empty(0, left.dtype)
             sums = None if own is None else own.add(at, weight, cells, closed, pool)
             if told is None:
                 continue
@@ -103,9 +102,8 @@ class WayBack:
                 tell = partial(kernels.rows.tell_matrices, at, cells, closed, first, sizes, tn, found)
                 self._map(tell, at.size, pool)
                 if sums is not None:
-                    self._map(
-                        partial(kernels.rows.tell_others, at, weight, sums, cells, found), at.size, pool
-                    )
+                    tell = partial(kernels.rows.tell_others, at, weight, sums, cells, found)
+                    self._map(tell, at.size, pool)
             self._found.put(shard, self._pages, _bounds(self._rows.rows.segments(shard)))
         for spool in (self._rows.rows, self._cells.cells, self._closed):
             spool.clear()

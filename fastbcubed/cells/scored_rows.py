@@ -15,9 +15,8 @@ from fastbcubed.runtime.pool import blocks
 class ScoredRows:
     """The items behind the cells: which cell each row is in, and its weight."""
 
-    others: NDArray[np.float64] | None = (
-        None  #: what the others in the cell of each weigh, where that is known
-    )
+    #: what the others in the cell of each weigh, where that is known
+    others: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> ScoredRows:

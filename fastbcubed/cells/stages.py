@@ -57,9 +57,8 @@ def partition_rows(
 class HeavyKeys(NamedTuple):
     """Mixed keys of heavy clusters in a table where no two meet: one look tells whether a key is among them."""
 
-    slots: NDArray[
-        np.int64
-    ]  #: as many as a power of two; those of no key hold one that would stand elsewhere
+    #: as many as a power of two; those of no key hold one that would stand elsewhere
+    slots: NDArray[np.int64]
     shift: int  #: a key stands where its bits from here on say
 
     @classmethod

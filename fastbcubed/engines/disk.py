@@ -102,16 +102,9 @@ def _score(
 
     blocks = RowBlocks(spill) if questions else None
     rows = ShardedRows(
-        pair.n_rows,
-        aligner,
-        layout,
-        spill,
-        aligner.weighted,
-        pool,
-        blocks,
-        request.limit,
+        pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks, request.limit,
         again=question.asks_rows,
-    )
+    )  # fmt: skip
     with pool.wider() as readers:
         coverage = aligner.run(rows.take, readers)
     pa.default_memory_pool().release_unused()  # what reading took

@@ -111,9 +111,8 @@ class Meetings:
 
     records: np.ndarray  #: one for each
     crosses: Counts  #: by merge, ordered pairs of a scored row and one of its true cluster that come together there
-    masses: (
-        Floats | None
-    )  #: their weight and its error, without those of the dominant true cluster; shape (n, 2)
+    #: their weight and its error, without those of the dominant true cluster; shape (n, 2)
+    masses: Floats | None
 
 
 def find_meetings(rows: TreeRows, pool: Pool) -> Meetings:

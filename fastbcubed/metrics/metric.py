@@ -45,9 +45,8 @@ class Metric:
     combine: Combine | None = None  # from the means of `needs`, and beta
     slopes: Combine | None = None  # the derivatives of `combine` by each of these means
     score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
-    of_sets: Callable[[ItemSets], Floats] | None = (
-        None  # of an item's clusters in truth, baseline and experiment
-    )
+    # of an item's clusters in truth, baseline and experiment
+    of_sets: Callable[[ItemSets], Floats] | None = None
     mean: Callable[[Contingency, Pool], float] | None = None  # of `formula`, where that is faster
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
     matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = None  # its own, of a cover's cells

@@ -33,9 +33,8 @@ class Origin:
     same_source: str | None = None  #: what both sides are, if they are one thing
     swapped_names: str | None = None  #: why the sides may be in the wrong order, by their names
     by_name: bool = False  #: whether the sides are named: by path or column
-    arguments: Mapping[str, Any] = field(
-        default_factory=dict
-    )  #: those that were not left out, as plain values
+    #: those that were not left out, as plain values
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     pair: Pair | None = field(default=None, repr=False)  #: both sides, to be read again
     saved: Mapping[str, Any] | None = None  #: the manifest, where it was read
 

@@ -58,9 +58,8 @@ def write_csv(pairs: Table, file: Any) -> None:
     columns: dict[str, pa.ChunkedArray] = {}
     for name in pairs.column_names:
         for own, values in _plain(name, pairs[name]):
-            columns.setdefault(
-                own, values
-            )  # a part of an id that is asked for as an attribute is there already
+            # a part of an id that is asked for as an attribute is there already
+            columns.setdefault(own, values)
     pyarrow.csv.write_csv(pa.table(columns), file)
 
 

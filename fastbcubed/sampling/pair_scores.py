@@ -19,12 +19,10 @@ class PairScore:
     """A score that is a sum over ordered pairs of an item and another one, each with a weight of its own."""
 
     name: str
-    counts: Mapping[str, str] = field(
-        hash=False
-    )  #: the verdict that counts, by what the change did to the pair
-    by_union: bool = (
-        False  #: whether a mate weighs beside all mates, before and now; else beside those of its side
-    )
+    #: the verdict that counts, by what the change did to the pair
+    counts: Mapping[str, str] = field(hash=False)
+    #: whether a mate weighs beside all mates, before and now; else beside those of its side
+    by_union: bool = False
     signed: bool = False  #: whether pairs that were separated count against it
 
     @property

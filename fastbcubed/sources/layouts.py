@@ -19,9 +19,8 @@ class Layout:
     spare_items: tuple[str, ...] = ()  #: what it may be called if the table has none of these
     source: str | None = None  #: a column that makes a composite id with the item where it is there
     marks: tuple[str, ...] = ()  #: further columns that tell it from layouts with the same names
-    links: str | None = (
-        None  #: a column that is not 0 in rows that link two clusters, which are no memberships
-    )
+    #: a column that is not 0 in rows that link two clusters, which are no memberships
+    links: str | None = None
 
 
 #: The layouts that are recognised: to add one is to add a row.

@@ -68,11 +68,8 @@ def test_the_verdict_comes_first_and_scores_have_errors(tmp_path, paths) -> None
     assert "Of 2 true clusters 0 (0 %) are exact, " in text
     assert text.index("F1 0.6") < text.index("Of 2 true clusters") < text.index("| score | value |")
     rows = table_below(text, "score | value")
-    assert rows[:3] == [
-        ["precision", "0.66667"],
-        ["recall", "0.66667"],
-        ["f1", "0.66667"],
-    ]  # there is one unit
+    # there is one unit
+    assert rows[:3] == [["precision", "0.66667"], ["recall", "0.66667"], ["f1", "0.66667"]]
     assert "over" not in text.replace("over\\_", "over_").split("| score | value |")[1]
     pairs = {"item": list(range(8)), "cluster": [0, 0, 1, 1, 2, 2, 3, 3]}
     cut = {"item": list(range(8)), "cluster": [0, 0, 1, 1, 2, 2, 3, 4]}

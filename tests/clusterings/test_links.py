@@ -216,9 +216,8 @@ def test_the_items_of_a_table(tmp_path: Path) -> None:
 
 def test_pairs_in_other_containers() -> None:
     scored = [("a", "b", 0.5), ("b", "c", 0.75)]
-    dedupe = np.array(
-        [((1, 2), 0.5), ((2, 3), 0.75)], dtype=[("pairs", "i8", 2), ("score", "f4")]
-    )  # as it scores pairs
+    # as dedupe scores pairs
+    dedupe = np.array([((1, 2), 0.5), ((2, 3), 0.75)], dtype=[("pairs", "i8", 2), ("score", "f4")])
     index = pd.MultiIndex.from_tuples([(1, 2), (2, 3)], names=["rec_id_1", "rec_id_2"])  # recordlinkage
     for links in (
         scored,

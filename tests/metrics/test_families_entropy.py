@@ -44,9 +44,8 @@ def test_one_cluster_has_nearly_all_weight():
     true, pred, weight = [0, 0, 1, 2], [0, 0, 1, 1], [1e15, 3e15, 1e-15, 1e-15]
     found = fb.evaluate(true, pred, weight=weight, metrics=["homogeneity", "mutual_info", "nmi"]).overall
     light, n = 1e-15, 4e15
-    h_c = (
-        2 * light / n * (math.log2(n / light) + math.log2(math.e) / 1)
-    )  # 2 x log(N / x), and (N - 2 x) log(N / (N - 2 x)) = 2 x
+    # 2 x log(N / x), and (N - 2 x) log(N / (N - 2 x)) = 2 x
+    h_c = 2 * light / n * (math.log2(n / light) + math.log2(math.e) / 1)
     assert found["homogeneity"] == pytest.approx(1 - 2 * light / n / h_c, abs=1e-12)
     assert found["mutual_info"] == pytest.approx(h_c - 2 * light / n, rel=1e-12)
     equal = fb.evaluate(true, true, weight=weight, metrics=["homogeneity", "nmi", "cluster_entropy"]).overall

@@ -248,9 +248,8 @@ def test_a_perfect_clustering_is_exactly_perfect(case, kind):
             continue
         assert score == (0.0 if METRICS[name].best == "lower" else 1.0), name
     tables = [ev.items(), ev.clusters("true"), ev.clusters("pred"), ev.slices("true_size")]
-    directed = [
-        metric for metric in ev.metrics if metric.family != "diff"
-    ]  # a change is neither good nor bad
+    # a change is neither good nor bad
+    directed = [metric for metric in ev.metrics if metric.family != "diff"]
     for table, metric in itertools.product(tables, directed):
         best = 0.0 if metric.best == "lower" else 1.0
         for name in {metric.name, metric.item_name} & set(table.column_names):

@@ -46,9 +46,8 @@ ASKED: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "pr
 @pytest.fixture(autouse=True)
 def _every_result_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "LARGE", 0)
-    monkeypatch.setattr(
-        slices_content, "ALWAYS", 0
-    )  # as of so many cells that errors of slices take too long
+    # as of so many cells that errors of slices take too long
+    monkeypatch.setattr(slices_content, "ALWAYS", 0)
     monkeypatch.setattr(fb.Evaluation, "errors_at_hand", lambda ev: ev._saved_errors)
 
 

@@ -78,9 +78,8 @@ def same(found: Any, wanted: Any, where: str = "") -> None:
 def test_a_page_has_the_figures_of_the_result(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        slices_content, "ALWAYS", 0
-    )  # as of so many cells that errors of slices take too long
+    # as of so many cells that errors of slices take too long
+    monkeypatch.setattr(slices_content, "ALWAYS", 0)
     evaluated(3, HOW[name]).save(tmp_path / "r")
     asked: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "prediction.kind"]}
     wanted = json.loads(Page(fb.load(tmp_path / "r").report(**asked).html).data)

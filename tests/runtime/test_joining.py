@@ -66,13 +66,8 @@ def test_equal_keys_are_partitioned_once(monkeypatch):
             there = np.flatnonzero(true < n)
             np.testing.assert_array_equal(pred[found.pred_of_true[there]], true[there])
             assert np.count_nonzero(found.true_of_pred >= 0) == there.size
-    assert sizes == [
-        100_000,
-        90_000,
-        80_000,
-        100_000,
-        3_000_000,
-    ]  # cut finer for the last, which is far larger
+    # cut finer for the last, which is far larger
+    assert sizes == [100_000, 90_000, 80_000, 100_000, 3_000_000]
 
 
 def test_rows_that_are_none_get_any_value():

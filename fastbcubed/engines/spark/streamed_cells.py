@@ -28,14 +28,12 @@ class Question:
     outside: bool
     bounded: bool = False  #: whether to bound the precision, as prediction-only items were dropped
     metrics: list[Metric] = field(default_factory=list)  #: means over items to add up
-    by_cluster: list[tuple[str, Metric]] = field(
-        default_factory=list
-    )  #: and means over clusters of means, by side
+    #: and means over clusters of means, by side
+    by_cluster: list[tuple[str, Metric]] = field(default_factory=list)
     pairs: bool = False
     entropies: bool = False
-    slices: list[dict[str, Element]] = field(
-        default_factory=list
-    )  #: attributes by name, under their names here
+    #: attributes by name, under their names here
+    slices: list[dict[str, Element]] = field(default_factory=list)
     grouped: list[Metric] = field(default_factory=list)  #: the scores of slices
     beta: float = 1.0
     carried: list[str] = field(default_factory=list)  #: columns that cells are cut by

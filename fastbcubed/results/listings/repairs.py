@@ -138,9 +138,8 @@ class Start:
 class Repairs:
     """Repairs, and what each brings alone; all shapes are (n_repairs,)."""
 
-    splits: NDArray[
-        np.bool_
-    ]  #: whether it is a split, of a predicted cluster, and not the gathering of a true one
+    #: whether it is a split, of a predicted cluster, and not the gathering of a true one
+    splits: NDArray[np.bool_]
     codes: NDArray[np.int64]  #: of the cluster
     n_items: NDArray[np.int64]
     weight: Floats
