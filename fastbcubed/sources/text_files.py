@@ -78,10 +78,13 @@ class JsonFile(TextFile):
 
         blocks = pyarrow.json.ReadOptions(block_size=JSON_BLOCK)
         with reading(path, self.form):
-            with place.open_text(path) as text:
-                _decoded(text.read(2), path)
-            with place.open_text(path) as text:
-                table = pyarrow.json.read_json(text, read_options=blocks)
+            try:
+                with place.open_text(path) as text:
+                    table = pyarrow.json.read_json(text, read_options=blocks)
+            except pa.ArrowInvalid:
+                with place.open_text(path) as text:
+                    _decoded(text.read(2), path)
+                raise
             dates = [
                 field.with_type(pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)
             ]
