@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 from itertools import islice
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +18,8 @@ from fastbcubed.sources.locations import LOCAL, Place
 DELIMITERS = (",", "\t", ";", "|")
 #: Bytes, and rows in them, that are looked at to find the delimiter.
 PROBED, PROBED_ROWS = 1 << 16, 50
+#: Bytes of CSV that are parsed for the names of columns; the header may not be longer.
+CSV_BLOCK = 1 << 20
 #: Bytes of JSON lines that are parsed at once; a line may not be longer.
 JSON_BLOCK = 1 << 24
 
@@ -50,10 +53,10 @@ class CsvFile(TextFile):
 
         with reading(path, self.form):
             with place.open_text(path) as text:
-                head = _decoded(text.read(PROBED), path)
+                begin = text.read(2 * CSV_BLOCK)
+            head = _decoded(begin[:PROBED], path)
             parse = pyarrow.csv.ParseOptions(delimiter=delimiter_of(head, path))
-            with place.open_text(path) as text, pyarrow.csv.open_csv(text, parse_options=parse) as reader:
-                types = dict.fromkeys(reader.schema.names, pa.string())
+            types = dict.fromkeys(_names(begin, parse), pa.string())
             convert = pyarrow.csv.ConvertOptions(
                 column_types=types,
                 null_values=[""],
@@ -94,6 +97,19 @@ class JsonFile(TextFile):
                     found = pyarrow.json.read_json(text, read_options=blocks, parse_options=parse)
                 table = found.select(table.column_names)
             super().__init__(path, table)
+
+
+def _names(begin: bytes, parse: Any) -> list[str]:
+    """Return the names of the columns of CSV from its first two blocks, the second of which may end within a row.
+
+    A reader that streams reads ahead on a thread that closing it does not end. Of a file, that would go on where
+    another one has been opened under the same number, whose beginning would be lost.
+    """
+    import pyarrow.csv
+
+    first = pyarrow.csv.ReadOptions(block_size=CSV_BLOCK)
+    with pyarrow.csv.open_csv(pa.BufferReader(begin), read_options=first, parse_options=parse) as reader:
+        return list(reader.schema.names)
 
 
 def delimiter_of(head: str, path: str) -> str:

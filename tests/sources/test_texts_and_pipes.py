@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from fastbcubed.cli import main as cli
 from fastbcubed.errors import ColumnError, FileFormatError, OptionError
 from fastbcubed.sources import pipes, read_table
 from fastbcubed.sources.files import read_integers
-from fastbcubed.sources.text_files import delimiter_of
+from fastbcubed.sources.text_files import CsvFile, delimiter_of
 
 TRUTH = pa.table({"item": [1, 2, 3], "cluster": ["a", "a", "b"]})
 PREDICTION = pa.table({"item": [1, 2, 3], "cluster": ["x", "y", "y"]})
@@ -73,6 +74,30 @@ def test_a_delimiter_that_is_not_sure_is_asked_for() -> None:
 
 def test_a_long_first_row_is_cut_where_it_ends() -> None:
     assert delimiter_of("a;b\n" + "1;2\n" * 10_000 + "1;2;", "t.csv") == ";"
+
+
+def test_no_file_is_read_when_it_has_been_closed(tmp_path: Path) -> None:
+    """A thread that still reads would read what is opened next: its number is that of the file that was closed."""
+    late = []
+
+    class SlowFile(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(size)
+            time.sleep(0.05)
+            late.append(self.closed)
+            return data
+
+    class SlowPlace:
+        def open_text(self, name: str) -> pa.NativeFile:
+            return pa.PythonFile(SlowFile(Path(name).read_bytes()), "r")
+
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "item,cluster\n" + "".join(f"{k},{k // 3}\n" for k in range(400_000))
+    )  # 5 MB, in five blocks
+    assert CsvFile(str(path), SlowPlace()).n_rows == 400_000  # type: ignore[arg-type]
+    time.sleep(0.2)
+    assert len(late) > 5 and not any(late)
 
 
 def test_a_file_without_a_header_says_what_to_pass(tmp_path: Path) -> None:
