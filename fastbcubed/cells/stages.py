@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.planning import Plan
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import PART_ROWS, offsets, part_blocks, row_blocks
+from fastbcubed.runtime.parts import offsets, part_blocks, row_blocks, slots_for
 from fastbcubed.runtime.pool import Pool, blocks
 
 NO_KEYS = np.empty(0, np.int64)
@@ -74,11 +74,6 @@ class HeavyKeys(NamedTuple):
         return cls(NO_KEYS, 0)
 
 
-def _make_slots(rows: int) -> NDArray[np.int32]:
-    """Make a hash table for parts of usual size; kernels grow their own where that is too small."""
-    return np.empty(kernels.cells.table_size(min(rows, 2 * PART_ROWS)), np.int32)
-
-
 def _cell_space(rows: int, code: str, *, weighted: bool, counted: bool) -> tuple[Any, ...]:
     """Return what one thread needs to find the cells of a part, reused from part to part.
 
@@ -89,7 +84,7 @@ def _cell_space(rows: int, code: str, *, weighted: bool, counted: bool) -> tuple
     counts, heads, codes = (np.empty(rows, kind) for kind in (code, np.int32, np.int32))
     sums = (np.empty(rows), np.empty(rows)) if weighted else (None, None)
     flag = np.empty(0) if counted else None
-    return _make_slots(rows), np.empty(1 << 13, np.int32), counts, heads, codes, *sums, flag
+    return slots_for(rows), np.empty(1 << 13, np.int32), counts, heads, codes, *sums, flag
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +255,7 @@ def close_parts(
 
     def close_task(first: int, last: int) -> None:
         with pool.workspace(
-            "close", lambda: (_make_slots(most), np.empty(most, CLUSTER)), lambda space: space[1].size >= most
+            "close", lambda: (slots_for(most), np.empty(most, CLUSTER)), lambda space: space[1].size >= most
         ) as space:
             kernels.closing.close_cells(
                 arrived, cells, pred_in_part, bounds, first, last, outer, outside,

@@ -16,7 +16,7 @@ from fastbcubed.cells.planning import Plan
 from fastbcubed.cells.stages import Parts
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.joining import place_keys
-from fastbcubed.runtime.parts import PART_ROWS, row_blocks
+from fastbcubed.runtime.parts import row_blocks, slots_for
 from fastbcubed.runtime.pool import Pool
 
 
@@ -80,7 +80,7 @@ def _number(
     def number(first: int, last: int) -> None:
         with pool.workspace(
             "number true clusters",
-            lambda: (_slots(most), np.empty(most, np.int64), np.empty(most, plan.code)),
+            lambda: (slots_for(most), np.empty(most, np.int64), np.empty(most, plan.code)),
         ) as space:
             kernels.true_rows.number_rows(keys, bounds, first, last, space, codes, order, n_clusters)
 
@@ -90,9 +90,4 @@ def _number(
 
 def _space(rows: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     """Return what one thread needs to find the cells of a part of at most so many rows."""
-    return _slots(rows), np.empty(rows), np.empty(rows), np.empty(rows, np.int64), np.empty(rows, dtype)
-
-
-def _slots(rows: int) -> NDArray[np.int32]:
-    """Return a hash table for parts of usual size; kernels make their own where that is too small."""
-    return np.empty(kernels.cells.table_size(min(rows, 2 * PART_ROWS)), np.int32)
+    return slots_for(rows), np.empty(rows), np.empty(rows), np.empty(rows, np.int64), np.empty(rows, dtype)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import PART_ROWS, offsets, part_bits, part_blocks, row_blocks
+from fastbcubed.runtime.parts import PART_ROWS, offsets, part_bits, part_blocks, row_blocks, slots_for
 from fastbcubed.runtime.pool import Pool, blocks
 
 NO_ROWS = np.empty(0, np.int64)
@@ -130,12 +130,11 @@ def match_parts(
     value_of_true = None if values is None else buffers.empty(true.keys.size, np.int64)
     lacking = np.zeros(pred.keys.size, np.bool_)
     most = [int(np.diff(side.bounds).max()) for side in (true, pred)]
-    usual = kernels.cells.table_size(min(most[0], 2 * PART_ROWS))
 
     def match_task(first: int, last: int) -> tuple[int, int]:
         with pool.workspace(
             "match",
-            lambda: (np.empty(usual, np.int32), np.empty(most[0], np.bool_), np.empty(most[1], np.int64)),
+            lambda: (slots_for(most[0]), np.empty(most[0], np.bool_), np.empty(most[1], np.int64)),
             lambda space: space[1].size >= most[0] and space[2].size >= most[1],
         ) as space:
             return kernels.join.match_items(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.runtime.pool import blocks
 
 #: Rows of one part on average: its cells and their hash table then stay in a core's cache.
@@ -29,6 +30,11 @@ def part_blocks(n_parts: int) -> list[tuple[int, int]]:
 def row_blocks(n: int, least: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
     """Cut rows into 64 blocks at most, which a kernel scatters one by one."""
     return blocks(n, max(least, -(-n // 64)))
+
+
+def slots_for(rows: int) -> NDArray[np.int32]:
+    """Return a hash table for parts of at most so many rows; kernels make their own for one of unusual size."""
+    return np.empty(kernels.cells.table_size(min(rows, 2 * PART_ROWS)), np.int32)
 
 
 def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

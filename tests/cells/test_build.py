@@ -390,7 +390,7 @@ def test_keys_that_collide_in_the_hash_table(weighted):
 @pytest.mark.parametrize("name", ["true", "pred", "cells"])
 def test_more_entries_than_the_table_was_made_for(name, monkeypatch):
     """The workspace is for parts of usual size; where a part is larger, tables grow."""
-    monkeypatch.setattr(stages, "_make_slots", lambda rows: np.empty(1024, np.int32))
+    monkeypatch.setattr(stages, "slots_for", lambda rows: np.empty(1024, np.int32))
     n = 6000
     rng = np.random.default_rng(2)
     true = np.arange(n) if name == "true" else rng.integers(0, 100, n)
@@ -715,12 +715,10 @@ def test_leaving_out_the_heaviest_item(n):
 )
 def test_match(true, pred, part_rows, threads):
     """The first row of an item on each side is matched; later ones are counted, and have no match."""
-    saved, joining.PART_ROWS = joining.PART_ROWS, part_rows
-    try:
-        with Pool(threads) as pool:
-            found = joining.match(keys(true), keys(pred), pool)
-    finally:
-        joining.PART_ROWS = saved
+    with pytest.MonkeyPatch.context() as patch, Pool(threads) as pool:
+        for module in (joining, parts):
+            patch.setattr(module, "PART_ROWS", part_rows)
+        found = joining.match(keys(true), keys(pred), pool)
     first_true, first_pred = {}, {}
     for row, key in enumerate(true):
         first_true.setdefault(key, row)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.cells import true_rows
 from fastbcubed.cells.build import cells_of_keys
 from fastbcubed.cells.planning import Plan
 from fastbcubed.cells.true_rows import TrueRows
 from fastbcubed.engines import several
+from fastbcubed.runtime import parts
 from fastbcubed.runtime.pool import Pool
 
 
@@ -57,7 +57,7 @@ def test_cells_are_those_of_a_dictionary(data, n, bits, weighted):
 @pytest.mark.parametrize("weighting", ["pointwise", "outer"])
 def test_large_cells_small_tables_and_items_that_a_run_lacks(weighting, monkeypatch):
     """Weights of large cells are added up exactly; tables of usual size do not do for these parts."""
-    monkeypatch.setattr(true_rows, "PART_ROWS", 1)
+    monkeypatch.setattr(parts, "PART_ROWS", 1)
     rng = np.random.default_rng(7)
     n = 20_000
     true = np.where(rng.random(n) < 0.5, rng.integers(0, 5000, n), rng.integers(0, 20, n))

@@ -17,7 +17,7 @@ from fastbcubed.cells import condensing, planning
 from fastbcubed.cells.contingency import BLOCKS_AT_ONCE, CELL_BLOCK
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.runtime import joining
+from fastbcubed.runtime import joining, parts
 from fastbcubed.runtime import pool as pools
 
 TIGHT = 1e-12
@@ -377,7 +377,8 @@ def seeded_weights(n, kind):
 def small_parts(monkeypatch):
     """Cut even small inputs into many parts, blocks and tasks."""
     monkeypatch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 50)
-    monkeypatch.setattr(joining, "PART_ROWS", 50)
+    for module in (joining, parts):
+        monkeypatch.setattr(module, "PART_ROWS", 50)
     monkeypatch.setattr(aggregation, "CELL_BLOCK", 64)
     monkeypatch.setattr(sys.modules[fb.Contingency.__module__], "CELL_BLOCK", 64)
     monkeypatch.setattr(pools.blocks, "__defaults__", (97,))
