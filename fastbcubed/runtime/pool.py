@@ -7,9 +7,10 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -182,17 +183,38 @@ class Pool:
                     results.append(function(*task))
                     step(size)
                 return results
-            submit = self._started().submit
-            futures = {submit(function, *task): size for task, size in zip(tasks, sizes, strict=True)}
-            try:
-                for future in as_completed(futures):
-                    future.result()
-                    step(futures[future])
-            except BaseException:
-                for future in futures:
-                    future.cancel()
-                raise
-            return [future.result() for future in futures]
+            return self._shared(function, tasks, sizes, step)
+
+    def _shared(
+        self,
+        function: Callable[..., T],
+        tasks: list[tuple[Any, ...]],
+        sizes: list[int],
+        step: Callable[[int], None],
+    ) -> list[T]:
+        """Call `function` on all tasks, each thread on the next that none has begun: a future each would cost more."""
+        waiting = deque(enumerate(tasks))
+        ended: SimpleQueue[tuple[int, T | None, BaseException | None]] = SimpleQueue()
+
+        def work() -> None:
+            with suppress(IndexError):  # nothing waits any more
+                while True:
+                    k, task = waiting.popleft()
+                    ended.put(_outcome(k, function, task))
+
+        for _ in range(min(self.threads, len(tasks))):
+            self._started().submit(work)
+        results: list[Any] = [None] * len(tasks)
+        try:
+            for _ in tasks:
+                k, results[k], error = ended.get()
+                if error is not None:
+                    raise error
+                step(sizes[k])
+        except BaseException:
+            waiting.clear()
+            raise
+        return results
 
     def stream(
         self,
@@ -257,6 +279,16 @@ class Pool:
         """Tell, before the work, what will be done with so many rows."""
         if self._progress is not None:
             self._progress(Progress("plan", 0, 1, 0.0, total_rows=rows, message=message))
+
+
+def _outcome(
+    k: int, function: Callable[..., T], task: tuple[Any, ...]
+) -> tuple[int, T | None, BaseException | None]:
+    """Return what task number k gives, and what it raises."""
+    try:
+        return k, function(*task), None
+    except BaseException as error:
+        return k, None, error
 
 
 @dataclass
