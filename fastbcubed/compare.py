@@ -144,7 +144,7 @@ def compare(
         beta=beta,
         max_pairs=max_pairs,
         slices=as_slices(slices),
-        limit=memory_limit_of(memory_limit),
+        memory_limit=memory_limit_of(memory_limit),
         spill_dir=spill_dir,
     )
     threads = as_threads(threads)

@@ -24,7 +24,6 @@ from fastbcubed.results.files import storage
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.written import require_writable
 from fastbcubed.sources.open import as_rows
@@ -186,7 +185,7 @@ def diff(
             slices=[] if truth is not None else [asked_slices(key, judged=False) for key in keys],
             keep=keep,
             out=out,
-            limit=memory_limit_of(memory_limit),
+            memory_limit=memory_limit,
             spill_dir=spill_dir,
         )  # fmt: skip
         how: dict[str, Any] = {"threads": threads, "progress": progress}

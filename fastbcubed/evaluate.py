@@ -22,7 +22,6 @@ from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting, require_progress
 from fastbcubed.runtime.written import require_writable
@@ -185,7 +184,7 @@ def evaluate(
         slices=as_slices(slices),
         keep=keep,
         out=out,
-        limit=memory_limit_of(memory_limit),
+        memory_limit=memory_limit,
         spill_dir=spill_dir,
     )
     ev = carry_out(request, arguments, engine=engine, threads=threads, progress=progress)

@@ -36,7 +36,7 @@ def choose(engine: str | None, request: Request, *others: Request, compared: boo
         return memory.run
     sources = [request.given.sources, *(other.given.sources[1:] for other in others)]
     files = [source for of_request in sources for source in of_request]
-    if engine is None and not _are_too_large(files, request.limit):
+    if engine is None and not _are_too_large(files, request):
         return memory.run
     if request.given.overlapping:
         return _for_covers(engine, request)
@@ -64,7 +64,7 @@ def _spark(engine: str | None) -> Run:
     return driver.run
 
 
-def _are_too_large(sources: Sequence[Any], limit: int) -> bool:
+def _are_too_large(sources: Sequence[Any], request: Request) -> bool:
     """Tell whether all sources are files that can be read in blocks, and would not fit in memory."""
     if not all(is_path(source) for source in sources):
         return False
@@ -73,4 +73,4 @@ def _are_too_large(sources: Sequence[Any], limit: int) -> bool:
     opened = [open_files(source) for source in sources]
     tables = [table for table in opened if isinstance(table, FileRows) and table.can_be_cut]
     needed = sum(len(table) * ROW_BYTES + table.bytes_in_memory for table in tables)
-    return len(tables) == len(opened) and needed > limit
+    return len(tables) == len(opened) and needed > request.limit

@@ -19,7 +19,9 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers
 from fastbcubed.results.listings.summary import Bounds
 from fastbcubed.results.slices.slicing import Element, SliceKey, check_key, elements, slice_name
+from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.counts import whole_number
+from fastbcubed.runtime.limits import memory_limit
 
 if TYPE_CHECKING:
     from fastbcubed.results.listings.cluster_tables import ClusterRanges
@@ -41,7 +43,7 @@ class Request:
     slices: list[SliceKey] = field(default_factory=list)
     keep: str = "cells"
     out: Any = None
-    limit: int = 0
+    memory_limit: int | str | None = None
     spill_dir: Any = None
 
     def __post_init__(self) -> None:
@@ -49,7 +51,14 @@ class Request:
             raise OptionError(f'keep is "scores", "cells" or "items", not {self.keep!r}')
         if self.weighting not in ("pointwise", "outer"):
             raise OptionError(f'weighting is "pointwise" or "outer", not {self.weighting!r}')
-        self.resolve()  # a wrong name is said before the work
+        if self.memory_limit is not None:
+            memory_limit(self.memory_limit)
+        self.resolve()  # what is wrong is said before the work
+
+    @cached_property
+    def limit(self) -> int:
+        """The bytes that may be used; asking the system what is left takes as long as scoring a thousand items."""
+        return memory_limit(self.memory_limit)
 
     @property
     def named_metrics(self) -> set[str]:

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,13 @@ def _versions() -> dict[str, str]:
 
 def not_default(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a function that are not its defaults; of data that only their type is told of, too."""
-    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    defaults = _defaults(function)
     return {name: value for name, value in given.items() if not _is_default(value, defaults[name])}
+
+
+@cache
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    return {name: each.default for name, each in inspect.signature(function).parameters.items()}
 
 
 def _is_default(value: Any, default: Any) -> bool:
