@@ -9,25 +9,48 @@ from fastbcubed.kernels.jit import at, kernel
 
 #: Weights in this range can be added, squared and divided without overflow or loss of digits.
 LEAST, MOST = 1e-120, 1e120
+#: Weights that are looked at once for their range and once for their sum: they stay in a core's first cache meanwhile.
+WEIGHTS_LOOKED_AT = 1024
 
 
 @kernel
 def check_weights(weights, start, stop, zero_allowed):
     """Count the weights of one block that are out of range, and return that and the sum of all."""
+    bad, total = 0, 0.0
+    for first in range(start, stop, WEIGHTS_LOOKED_AT):
+        last = min(first + WEIGHTS_LOOKED_AT, stop)
+        bad += count_out_of_range(weights, first, last, zero_allowed)
+        total += add_up(weights, first, last)
+    return bad, total
+
+
+@kernel
+def count_out_of_range(weights, start, stop, zero_allowed):
+    """Count the weights that are out of range."""
     bad = 0
     for i in range(start, stop):
         w = weights[at(i)]
         bad += not (((w >= LEAST) & (w <= MOST)) | (zero_allowed & (w == 0.0)))
-    a = b = c = d = 0.0  # four sums at once: one alone waits for each addition
-    rest = stop - (stop - start) % 4
-    for i in range(start, rest, 4):
+    return bad
+
+
+@kernel
+def add_up(weights, start, stop):
+    """Return the sum of some weights: eight sums at once, as one alone waits for each addition."""
+    a = b = c = d = e = f = g = h = 0.0
+    rest = stop - (stop - start) % 8
+    for i in range(start, rest, 8):
         a += weights[at(i)]
         b += weights[at(i + 1)]
         c += weights[at(i + 2)]
         d += weights[at(i + 3)]
+        e += weights[at(i + 4)]
+        f += weights[at(i + 5)]
+        g += weights[at(i + 6)]
+        h += weights[at(i + 7)]
     for i in range(rest, stop):
         a += weights[at(i)]
-    return bad, (a + b) + (c + d)
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
 
 
 @kernel
