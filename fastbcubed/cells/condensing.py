@@ -26,8 +26,9 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE
 from fastbcubed.runtime.pool import Pool, blocks
 
-#: Below so many rows, a look at a sample would cost what it saves.
-FEWEST_ROWS = 1 << 18
+#: Fewer rows are partitioned as they are; of fewer than the latter all are looked at, and a sample of more.
+FEWEST_ROWS = 1 << 14
+FEWEST_TO_SAMPLE = 1 << 18
 #: A box has a slot for each two keys; there are so many rows for each slot, so that few rows are left of them.
 MOST_SLOTS = 1 << 20
 ROWS_PER_SLOT = 4
@@ -42,6 +43,8 @@ LEAST_SHARE = 0.75
 #: Shares of the rows that have a table of their own, and slots of all tables.
 MOST_TABLES = 64
 TABLE_SLOTS = 1 << 22
+#: Slots between two tables that none uses, so that two threads never write to one line of the cache.
+APART = 128
 #: Slots handled by one kernel call, about.
 SLOTS_AT_ONCE = 1 << 16
 
@@ -74,11 +77,12 @@ class PairTable:
 
     @classmethod
     def of(cls, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
-        """Return the table that a sample of the rows calls for; None where few rows meet in a pair."""
-        if true_keys.size < FEWEST_ROWS:
-            return None
-        rows = sampled_rows(true_keys.size)
-        return cls.of_sample(true_keys.size, true_keys[rows], pred_keys[rows])
+        """Return the table that the rows call for; None where few of them meet in a pair."""
+        n_rows = true_keys.size
+        if n_rows < FEWEST_TO_SAMPLE:  # to sort a sample for frequent pairs would cost what these save
+            return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys)
+        rows = sampled_rows(n_rows)
+        return cls.of_sample(n_rows, true_keys[rows], pred_keys[rows])
 
     @classmethod
     def of_sample(cls, n_rows: int, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
@@ -131,7 +135,7 @@ class PairTable:
         shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
 
         def count(t: int, start: int, stop: int) -> list[Condensed]:
-            table = tuple(None if field is None else field[t] for field in tables)
+            table = tuple(None if field is None else field[t, : self.n_slots + 1] for field in tables)
             for field in table[:2]:
                 if field is not None:
                     field[:] = 0
@@ -157,7 +161,7 @@ class PairTable:
 
     def _tables(self, weight: Weights) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Return room for what slots hold; see `Counted`."""
-        shape, weighted = (self.n_tables, self.n_slots + 1), weight is not None
+        shape, weighted = (self.n_tables, self.n_slots + 1 + APART), weight is not None
         x = buffers.empty(shape, np.float64) if weighted else None
         return buffers.empty(shape, np.uint8), x, buffers.empty(shape, WEIGHED if weighted else COUNTED)
 
@@ -167,8 +171,8 @@ class Counted:
     """Rows that have been added up in tables."""
 
     pairs: PairTable
-    #: what slots hold, the last of which is that of all rows without one: (few, x, many); see the kernels. Shapes:
-    #: (n_tables, n_slots + 1)
+    #: what slots hold, and after them that of all rows without one: (few, x, many); see the kernels. Shapes:
+    #: (n_tables, n_slots + 1 + APART)
     tables: tuple[np.ndarray, np.ndarray | None, np.ndarray]
     shares: Sequence[tuple[int, int]]  #: the rows of each table
     left: Sequence[Sequence[Condensed]]  #: rows without a slot, block by block of each share

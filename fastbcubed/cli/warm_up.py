@@ -85,12 +85,12 @@ def _few_clusters(work: Path) -> None:
     import numpy as np
 
     import fastbcubed as fb
-    from fastbcubed.cells.condensing import FEWEST_ROWS
+    from fastbcubed.cells.condensing import FEWEST_TO_SAMPLE
     from fastbcubed.cells.planning import sampled_rows
 
-    labels = np.arange(FEWEST_ROWS) % 10
+    labels = np.arange(FEWEST_TO_SAMPLE) % 10
     unseen = labels.copy()
-    unseen[np.setdiff1d(np.arange(FEWEST_ROWS), sampled_rows(FEWEST_ROWS))[0]] = 10
+    unseen[np.setdiff1d(np.arange(FEWEST_TO_SAMPLE), sampled_rows(FEWEST_TO_SAMPLE))[0]] = 10
     for side in (labels, unseen, labels << 40):
         for weight in (None, 1.0 + labels):
             _look_at(fb.evaluate(side, side, weight=weight, keep="items", progress=False), work)

@@ -70,7 +70,12 @@ def condense(true, pred, weight=None, *, absent=False, table="box", threads=1, o
         "frequent": {"MOST_SLOTS": 0, "OFTEN": 1, "LEAST_SHARE": 0, "MOST_PAIRS": 4, "ROWS_PER_PAIR": 1},
     }
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"FEWEST_ROWS": 1, "ROWS_AT_ONCE": 23, **kinds[table]}.items():
+        for name, value in {
+            "FEWEST_ROWS": 1,
+            "FEWEST_TO_SAMPLE": 1,
+            "ROWS_AT_ONCE": 23,
+            **kinds[table],
+        }.items():
             patch.setattr(condensing, name, value)
         patch.setattr(boxed, "SLOTS_AT_ONCE", 7)
         patch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 4)
@@ -226,6 +231,16 @@ def test_condensed_rows_that_the_sample_missed(table, spread, weighted):
     check(true.tolist(), pred.tolist(), weight, table=table)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(3, 40), (1500, 2), (1, 2000), (33, 1)])
+def test_boxes_of_all_shapes(shape, weighted):
+    """Slots of several tables, with records and without, side by side and at the ends of what is added up at once."""
+    rng, n = np.random.default_rng(11), 15_000
+    true, pred = (np.where(rng.random(n) < 0.5, k - 1, rng.integers(0, k, n)) for k in shape)
+    weight = rng.uniform(1, 2, n) if weighted else None
+    check(true.tolist(), pred.tolist(), weight, table="box")
+
+
 @pytest.mark.parametrize("case", ["box", "missed", "absent", "frequent"])
 def test_when_a_box_is_closed(case, monkeypatch):
     """A box is closed as it stands if all rows are in it, and all have clusters of both sides."""
@@ -274,13 +289,15 @@ def test_when_rows_are_condensed():
     def of(true, pred):
         return condensing.PairTable.of(keys(true), keys(pred))
 
-    n = condensing.FEWEST_ROWS
+    n = condensing.FEWEST_TO_SAMPLE
     few, many = np.arange(n) % 10, np.arange(n) // 3
     assert of(few, few).n_slots == 100 and of(few, few).pairs is None
-    assert of(few[1:], few[1:]) is None, "a look at a sample costs as much as so few rows"
+    least = condensing.FEWEST_ROWS
+    assert of(few[:least], few[:least]).n_slots == 100 and of(few[1:least], few[1:least]) is None
     assert of(many, few) is None and of(few, many) is None and of(many, many) is None
     scattered = partition.mix_all(few)
     assert of(scattered, scattered).pairs is not None, "keys of any values"
+    assert of(scattered[1:], scattered[1:]) is None, "to sort a sample costs as much as so few rows"
     mostly, half = (np.where(np.arange(n) % k == 0, many, 5) for k in (5, 2))
     assert of(mostly, mostly) is not None and of(mostly, many) is None and of(half, half) is None
 

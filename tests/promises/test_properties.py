@@ -453,6 +453,7 @@ def test_condensed_rows_do_not_matter(name, weight, small_parts, monkeypatch):
     labels, mass = shape(name, 1200), seeded_weights(1200, weight)
     whole = evaluate(labels, mass)
     monkeypatch.setattr(condensing, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(condensing, "FEWEST_TO_SAMPLE", 1)
     monkeypatch.setattr(condensing, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(condensing, "LEAST_SHARE", 0.1)
     table = condensing.PairTable.of(*labels)
