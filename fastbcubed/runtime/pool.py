@@ -202,17 +202,22 @@ class Pool:
                     k, task = waiting.popleft()
                     ended.put(_outcome(k, function, task))
 
-        for _ in range(min(self.threads, len(tasks))):
+        for _ in range(min(self.threads, len(tasks)) - 1):  # the calling thread takes tasks, too
             self._started().submit(work)
         results: list[Any] = [None] * len(tasks)
         try:
             for _ in tasks:
+                if waiting and ended.empty():
+                    with suppress(IndexError):  # another thread was faster
+                        k, task = waiting.popleft()
+                        ended.put(_outcome(k, function, task))
                 k, results[k], error = ended.get()
                 if error is not None:
                     raise error
                 step(sizes[k])
         except BaseException:
             waiting.clear()
+            error = None  # or it would hold what its traceback does, arrays among these, until the garbage collector
             raise
         return results
 
