@@ -134,11 +134,15 @@ def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     Rows of such a cluster are partitioned by their other key, or one part would hold them all.
     """
     sample = keys[sampled_rows(keys.size)]
-    most = max(1, sample.size * HEAVY_SHARE)
+    return frequent_keys(sample, max(1, sample.size * HEAVY_SHARE))[0]
+
+
+def frequent_keys(sample: NDArray[np.int64], most: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the keys that come more than `most` times in a sample, ascending, and how many times each does."""
     groups = (sample.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(52)  # 4,096 of them
     candidates = sample[np.bincount(groups.view(np.int64))[groups] > most]  # few, if any, have to be sorted
     found, counts = np.unique(candidates, return_counts=True)
-    return found[counts > most]
+    return found[counts > most], counts[counts > most]
 
 
 def sampled_rows(n: int) -> NDArray[np.uint64]:

@@ -24,7 +24,8 @@ MANY_MIXED = 10
 FEW_UNITS = 30
 #: A unit with more than a tenth of all items moves the score by itself.
 HEAVY_UNIT = 0.1
-#: Up to so many cells, the units are found in a few milliseconds; where clusters overlap, it takes ten times as long.
+#: Up to so many cells, all are looked at: units are found in a few milliseconds; of clusters that overlap, in ten times
+#: as long.
 FEW_CELLS, FEW_OVERLAPPING = 200_000, 20_000
 #: Below so many items nobody takes a score for more than it is.
 UNITS_MATTER = 100
@@ -85,7 +86,7 @@ def _mixed_by_giant(ev: Any) -> int:
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
         return -(-ev._shape["pred"].largest // ev._shape["true"].largest)
-    if is_sampled(ev):
+    if is_sampled(ev) and table.n_cells > FEW_CELLS:
         return n_mixed(ev)
     return int(np.count_nonzero(table.pred == np.argmax(table.pred_n)))
 

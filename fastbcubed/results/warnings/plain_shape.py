@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.planning import frequent_keys, sampled_rows
 from fastbcubed.cells.records import SIDES
 
 #: From so many scored items on it is worth looking: below, all clusters are counted in a few milliseconds.
 LARGE = 1 << 20
-#: Rows that are looked at, spread over all: a cluster with a tenth of them has about 1,600.
-SAMPLE = 1 << 14
-#: Clusters with a smaller share of the sample do not have a tenth of all rows.
+#: Clusters with a smaller share of the sample do not have a tenth of all rows, which is some 1,600 rows of the sample.
 SURELY_SMALL = 0.08
 #: Fewer clusters than these are counted.
 FEW_CLUSTERS = 100
@@ -54,8 +53,7 @@ def is_sampled(ev: Any) -> bool:
 def n_mixed(ev: Any) -> int:
     """Return how many true clusters a sample of the largest predicted one has items of."""
     true, pred = ev._items.label_keys()
-    rows = _sample(pred.size)
-    key, _ = _most_frequent(pred)
+    rows, key = sampled_rows(pred.size), _large_key(pred)
     return int(np.unique(true[rows[pred[rows] == key]]).size)
 
 
@@ -64,8 +62,8 @@ def _large_shape(table: Contingency, side: str, keys: NDArray[np.int64], n: int)
     if table.is_complete and n_clusters == n:
         return Shape(n, 1)
     if FEW_CLUSTERS <= n_clusters < n:
-        key, share = _most_frequent(keys)
-        if share < SURELY_SMALL:
+        key = _large_key(keys)
+        if key is None:
             return Shape(n_clusters, 2)
         if keys.size == n:
             return Shape(n_clusters, int(np.count_nonzero(keys == key)))
@@ -73,13 +71,8 @@ def _large_shape(table: Contingency, side: str, keys: NDArray[np.int64], n: int)
     return Shape(int(np.count_nonzero(counts)), int(counts.max()))
 
 
-def _most_frequent(keys: NDArray[np.int64]) -> tuple[int, float]:
-    """Return the most frequent key in a sample, and its share there."""
-    found, counts = np.unique(keys[_sample(keys.size)], return_counts=True)
-    most = int(np.argmax(counts))
-    return int(found[most]), float(counts[most] / SAMPLE)
-
-
-def _sample(n_rows: int) -> NDArray[np.int64]:
-    """Return rows spread over all."""
-    return np.random.default_rng(0).integers(0, n_rows, SAMPLE)
+def _large_key(keys: NDArray[np.int64]) -> int | None:
+    """Return the most frequent key in a sample of the rows; None if it is surely that of a small cluster."""
+    sample = keys[sampled_rows(keys.size)]
+    found, counts = frequent_keys(sample, SURELY_SMALL * sample.size)
+    return int(found[np.argmax(counts)]) if found.size else None
