@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
@@ -21,6 +20,7 @@ from fastbcubed.results.listings.outcomes import marked
 from fastbcubed.results.slices.slicing import SIZES, SliceKey, beside, elements, slice_codes
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, table_of
 from fastbcubed.sources.columns import as_column
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.errors import LinkError
 from fastbcubed.runtime.pool import blocks
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import no_rows, to_numpy
 from fastbcubed.sources.blocks import BLOCK_ROWS, sources_of
 from fastbcubed.sources.columns import Column, as_column

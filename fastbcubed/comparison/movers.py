@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.errors import OptionError
@@ -19,6 +18,7 @@ from fastbcubed.results.listings.listing import first_rows, require_limit, sorta
 from fastbcubed.results.listings.opening import chosen_columns
 from fastbcubed.results.listings.outcomes import OUTCOMES
 from fastbcubed.results.slices.slicing import attribute_values
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, to_numpy
 
 Floats = NDArray[np.float64]

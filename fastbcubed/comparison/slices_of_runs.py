@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.comparison.movers import rank_of
@@ -20,6 +19,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings.listing import require_limit
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import SliceKey, slice_codes, subset_mask
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.uncertainty.standard_errors import RowUnits, standard_error
 

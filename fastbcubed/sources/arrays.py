@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.errors import ColumnError, IdTypeError, first_few
+from fastbcubed.sources import arrow_functions as pc
 
 #: What a conversion to Arrow may raise.
 CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
+#: Longer lists are left to Arrow, which reads texts ten times as fast once pandas is loaded.
+MOST_PLAIN = 1 << 18
 
 
 def is_pandas(values: object, *names: str) -> bool:
@@ -109,6 +111,8 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
 
 def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
     """Convert Python objects in a list or in pandas; Arrow would make one value of "a" and b"a"."""
+    if (plain := _plain_list(values)) is not None:
+        return _chunked(plain)
     try:
         data = _chunked(pa.array(values, from_pandas=True))
     except OverflowError:
@@ -121,6 +125,24 @@ def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
                 f"{first_few(text)}). Give all values one type, for example str."
             )
     return data
+
+
+def _plain_list(values: Any) -> pa.Array | None:
+    """Return a list of integers or of texts as Arrow; None if there is more to it, or where pandas is loaded already.
+
+    Other ways to read a list import pandas, where it is installed, which takes longer than scoring a million items.
+    """
+    if "pandas" in sys.modules or type(values) is not list or len(values) > MOST_PLAIN:
+        return None
+    kinds = set(map(type, values))
+    try:
+        if kinds == {int}:
+            return from_numpy(np.array(values, np.int64))
+        if kinds == {str} and "".join(values).encode():
+            return from_texts(values)
+    except (OverflowError, UnicodeEncodeError):  # Arrow says what is wrong
+        pass
+    return None
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

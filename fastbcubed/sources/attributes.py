@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.errors import ColumnError, FastBCubedError
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import codes_of, from_numpy, is_null, to_numpy
 from fastbcubed.sources.selection import combined, nulls_in_codes, values_of_codes, with_parts
 from fastbcubed.sources.tables import Rows

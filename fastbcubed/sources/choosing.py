@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.errors import ColumnError, first_few
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import to_numpy
 from fastbcubed.sources.layouts import Reading, readings
 from fastbcubed.sources.link_columns import links_hint

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.errors import ColumnError, FileFormatError
 from fastbcubed.runtime.limits import available_memory
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
 from fastbcubed.sources.formats import SUFFIXES, IpcFile, ParquetFile, sniff
 from fastbcubed.sources.locations import LOCAL, Place, is_pattern, split_pattern

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.errors import IdTypeError
 from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import codes_of, plain_type, storage_of, to_numpy
 from fastbcubed.sources.numbered_values import number_values
 from fastbcubed.sources.suggestions import Typed

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.selection import take_rows, without_views
 from fastbcubed.sources.tables import BaseRows, Rows

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.runtime.spill import Pages, Spill
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import is_dataset, no_rows
 from fastbcubed.sources.formats import in_blocks, reading
 from fastbcubed.sources.selection import plain

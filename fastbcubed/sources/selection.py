@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.errors import IdTypeError, first_few
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import (
     from_numpy,
     id_kind,

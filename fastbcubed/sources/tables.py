@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.errors import ColumnError, FastBCubedError, OptionError, WeightError, first_few
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import (
     CONVERSION,
     convert,

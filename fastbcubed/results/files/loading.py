@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
@@ -44,6 +43,7 @@ from fastbcubed.results.scores import Scores
 from fastbcubed.results.slices.slicing import name_columns
 from fastbcubed.runtime.checksums import Stamp, open_regular, stamp_of
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.columns import as_column
 from fastbcubed.uncertainty.units import Units
 

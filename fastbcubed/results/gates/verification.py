@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.cells.records import SIDES
@@ -23,6 +22,7 @@ from fastbcubed.results.slices.bins import element_of
 from fastbcubed.results.slices.slicing import name_columns
 from fastbcubed.results.text.wording import count
 from fastbcubed.runtime.counts import whole_number
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import to_numpy
 
 #: How far figures may differ that were added up in another order, beside the larger one and 1.

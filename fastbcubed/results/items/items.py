@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.align import Alignment
@@ -24,6 +23,7 @@ from fastbcubed.errors import (
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources import Rows, as_column, as_rows, key_pair, selection
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.attributes import as_kept, attribute, refused
 from fastbcubed.sources.columns import Column

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError, OptionError
@@ -14,6 +13,7 @@ from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.counts import whole_number
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, storage_of, to_numpy
 
 #: What listings are ordered by to have first what costs most of either: the sum of both losses.

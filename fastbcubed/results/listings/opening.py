@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
@@ -27,6 +26,7 @@ from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.cluster_view import KINDS, Cluster
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, table_of
 from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.suggestions import most_similar

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
@@ -15,6 +14,7 @@ from fastbcubed.results.listings.concentration import LossCurve
 from fastbcubed.results.listings.listing import LOSS, contenders, listed
 from fastbcubed.results.listings.repairs import Floats, f_gain
 from fastbcubed.results.listings.size_classes import SizeClasses
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 #: What is added up of a cluster, and the columns that it takes.

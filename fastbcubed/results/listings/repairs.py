@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
@@ -20,6 +19,7 @@ from fastbcubed.results.listings.table import Table
 from fastbcubed.results.text.wording import label
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import blocks
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, id_kind, table_of
 from fastbcubed.sources.selection import combined, plain
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.errors import SliceError, first_few
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.sources.marks import plain, split
 from fastbcubed.sources.suggestions import similar

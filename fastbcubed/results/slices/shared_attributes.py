@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastbcubed.errors import first_few
 from fastbcubed.results.items.items import Items
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, is_null, to_numpy
 from fastbcubed.sources.attributes import UNABLE
 from fastbcubed.sources.selection import combined, plain
