@@ -30,7 +30,7 @@ def public(function: Function, name: str = "", documentation: str = "") -> Funct
     """Make a function, or a class that one returns, part of `fastbcubed.metrics`: its name and documentation."""
     function.__module__ = "fastbcubed.metrics"
     function.__name__ = function.__qualname__ = name or function.__name__
-    function.__doc__ = cleandoc(documentation or function.__doc__ or "")
+    function.__doc__ = documentation.rstrip("\n") or cleandoc(function.__doc__ or "")
     PUBLIC.append(function.__name__)
     return function
 
