@@ -6,7 +6,8 @@ the cells of its clusters of that side, but the one with most such cells, are co
 
 from __future__ import annotations
 
-from fastbcubed.kernels.jit import inlined, kernel
+from fastbcubed.kernels.cells import table_size
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.overlap import count_true
 
 #: A list of cells is gone through if it has at most so many times the cells that are looked for in it.
@@ -57,6 +58,51 @@ def list_pairs(start, stop, rows, narrow, n_clusters, bounds, keys):
                     for b in range(a + 1, high):
                         keys[v] = codes[a] * n_clusters + codes[b]
                         v += 1
+
+
+@kernel
+def find_repeats(keys, rows, bounds, part_from, part_to, slots, again):
+    """List the rows whose key comes twice or more in one of several parts; return how many, and of how many keys.
+
+    `keys` and `rows` are overwritten from where the first part begins: by the number of the key, and by the row.
+    `slots` is room for a table, and `again` (rows of the largest part, 2) for the first with each key, and counts.
+    """
+    n_rows, n_keys = bounds[part_from], 0
+    for part in range(part_from, part_to):
+        begin = bounds[part]
+        n = bounds[part + 1] - begin
+        size = table_size(n)
+        table = slots[:size]
+        table[:] = -1
+        for i in range(n):
+            key = keys[at(begin + i)]
+            s = key & (size - 1)
+            while table[at(s)] >= 0 and keys[at(begin + table[at(s)])] != key:
+                s = (s + 1) & (size - 1)
+            if table[at(s)] < 0:
+                table[at(s)] = i
+                again[at(i), 1] = 0
+            again[at(i), 0] = table[at(s)]
+            again[at(table[at(s)]), 1] += 1
+        for i in range(n):
+            first = again[at(i), 0]
+            if again[at(first), 1] > 1:
+                if first == i:
+                    again[at(i), 0] = n_keys
+                    n_keys += 1
+                keys[at(n_rows)] = again[at(first), 0]
+                rows[at(n_rows)] = rows[at(begin + i)]
+                n_rows += 1
+    return n_rows - bounds[part_from], n_keys
+
+
+@kernel
+def number_repeats(numbers, rows, base, groups, sizes):
+    """Write the group of each row that `find_repeats` lists, whose numbers begin at `base`, and count these."""
+    for i in range(rows.size):
+        group = base + numbers[i]
+        groups[rows[i]] = group
+        sizes[group] += 1
 
 
 @kernel

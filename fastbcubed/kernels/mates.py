@@ -10,8 +10,9 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.close_mates import find_mates, may_have
-from fastbcubed.kernels.jit import inlined, kernel
-from fastbcubed.kernels.overlap import add_size
+from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.numbering import fetch
+from fastbcubed.kernels.overlap import AHEAD, add_size
 
 
 @kernel
@@ -55,6 +56,8 @@ def score_cells(start, stop, items, rows, clusters, close, common, found, met, s
     cluster, with an item of the cell; itself too.
     """
     for cell in range(start, stop):
+        if cell + AHEAD < stop:
+            ask_for_clusters(cell + AHEAD, rows, clusters)
         sums = add_singles(cell, items, rows, clusters, common)
         hits = 0.0, 0.0, 0.0, 0.0
         for m in range(find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0):
@@ -69,18 +72,26 @@ def score_cells(start, stop, items, rows, clusters, close, common, found, met, s
 
 
 @inlined
+def ask_for_clusters(cell, rows, clusters):
+    """Ask for the sizes of the clusters of a cell that comes later."""
+    begin = rows.starts[at(cell)] + 2
+    for k in range(begin, begin + rows.codes[at(begin - 1)]):
+        fetch(clusters.n, rows.codes[at(k)])
+
+
+@inlined
 def add_singles(cell, items, rows, clusters, common):
     """Add up the true clusters of a cell, its predicted ones and what they have in common, all without the cell itself.
 
     Last of the four sums comes an empty one, for mates that share several clusters.
     """
     true = pred = ones = both = 0, 0.0, 0.0
-    begin = rows.starts[cell] + 2
-    end = begin + rows.codes[begin - 1]
-    place = common.bounds[cell]
+    begin = rows.starts[at(cell)] + 2
+    end = begin + rows.codes[at(begin - 1)]
+    place = common.bounds[at(cell)]
     c = 0
     for k in range(begin, end):
-        j = rows.codes[k]
+        j = rows.codes[at(k)]
         if j < rows.n_true:
             true = add_size(true, clusters, j, items.weighted)
             ones = add_size(ones, common.sizes, place + c, items.weighted)

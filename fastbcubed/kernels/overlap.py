@@ -5,8 +5,16 @@ A cell is a row of two compressed tables, its true and its predicted clusters.
 
 from __future__ import annotations
 
+import numpy as np
+
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.jit import inlined, kernel
+from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.numbering import fetch
+
+#: How many cells or memberships ahead memory is asked for: those of a cluster stand far from each other.
+AHEAD = 24
+#: Cells of true clusters that are listed together, but for those of one cluster.
+MEMBERS_AT_ONCE = 256
 
 
 @kernel
@@ -15,33 +23,26 @@ def add_clusters(offsets, codes, items, sizes):
     for j in range(sizes.n.size):
         clear(sizes, items.weighted, j)
     for cell in range(offsets.size - 1):
-        for k in range(offsets[cell], offsets[cell + 1]):
-            add_items(sizes, items, codes[k], cell)
+        for k in range(offsets[at(cell)], offsets[at(cell + 1)]):
+            if k + AHEAD < codes.size:
+                fetch(sizes.n, codes[at(k + AHEAD)])
+            add_items(sizes, items, codes[at(k)], cell)
 
 
 @kernel
-def count_members(rows, low, high, counts):
-    """Count the cells of each of a range of true clusters."""
-    for cell in range(rows.starts.size):
-        k = rows.starts[cell] + 2
-        end = k + rows.codes[k - 1]
-        while k < end and rows.codes[k] < rows.n_true:
-            if low <= rows.codes[k] < high:
-                counts[rows.codes[k]] += 1
-            k += 1
+def fill_members(offsets, codes, starts, first, last, next_place, members):
+    """Write the row of each of a range of cells to the next place of each of its true clusters.
 
-
-@kernel
-def fill_members(rows, low, high, next_place, members):
-    """Write the row of each cell to the next place of each of its true clusters in a range."""
-    for cell in range(rows.starts.size):
-        k = rows.starts[cell] + 2
-        end = k + rows.codes[k - 1]
-        while k < end and rows.codes[k] < rows.n_true:
-            if low <= rows.codes[k] < high:
-                members[next_place[rows.codes[k]]] = rows.starts[cell]
-                next_place[rows.codes[k]] += 1
-            k += 1
+    Shapes: `offsets` (n_cells + 1,), `codes` (n,), `starts` (n_cells,), `next_place` (n_true,), `members` (n,).
+    """
+    stop = offsets[last]
+    for cell in range(first, last):
+        for k in range(offsets[at(cell)], offsets[at(cell + 1)]):
+            if k + AHEAD < stop:
+                fetch(next_place, codes[at(k + AHEAD)])
+            place = next_place[at(codes[at(k)])]
+            next_place[at(codes[at(k)])] = place + 1
+            members[at(place)] = starts[at(cell)]
 
 
 @kernel
@@ -100,49 +101,112 @@ def add_common(cells, rows, items, sizes, first, last, met, common):
     `met` sums by predicted cluster that are 0 before and after. Outputs: the sizes of `common`, by cell and true
     cluster, and which clusters are the same as one of the other side.
     """
+    bounds = cells[0]
+    places = np.empty((MEMBERS_AT_ONCE, 2), np.int64)
+    pairs = np.empty((2 * MEMBERS_AT_ONCE, 3), np.int64)
+    start = first
+    while start < last:
+        stop = start + 1
+        while stop < last and bounds[stop + 1] - bounds[start] <= MEMBERS_AT_ONCE:
+            stop += 1
+        if bounds[stop] - bounds[start] > len(places):
+            places = np.empty((bounds[stop] - bounds[start], 2), np.int64)
+        pairs = list_members(cells, rows, start, stop, met, common, places, pairs)
+        end = 0
+        for i in range(start, stop):
+            begin, own = end, places[bounds[i] - bounds[start] : bounds[i + 1] - bounds[start]]
+            if len(own):
+                end = own[-1, 1]
+                add_pairs(pairs[begin:end], items, met)
+                write_common(pairs, begin, own, items.weighted, met, common)
+                mark_exact(i, pairs[begin : own[0, 1], 0], rows.n_true, sizes, met, common.exact)
+                for q in range(begin, end):
+                    clear(met, items.weighted, pairs[at(q), 0])
+        start = stop
+
+
+@kernel
+def list_members(cells, rows, first, last, met, common, places, pairs):
+    """List the cells of a range of true clusters, and ask for the sums that will be looked at.
+
+    `places` gets for each where its common items stand with this cluster, and where its predicted clusters end in
+    `pairs`; these, each with the items and the number of the cell. They are returned, as there may have to be more.
+    """
     bounds, members = cells
+    end = 0
     for i in range(first, last):
-        for m in range(bounds[i], bounds[i + 1]):
-            begin, end = find_pred(rows, members[m])
-            for k in range(begin, end):
-                j = rows.codes[k] - rows.n_true
-                met.n[j] += rows.codes[members[m] - 1]
-                if items.weighted:
-                    add_weight(met, items, j, rows.codes[members[m]])
-        for m in range(bounds[i], bounds[i + 1]):
-            begin, end = find_pred(rows, members[m])
-            sums = 0, 0.0, 0.0
-            for k in range(begin, end):
-                sums = add_size(sums, met, rows.codes[k] - rows.n_true, items.weighted)
-            place = rows.codes[members[m] - 2] + find_code(rows, members[m] + 2, i)
-            common.sizes.n[place] = sums[0]
-            if items.weighted:
-                common.sizes.mass[place], common.sizes.rest[place] = sums[1], sums[2]
-        if bounds[i] < bounds[i + 1]:  # a cluster with the same items is one of any of its cells
-            begin, end = find_pred(rows, members[bounds[i]])
-            for k in range(begin, end):
-                j = rows.codes[k]
-                if sizes.n[i] == sizes.n[j] == met.n[j - rows.n_true]:
-                    common.exact[i] = common.exact[j] = True
-        for m in range(bounds[i], bounds[i + 1]):
-            begin, end = find_pred(rows, members[m])
-            for k in range(begin, end):
-                clear(met, items.weighted, rows.codes[k] - rows.n_true)
+        for m in range(bounds[at(i)], bounds[at(i + 1)]):
+            if m + AHEAD < members.size:
+                fetch(rows.codes, members[at(m + AHEAD)])
+            start = members[at(m)]
+            k, stop = start + 2, start + 2 + rows.codes[at(start + 1)]
+            if end + stop - k > len(pairs):
+                pairs = longer(pairs, end, 2 * (end + stop - k))
+            own = find_code(rows, k, i)
+            k += own
+            while k < stop and rows.codes[at(k)] < rows.n_true:
+                k += 1
+            while k < stop:
+                j = rows.codes[at(k)] - rows.n_true
+                fetch(met.n, j)
+                pairs[at(end), 0] = j
+                pairs[at(end), 1] = rows.codes[at(start - 1)]
+                pairs[at(end), 2] = rows.codes[at(start)]
+                end += 1
+                k += 1
+            place = rows.codes[at(start - 2)] + own
+            fetch(common.sizes.n, place)
+            places[at(m - bounds[at(first)]), 0] = place
+            places[at(m - bounds[at(first)]), 1] = end
+    return pairs
+
+
+@kernel
+def longer(pairs, n, size):
+    """Return room for more pairs, with the first n."""
+    found = np.empty((size, pairs.shape[1]), np.int64)
+    found[:n] = pairs[:n]
+    return found
 
 
 @inlined
-def find_pred(rows, start):
-    """Return where the predicted clusters of the row at `start` begin and end."""
-    begin = start + 2
-    end = begin + rows.codes[begin - 1]
-    return begin + count_true(rows, begin, end), end
+def add_pairs(pairs, items, met):
+    """Add up the items of the cells of a true cluster by predicted cluster."""
+    for q in range(len(pairs)):
+        met.n[at(pairs[at(q), 0])] += pairs[at(q), 1]
+        if items.weighted:
+            add_weight(met, items, pairs[at(q), 0], pairs[at(q), 2])
+
+
+@inlined
+def write_common(pairs, begin, places, weighted, met, common):
+    """Write what a true cluster shares with the predicted clusters of each of its cells, which end as `places` say."""
+    for m in range(len(places)):
+        sums = 0, 0.0, 0.0
+        for q in range(begin, places[at(m), 1]):
+            sums = add_size(sums, met, pairs[at(q), 0], weighted)
+        begin = places[at(m), 1]
+        common.sizes.n[at(places[at(m), 0])] = sums[0]
+        if weighted:
+            common.sizes.mass[at(places[at(m), 0])], common.sizes.rest[at(places[at(m), 0])] = (
+                sums[1],
+                sums[2],
+            )
+
+
+@inlined
+def mark_exact(i, pred, n_true, sizes, met, exact):
+    """Mark a true cluster and each predicted one with the same items, which is one of any of its cells."""
+    for j in pred:
+        if sizes.n[at(i)] == met.n[at(j)] and sizes.n[at(i)] == sizes.n[at(n_true + j)]:
+            exact[at(i)] = exact[at(n_true + j)] = True
 
 
 @inlined
 def count_true(rows, begin, end):
     """Return how many true clusters a row of clusters begins with."""
     k = begin
-    while k < end and rows.codes[k] < rows.n_true:
+    while k < end and rows.codes[at(k)] < rows.n_true:
         k += 1
     return k - begin
 
@@ -151,7 +215,7 @@ def count_true(rows, begin, end):
 def find_code(rows, begin, code):
     """Return how many codes stand before one in a row."""
     k = begin
-    while rows.codes[k] != code:
+    while rows.codes[at(k)] != code:
         k += 1
     return k - begin
 
@@ -161,23 +225,23 @@ def add_size(sums, sizes, j, weighted):
     """Add one of the sizes to the sums (items, weight, what it leaves over)."""
     n, mass, rest = sums
     if weighted:
-        mass, rest = add_exactly(mass, rest + sizes.rest[j], sizes.mass[j])
-    return n + sizes.n[j], mass, rest
+        mass, rest = add_exactly(mass, rest + sizes.rest[at(j)], sizes.mass[at(j)])
+    return n + sizes.n[at(j)], mass, rest
 
 
 @inlined
 def clear(sizes, weighted, o):
     """Begin the sums of an overlap."""
-    sizes.n[o] = 0
+    sizes.n[at(o)] = 0
     if weighted:
-        sizes.mass[o] = 0.0
-        sizes.rest[o] = 0.0
+        sizes.mass[at(o)] = 0.0
+        sizes.rest[at(o)] = 0.0
 
 
 @inlined
 def add_items(sizes, items, o, cell):
     """Add the items of a cell to an overlap."""
-    sizes.n[o] += items.n[cell]
+    sizes.n[at(o)] += items.n[at(cell)]
     if items.weighted:
         add_weight(sizes, items, o, cell)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.grouping import number
-from fastbcubed.runtime.pool import BLOCK, Pool, blocks
+from fastbcubed.runtime.joining import scatter_keys
+from fastbcubed.runtime.parts import part_bits, part_blocks
+from fastbcubed.runtime.pool import Pool, blocks
 
 Counts = NDArray[np.int64]
 Integers = NDArray[np.integer]
@@ -81,14 +83,31 @@ def close_mates(rows: CellRows, n_clusters: int, pool: Pool) -> CloseMates:
 
 def _groups(keys: Counts, pool: Pool) -> tuple[Integers, Counts]:
     """Return the group of each key, -1 for one that occurs once, and the sizes of the groups."""
-    codes = number(keys, pool).codes
-    sizes = np.bincount(codes)
-    again = sizes > 1
-    group_of = np.where(again, np.cumsum(again) - 1, -1).astype(np.int32 if keys.size < 2**31 else np.int64)
-    groups = buffers.empty(keys.size, group_of.dtype)
-    for a, b in blocks(keys.size, BLOCK):
-        np.take(group_of, codes[a:b], out=groups[a:b])
-    return groups, sizes[again]
+    groups = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
+    groups.fill(-1)
+    bits = part_bits(keys.size)
+    mixed, rows, bounds = scatter_keys(keys, bits, pool)
+    assert rows is not None
+    largest = int(np.diff(bounds).max())
+
+    def room() -> tuple[Integers, Integers]:
+        return np.empty(kernels.cells.table_size(largest), np.int32), np.empty((largest, 2), np.int32)
+
+    def find(start: int, stop: int) -> tuple[int, int]:
+        with pool.workspace("repeats", room, lambda space: len(space[1]) >= largest) as space:
+            return kernels.close_mates.find_repeats(mixed, rows, bounds, start, stop, *space)
+
+    cuts = part_blocks(1 << bits)
+    counts = pool.map(find, *zip(*cuts, strict=True), stage="group pairs of clusters")
+    *bases, n_groups = accumulate((n for _, n in counts), initial=0)
+    sizes = np.zeros(n_groups, np.int64)
+
+    def number(cut: tuple[int, int], n: int, base: int) -> None:
+        some = slice(bounds[cut[0]], bounds[cut[0]] + n)
+        kernels.close_mates.number_repeats(mixed[some], rows[some], base, groups, sizes)
+
+    pool.map(number, cuts, (n for n, _ in counts), bases, stage="number pairs of clusters")
+    return groups, sizes
 
 
 def _by_cluster(rows: CellRows, n_clusters: int) -> tuple[Counts, Counts, Integers]:

@@ -17,6 +17,7 @@ from fastbcubed.clusterings.memberships import Memberships, ranges
 from fastbcubed.overlap.close_mates import CellRows, CloseMates, close_mates, row_type
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.parts import offsets
 from fastbcubed.runtime.pool import Pool, blocks, lend
 
 Counts = NDArray[np.int64]
@@ -143,19 +144,21 @@ class Sides:
     @cached_property
     def _members(self) -> tuple[Counts, NDArray[np.integer]]:
         """Where the cells of each true cluster begin, and their rows."""
-        rows, bounds = self.rows, np.zeros(self.truth.n_clusters + 1, np.int64)
-        cuts = ranges(self.truth.n_clusters, self.pool)
-        self.pool.map(
-            lambda low, high: kernels.overlap.count_members(rows, low, high, bounds[1:]),
-            *cuts, stage="count cells by cluster",
-        )  # fmt: skip
-        np.cumsum(bounds, out=bounds)
-        members = buffers.empty(int(bounds[-1]), row_type(rows))
-        places = bounds[:-1].copy()
-        self.pool.map(
-            lambda low, high: kernels.overlap.fill_members(rows, low, high, places, members),
-            *cuts, stage="group cells by cluster",
-        )  # fmt: skip
+        truth, starts = self.truth, self.rows.starts
+        firsts, lasts = ranges(len(truth), self.pool)
+        counts = np.zeros((len(firsts), truth.n_clusters), np.int64)
+
+        def count(first: int, last: int, out: Counts) -> None:
+            kernels.memberships.count_codes(truth.codes[truth.offsets[first] : truth.offsets[last]], out)
+
+        self.pool.map(count, firsts, lasts, counts, stage="count cells by cluster")
+        bounds, places = offsets(counts)
+        members = buffers.empty(int(bounds[-1]), row_type(self.rows))
+
+        def fill(first: int, last: int, to: Counts) -> None:
+            kernels.overlap.fill_members(truth.offsets, truth.codes, starts, first, last, to, members)
+
+        self.pool.map(fill, firsts, lasts, places, stage="group cells by cluster")
         return bounds, members
 
     @cached_property
@@ -301,7 +304,7 @@ class Sides:
         -----
         Cost is the sum over cells of true times predicted clusters, and the mates that `visits` counts.
         """
-        parts, mates = np.empty((n_scored, 4)), np.empty((n_scored, 2), np.int64)
+        parts, mates = buffers.empty((n_scored, 4), np.float64), buffers.empty((n_scored, 2), np.int64)
         items, rows, close, common, clusters = self._items, self.rows, self.close, self.common, self._clusters
         idle: list[Found] = []
 
