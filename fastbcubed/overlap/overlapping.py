@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_values import take_or_null
@@ -18,6 +19,8 @@ from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.overlap.covers import Cover, Grouped, group
 from fastbcubed.overlap.gathering import Gathered, gather
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.joining import NO_ROWS
 from fastbcubed.runtime.pool import Pool, blocks
 
 
@@ -73,12 +76,13 @@ def build_cover(
     codes = [
         _codes(side, rows, pool) for side, rows in ((true, alignment.true_rows), (pred, alignment.pred_rows))
     ]
-    only_true, only_pred = (codes[1] < 0) & (codes[0] >= 0), (codes[0] < 0) & (codes[1] >= 0)
     true_sets, pred_sets = true.sets, pred.sets
-    if policies.truth == "singleton":
-        pred_sets = _made_alone(pred_sets, codes[1], only_true)
-    if policies.prediction == "singleton":
-        true_sets = _made_alone(true_sets, codes[0], only_pred)
+    only_true, only_pred = (
+        np.flatnonzero((codes[1 - k] < 0) & (codes[k] >= 0)) if policy == "singleton" else NO_ROWS
+        for k, policy in enumerate((policies.truth, policies.prediction))
+    )
+    pred_sets = _made_alone(pred_sets, codes[1], only_true)
+    true_sets = _made_alone(true_sets, codes[0], only_pred)
     grouped = group(true_sets, pred_sets, codes[0], codes[1], pool)
     names = {
         "true": ClusterNames(true, grouped.true_clusters, true_sets.n_clusters - true.sets.n_clusters),
@@ -92,7 +96,7 @@ def build_cover(
     cover = Cover(
         grouped.truth,
         grouped.prediction,
-        np.bincount(cell[cell >= 0], minlength=n_cells),
+        grouped.n,
         mass,
         n_scored=grouped.n_scored,
         rows=ScoredRows(lambda: scored, weight, cell.size),
@@ -111,19 +115,16 @@ def _codes(side: Gathered, rows: NDArray[np.int64] | None, pool: Pool) -> NDArra
     """Return the set of each aligned item, -1 where the side lacks it."""
     if rows is None:
         return side.set_codes
-    codes = np.empty(rows.size, np.int64)
-
-    def take(start: int, stop: int) -> None:
-        some = rows[start:stop]
-        codes[start:stop] = np.where(some < 0, -1, side.set_codes[some])
-
-    pool.map(take, *zip(*blocks(rows.size), strict=True), stage="list clusters of items")
+    codes = buffers.empty(rows.size, np.int64)
+    pool.map(
+        lambda a, b: kernels.covers.take_sets(side.set_codes, rows, a, b, codes),
+        *zip(*blocks(rows.size), strict=True), stage="list clusters of items",
+    )  # fmt: skip
     return codes
 
 
-def _made_alone(sets: Memberships, codes: NDArray[np.int64], which: NDArray[np.bool_]) -> Memberships:
+def _made_alone(sets: Memberships, codes: NDArray[np.int64], items: NDArray[np.int64]) -> Memberships:
     """Give each of some items a set and a cluster of its own; `codes` is written to."""
-    items = np.flatnonzero(which)
     if not items.size:
         return sets
     codes[items] = len(sets) + np.arange(items.size)
