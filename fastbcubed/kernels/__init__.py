@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         generation,
         hashing,
         item_pairs,
+        item_sets,
         jit,
         join,
         matches,
@@ -56,10 +57,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "assignment", "boxes", "cache", "cells", "charges", "close_mates", "closing", "components", "condensing",
-    "coreference", "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join",
-    "matches", "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering",
-    "outcomes", "overlap", "paired", "pairs", "partition", "prefetch", "repairs", "resampling", "rows", "runs",
-    "sums", "threshold_sums", "true_rows",
+    "coreference", "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "item_sets", "jit",
+    "join", "matches", "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges",
+    "numbering", "outcomes", "overlap", "paired", "pairs", "partition", "prefetch", "repairs", "resampling", "rows",
+    "runs", "sums", "threshold_sums", "true_rows",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

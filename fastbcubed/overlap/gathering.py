@@ -17,6 +17,7 @@ from fastbcubed.alignment.side import Side, either
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import DuplicateItemError, FastBCubedError, first_few
+from fastbcubed.overlap.item_sets import item_sets
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
@@ -80,60 +81,69 @@ def _gather(
 ) -> Gathered:
     label_keys, item_keys = keys
     side = Side.of(clustering, policies, label_keys, null_is_absent)
-    n_rows = len(clustering)
-    if item_keys is None:
-        items = firsts = np.arange(n_rows)
-    else:
-        items, firsts = number(item_keys, pool)
-    clusters, label_rows = _clusters(side, items, pool)
-    kept = items if side.absent is None else np.where(side.absent, -1, items)
-    memberships = Memberships.from_rows(kept, clusters, firsts.size, label_rows.size)
-    distinct = memberships.without_repeats()
-    n_duplicates = memberships.codes.size - distinct.codes.size
-    if n_duplicates and policies.duplicates == "raise":
-        _raise_for_repeats(clustering, memberships, distinct, firsts, n_duplicates)
-    codes, sets = distinct.signatures(pool)
+    clusters, label_rows = _clusters(side, item_keys, pool)
+    found = item_sets(item_keys, clusters, label_rows.size, clustering.weight, pool)
+    if found.n_repeated and policies.duplicates == "raise":
+        assert item_keys is not None
+        _raise_for_repeats(clustering, item_keys, clusters, found.n_repeated, pool)
+    if found.n_reweighted:
+        assert item_keys is not None
+        _raise_for_weights(clustering, item_keys, pool)
+    codes = found.codes
     labels = Column("clusters", [pa.chunked_array([from_numpy(codes, codes < 0)])], clustering.labels.where)
-    reduced = _take_items(clustering, labels, items, firsts)
+    reduced = _take_items(clustering, labels, found.firsts)
     return Gathered(
-        reduced, codes, sets, clustering.labels, label_rows, side.n_null, side.n_noise, n_duplicates
+        reduced, codes, found.sets, clustering.labels, label_rows, side.n_null, side.n_noise, found.n_repeated
     )
 
 
 def _clusters(
-    side: Side, items: NDArray[np.int64], pool: Pool
+    side: Side, item_keys: NDArray[np.int64] | None, pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cluster of each row, and a row of each cluster; an item that is alone has one of its own."""
+    """Return the cluster of each row, -1 for none, and a row of each cluster; an item that is alone has its own."""
     special = either(side.absent, side.alone)
     if special is None:
         return number(side.labels, pool)
     usual = np.flatnonzero(~special)  # keys of nulls are arbitrary
-    clusters = np.zeros(len(side), np.int64)
+    clusters = np.full(len(side), -1)
     clusters[usual], firsts = number(side.labels[usual], pool)
     label_rows = usual[firsts]
     if side.alone is not None:
-        alone = np.flatnonzero(side.alone)
-        of_items, firsts = number(items[alone], pool)
+        alone = np.flatnonzero(side.alone if side.absent is None else side.alone & ~side.absent)
+        of_items, firsts = number(alone if item_keys is None else item_keys[alone], pool)
         clusters[alone] = label_rows.size + of_items
         label_rows = np.concatenate([label_rows, alone[firsts]])
     return clusters, label_rows
 
 
 def _raise_for_repeats(
-    clustering: Clustering, given: Memberships, distinct: Memberships, firsts: NDArray[np.int64], n: int
+    clustering: Clustering, item_keys: NDArray[np.int64], clusters: NDArray[np.int64], n: int, pool: Pool
 ) -> None:
-    items = clustering.items
-    again = firsts[np.flatnonzero(given.counts != distinct.counts)[:4]]
-    named = again.tolist() if items is None else items.take(again).to_pylist()
+    items, firsts = number(item_keys, pool)
+    given = Memberships.from_rows(np.where(clusters < 0, -1, items), clusters, firsts.size, clusters.size)
+    again = firsts[np.flatnonzero(given.counts != given.without_repeats().counts)[:4]]
+    assert clustering.items is not None
+    named = clustering.items.take(again).to_pylist()
     raise DuplicateItemError(
         f"{n} of {len(clustering)} rows of {clustering.name} repeat an earlier row, its item and its cluster "
         f'(items {first_few(named)}). Pass duplicates="drop" to count each membership once.'
     )
 
 
-def _take_items(
-    clustering: Clustering, labels: Column, items: NDArray[np.int64], firsts: NDArray[np.int64]
-) -> Clustering:
+def _raise_for_weights(clustering: Clustering, item_keys: NDArray[np.int64], pool: Pool) -> None:
+    weight, (items, firsts) = clustering.weight, number(item_keys, pool)
+    assert weight is not None
+    first = weight[firsts][items]
+    differ = np.flatnonzero((weight != first) & ~(np.isnan(weight) & np.isnan(first)))
+    assert clustering.items is not None
+    named = clustering.items.take(differ[:4]).to_pylist()
+    raise DuplicateItemError(
+        f"{differ.size} of {len(clustering)} rows of {clustering.name} have another weight than an earlier "
+        f"row of the same item ({first_few(named)}). Give each item one weight."
+    )
+
+
+def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64]) -> Clustering:
     """Return the clustering with a row per item: what its first row says of it."""
     if firsts.size == len(clustering):
         return replace(clustering, labels=labels)
@@ -141,25 +151,10 @@ def _take_items(
     column = Column(clustering.items.names, clustering.items.rows_of(firsts), clustering.items.where)
     weight, attributes = clustering.weight, clustering.attributes
     if weight is not None:
-        _require_equal_weights(clustering, weight, items, firsts)
         weight = weight[firsts]
     if attributes is not None:
         attributes = _FirstRows(attributes, firsts, clustering.labels.names)
     return Clustering(labels, column, weight, attributes, clustering.name)
-
-
-def _require_equal_weights(
-    clustering: Clustering, weight: NDArray[np.float64], items: NDArray[np.int64], firsts: NDArray[np.int64]
-) -> None:
-    first = weight[firsts][items]
-    differ = np.flatnonzero((weight != first) & ~(np.isnan(weight) & np.isnan(first)))
-    if differ.size:
-        assert clustering.items is not None
-        named = clustering.items.take(differ[:4]).to_pylist()
-        raise DuplicateItemError(
-            f"{differ.size} of {len(clustering)} rows of {clustering.name} have another weight than an earlier "
-            f"row of the same item ({first_few(named)}). Give each item one weight."
-        )
 
 
 class _FirstRows(BaseRows):

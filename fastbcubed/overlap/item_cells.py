@@ -31,7 +31,7 @@ def item_cells(sets: Memberships, true: Codes, pred: Codes, n_pred: int, pool: P
     """Give numbers to the pairs of a true and a predicted set: by the first cluster of the true one, then by that.
 
     Items are brought into parts by their true set, each of which is sorted and numbered in the cache. `sets` are the
-    true ones, and there are `n_pred` of the others. Shapes: `true`, `pred` (n_items,), -1 for an item that a side lacks.
+    true ones, and there are `n_pred` of the others. `true` and `pred` (n_items,) are -1 where a side lacks the item.
     """
     wide = np.int32 if max(true.size, len(sets), n_pred) < 2**31 else np.int64
     ranks, by_rank = _ranked(sets, wide)

@@ -150,12 +150,13 @@ def scatter_keys(
     keys: NDArray[np.int64],
     bits: int,
     pool: Pool,
-    values: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = (None, None),
+    values: tuple[NDArray[np.int64] | None, NDArray[Any] | None] = (None, None),
+    row_type: type[np.integer] = np.int64,
 ) -> ItemParts:
     """Bring the items of each part together, in row order, and values with them, to where the second array says."""
     bounds, next_row = _count(keys, bits, pool)
     mixed: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
-    rows: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
+    rows = buffers.empty(keys.size, row_type)
 
     def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
         kernels.partition.scatter_items(keys, start, stop, bits, to, mixed, rows, *values)
