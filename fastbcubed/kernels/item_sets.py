@@ -31,24 +31,22 @@ def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, m
     place, repeated, reweighted = bounds[part_from], 0, 0
     for part in range(part_from, part_to):
         begin, stop = bounds[part], bounds[part + 1]
-        n_items = find_items(keys, begin, stop, slots, item_of, ends)
+        n_items = find_items(keys, begin, stop, rows is not None, slots, item_of, ends)
         sort_by_item(codes, begin, stop, item_of, ends[: n_items + 1], order, taken)
         first = 0
         for e in range(n_items):
             last = ends[at(e)]
-            row = row_of(rows, begin + order[at(first)])
-            place, mark, again = write_set(taken, first, last, codes, place)
-            marks[at(row)] = mark
+            place, item_of[at(e)], again = write_set(taken, first, last, codes, place)
             repeated += again
-            if weight is not None:
-                for i in range(first + 1, last):
-                    reweighted += differ(weight[row], weight[row_of(rows, begin + order[at(i)])])
             first = last
+        write_marks(rows, begin, ends[:n_items], order, item_of, marks)
+        if weight is not None:
+            reweighted += count_reweighted(rows, begin, ends[:n_items], order, weight)
     return repeated, reweighted
 
 
 @kernel
-def find_items(keys, begin, stop, slots, item_of, ends):
+def find_items(keys, begin, stop, mixed, slots, item_of, ends):
     """Give numbers to the items of a part by their first row; count the rows of item e in `ends[e + 1]`."""
     size = table_size(stop - begin)
     table = slots[:size] if size <= slots.size else np.empty(size, slots.dtype)
@@ -57,7 +55,7 @@ def find_items(keys, begin, stop, slots, item_of, ends):
     ends[0] = 0
     for i in range(stop - begin):
         key = keys[at(begin + i)]
-        s = mix(key) & (size - 1)
+        s = (key if mixed else mix(key)) & (size - 1)
         while table[at(s)] >= 0 and keys[at(begin + table[at(s)])] != key:
             s = (s + 1) & (size - 1)
         if table[at(s)] < 0:
@@ -107,6 +105,27 @@ def write_set(taken, first, last, codes, place):
         return start, IN_ONE + taken[at(first)], again
     codes[at(place - 1)] = -1 - codes[at(place - 1)]
     return place, IN_SEVERAL - start, again
+
+
+@inlined
+def write_marks(rows, begin, ends, order, found, marks):
+    """Write what each item of a part is marked with at its first row: apart, as each is far from the one before."""
+    first = 0
+    for e in range(ends.size):
+        marks[at(row_of(rows, begin + order[at(first)]))] = found[at(e)]
+        first = ends[at(e)]
+
+
+@kernel
+def count_reweighted(rows, begin, ends, order, weight):
+    """Count the rows of a part with another weight than the first one of their item."""
+    found = first = 0
+    for e in range(ends.size):
+        own = weight[at(row_of(rows, begin + order[at(first)]))]
+        for i in range(first + 1, ends[at(e)]):
+            found += differ(own, weight[at(row_of(rows, begin + order[at(i)]))])
+        first = ends[at(e)]
+    return found
 
 
 @inlined
