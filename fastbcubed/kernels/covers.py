@@ -178,6 +178,16 @@ def take_sets(codes, rows, start, stop, out):
 
 
 @kernel
+def start_cells(start, stop, n, weight, cells):
+    """Write the items of each of a range of cells, and their weight, which is their number if there is none."""
+    for cell in range(start, stop):
+        cells[cell].true = 0
+        cells[cell].n = n[at(cell)]
+        cells[cell].weight = np.float64(n[at(cell)]) if weight is None else weight[at(cell)]
+        cells[cell].fp = cells[cell].fn = 0.0
+
+
+@kernel
 def fill_cells(start, stop, true_offsets, pred_offsets, parts, outer, cells):
     """Fill in what is false of each of a range of cells, as `Cover.proportions` says. Shape `parts`: (n_cells, 4)."""
     for cell in range(start, stop):

@@ -86,6 +86,13 @@ def _joined(a: Memberships, b: Memberships) -> Memberships:
     return Memberships(offsets, np.concatenate([a.codes, b.codes]), a.n_clusters)
 
 
+def _first(side: Memberships, n: int) -> Memberships:
+    """Return the first n rows of memberships."""
+    if n == len(side):
+        return side
+    return Memberships(side.offsets[: n + 1], side.codes[: side.offsets[n]], side.n_clusters)
+
+
 def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
     """Give clusters new numbers by their first appearance; those without items are gone."""
     codes, firsts = buffers.empty(side.codes.size, side.codes.dtype), np.empty(side.n_clusters, np.int64)
@@ -121,9 +128,11 @@ class Cover(Contingency):
         label: Any = None,
         shares: Shares | None = None,
     ) -> None:
-        cells = np.zeros(n_scored, CELL)
-        cells["n"] = n[:n_scored]
-        cells["weight"] = (n if weight is None else weight)[:n_scored]
+        self._pool = pool or Pool(1)
+        cells, cuts = buffers.empty(n_scored, CELL), list(zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True))
+        self._pool.map(
+            lambda a, b: kernels.covers.start_cells(a, b, n, weight, cells), *cuts, stage="list cells"
+        )
         sizes = truth.n_clusters, prediction.n_clusters
         super().__init__(
             cells, lambda: np.zeros(n_scored, np.int64), sizes, weighted=weight is not None,
@@ -132,17 +141,13 @@ class Cover(Contingency):
         #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
         self.every = (truth, prediction, n, weight)
         self.max_pairs = max_pairs
-        self._pool = pool or Pool(1)
         self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
-        scored = np.arange(n_scored)
-        self.truth, self.prediction = (
-            side if n_scored == len(side) else side.take(scored) for side in (truth, prediction)
-        )
+        self.truth, self.prediction = (_first(side, n_scored) for side in (truth, prediction))
         if shares is None:
             self._refuse_too_much(max_pairs, label)
             shares = self.sides.shares(n_scored)
         self.shares = shares
-        self._pool.map(self._fill, *zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True), stage="score cells")
+        self._pool.map(self._fill, *cuts, stage="score cells")
 
     def _fill(self, start: int, stop: int) -> None:
         """Fill in what is false of a range of cells."""

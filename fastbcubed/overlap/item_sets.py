@@ -141,12 +141,13 @@ def _with_large(n_clusters: int, codes: Integers | None = None, starts: Codes | 
     alone: NDArray[Any] = np.arange(n_clusters, dtype=wide)
     if codes is None or starts is None:
         return Memberships(np.arange(n_clusters + 1), alone, n_clusters)
-    offsets = np.arange(n_clusters + 1 + starts.size)
+    offsets = buffers.empty(n_clusters + 1 + starts.size, np.int64)
+    offsets[: n_clusters + 1] = np.arange(n_clusters + 1)
     counts = offsets[n_clusters + 1 :]
     kernels.item_sets.count_sets(codes, starts, counts)
     np.cumsum(counts, out=counts)
     counts += n_clusters
-    members: NDArray[Any] = np.empty(int(offsets[-1]), wide)
+    members = buffers.empty(int(offsets[-1]), wide)
     members[:n_clusters] = alone
     kernels.item_sets.take_sets(codes, starts, offsets[n_clusters:], members)
     return Memberships(offsets, members, n_clusters)

@@ -215,7 +215,7 @@ class Sides:
         largest = max(self.n_clusters, n_cells, int(self.n.max(initial=0)), truth.codes.size)
         size = truth.codes.size + prediction.codes.size + 4 * n_cells
         rows = buffers.empty(size, np.int32 if largest < 2**31 else np.int64)
-        starts = truth.offsets[:-1] + prediction.offsets[:-1] + 4 * np.arange(n_cells) + 2
+        starts = buffers.empty(n_cells, np.int64)
         whole = truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters
         self.pool.map(
             lambda a, b: kernels.overlap.join_rows(a, b, *whole, self.n, starts, rows),
