@@ -253,7 +253,7 @@ class Cover(Contingency):
 
     def exact(self, side: str) -> NDArray[np.bool_]:
         """Return which clusters of a side are the same as one of the other side."""
-        exact, n_true = self.sides.common.exact, self.truth.n_clusters
+        exact, n_true = self.sides.exact, self.truth.n_clusters
         return exact[:n_true] if side == "true" else exact[n_true:]
 
     def n_met(self, side: str) -> NDArray[np.int64]:

@@ -73,9 +73,7 @@ def build_cover(
         n_noise=true.n_noise + pred.n_noise,
         n_duplicates=true.n_duplicates + pred.n_duplicates,
     )
-    codes = [
-        _codes(side, rows, pool) for side, rows in ((true, alignment.true_rows), (pred, alignment.pred_rows))
-    ]
+    codes = _codes((true, pred), alignment, pool)
     true_sets, pred_sets = true.sets, pred.sets
     only_true, only_pred = (
         np.flatnonzero((codes[1 - k] < 0) & (codes[k] >= 0)) if policy == "singleton" else NO_ROWS
@@ -88,6 +86,7 @@ def build_cover(
         "true": ClusterNames(true, grouped.true_clusters, true_sets.n_clusters - true.sets.n_clusters),
         "pred": ClusterNames(pred, grouped.pred_clusters, pred_sets.n_clusters - pred.sets.n_clusters),
     }
+    del true, pred, true_sets, pred_sets, codes  # what they hold is grouped
     cell, n_cells, weight = grouped.cell, len(grouped.truth), alignment.weight
     scored = np.where(cell < grouped.n_scored, cell, -1) if n_cells > grouped.n_scored else cell
     mass = None
@@ -111,16 +110,24 @@ def build_cover(
     return Covered(alignment, coverage, cover, grouped, names)
 
 
-def _codes(side: Gathered, rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
-    """Return the set of each aligned item, -1 where the side lacks it."""
+def _codes(sides: tuple[Gathered, Gathered], alignment: Alignment, pool: Pool) -> list[NDArray[np.int64]]:
+    """Return the set of each aligned item on both sides, -1 where the side lacks it."""
+    if alignment.coverage.n_common == len(alignment):
+        return [alignment.true_keys, alignment.pred_keys]
+    rows = alignment.true_rows, alignment.pred_rows
+    return [_taken(side.set_codes, own, pool) for side, own in zip(sides, rows, strict=True)]
+
+
+def _taken(codes: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
+    """Return the code of each row, -1 for a negative one; `codes` themselves for all rows as they are."""
     if rows is None:
-        return side.set_codes
-    codes = buffers.empty(rows.size, np.int64)
+        return codes
+    taken = buffers.empty(rows.size, np.int64)
     pool.map(
-        lambda a, b: kernels.covers.take_sets(side.set_codes, rows, a, b, codes),
+        lambda a, b: kernels.covers.take_sets(codes, rows, a, b, taken),
         *zip(*blocks(rows.size), strict=True), stage="list clusters of items",
     )  # fmt: skip
-    return codes
+    return taken
 
 
 def _made_alone(sets: Memberships, codes: NDArray[np.int64], items: NDArray[np.int64]) -> Memberships:
