@@ -178,22 +178,20 @@ def take_sets(codes, rows, start, stop, out):
 
 
 @kernel
-def start_cells(start, stop, n, weight, cells):
-    """Write the items of each of a range of cells, and their weight, which is their number if there is none."""
+def fill_cells(start, stop, n, weight, offsets, parts, outer, cells):
+    """Write each of a range of cells: its items, their weight, and what is false of it, as `Cover.proportions` says.
+
+    `offsets` are where the true and where the predicted clusters of each begin. Shapes: `n`, `weight` (n_cells,),
+    where None says that items have no weight, `parts` (n_cells, 4).
+    """
+    true, pred = offsets
     for cell in range(start, stop):
         cells[cell].true = 0
         cells[cell].n = n[at(cell)]
         cells[cell].weight = np.float64(n[at(cell)]) if weight is None else weight[at(cell)]
-        cells[cell].fp = cells[cell].fn = 0.0
-
-
-@kernel
-def fill_cells(start, stop, true_offsets, pred_offsets, parts, outer, cells):
-    """Fill in what is false of each of a range of cells, as `Cover.proportions` says. Shape `parts`: (n_cells, 4)."""
-    for cell in range(start, stop):
-        own = np.float64(cells[cell].n) if outer else cells[cell].weight
-        c = np.float64(true_offsets[at(cell + 1)] - true_offsets[at(cell)])
-        g = np.float64(pred_offsets[at(cell + 1)] - pred_offsets[at(cell)])
+        own = np.float64(n[at(cell)]) if outer else cells[cell].weight
+        c = np.float64(true[at(cell + 1)] - true[at(cell)])
+        g = np.float64(pred[at(cell + 1)] - pred[at(cell)])
         least = min(c, g)
         tp = parts[at(cell), 0] + own * (least / g)
         fp = parts[at(cell), 1] + own * ((g - least) / g)

@@ -128,31 +128,29 @@ class Cover(Contingency):
         label: Any = None,
         shares: Shares | None = None,
     ) -> None:
+        #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
+        self.every = (truth, prediction, n, weight)
+        self.truth, self.prediction = (_first(side, n_scored) for side in (truth, prediction))
+        self.weighting, self.outside, self.max_pairs = weighting, outside, max_pairs
         self._pool = pool or Pool(1)
-        cells, cuts = buffers.empty(n_scored, CELL), list(zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True))
-        self._pool.map(
-            lambda a, b: kernels.covers.start_cells(a, b, n, weight, cells), *cuts, stage="list cells"
-        )
+        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
+        if shares is None and n_scored:
+            self._refuse_too_much(max_pairs, label)
+            shares = self.sides.shares(n_scored)
+        cells = buffers.empty(n_scored, CELL)  # once there is room again
         sizes = truth.n_clusters, prediction.n_clusters
         super().__init__(
             cells, lambda: np.zeros(n_scored, np.int64), sizes, weighted=weight is not None,
             weighting=weighting, outside=outside, rows=rows,
         )  # fmt: skip
-        #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
-        self.every = (truth, prediction, n, weight)
-        self.max_pairs = max_pairs
-        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
-        self.truth, self.prediction = (_first(side, n_scored) for side in (truth, prediction))
-        if shares is None:
-            self._refuse_too_much(max_pairs, label)
-            shares = self.sides.shares(n_scored)
+        assert shares is not None
         self.shares = shares
-        self._pool.map(self._fill, *cuts, stage="score cells")
+        self._pool.map(self._fill, *zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True), stage="score cells")
 
     def _fill(self, start: int, stop: int) -> None:
-        """Fill in what is false of a range of cells."""
+        """Fill in a range of cells."""
         offsets, outer = (self.truth.offsets, self.prediction.offsets), self.weighting == "outer"
-        kernels.covers.fill_cells(start, stop, *offsets, self.shares.parts, outer, self.cells)
+        kernels.covers.fill_cells(start, stop, *self.every[2:], offsets, self.shares.parts, outer, self.cells)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -171,10 +169,11 @@ class Cover(Contingency):
         truth, prediction, n, weight = self.every
         if self.weighting == "outer":
             weight = None
-        if outside or self.n_cells == n.size:
+        n_scored = len(self.truth)
+        if outside or n_scored == n.size:
             return Sides(truth, prediction, n, weight, self._pool)
-        weight = None if weight is None else weight[: self.n_cells]
-        return Sides(self.truth, self.prediction, n[: self.n_cells], weight, self._pool)
+        weight = None if weight is None else weight[:n_scored]
+        return Sides(self.truth, self.prediction, n[:n_scored], weight, self._pool)
 
     def proportions(
         self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
