@@ -97,6 +97,8 @@ def _few_clusters(work: Path) -> None:
 
 
 def _covers(work: Path) -> None:
+    import pyarrow as pa
+
     import fastbcubed as fb
 
     everyone = range(N_ITEMS // 10)
@@ -106,6 +108,11 @@ def _covers(work: Path) -> None:
         ev = fb.evaluate(truth, prediction, weight=weight, overlapping=True, metrics="all", progress=False)
         _look_at(ev, work)
         fb.evaluate(truth, prediction, weight=weight, overlapping=True, engine="disk", progress=False)
+    held = [(item, cluster, 1.0) for item, clusters in truth.items() for cluster in clusters]
+    rows, columns = [held, held[:1:-1]], ("item", "cluster", "weight")  # in order, and not; one lacks an item
+    tables = [dict(zip(columns, map(list, zip(*each, strict=True)), strict=True)) for each in rows]
+    for column in (None, "weight"):
+        fb.extended_bcubed(*map(pa.table, tables), weight=column, unmatched="drop", progress=False)
 
 
 def _links() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.cached import cached_property
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.pool import Pool, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.runtime.grouping import Numbered
@@ -145,13 +145,22 @@ class Memberships:
         kernels.memberships.turn_rows(self.offsets, self.codes, offsets[:-1].copy(), items)
         return Memberships(offsets, items, len(self))
 
-    def take(self, items: ArrayLike) -> Memberships:
+    def take(self, items: ArrayLike, pool: Pool | None = None) -> Memberships:
         """Return the memberships of some items, in the order given."""
         rows = np.ascontiguousarray(items, np.int64)
-        offsets = np.zeros(rows.size + 1, np.int64)
-        np.cumsum(self.counts[rows], out=offsets[1:])
-        codes = np.empty(offsets[-1], self.codes.dtype)
-        kernels.memberships.take_codes(self.offsets, self.codes, rows, offsets, codes)
+        tasks, cuts = pool or Pool(1), list(zip(*blocks(rows.size), strict=True))
+        offsets = buffers.empty(rows.size + 1, np.int64)
+        offsets[0] = 0
+        tasks.map(
+            lambda a, b: kernels.memberships.count_taken(self.offsets, rows, a, b, offsets[1:]),
+            *cuts, stage="count clusters",
+        )  # fmt: skip
+        np.cumsum(offsets, out=offsets)
+        codes = buffers.empty(int(offsets[-1]), self.codes.dtype)
+        tasks.map(
+            lambda a, b: kernels.memberships.take_codes(self.offsets, self.codes, rows, a, b, offsets, codes),
+            *cuts, stage="list clusters",
+        )  # fmt: skip
         return Memberships(offsets, codes, self.n_clusters)
 
     def without_repeats(self) -> Memberships:

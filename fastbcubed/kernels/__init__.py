@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         generation,
         hashing,
         item_pairs,
+        item_sets,
         jit,
         join,
         matches,
@@ -57,9 +58,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "assignment", "boxes", "cache", "cells", "charges", "close_mates", "closing", "components", "condensing",
-    "coreference", "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "jit", "join",
-    "matches", "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges", "numbering",
-    "outcomes", "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs",
+    "coreference", "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "item_sets", "jit",
+    "join", "matches", "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges",
+    "numbering", "outcomes", "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs",
     "subsets", "sums", "threshold_sums", "true_rows", "wide_cells",
 ]  # fmt: skip
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.numbering import fetch
 from fastbcubed.kernels.partition import mix
 
 #: Longer rows are left to a sort that does not slow down with the square of the length.
 SHORT = 32
+#: How many rows ahead memory is asked for.
+AHEAD = 32
 
 
 @kernel
@@ -83,12 +86,25 @@ def mark_repeats(offsets, codes, keep, counts):
 
 
 @kernel
-def take_codes(offsets, codes, rows, new_offsets, out):
-    """Copy some rows, in the order given."""
-    for k in range(rows.size):
-        place = new_offsets[k]
-        for i in range(offsets[rows[k]], offsets[rows[k] + 1]):
-            out[place] = codes[i]
+def count_taken(offsets, rows, start, stop, counts):
+    """Write how many codes each of a block of rows has. Shapes: (n_rows + 1,), (k,), (), (), (k,)."""
+    for k in range(start, stop):
+        if k + AHEAD < stop:
+            fetch(offsets, rows[at(k + AHEAD)])
+        counts[at(k)] = offsets[at(rows[at(k)] + 1)] - offsets[at(rows[at(k)])]
+
+
+@kernel
+def take_codes(offsets, codes, rows, start, stop, new_offsets, out):
+    """Copy a block of rows, in the order given."""
+    for k in range(start, stop):
+        if k + 2 * AHEAD < stop:
+            fetch(offsets, rows[at(k + 2 * AHEAD)])
+        if k + AHEAD < stop:
+            fetch(codes, offsets[at(rows[at(k + AHEAD)])])
+        place = new_offsets[at(k)]
+        for i in range(offsets[at(rows[at(k)])], offsets[at(rows[at(k)] + 1)]):
+            out[at(place)] = codes[at(i)]
             place += 1
 
 
@@ -141,14 +157,16 @@ def number_small(keys, lowest, numbers, codes, firsts):
     """
     n = 0
     for i in range(keys.size):
-        k = keys[i] - lowest
-        code = numbers[k]
+        if i + AHEAD < keys.size:
+            fetch(numbers, keys[at(i + AHEAD)] - lowest)
+        k = keys[at(i)] - lowest
+        code = numbers[at(k)]
         if code < 0:
             code = n
-            numbers[k] = code
-            firsts[n] = i
+            numbers[at(k)] = code
+            firsts[at(n)] = i
             n += 1
-        codes[i] = code
+        codes[at(i)] = code
     return n
 
 

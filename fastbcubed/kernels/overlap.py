@@ -254,11 +254,12 @@ def add_weight(sizes, items, o, cell):
 
 @kernel
 def join_rows(start, stop, true_offsets, true_codes, pred_offsets, pred_codes, n_true, n, starts, rows):
-    """Write a row for each of a range of cells, as `CellRows` describes it.
+    """Write a row for each of a range of cells, as `CellRows` describes it, four longer than its clusters.
 
-    `starts` (n_cells,) is where each has its number, and `rows` the output, four longer a cell than its clusters.
+    `starts` (n_cells,) gets where each has its number.
     """
     for cell in range(start, stop):
+        starts[cell] = true_offsets[cell] + pred_offsets[cell] + 4 * cell + 2
         place = starts[cell] + 2
         for k in range(true_offsets[cell], true_offsets[cell + 1]):
             rows[place] = true_codes[k]

@@ -20,7 +20,7 @@ from fastbcubed.cells.shards import SizeCounts
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import EmptyInputError, TooMuchWorkError
 from fastbcubed.overlap.covers import Cover
-from fastbcubed.overlap.overlapping import group_items
+from fastbcubed.overlap.overlapping import group_items, taken
 from fastbcubed.overlap.subsets import Extent, Found, NamedCells, SubsetSums, n_pairs, name_clusters
 from fastbcubed.overlap.wide_cells import MEMBERSHIP_BYTES, WideCells
 from fastbcubed.runtime.pool import Pool
@@ -97,14 +97,18 @@ class CoverShards:
 
     def take(self, items: AlignedSets) -> None:
         """Take the items of a shard."""
-        true, pred = (_codes(side, rows) for side, rows in zip(items.sides, items.both.rows, strict=True))
+        alone = Pool(1)
+        true, pred = (
+            taken(side.side.labels, rows, alone)
+            for side, rows in zip(items.sides, items.both.rows, strict=True)
+        )
         lonely = np.flatnonzero((true < 0) & (pred >= 0)), np.flatnonzero((pred < 0) & (true >= 0))
         sets = items.sides[0].sets, items.sides[1].sets
-        grouped, _ = group_items(sets, (true, pred), self._how.policies, Pool(1))
-        n, weight = grouped.counts(items.both.weight)
+        grouped, _ = group_items(sets, (true, pred), self._how.policies, alone)
+        n, weight = grouped.n, grouped.mass(items.both.weight)
         names = [
-            _names(side, kind, items.keys[alone], clusters)
-            for side, kind, alone, clusters in zip(
+            _names(side, kind, items.keys[made], clusters)
+            for side, kind, made, clusters in zip(
                 items.sides, SIDES, lonely, (grouped.true_clusters, grouped.pred_clusters), strict=True
             )
         ]
@@ -255,12 +259,6 @@ def _added(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
 def subsets_at_once(limit: int) -> int:
     """Return how many sets of clusters are handled by a task, so that they take a small part of the limit."""
     return min(MOST_AT_ONCE, max(LEAST_AT_ONCE, limit // SHARE))
-
-
-def _codes(side: GatheredSide, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Return the set of each aligned item, -1 where the side lacks it."""
-    codes = side.side.labels
-    return codes.copy() if rows is None else np.where(rows < 0, -1, np.append(codes, -1)[rows])
 
 
 def _names(

@@ -20,13 +20,13 @@ from fastbcubed.cells.records import CELL, add_up
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
+from fastbcubed.overlap.item_cells import item_cells
 from fastbcubed.overlap.sharing import Shares, Sides
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.cached import cached_property
-from fastbcubed.runtime.pool import Pool, blocks, lend
+from fastbcubed.runtime.pool import Pool, blocks
 
 Floats = NDArray[np.float64]
-#: Sets of clusters whose items are grouped by one call.
-SETS_AT_ONCE = 1 << 14
 #: Cells whose scores are filled in by one call.
 CELLS_AT_ONCE = 1 << 16
 #: Clusters that a message names.
@@ -42,6 +42,7 @@ class Grouped:
     truth: Memberships
     prediction: Memberships
     cell: NDArray[np.int64]  #: the cell of each item, -1 for an item in none; shape (n_items,)
+    n: NDArray[np.int64]  #: items of each cell; shape (n_cells,)
     n_scored: int  #: cells of both sides
     #: which of the clusters that were given each number stands for
     true_clusters: NDArray[np.int64]
@@ -54,13 +55,11 @@ class Grouped:
             return self.cell
         return np.where(self.cell < self.n_scored, self.cell, -1)
 
-    def counts(self, weight: Floats | None) -> tuple[NDArray[np.int64], Floats | None]:
-        """Return how many items each cell has and, given that of each item, their weight. Shapes (n_cells,)."""
-        n_cells = len(self.truth)
-        n = np.bincount(self.cell[self.cell >= 0], minlength=n_cells)
+    def mass(self, weight: Floats | None) -> Floats | None:
+        """Return the weight of each cell, given that of each item; None without weights. Shape (n_cells,)."""
         if weight is None:
-            return n, None
-        return n, np.add(*add_up(self.cell, n_cells, weight, np.ones(self.cell.size)))
+            return None
+        return np.add(*add_up(self.cell, len(self.truth), weight, np.ones(self.cell.size)))
 
 
 def group(
@@ -76,29 +75,15 @@ def group(
 
     Shapes: `true_codes`, `pred_codes` (n_items,).
     """
-    firsts_of_sets = true_sets.codes[true_sets.offsets[:-1]].astype(np.int64)
-    in_order = Memberships.from_rows(
-        firsts_of_sets, np.arange(len(true_sets)), true_sets.n_clusters, len(true_sets)
-    ).codes
-    rank = np.full(len(true_sets) + 1, -1)  # an item in no cluster has the last
-    rank[in_order] = np.arange(len(true_sets))
-    keys = np.empty(true_codes.size, np.int64)
-
-    def rank_items(start: int, stop: int) -> None:
-        true, pred = true_codes[start:stop], pred_codes[start:stop]
-        keys[start:stop] = np.where(pred >= 0, rank[true], -1)
-
-    pool.map(rank_items, *zip(*blocks(keys.size), strict=True), stage="rank items")
-    cell, firsts = _cells(keys, pred_codes, len(true_sets), len(pred_sets), pool)
-    n_scored = firsts.size
-    truth, prediction = pool.map(
-        lambda sets, codes: sets.take(codes[firsts]), (true_sets, pred_sets), (true_codes, pred_codes),
-        stage="list clusters",
-    )  # fmt: skip
+    cell, true, pred, n = item_cells(true_sets, true_codes, pred_codes, len(pred_sets), pool)
+    n_scored = n.size
+    truth, prediction = true_sets.take(true, pool), pred_sets.take(pred, pool)
+    del true, pred
     alone = np.flatnonzero((true_codes < 0) & (pred_codes >= 0))
     if alone.size:
-        kinds, which = np.unique(pred_codes[alone], return_inverse=True)
+        kinds, which, times = np.unique(pred_codes[alone], return_inverse=True, return_counts=True)
         cell[alone] = n_scored + which
+        n = np.concatenate([n, times])
         truth = _joined(
             truth, Memberships(np.zeros(kinds.size + 1, np.int64), truth.codes[:0], truth.n_clusters)
         )
@@ -106,36 +91,7 @@ def group(
     (truth, true_clusters), (prediction, pred_clusters) = pool.map(
         _renumbered, (truth, prediction), stage="number clusters"
     )
-    return Grouped(truth, prediction, cell, n_scored, true_clusters, pred_clusters)
-
-
-def _cells(
-    keys: NDArray[np.int64], others: NDArray[np.int64], n_keys: int, n_others: int, pool: Pool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give numbers to the pairs of a key and another code, in the order of the keys; return an item of each."""
-    if not n_keys:
-        return np.full(keys.size, -1), np.empty(0, np.int64)
-    items = Memberships.from_rows(keys, np.arange(keys.size), n_keys, keys.size, pool)
-    cell = np.full(keys.size, -1)
-    firsts = np.empty(items.codes.size, np.int64)
-    idle: list[NDArray[np.int64]] = []
-
-    def number(first: int, last: int) -> int:
-        with lend(idle, lambda: np.full((2, n_others), -1)) as (seen, place):
-            return kernels.covers.group_cells(
-                items.offsets, items.codes, others, first, last, seen, place, cell, firsts
-            )
-
-    ranges = blocks(n_keys, SETS_AT_ONCE)
-    counts = pool.map(number, *zip(*ranges, strict=True), stage="group items")
-    bases = np.concatenate([[0], np.cumsum(counts)])[:-1]
-
-    def number_on(first: int, last: int, base: int) -> None:
-        kernels.covers.number_on(items.codes, items.offsets[first], items.offsets[last], base, cell)
-
-    pool.map(number_on, *zip(*ranges, strict=True), bases, stage="number cells")
-    kept = [firsts[items.offsets[a] :][:n] for (a, _), n in zip(ranges, counts, strict=True)]
-    return cell, np.concatenate(kept)
+    return Grouped(truth, prediction, cell, n, n_scored, true_clusters, pred_clusters)
 
 
 def _joined(a: Memberships, b: Memberships) -> Memberships:
@@ -143,10 +99,18 @@ def _joined(a: Memberships, b: Memberships) -> Memberships:
     return Memberships(offsets, np.concatenate([a.codes, b.codes]), a.n_clusters)
 
 
+def _first(side: Memberships, n: int) -> Memberships:
+    """Return the first n rows of memberships."""
+    if n == len(side):
+        return side
+    return Memberships(side.offsets[: n + 1], side.codes[: side.offsets[n]], side.n_clusters)
+
+
 def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
     """Give clusters new numbers by their first appearance; those without items are gone."""
-    codes, firsts = np.empty_like(side.codes), np.empty(side.n_clusters, np.int64)
-    n = kernels.memberships.number_small(side.codes, 0, np.full(side.n_clusters, -1), codes, firsts)
+    codes, firsts = buffers.empty(side.codes.size, side.codes.dtype), np.empty(side.n_clusters, np.int64)
+    numbers = np.full(side.n_clusters, -1, side.codes.dtype)
+    n = kernels.memberships.number_small(side.codes, 0, numbers, codes, firsts)
     kernels.memberships.sort_rows(side.offsets, codes)
     return Memberships(side.offsets, codes, n), side.codes[firsts[:n]].astype(np.int64)
 
@@ -182,35 +146,30 @@ class Cover(Contingency):
 
         `alone` has the mates that only the prediction has, number and weight by cell, where these have no cells.
         """
-        cells = np.zeros(n_scored, CELL)
-        cells["n"] = n[:n_scored]
-        cells["weight"] = (n if weight is None else weight)[:n_scored]
+        #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
+        self.every = (truth, prediction, n, weight)
+        self.truth, self.prediction = (_first(side, n_scored) for side in (truth, prediction))
+        self.weighting, self.outside, self.max_pairs = weighting, outside, max_pairs
+        self._pool = pool or Pool(1)
+        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
+        if shares is None and n_scored:
+            self._refuse_too_much(max_pairs, label)
+            shares = self.sides.shares(n_scored)
+        cells = buffers.empty(n_scored, CELL)  # once there is room again
         sizes = truth.n_clusters, prediction.n_clusters
         super().__init__(
             cells, lambda: np.zeros(n_scored, np.int64), sizes, weighted=weight is not None,
             weighting=weighting, outside=outside, rows=rows,
         )  # fmt: skip
-        #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
-        self.every = (truth, prediction, n, weight)
-        self.max_pairs = max_pairs
-        self._pool = pool or Pool(1)
-        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
-        scored = np.arange(n_scored)
-        self.truth, self.prediction = (
-            side if n_scored == len(side) else side.take(scored) for side in (truth, prediction)
-        )
-        if shares is None:
-            self._refuse_too_much(max_pairs, label)
-            shares = self.sides.shares(n_scored)
+        assert shares is not None
         self.shares = shares
         self._alone = alone
         self._pool.map(self._fill, *zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True), stage="score cells")
 
     def _fill(self, start: int, stop: int) -> None:
-        """Fill in what is false of a range of cells."""
-        some, own = slice(start, stop), self.tp[start:stop]
-        tp, fp, fn = self.proportions(np.ascontiguousarray(own), some)
-        self.cells["fp"][some], self.cells["fn"][some] = fp * (own / tp), fn * (own / tp)
+        """Fill in a range of cells."""
+        offsets, outer = (self.truth.offsets, self.prediction.offsets), self.weighting == "outer"
+        kernels.covers.fill_cells(start, stop, *self.every[2:], offsets, self.shares.parts, outer, self.cells)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -229,10 +188,11 @@ class Cover(Contingency):
         truth, prediction, n, weight = self.every
         if self.weighting == "outer":
             weight = None
-        if outside or self.n_cells == n.size:
+        n_scored = len(self.truth)
+        if outside or n_scored == n.size:
             return Sides(truth, prediction, n, weight, self._pool)
-        weight = None if weight is None else weight[: self.n_cells]
-        return Sides(self.truth, self.prediction, n[: self.n_cells], weight, self._pool)
+        weight = None if weight is None else weight[:n_scored]
+        return Sides(self.truth, self.prediction, n[:n_scored], weight, self._pool)
 
     def proportions(
         self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
@@ -311,7 +271,7 @@ class Cover(Contingency):
 
     def exact(self, side: str) -> NDArray[np.bool_]:
         """Return which clusters of a side are the same as one of the other side."""
-        exact, n_true = self.sides.common.exact, self.truth.n_clusters
+        exact, n_true = self.sides.exact, self.truth.n_clusters
         return exact[:n_true] if side == "true" else exact[n_true:]
 
     def n_met(self, side: str) -> NDArray[np.int64]:

@@ -10,7 +10,6 @@ from fastbcubed.alignment.item_shards import ItemRows
 from fastbcubed.alignment.row_aligner import GatheredSide
 from fastbcubed.alignment.side import Side
 from fastbcubed.overlap.gathering import gather_sets
-from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 
 
@@ -19,9 +18,9 @@ def gather_rows(side: Side, items: ItemRows, pool: Pool) -> GatheredSide:
 
     `side` has a row per membership, `items` the key of the item of each; what may not be is reported.
     """
-    codes_of_items, firsts = number(items.keys, pool)
-    found = gather_sets(side, codes_of_items, firsts, pool)
-    keys, rows = items.keys[firsts], found.label_rows
+    found, rows = gather_sets(side, items.keys, pool)
+    firsts = found.firsts
+    keys = items.keys[firsts]
     alone = np.zeros(rows.size, np.bool_) if side.alone is None else side.alone[rows]
     lacking = found.codes < 0
     by_item = Side(
@@ -32,7 +31,7 @@ def gather_rows(side: Side, items: ItemRows, pool: Pool) -> GatheredSide:
         weight=None if side.weight is None else side.weight[firsts],
         items=ItemRows(keys, np.searchsorted(firsts, items.bounds)),
         report=side.report,
-        n_duplicates=found.n_duplicates,
+        n_duplicates=found.n_repeated,
     )
     cluster_keys = np.where(alone, items.keys[rows], side.labels[rows])
     return GatheredSide(by_item, keys, firsts, found.sets, cluster_keys, alone)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from fastbcubed.alignment.side import Side, either
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import FastBCubedError
+from fastbcubed.overlap.item_sets import ItemSets, item_sets
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
@@ -82,71 +82,66 @@ def _gather(
 ) -> Gathered:
     label_keys, item_keys = keys
     side = Side.of(clustering, policies, label_keys, null_is_absent)
-    if item_keys is None:
-        items = firsts = np.arange(len(clustering))
-    else:
-        items, firsts = number(item_keys, pool)
-    codes, sets, label_rows, n_duplicates = gather_sets(side, items, firsts, pool)
+    found, label_rows = gather_sets(side, item_keys, pool)
+    codes = found.codes
     labels = Column("clusters", [pa.chunked_array([from_numpy(codes, codes < 0)])], clustering.labels.where)
-    reduced = _take_items(clustering, labels, firsts)
+    reduced = _take_items(clustering, labels, found.firsts)
     return Gathered(
-        reduced, codes, sets, clustering.labels, label_rows, side.n_null, side.n_noise, n_duplicates
+        reduced, codes, found.sets, clustering.labels, label_rows, side.n_null, side.n_noise, found.n_repeated
     )
 
 
-class ItemSets(NamedTuple):
-    """The clusters of the items of a side, as `Gathered` has them."""
-
-    codes: NDArray[np.int64]
-    sets: Memberships
-    label_rows: NDArray[np.int64]
-    n_duplicates: int
-
-
-def gather_sets(side: Side, items: NDArray[np.int64], firsts: NDArray[np.int64], pool: Pool) -> ItemSets:
+def gather_sets(
+    side: Side, item_keys: NDArray[np.int64] | None, pool: Pool
+) -> tuple[ItemSets, NDArray[np.int64]]:
     """Gather the clusters of each item of a side with a row per membership; report what may not be.
 
-    Shapes: `items` (n_rows,), the number of the item of each row; `firsts` (n_items,), a row of each item.
+    Returns a row of each cluster, too. Shapes: `item_keys` (n_rows,); None where each row is an item.
     """
-    clusters, label_rows = _clusters(side, items, pool)
-    kept = items if side.absent is None else np.where(side.absent, -1, items)
-    memberships = Memberships.from_rows(kept, clusters, firsts.size, label_rows.size)
-    distinct = memberships.without_repeats()
-    n_duplicates = memberships.codes.size - distinct.codes.size
-    if n_duplicates and side.policies.duplicates == "raise":
-        again = side.take_items(firsts[memberships.counts != distinct.counts])
-        side.report(RepeatedMemberships(side.name, n_duplicates, len(side), again))
-    if side.weight is not None and firsts.size < len(side):
-        _require_equal_weights(side, side.weight, items, firsts)
-    return ItemSets(*distinct.signatures(pool), label_rows, n_duplicates)
+    clusters, label_rows = _clusters(side, item_keys, pool)
+    found = item_sets(item_keys, clusters, label_rows.size, side.weight, pool)
+    if item_keys is not None:
+        if found.n_repeated and side.policies.duplicates == "raise":
+            _report_repeats(side, item_keys, clusters, found.n_repeated, pool)
+        if found.n_reweighted:
+            _report_weights(side, item_keys, pool)
+    return found, label_rows
 
 
 def _clusters(
-    side: Side, items: NDArray[np.int64], pool: Pool
+    side: Side, item_keys: NDArray[np.int64] | None, pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cluster of each row, and a row of each cluster; an item that is alone has one of its own."""
+    """Return the cluster of each row, -1 for none, and a row of each cluster; an item that is alone has its own."""
     special = either(side.absent, side.alone)
     if special is None:
         return number(side.labels, pool)
     usual = np.flatnonzero(~special)  # keys of nulls are arbitrary
-    clusters = np.zeros(len(side), np.int64)
+    clusters = np.full(len(side), -1)
     clusters[usual], firsts = number(side.labels[usual], pool)
     label_rows = usual[firsts]
     if side.alone is not None:
-        alone = np.flatnonzero(side.alone)
-        of_items, firsts = number(items[alone], pool)
+        alone = np.flatnonzero(side.alone if side.absent is None else side.alone & ~side.absent)
+        of_items, firsts = number(alone if item_keys is None else item_keys[alone], pool)
         clusters[alone] = label_rows.size + of_items
         label_rows = np.concatenate([label_rows, alone[firsts]])
     return clusters, label_rows
 
 
-def _require_equal_weights(
-    side: Side, weight: NDArray[np.float64], items: NDArray[np.int64], firsts: NDArray[np.int64]
+def _report_repeats(
+    side: Side, item_keys: NDArray[np.int64], clusters: NDArray[np.int64], n: int, pool: Pool
 ) -> None:
+    items, firsts = number(item_keys, pool)
+    given = Memberships.from_rows(np.where(clusters < 0, -1, items), clusters, firsts.size, clusters.size)
+    again = firsts[given.counts != given.without_repeats().counts]
+    side.report(RepeatedMemberships(side.name, n, len(side), side.take_items(again)))
+
+
+def _report_weights(side: Side, item_keys: NDArray[np.int64], pool: Pool) -> None:
+    weight, (items, firsts) = side.weight, number(item_keys, pool)
+    assert weight is not None
     first = weight[firsts][items]
     differ = np.flatnonzero((weight != first) & ~(np.isnan(weight) & np.isnan(first)))
-    if differ.size:
-        side.report(UnevenWeights(side.name, differ.size, len(side), side.take_items(differ)))
+    side.report(UnevenWeights(side.name, differ.size, len(side), side.take_items(differ)))
 
 
 def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64]) -> Clustering:
@@ -166,10 +161,10 @@ def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64
 class _FirstRows(BaseRows):
     """Some rows of a table, read when asked for; without the columns of clusters."""
 
-    def __init__(self, rows: Rows, kept: NDArray[np.int64], without: Sequence[str]) -> None:
+    def __init__(self, rows: Rows, kept: NDArray[np.integer], without: Sequence[str]) -> None:
         super().__init__([name for name in rows.names if name not in without], rows.where)
         self.untyped = rows.untyped
-        self._rows, self._kept = rows, kept
+        self._rows, self._kept = rows, kept.astype(np.int32 if len(rows) < 2**31 else np.int64)
 
     def __len__(self) -> int:
         return self._kept.size

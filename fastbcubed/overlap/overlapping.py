@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_values import take_or_null
@@ -17,6 +18,8 @@ from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.overlap.covers import Cover, Grouped, group
 from fastbcubed.overlap.gathering import Gathered, gather
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.joining import NO_ROWS
 from fastbcubed.runtime.pool import Pool, blocks
 
 
@@ -69,20 +72,19 @@ def build_cover(
         n_noise=true.n_noise + pred.n_noise,
         n_duplicates=true.n_duplicates + pred.n_duplicates,
     )
-    codes = [
-        _codes(side, rows, pool) for side, rows in ((true, alignment.true_rows), (pred, alignment.pred_rows))
-    ]
-    grouped, n_made = group_items((true.sets, pred.sets), (codes[0], codes[1]), policies, pool)
+    codes = _codes((true, pred), alignment, pool)
+    grouped, n_made = group_items((true.sets, pred.sets), codes, policies, pool)
     names = {
         "true": ClusterNames(true, grouped.true_clusters, n_made[0]),
         "pred": ClusterNames(pred, grouped.pred_clusters, n_made[1]),
     }
-    n, mass = grouped.counts(alignment.weight)
+    del true, pred, codes  # what they hold is grouped
+    mass = grouped.mass(alignment.weight)
     scored = grouped.scored
     cover = Cover(
         grouped.truth,
         grouped.prediction,
-        n,
+        grouped.n,
         mass,
         n_scored=grouped.n_scored,
         rows=ScoredRows(lambda: scored, alignment.weight, scored.size),
@@ -108,33 +110,44 @@ def group_items(
     `codes` has the set of each item, -1 where the side lacks it, and is written to. Clusters that were made are
     numbered after those of the sets, in the order of the items that are alone in them.
     """
-    only_true, only_pred = (codes[1] < 0) & (codes[0] >= 0), (codes[0] < 0) & (codes[1] >= 0)
-    true_sets, pred_sets = sets
-    if policies.truth == "singleton":
-        pred_sets = _made_alone(pred_sets, codes[1], only_true)
-    if policies.prediction == "singleton":
-        true_sets = _made_alone(true_sets, codes[0], only_pred)
+    only_true, only_pred = (
+        np.flatnonzero((codes[1 - k] < 0) & (codes[k] >= 0)) if policy == "singleton" else NO_ROWS
+        for k, policy in enumerate((policies.truth, policies.prediction))
+    )
+    true_sets, pred_sets = (
+        _made_alone(sets[0], codes[0], only_pred),
+        _made_alone(sets[1], codes[1], only_true),
+    )
     grouped = group(true_sets, pred_sets, codes[0], codes[1], pool)
-    return grouped, (true_sets.n_clusters - sets[0].n_clusters, pred_sets.n_clusters - sets[1].n_clusters)
+    return grouped, (only_pred.size, only_true.size)
 
 
-def _codes(side: Gathered, rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
-    """Return the set of each aligned item, -1 where the side lacks it."""
+def _codes(
+    sides: tuple[Gathered, Gathered], alignment: Alignment, pool: Pool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the set of each aligned item on both sides, -1 where the side lacks it."""
+    if alignment.coverage.n_common == len(alignment):
+        return alignment.true_keys, alignment.pred_keys
+    return (
+        taken(sides[0].set_codes, alignment.true_rows, pool),
+        taken(sides[1].set_codes, alignment.pred_rows, pool),
+    )
+
+
+def taken(codes: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
+    """Return the code of each row, -1 for a negative one; `codes` themselves for all rows as they are."""
     if rows is None:
-        return side.set_codes
-    codes = np.empty(rows.size, np.int64)
-
-    def take(start: int, stop: int) -> None:
-        some = rows[start:stop]
-        codes[start:stop] = np.where(some < 0, -1, side.set_codes[some])
-
-    pool.map(take, *zip(*blocks(rows.size), strict=True), stage="list clusters of items")
-    return codes
+        return codes
+    found = buffers.empty(rows.size, np.int64)
+    pool.map(
+        lambda a, b: kernels.covers.take_sets(codes, rows, a, b, found),
+        *zip(*blocks(rows.size), strict=True), stage="list clusters of items",
+    )  # fmt: skip
+    return found
 
 
-def _made_alone(sets: Memberships, codes: NDArray[np.int64], which: NDArray[np.bool_]) -> Memberships:
+def _made_alone(sets: Memberships, codes: NDArray[np.int64], items: NDArray[np.int64]) -> Memberships:
     """Give each of some items a set and a cluster of its own; `codes` is written to."""
-    items = np.flatnonzero(which)
     if not items.size:
         return sets
     codes[items] = len(sets) + np.arange(items.size)

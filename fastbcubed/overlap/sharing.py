@@ -141,7 +141,6 @@ class Sides:
     def _items(self) -> Items:
         return Items(self.n, np.empty(0), False) if self.weight is None else Items(self.n, self.weight, True)
 
-    @cached_property
     def _members(self) -> tuple[Counts, NDArray[np.integer]]:
         """Where the cells of each true cluster begin, and their rows."""
         truth, starts = self.truth, self.rows.starts
@@ -164,7 +163,7 @@ class Sides:
     @cached_property
     def common(self) -> Common:
         """What each true cluster of a cell shares with all its predicted ones."""
-        cells, rows, items = self._members, self.rows, self._items
+        cells, rows, items = self._members(), self.rows, self._items
         clusters, exact = self._clusters, np.zeros(self.n_clusters, np.bool_)
         common = Common(self.truth.offsets, Totals.empty(self.truth.codes.size, items.weighted), exact)
         idle: list[Totals] = []
@@ -178,9 +177,14 @@ class Sides:
         return common
 
     @cached_property
+    def exact(self) -> NDArray[np.bool_]:
+        """Whether each cluster is the same as one of the other side, true ones first."""
+        return self.common.exact
+
+    @cached_property
     def overlaps(self) -> OverlapTable:
         """What each true cluster shares with each predicted one."""
-        cells, rows, items = self._members, self.rows, self._items
+        cells, rows, items = self._members(), self.rows, self._items
         n_true = self.truth.n_clusters
         starts, stops = zip(*blocks(n_true, CLUSTERS_AT_ONCE), strict=True)
         bounds = np.zeros(n_true + 1, np.int64)
@@ -215,7 +219,7 @@ class Sides:
         largest = max(self.n_clusters, n_cells, int(self.n.max(initial=0)), truth.codes.size)
         size = truth.codes.size + prediction.codes.size + 4 * n_cells
         rows = buffers.empty(size, np.int32 if largest < 2**31 else np.int64)
-        starts = truth.offsets[:-1] + prediction.offsets[:-1] + 4 * np.arange(n_cells) + 2
+        starts = buffers.empty(n_cells, np.int64)
         whole = truth.offsets, truth.codes, prediction.offsets, prediction.codes, truth.n_clusters
         self.pool.map(
             lambda a, b: kernels.overlap.join_rows(a, b, *whole, self.n, starts, rows),
@@ -302,7 +306,8 @@ class Sides:
 
         Notes
         -----
-        Cost is the sum over cells of true times predicted clusters, and the mates that `visits` counts.
+        Cost is the sum over cells of true times predicted clusters, and the mates that `visits` counts. What that is
+        told from is let go: it takes more room than the shares, and is made again in a fraction of the time.
         """
         parts, mates = buffers.empty((n_scored, 4), np.float64), buffers.empty((n_scored, 2), np.int64)
         items, rows, close, common, clusters = self._items, self.rows, self.close, self.common, self._clusters
@@ -316,4 +321,7 @@ class Sides:
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
         self.pool.map(score, *cuts, stage="compare cells")
+        self.exact = common.exact
+        for name in ("common", "close", "rows"):
+            del self.__dict__[name]
         return Shares(parts, mates)

@@ -22,7 +22,7 @@ class ItemParts(NamedTuple):
 
     keys: NDArray[np.int64]  #: mixed keys; shape (n_rows,)
     #: the row of each; None where rows are numbered as they stand here; shape (n_rows,)
-    rows: NDArray[np.int64] | None
+    rows: NDArray[np.integer] | None
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
 
 
@@ -148,10 +148,14 @@ def match_parts(
 
 
 def scatter_keys(
-    keys: NDArray[np.int64], bits: int, pool: Pool, values: ValuesTo = (None, None)
+    keys: NDArray[np.int64],
+    bits: int,
+    pool: Pool,
+    values: ValuesTo = (None, None),
+    row_type: type[np.integer] = np.int64,
 ) -> ItemParts:
     """Bring the items of each part together, in row order, and values with them, to where the second array says."""
-    return _scatter(keys, bits, pool, buffers.empty(keys.size, np.int64), None, values, "items")
+    return _scatter(keys, bits, pool, buffers.empty(keys.size, row_type), None, values, "items")
 
 
 def place_keys(
@@ -166,7 +170,7 @@ def _scatter(
     keys: NDArray[np.int64],
     bits: int,
     pool: Pool,
-    rows: NDArray[np.int64] | None,
+    rows: NDArray[np.integer] | None,
     places: NDArray[np.integer] | None,
     values: ValuesTo,
     of: str,

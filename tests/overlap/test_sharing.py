@@ -99,6 +99,9 @@ def test_threads_do_not_change_a_bit(side, weighted):
     for threads in (1, 3):
         sides = sides_of(side, "small", weighted=weighted, threads=threads)
         found.append(
-            [*(each.tolist() for each in sides._members), *(each.tobytes() for each in sides.shares(N_CELLS))]
+            [
+                *(each.tolist() for each in sides._members()),
+                *(each.tobytes() for each in sides.shares(N_CELLS)),
+            ]
         )
     assert found[0] == found[1]
