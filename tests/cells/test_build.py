@@ -237,7 +237,8 @@ def test_boxes_of_all_shapes(shape, weighted, monkeypatch):
     """Slots of several tables, with records and without, side by side and at the ends of what is added up at once."""
     monkeypatch.setattr(condensing, "MOST_TABLES", 4)
     rng, n = np.random.default_rng(11), 1500
-    true, pred = (np.where(rng.random(n) < 0.5, k - 1, rng.integers(0, k, n)) for k in shape)
+    large, last = rng.random(n) < 0.7, rng.random(n) < 0.5
+    true, pred = (np.where(large, np.where(last, k - 1, k // 2), rng.integers(0, k, n)) for k in shape)
     weight = rng.uniform(1, 2, n) if weighted else None
     check(true.tolist(), pred.tolist(), weight, table="box")
 
