@@ -57,7 +57,7 @@ def item_cells(sets: Memberships, true: Codes, pred: Codes, n_pred: int, pool: P
     counts = pool.map(group, *zip(*cuts, strict=True), stage="group items")
     *bases, n_cells = accumulate(counts, initial=0)
     found = ItemCells(
-        buffers.empty(true.size, np.int64), *(buffers.empty(n_cells, np.int64) for _ in range(3))
+        buffers.empty(true.size, np.int64), *(buffers.empty(int(n_cells), np.int64) for _ in range(3))
     )
     if len(records) < true.size:
         found.cell.fill(-1)

@@ -107,7 +107,7 @@ def _listed(marks: Integers, pool: Pool) -> tuple[Codes, Codes, Codes, Codes]:
         lambda a, b: kernels.item_sets.count_marks(marks, a, b), starts, stops, stage="count items"
     )
     *bases, (n_items, n_several) = accumulate(counts, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0))
-    listed = tuple(buffers.empty(n, np.int64) for n in (n_items, n_items, n_several, n_several))
+    listed = tuple(buffers.empty(int(n), np.int64) for n in (n_items, n_items, n_several, n_several))
     pool.map(
         lambda a, b, base: kernels.item_sets.list_items(marks, a, b, *base, *listed),
         starts, stops, bases, stage="list items",
