@@ -94,32 +94,31 @@ class ItemJoin:
         sizes = np.sum([spool.sizes() for spool in spools], axis=0)
         shards = np.flatnonzero(sizes).tolist()
 
-        gate = threading.BoundedSemaphore(JOINED_AT_ONCE)
+        gate, lock = threading.BoundedSemaphore(JOINED_AT_ONCE), threading.Lock()
+        at_once = min(self._pool.threads, JOINED_AT_ONCE)
         with ThreadPoolExecutor(self._pool.threads, "fastbcubed-read") as ahead_of_join:
             ahead = deque(shards)
             coming: dict[int, Future[_Shard]] = {}
 
-            lock = threading.Lock()
-
-            def read_next() -> None:
+            def read_until(rank: int) -> None:
+                """Begin to read this shard, those before it, whose threads may be later, and a few ahead."""
                 with lock:
-                    if ahead:
+                    while ahead and len(shards) - len(ahead) <= rank + at_once:
                         shard = ahead.popleft()
                         coming[shard] = ahead_of_join.submit(
                             self._read, shard, part_bits(int(sizes[shard])), spools, weights, attributes
                         )
 
-            def join(shard: int) -> None:
-                read_next()
+            def join(rank: int) -> None:
+                read_until(rank)
                 with gate, Pool(1) as alone:
-                    aligned = self._join_shard(coming.pop(shard).result(), alone)
+                    aligned = self._join_shard(coming.pop(shards[rank]).result(), alone)
                     if not self._aligner.faults:
                         take(aligned)
 
-            for _ in range(min(self._pool.threads, JOINED_AT_ONCE)):
-                read_next()
-            for some in (shards[:1], shards[1:]):  # the large clusters are seen in the first
-                readers.map(join, some, stage="join by item", rows=sizes[some].tolist())
+            ranks, rows = range(len(shards)), sizes[shards].tolist()
+            for some in (slice(1), slice(1, None)):  # the large clusters are seen in the first
+                readers.map(join, ranks[some], stage="join by item", rows=rows[some])
         for k, table in ((WEIGHTS, weights), (ATTRIBUTES, attributes)):
             if table is not None:
                 self._check_rest(k, table, np.flatnonzero((sizes == 0) & (table.sizes() > 0)))

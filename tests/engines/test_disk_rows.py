@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from both_engines import LIMIT, SETTINGS, SPILLS, both
+from both_engines import LIMIT, SETTINGS, SPILLS, assert_same, both
 from effort import pairwise
 from growth import growth
 from hypothesis import given
@@ -20,6 +20,7 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
 )
+from fastbcubed.runtime.pool import Pool
 
 
 def assert_equal_tables(found, expected):
@@ -321,3 +322,18 @@ def test_memory_stays_below_the_limit(kind, tmp_path):
         assert ev.has_items and ev.sliced["k"].num_rows == 50
     """
     assert growth(before, measured) < 64 + 256
+
+
+def test_shards_are_joined_whatever_thread_comes_first(many_shards, monkeypatch):
+    """A thread may get a shard early, and run late: what it joins is read by then, and so is what others join."""
+    in_order = Pool.map
+
+    def last_first(self, function, *given, stage="", rows=None):
+        if stage == "join by item":
+            given, rows = [each[::-1] for each in given], rows[::-1]
+        return in_order(self, function, *given, stage=stage, rows=rows)
+
+    monkeypatch.setattr(Pool, "map", last_first)
+    clusters = {item: item // 3 for item in range(100)}
+    for threads in (1, 2):
+        assert_same(*both(clusters, clusters, unmatched="singleton", threads=threads))
