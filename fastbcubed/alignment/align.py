@@ -23,6 +23,7 @@ from fastbcubed.alignment.weights import CheckedWeights, WeightTable, row_weight
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import key_pair
 
 
@@ -95,7 +96,7 @@ def matched(
     checked = checked or CheckedWeights()
     weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool, checked=checked)
     both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool, join=join)
-    require_common(both.coverage, Facts.of(true_side), Facts.of(pred_side))
+    require_common(both.coverage, Facts.of(true_side, truth.items), Facts.of(pred_side, prediction.items))
     both.report_faults()
     return both
 
@@ -129,11 +130,18 @@ class Facts(NamedTuple):
     example: Callable[[], list[Any]]
 
     @classmethod
-    def of(cls, side: Side) -> Facts:
-        """Return those of a whole side."""
-        first = np.arange(min(3, len(side)))
+    def of(cls, side: Side, items: Column | None) -> Facts:
+        """Return those of a whole side, with its item ids."""
         n_absent = 0 if side.absent is None else side.n_null
-        return cls(side.name, len(side), n_absent, lambda: side.take_items(first))
+        return cls(side.name, len(side), n_absent, partial(first_items, items, len(side)))
+
+
+def first_items(items: Column | None, n_rows: int) -> list[Any]:
+    """Return the first few items of so many rows, which may have an item several times."""
+    if items is None:
+        return list(range(min(3, n_rows)))
+    _, firsts = np.unique(items.keys(), return_index=True)
+    return items.first_of(np.sort(firsts)[:3])
 
 
 def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.alignment.align import Facts, is_used, require_common
+from fastbcubed.alignment.align import Facts, first_items, is_used, require_common
 from fastbcubed.alignment.block_keys import Labels, Retry
 from fastbcubed.alignment.carried import Carried
 from fastbcubed.alignment.combination import Combination
@@ -201,9 +202,7 @@ class RowAligner:
         found = []
         for k, (side, first) in enumerate(zip(sides, self.firsts, strict=True)):
             rows = sum(stretch.n_rows for stretch in side)
-            few = np.arange(min(3, len(first)))
-            items = first.items
-            example = few.tolist if items is None else items.take(few).to_pylist
+            example = partial(first_items, first.items, len(first))
             found.append(Facts(self.pair.names[k], rows, sum(self._n_absent[k]), example))
         return found[0], found[1]
 

@@ -18,7 +18,7 @@ from strategies import POLICIES
 from strategies_overlap import covers, item_weights
 
 import fastbcubed as fb
-from fastbcubed.errors import FastBCubedError, NotKeptError, OptionError, TooMuchWorkError
+from fastbcubed.errors import EmptyInputError, FastBCubedError, NotKeptError, OptionError, TooMuchWorkError
 from fastbcubed.overlap import cover_shards
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
@@ -288,3 +288,14 @@ def test_files_that_do_not_fit_are_left_to_the_disk_engine(tmp_path):
     before = 'fb.evaluate({1: {1}}, {1: {1}}, overlapping=True, engine="disk")'
     call = f"fb.evaluate({str(tmp_path / 't.parquet')!r}, {str(tmp_path / 'p.parquet')!r}, **{options})"
     assert growth(before, call) < 64 + 256
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_messages_name_items_once(overlapping):
+    """Rows of one item may be the first few."""
+    truth = pa.table({"item": ["", "", "", "a"], "cluster": [1, 1, 1, 3]})
+    prediction = pa.table({"item": ["x", "x", "y"], "cluster": [1, 1, 2]})
+    options = {"overlapping": overlapping, "duplicates": "drop"}
+    for engine in ("disk", "memory"):
+        with pytest.raises(EmptyInputError, match=r"\('', 'a' against 'x', 'y'\)"):
+            fb.evaluate(truth, prediction, engine=engine, **options)
