@@ -134,6 +134,12 @@ def add_hits(hits, w, c, g):
 
 
 @inlined
+def not_negative(mass):
+    """Return a mass, 0 for what rounding leaves below that; NaN, where an item has no known weight, stays."""
+    return 0.0 if mass < 0.0 else mass
+
+
+@inlined
 def write_shares(hits, sums, weighted, shares, cell):
     """Write the hits and misses on both sides: of mates visited, of those with one common cluster a side, of others."""
     hit_pred, miss_pred, hit_true, miss_true = hits
@@ -145,9 +151,9 @@ def write_shares(hits, sums, weighted, shares, cell):
             hit_pred += o + o_rest
             hit_true += o + o_rest
         if in_pred != both:
-            miss_pred += max(0.0, (p - bo) + (p_rest - bo_rest))
+            miss_pred += not_negative((p - bo) + (p_rest - bo_rest))
         if in_true != both:
-            miss_true += max(0.0, (r - bo) + (r_rest - bo_rest))
+            miss_true += not_negative((r - bo) + (r_rest - bo_rest))
     else:
         hit_pred += ones
         hit_true += ones

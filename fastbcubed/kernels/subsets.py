@@ -12,7 +12,7 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import inlined, kernel
-from fastbcubed.kernels.mates import add_times
+from fastbcubed.kernels.mates import add_times, not_negative
 from fastbcubed.kernels.partition import bits_of, mix
 
 #: What records count, as the last two bits of a number say: scored items, those of the prediction alone, and the same
@@ -301,7 +301,7 @@ def add_shares(cell, c, g, cells, space, weighted, found):
             w = np.float64(n - own)
             if weighted:
                 own_weight = cells.weight[cell] if own else 0.0
-                w = max(0.0, (space.mass[0, i, j] - own_weight) + space.rest[0, i, j])
+                w = not_negative((space.mass[0, i, j] - own_weight) + space.rest[0, i, j])
             least = min(i, j)
             if j:
                 hit_pred += w * (least / j)
@@ -326,5 +326,5 @@ def add_alone(cell, g, space, weighted, found):
         w = np.float64(n)
         if weighted and n:
             w = space.mass[1, 0, j] + space.rest[1, 0, j]
-        mass += 0.0 if w < 0.0 else w  # which may be no number: such items need no weight
+        mass += not_negative(w)
     found.n_alone[cell], found.alone[cell] = n_alone, mass

@@ -299,3 +299,15 @@ def test_messages_name_items_once(overlapping):
     for engine in ("disk", "memory"):
         with pytest.raises(EmptyInputError, match=r"\('', 'a' against 'x', 'y'\)"):
             fb.evaluate(truth, prediction, engine=engine, **options)
+
+
+@pytest.mark.parametrize("most", [1, 8])
+def test_bounds_are_unknown_where_weights_are(most):
+    """Items that only the prediction has need no weight if they are dropped; nobody can tell what they would do."""
+    truth = pa.table({"item": [1, 1, 2, 2, 3], "cluster": [1, 2, 1, 3, 3], "w": [1.0, 1.0, 2.0, 2.0, 4.0]})
+    prediction = {1: {1}, 2: {1, 2}, 3: {3}, 4: {2}}
+    with narrow(most):
+        on_disk, in_memory = both(truth, prediction, weight="w")
+    for ev in (on_disk, in_memory):
+        assert np.isnan(ev.bounds.precision_lower) and np.isnan(ev.bounds.precision_upper)
+        assert ev.bounds.unlabelled_mates == pytest.approx(2 / 7)
