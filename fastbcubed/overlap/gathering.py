@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.alignment.faults import RepeatedMemberships, UnevenWeights
 from fastbcubed.alignment.policies import Policies
-from fastbcubed.alignment.side import Side, either
+from fastbcubed.alignment.side import Side, either, require_known_type
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import FastBCubedError
@@ -53,6 +53,8 @@ def gather(
 
     If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
     """
+    if policies.noise is not None:
+        require_known_type(policies.noise, *(side.labels for side in sides))
     read = [_read(side, pool) for side in sides]
     threads = max(1, pool.threads // len(sides))
 

@@ -18,7 +18,14 @@ from strategies import POLICIES
 from strategies_overlap import covers, item_weights
 
 import fastbcubed as fb
-from fastbcubed.errors import EmptyInputError, FastBCubedError, NotKeptError, OptionError, TooMuchWorkError
+from fastbcubed.errors import (
+    EmptyInputError,
+    FastBCubedError,
+    IdTypeError,
+    NotKeptError,
+    OptionError,
+    TooMuchWorkError,
+)
 from fastbcubed.overlap import cover_shards
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
@@ -311,3 +318,11 @@ def test_bounds_are_unknown_where_weights_are(most):
     for ev in (on_disk, in_memory):
         assert np.isnan(ev.bounds.precision_lower) and np.isnan(ev.bounds.precision_upper)
         assert ev.bounds.unlabelled_mates == pytest.approx(2 / 7)
+
+
+def test_a_noise_label_of_a_type_that_no_side_has():
+    found = {}
+    for engine in ("disk", "memory"):
+        with pytest.raises(IdTypeError) as found[engine]:
+            fb.evaluate({1: {1}}, {1: {1}}, overlapping=True, noise="-1", engine=engine)
+    assert str(found["disk"].value) == str(found["memory"].value)
