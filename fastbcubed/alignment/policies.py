@@ -165,3 +165,8 @@ class Coverage:
         """Return how many items are scored, of which `policies` take some as alone on the other side."""
         alone = (self.n_truth_only, policies.truth), (self.n_prediction_only, policies.prediction)
         return self.n_common + sum(n for n, policy in alone if policy == "singleton")
+
+    def weight_scored(self, policies: Policies) -> float:
+        """Return the weight of the items that are scored."""
+        alone = (self.weight_truth_only, policies.truth), (self.weight_prediction_only, policies.prediction)
+        return self.weight_common + sum(weight for weight, policy in alone if policy == "singleton")

@@ -26,7 +26,7 @@ def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) 
     names = name_columns(table.column_names)
     weighted = evaluation.contingency.weighted
     scores = score_columns(evaluation.metrics, table.column_names)
-    total, lost = evaluation.contingency.total_weight, lost_by_all(evaluation)
+    total, lost = evaluation.coverage.weight_scored(evaluation.policies), lost_by_all(evaluation)
     share = [f"of {'weight' if weighted else 'items'}"] if of_all else []
     rows = [
         [
@@ -38,7 +38,8 @@ def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) 
         ]
         for row in table.to_pylist()
     ]
-    return Grid([*map(label, names), "items", *share, *scores, "of P loss", "of R loss"], rows, len(names))
+    losses = [f"of {name[0].upper()} loss" for name in lost]
+    return Grid([*map(label, names), "items", *share, *scores, *losses], rows, len(names))
 
 
 def cluster_grid(evaluation: Evaluation, table: pa.Table, lost: str) -> Grid:
@@ -70,8 +71,13 @@ def score_columns(metrics: Sequence[Metric], there: Sequence[str]) -> list[str]:
 
 
 def lost_by_all(evaluation: Evaluation) -> dict[str, float]:
-    """Return what all items lose of precision and of recall."""
-    return {name: evaluation.metric(metric) for name, metric in LOSSES.items()}
+    """Return what all items lose of precision and of recall, if that was computed or can still be."""
+    known = evaluation.overall
+    return {
+        name: known[metric.name] if metric.name in known else evaluation.metric(metric)
+        for name, metric in LOSSES.items()
+        if metric.name in known or evaluation.has_clusters
+    }
 
 
 def _part(loss: float, whole: float) -> str:

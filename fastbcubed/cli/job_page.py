@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.grids import SHARES, cluster_grid, slice_grid
+from fastbcubed.cli.grids import SHARES, cluster_grid, lost_by_all, slice_grid
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results.gates.gating import Gate
@@ -82,7 +82,7 @@ def _slices(ev: Evaluation) -> Iterator[str]:
             table = listed(table, ev.metrics, LOSS, SLICES)
             title += f": the {SLICES} of {count(n)} slices that cost most"
         yield f"{title}\n\n{_table(slice_grid(ev, table, of_all=False))}"
-    if ev.sliced:
+    if ev.sliced and lost_by_all(ev):
         yield f"{SHARES}."
 
 

@@ -118,7 +118,7 @@ def print_evaluation(
     terminal.flush()
     for name in evaluation.sliced:
         print_slices(evaluation, terminal, name, worst=worst)
-    if evaluation.sliced:
+    if evaluation.sliced and lost_by_all(evaluation):
         terminal.line(SHARES)
     if worst and evaluation.has_clusters:
         for side in ("pred", "true"):
