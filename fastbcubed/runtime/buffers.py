@@ -55,7 +55,7 @@ def empty(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
     (3,)
     """
     dtype = np.dtype(dtype)
-    sizes = (shape,) if isinstance(shape, int) else shape
+    sizes = shape if isinstance(shape, tuple) else (shape,)
     size = prod(sizes) * dtype.itemsize
     if size < SMALLEST or not hasattr(mmap, "MADV_FREE"):
         return np.empty(shape, dtype)

@@ -43,3 +43,8 @@ def test_a_small_buffer_does_not_take_a_large_one_from_the_next_call() -> None:
     assert again.ctypes.data == place
     again[:] = 2  # those pages that were given back, too
     assert int(again.min()) == 2 and small.size == 2 * MIB
+
+
+def test_sizes_may_be_numbers_of_numpy():
+    """Kernels that are not compiled return such."""
+    assert buffers.empty(np.int64(3), np.int64).shape == (3,)
