@@ -177,9 +177,8 @@ class SubsetSums:
         self._back = Spool(self._told, len(self._bounds), self._spill, self._memory)
         self._ranks = {index: rank for rank, index in enumerate(self._records.indexes)}
         sizes = self._records.sizes()
-        shards = np.argsort(-sizes, kind="stable")[
-            : np.count_nonzero(sizes)
-        ].tolist()  # the largest take longest
+        largest_first = np.argsort(-sizes, kind="stable")
+        shards = largest_first[: np.count_nonzero(sizes)].tolist()
         pool.map(self._add_up, shards, stage="count shared clusters", rows=sizes[shards].tolist())
         self._records.clear()
 
@@ -218,13 +217,13 @@ class SubsetSums:
             self._back.put(index, pages, bounds)
 
     def take(self, shard: int, cells: NamedCells) -> Found:
-        """Return what the items of the cells of a shard share with their mates; once, as the next call counts on."""
+        """Return what the items of the cells of a shard share with their mates."""
         assert self._back is not None
         extent, found = self._extent, Found.of(cells)
         words = np.empty((extent.most + 1, 2), np.int64)
         space = Space.of(extent.widest, extent.most + 1, 1 + extent.apart, extent.kinds)
         for k, (start, stop) in enumerate(self._cuts(cells)):
-            back, floats = _words(self._back.read(self._ranks[shard, k]), self._extent.weighted)
+            back, floats = _words(self._back.read(self._ranks[shard, k]), extent.weighted)
             next_row = self._bounds[shard, k][:-1].copy()
             kernels.subsets.share_subsets(
                 cells, start, stop, self._bits, words, next_row, back, floats, space, found
@@ -318,6 +317,5 @@ def name_clusters(keys: NDArray[np.int64], side: str, alone: NDArray[np.bool_]) 
 def _words(records: np.ndarray, weighted: bool) -> tuple[NDArray[np.int64], Floats | None]:
     """Return records of 64-bit fields as rows of integers and, with weights, of floats."""
     shape = records.size, len(records.dtype.names or ())
-    return records.view(np.int64).reshape(shape), records.view(np.float64).reshape(
-        shape
-    ) if weighted else None
+    floats = records.view(np.float64).reshape(shape) if weighted else None
+    return records.view(np.int64).reshape(shape), floats
