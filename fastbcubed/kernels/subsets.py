@@ -190,19 +190,21 @@ def share_subsets(cells, start, stop, bits, words, next_row, back, floats, space
         c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
         g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
         narrow = c + g <= cells.narrow
-        read_subsets(size, c, g, narrow, bits, words, next_row, back, floats, space)
+        own = cells.weight[cell] if floats is not None else 0.0
+        read_subsets(size, c, g, narrow, cells.n[cell], own, bits, words, next_row, back, floats, space)
         if cell < cells.n_scored:
             count_clusters(c, g, narrow, space, found)
             if narrow:
                 invert(c, g, space, floats is not None)
-                add_shares(cell, c, g, cells, space, floats is not None, found)
+                add_shares(cell, c, g, cells.n[cell], space, floats is not None, found)
 
 
 @kernel
-def read_subsets(size, c, g, narrow, bits, words, next_row, back, floats, space):
+def read_subsets(size, c, g, narrow, n, weight, bits, words, next_row, back, floats, space):
     """Read the subsets of a cell: all items of each that count, and those of narrow cells by how many clusters it has.
 
-    Items of the prediction alone are added to the others, unless there are sums apart for them.
+    Items of the prediction alone are added to the others, unless there are sums apart for them. Those of the cell
+    itself, `n` of this `weight`, are taken out of each subset before, or they would drown lighter ones.
     """
     apart = space.n.shape[0] - 1
     if narrow:
@@ -218,11 +220,12 @@ def read_subsets(size, c, g, narrow, bits, words, next_row, back, floats, space)
             i, j = space.ones[m & ((1 << c) - 1)], space.ones[m >> c]
             for kind in range(min(2, space.kinds)):
                 to = kind * apart
-                space.n[to, i, j] += back[row, kind] >> 1 if kind == SCORED else back[row, kind]
+                space.n[to, i, j] += (back[row, kind] >> 1) - n if kind == SCORED else back[row, kind]
                 if floats is not None:
                     at = space.kinds + 2 * kind
-                    total, error = add_exactly(space.mass[to, i, j], space.rest[to, i, j], floats[row, at])
-                    space.mass[to, i, j], space.rest[to, i, j] = total, error + floats[row, at + 1]
+                    mass, rest = add_exactly(floats[row, at], floats[row, at + 1], 0.0 if kind else -weight)
+                    total, error = add_exactly(space.mass[to, i, j], space.rest[to, i, j], mass)
+                    space.mass[to, i, j], space.rest[to, i, j] = total, error + rest
 
 
 @inlined
@@ -287,21 +290,18 @@ def invert_run(n, mass, rest, most, weighted):
 
 
 @kernel
-def add_shares(cell, c, g, cells, space, weighted, found):
-    """Add up hits and misses on both sides, without the cell itself, and the items that share clusters with it."""
+def add_shares(cell, c, g, own, space, weighted, found):
+    """Add up hits and misses on both sides, and the items that share clusters with a cell, its `own` ones included."""
     hit_pred = miss_pred = hit_true = miss_true = 0.0
-    n_pred = n_true = 0
+    n_pred = n_true = own
     for i in range(c + 1):
         for j in range(g + 1):
-            n, own = space.n[0, i, j], cells.n[cell] if i == c and j == g else 0
+            n = space.n[0, i, j]
+            if n == 0 or i + j == 0:
+                continue
             n_pred += n if j else 0
             n_true += n if i else 0
-            if n == own or i + j == 0:
-                continue
-            w = np.float64(n - own)
-            if weighted:
-                own_weight = cells.weight[cell] if own else 0.0
-                w = not_negative((space.mass[0, i, j] - own_weight) + space.rest[0, i, j])
+            w = not_negative(space.mass[0, i, j] + space.rest[0, i, j]) if weighted else np.float64(n)
             least = min(i, j)
             if j:
                 hit_pred += w * (least / j)

@@ -36,6 +36,8 @@ ROW = np.dtype([("cell", "i8"), ("weight", "f8")])
 NARROW, MOST_NARROW = 8, 16
 #: The part of the limit that wide cells may take.
 WIDE_SHARE = 6
+#: Bytes that a pair of clusters of a wide cell takes while it is listed, and told what it comes to.
+PAIR_BYTES = 80
 #: Sets of clusters that are handled by a task: as many as bytes of this share of the limit, between these bounds.
 SHARE, LEAST_AT_ONCE, MOST_AT_ONCE = 1 << 9, 1 << 16, 1 << 20
 
@@ -106,30 +108,28 @@ class CoverShards:
         sets = items.sides[0].sets, items.sides[1].sets
         grouped, _ = group_items(sets, (true, pred), self._how.policies, alone)
         n, weight = grouped.n, grouped.mass(items.both.weight)
-        names = [
-            _names(side, kind, items.keys[made], clusters)
-            for side, kind, made, clusters in zip(
-                items.sides, SIDES, lonely, (grouped.true_clusters, grouped.pred_clusters), strict=True
-            )
-        ]
+        names = (
+            _names(items.sides[0], "true", items.keys[lonely[0]], grouped.true_clusters)[grouped.truth.codes],
+            _names(items.sides[1], "pred", items.keys[lonely[1]], grouped.pred_clusters)[
+                grouped.prediction.codes
+            ],
+        )
         own = np.empty(n.size, CELL)
         own["n"], own["weight"] = n, n if weight is None else weight
         own["n_true"], own["n_pred"] = grouped.truth.counts, grouped.prediction.counts
         _store(self._cells, items.index, own)
-        members = zip(names, (grouped.truth, grouped.prediction), strict=True)
-        _store(
-            self._names,
-            items.index,
-            np.concatenate([each[side.codes] for each, side in members]).view(NAME)[:, 0],
-        )
-        scored = grouped.scored
+        _store(self._names, items.index, np.concatenate(names).view(NAME)[:, 0])
         if self._how.asks_rows:
-            rows = np.empty(scored.size, ROW)
-            rows["cell"], rows["weight"] = scored, 1.0 if items.both.weight is None else items.both.weight
-            _store(self._rows, items.index, rows)
-            if items.columns is not None:
-                self._columns.put(items.index, items.columns)
-        self._count(items.index, own, _Sizes(n.size, grouped.n_scored, scored.size))
+            self._put_rows(items, grouped.scored)
+        self._count(items.index, own, _Sizes(n.size, grouped.n_scored, grouped.cell.size))
+
+    def _put_rows(self, items: AlignedSets, scored: NDArray[np.int64]) -> None:
+        """Put by the items of a shard, of which these are the cells."""
+        rows = np.empty(scored.size, ROW)
+        rows["cell"], rows["weight"] = scored, 1.0 if items.both.weight is None else items.both.weight
+        _store(self._rows, items.index, rows)
+        if items.columns is not None:
+            self._columns.put(items.index, items.columns)
 
     def _count(self, index: int, cells: np.ndarray, sizes: _Sizes) -> None:
         """Note what a shard holds."""
@@ -229,6 +229,7 @@ class CoverShards:
                 f"{MOST_NARROW}, of both sides together, and take more memory than the limit has room for. Raise "
                 f'memory_limit to at least {least} MiB, leave these items out, or pass engine="memory"'
             )
+        self._refuse_wide()
         narrow = self._widths[: self._narrow + 1]
         n_subsets = sum(int(n) * ((1 << k) - 1) for k, n in enumerate(narrow))
         n_subsets += int(self._pairs[self._narrow + 1 :].sum())
@@ -239,6 +240,16 @@ class CoverShards:
             n_subsets, widest, max((1 << widest) - 1, self._most_pairs if wide else 0), self._how.mates_weigh,
             alone, alone and not self._how.outside, wide,
         )  # fmt: skip
+
+    def _refuse_wide(self) -> None:
+        """Raise for a cell of so many clusters of both sides that the pairs of these take too much memory."""
+        least = (PAIR_BYTES * self._most_pairs * WIDE_SHARE >> 20) + 1
+        if self._widths.size > self._narrow + 1 and least > self._limit >> 20:
+            raise TooMuchWorkError(
+                f"an item is in so many clusters that there are {self._most_pairs:,} pairs of a true and a predicted "
+                f"one, for which the limit has no room. Raise memory_limit to at least {least} MiB, leave such items "
+                'out, or pass engine="memory"'
+            )
 
     def _refuse_too_much(self, work: int, what: str) -> None:
         if work > self._how.max_pairs:

@@ -135,6 +135,20 @@ def test_everything_that_the_memory_engine_says(many_shards, pair, data, unmatch
         assert_same(*found)
 
 
+@SETTINGS
+@given(covers(), st.data(), NARROW)
+def test_light_mates_of_heavy_items_count(pair, data, most):
+    """An item leaves out its own weight, which may be that of the others many times over."""
+    weight = data.draw(item_weights(pair.items, st.sampled_from([1e-100, 1.0, 1e100])))
+    with narrow(most):
+        ev = fb.extended_bcubed(
+            *(table(f, weight) for f in pair), weight="weight", metrics="elm", engine="disk"
+        )
+    expected = twin.extended_elm(*twin.align(*pair), {item: Fraction(w) for item, w in weight.items()})
+    for name in ("precision", "recall", "f1", "mean_f1"):
+        assert ev.overall[f"elm_{name}"] == close(float(getattr(expected, name))), name
+
+
 def rows_with_faults(n=300, seed=3):
     """Make two tables of memberships: nulls, noise, repeated rows, items of one side, one large cluster."""
     rng = np.random.default_rng(seed)
@@ -279,6 +293,9 @@ def test_too_much_work():
         pytest.raises(TooMuchWorkError, match=r"5.2e\+02 sets of"),
     ):
         fb.evaluate(narrow, {1: {1}, 2: {1}, 3: {1}}, overlapping=True, engine="disk", max_pairs=100)
+    with mock.patch.object(cover_shards, "PAIR_BYTES", LIMIT):
+        with pytest.raises(TooMuchWorkError, match="there are 35 pairs of a true and a predicted one"):
+            fb.evaluate(wide, {k: {1} for k in wide}, overlapping=True, engine="disk", memory_limit=LIMIT)
     with mock.patch.object(cover_shards, "WIDE_SHARE", LIMIT // 100):
         with pytest.raises(TooMuchWorkError, match="1 sets of clusters that items are in have more than 16"):
             fb.evaluate(wide, {k: {1} for k in wide}, overlapping=True, engine="disk", memory_limit=LIMIT)
