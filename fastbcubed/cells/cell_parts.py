@@ -14,7 +14,7 @@ from fastbcubed.cells.confusion import TrueNegatives
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.one_sided import OneSided, SetAside, set_aside
 from fastbcubed.cells.own_weights import ItemScores, OwnWeights
-from fastbcubed.cells.planning import HEAVY_SHARE, mixed_keys
+from fastbcubed.cells.planning import mixed_keys
 from fastbcubed.cells.records import SIDES
 from fastbcubed.cells.returning import CLOSED, WayBack
 from fastbcubed.cells.scored_rows import ScoredRows
@@ -88,12 +88,6 @@ def to_keep(what: str, table: Any) -> str:
     return (
         f'{how} and engine="memory", as the disk engine keeps neither cells nor items where clusters overlap'
     )
-
-
-def find_heavy_in_sample(sample: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the keys with a large share of a sample, which stands for all rows."""
-    keys, counts = np.unique(sample, return_counts=True)
-    return keys[counts > max(1, sample.size * HEAVY_SHARE)]
 
 
 class CellParts:

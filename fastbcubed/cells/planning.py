@@ -133,7 +133,11 @@ def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Rows of such a cluster are partitioned by their other key, or one part would hold them all.
     """
-    sample = keys[sampled_rows(keys.size)]
+    return find_heavy_in_sample(keys[sampled_rows(keys.size)])
+
+
+def find_heavy_in_sample(sample: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the keys with a large share of a sample, which stands for all rows."""
     return frequent_keys(sample, max(1, sample.size * HEAVY_SHARE))[0]
 
 

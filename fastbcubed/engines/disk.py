@@ -13,8 +13,9 @@ from fastbcubed.alignment.aligner import Aligner
 from fastbcubed.alignment.block_keys import Retry
 from fastbcubed.alignment.common_rows import RowsOfRun
 from fastbcubed.alignment.row_aligner import AlignedBlock, Choice
-from fastbcubed.cells.cell_parts import CellParts, NoCells, Question, find_heavy_in_sample
+from fastbcubed.cells.cell_parts import CellParts, NoCells, Question
 from fastbcubed.cells.condensing import PairTable
+from fastbcubed.cells.planning import find_heavy_in_sample
 from fastbcubed.cells.row_blocks import RowBlocks
 from fastbcubed.cells.shards import Layout, RowShards
 from fastbcubed.cells.spread import Spread
