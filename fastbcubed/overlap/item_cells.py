@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import PART_ROWS, offsets, part_bits, part_blocks, row_blocks
+from fastbcubed.runtime.parts import PART_ROWS, offsets, part_bits, part_blocks, row_blocks, slots_for
 from fastbcubed.runtime.pool import Pool
 
 Codes = NDArray[np.int64]
@@ -43,12 +43,11 @@ def item_cells(sets: Memberships, true: Codes, pred: Codes, n_pred: int, pool: P
     del ranks
     cells = buffers.empty((len(records), 3), wide)
     largest = int(np.diff(bounds).max())
-    usual = kernels.cells.table_size(min(largest, 2 * PART_ROWS))
 
     def group(first: int, last: int) -> int:
         with pool.workspace(
             ("group", wide, shift),
-            lambda: (np.empty((1 << shift) + 1, wide), np.empty(largest, wide), np.empty(usual, wide)),
+            lambda: (np.empty((1 << shift) + 1, wide), np.empty(largest, wide), slots_for(largest, wide)),
             lambda space: space[1].size >= largest,
         ) as space:
             return kernels.covers.group_parts(records, bounds, first, last, shift, space, cells)

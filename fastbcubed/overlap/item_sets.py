@@ -13,7 +13,7 @@ from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.grouping import Numbered, number
 from fastbcubed.runtime.joining import scatter_keys
-from fastbcubed.runtime.parts import PART_ROWS, part_bits, part_blocks
+from fastbcubed.runtime.parts import PART_ROWS, part_bits, part_blocks, slots_for
 from fastbcubed.runtime.pool import Pool, blocks
 
 Codes = NDArray[np.int64]
@@ -84,13 +84,12 @@ def _gather(parts: Rows, weight: NDArray[np.float64] | None, marks: Integers, po
     """Mark the first row of each item; return repeated and reweighted rows. See `gather_parts`."""
     marks.fill(kernels.item_sets.REPEATED)
     largest, wide = int(np.diff(parts.bounds).max()), marks.dtype
-    usual = kernels.cells.table_size(min(largest, 2 * PART_ROWS))
 
     def gather(first: int, last: int) -> tuple[int, int]:
         with pool.workspace(
             ("gather", wide.str),
-            lambda: tuple(np.empty(n, wide) for n in (usual, largest, largest + 1, largest, largest)),
-            lambda space: space[1].size >= largest,
+            lambda: (slots_for(largest, wide), *(np.empty(largest + 1, wide) for _ in range(4))),
+            lambda space: space[1].size > largest,
         ) as space:
             return kernels.item_sets.gather_parts(*parts, first, last, weight, space, marks)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.runtime.pool import blocks
@@ -32,9 +34,9 @@ def row_blocks(n: int, least: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
     return blocks(n, max(least, -(-n // 64)))
 
 
-def slots_for(rows: int) -> NDArray[np.int32]:
+def slots_for(rows: int, dtype: DTypeLike = np.int32) -> NDArray[Any]:
     """Return a hash table for parts of at most so many rows; kernels make their own for one of unusual size."""
-    return np.empty(kernels.cells.table_size(min(rows, 2 * PART_ROWS)), np.int32)
+    return np.empty(kernels.cells.table_size(min(rows, 2 * PART_ROWS)), dtype)
 
 
 def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
