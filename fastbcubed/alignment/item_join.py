@@ -20,9 +20,9 @@ from fastbcubed.alignment.block_keys import Items
 from fastbcubed.alignment.carried import Carried, numbers_of_keys
 from fastbcubed.alignment.combination import Combination, combine
 from fastbcubed.alignment.faults import Fault, RepeatedTableRows, Report, Unweighted
-from fastbcubed.alignment.item_shards import ItemShards, ShardRows, sides_of, without_repeats
+from fastbcubed.alignment.item_shards import ItemShards, ShardRows, rows_of, sides_of, without_repeats
 from fastbcubed.alignment.row_aligner import AlignedBlock, AlignedSets, Gather, RowAligner
-from fastbcubed.alignment.row_values import aligned_keys, rows_of, rows_of_attributes, rows_or_null
+from fastbcubed.alignment.row_values import aligned_keys, rows_of_attributes, rows_or_null
 from fastbcubed.alignment.side import Side
 from fastbcubed.alignment.weights import (
     Matched,

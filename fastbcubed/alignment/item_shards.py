@@ -69,9 +69,7 @@ class ShardRows:
 
     def places(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         """Return the places, in the order of their blocks, of some of the rows, -1 staying -1; None means all."""
-        if self.order is None or rows is None:
-            return self.order if rows is None else rows
-        return np.where(rows < 0, -1, np.append(self.order, -1)[rows])
+        return rows if self.order is None else rows_of(rows, self.order)
 
 
 class ItemShards:
@@ -161,6 +159,11 @@ class ItemShards:
             name: own.view(kind) for own, (name, (kind, *_)) in zip(columns, fields.items(), strict=True)
         }
         return ShardRows(found, bounds, order)
+
+
+def rows_of(chosen: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the row of each that is chosen, -1 staying -1; None means all."""
+    return rows if chosen is None else np.where(chosen < 0, -1, np.append(rows, -1)[chosen])
 
 
 def _flags(sides: tuple[Side, ...], n_rows: int) -> NDArray[np.int64]:

@@ -86,11 +86,6 @@ def rows_of_attributes(
     return matches.pred_of_true
 
 
-def rows_of(items: NDArray[np.int64] | None, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the first row of each of these items, -1 staying -1; None means all."""
-    return firsts if items is None else np.where(items < 0, -1, np.append(firsts, -1)[items])
-
-
 def aligned_keys(keys: list[NDArray[np.int64]], matched: Matched) -> NDArray[np.int64]:
     """Return the key of the item of each aligned row."""
     true_rows, pred_rows = matched
