@@ -96,9 +96,9 @@ def _score(
     bounded = BoundedParts(parts) if drops else None
     scored = scorer.score(bounded or parts, pool)
     sizes = {side: counts.histogram() for side, counts in shards.sizes.items()}
-    kind: Any = {"weighted": how.weighted, "weighting": how.weighting, "outside": how.outside}
+    cells: Any = NoCells(shards.n_items, how.weighted, how.weighting, how.outside, overlapping=True)
     return Answer(
-        "disk", NoCells(shards.n_items, **kind, overlapping=True), scored, coverage, pair.names, None,  # type: ignore[arg-type]
+        "disk", cells, scored, coverage, pair.names, None,
         sliced=parts.sliced(),
         summary=describe(sizes, shards.n_items, shards.n_exact),
         bounds=None if bounded is None else bounded.bounds(),

@@ -86,8 +86,7 @@ class Scorer:
             self._leave_out(scores_without_room(self.metrics, n_rows, request.limit))
         needed = aggregation.with_needs(self.metrics, request.beta)
         lifted = [m for m in needed if m.formula is not None]
-        whole_items = request.given.overlapping  # items of a part are with it
-        by_weight = in_parts and weighted and not (request.outer or whole_items)
+        by_weight = in_parts and weighted and not (request.outer or request.given.overlapping)
         plain = [m for m in lifted if not (m.uses_tn or m.matrix or m.mean)]
         self._of_items = [m for m in plain if by_weight and m.leave_one_out]
         self._of_all = [m for m in lifted if in_parts and m.uses_tn]

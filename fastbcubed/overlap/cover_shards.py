@@ -104,16 +104,12 @@ class CoverShards:
             taken(side.side.labels, rows, alone)
             for side, rows in zip(items.sides, items.both.rows, strict=True)
         )
-        lonely = np.flatnonzero((true < 0) & (pred >= 0)), np.flatnonzero((pred < 0) & (true >= 0))
         sets = items.sides[0].sets, items.sides[1].sets
-        grouped, _ = group_items(sets, (true, pred), self._how.policies, alone)
+        grouped, made = group_items(sets, (true, pred), self._how.policies, alone)
         n, weight = grouped.n, grouped.mass(items.both.weight)
-        names = (
-            _names(items.sides[0], "true", items.keys[lonely[0]], grouped.true_clusters)[grouped.truth.codes],
-            _names(items.sides[1], "pred", items.keys[lonely[1]], grouped.pred_clusters)[
-                grouped.prediction.codes
-            ],
-        )
+        true_names = _names(items.sides[0], "true", items.keys[made[0]], grouped.true_clusters)
+        pred_names = _names(items.sides[1], "pred", items.keys[made[1]], grouped.pred_clusters)
+        names = true_names[grouped.truth.codes], pred_names[grouped.prediction.codes]
         own = np.empty(n.size, CELL)
         own["n"], own["weight"] = n, n if weight is None else weight
         own["n_true"], own["n_pred"] = grouped.truth.counts, grouped.prediction.counts

@@ -73,10 +73,10 @@ def build_cover(
         n_duplicates=true.n_duplicates + pred.n_duplicates,
     )
     codes = _codes((true, pred), alignment, pool)
-    grouped, n_made = group_items((true.sets, pred.sets), codes, policies, pool)
+    grouped, made = group_items((true.sets, pred.sets), codes, policies, pool)
     names = {
-        "true": ClusterNames(true, grouped.true_clusters, n_made[0]),
-        "pred": ClusterNames(pred, grouped.pred_clusters, n_made[1]),
+        "true": ClusterNames(true, grouped.true_clusters, made[0].size),
+        "pred": ClusterNames(pred, grouped.pred_clusters, made[1].size),
     }
     del true, pred, codes  # what they hold is grouped
     mass = grouped.mass(alignment.weight)
@@ -104,8 +104,8 @@ def group_items(
     codes: tuple[NDArray[np.int64], NDArray[np.int64]],
     policies: Policies,
     pool: Pool,
-) -> tuple[Grouped, tuple[int, int]]:
-    """Group aligned items by the sets of clusters that they are in; return how many clusters policies have made, too.
+) -> tuple[Grouped, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Group aligned items by the sets of clusters that they are in; return those that policies leave alone, by side.
 
     `codes` has the set of each item, -1 where the side lacks it, and is written to. Clusters that were made are
     numbered after those of the sets, in the order of the items that are alone in them.
@@ -119,7 +119,7 @@ def group_items(
         _made_alone(sets[1], codes[1], only_true),
     )
     grouped = group(true_sets, pred_sets, codes[0], codes[1], pool)
-    return grouped, (only_pred.size, only_true.size)
+    return grouped, (only_pred, only_true)
 
 
 def _codes(

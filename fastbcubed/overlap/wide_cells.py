@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.overlap.subsets import Found, NamedCells, Table
 from fastbcubed.runtime.pool import Pool, lend
 
@@ -102,10 +103,8 @@ def _wide_alone(cells: NamedCells) -> NamedCells:
     wide = np.flatnonzero(cells.is_wide)
     sides = []
     for names, bounds in ((cells.true_names, cells.true_bounds), (cells.pred_names, cells.pred_bounds)):
-        counts = np.diff(bounds)[wide]
-        ends = np.cumsum(counts)
-        rows = np.repeat(bounds[wide] - (ends - counts), counts) + np.arange(counts.sum())
-        sides += [np.append(0, ends), names[rows]]
+        rows = Memberships(bounds, np.arange(len(names)), len(names)).take(wide)
+        sides += [rows.offsets, names[rows.codes]]
     weight = cells.weight[wide] if cells.weight.size else cells.weight
     n_scored = int(np.count_nonzero(wide < cells.n_scored))
     return NamedCells(sides[0], sides[1], sides[2], sides[3], cells.n[wide], weight, n_scored, cells.narrow)
