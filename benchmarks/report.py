@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.markdown import count, markdown, ratio, seconds, size
@@ -14,7 +16,7 @@ __all__ = ["TABLES", "load_runs", "make_tables"]
 
 Record = dict[str, Any]
 TABLES = (
-    *("overview", "sizes", "large", "sweep", "strings", "small", "disk", "join", "billion"),
+    *("overview", "sizes", "large", "sweep", "shapes", "strings", "small", "disk", "join", "billion"),
     *("overlap", "links", "spark", "families", "functions", "startup"),
 )
 RIVALS = (REFERENCE, "polars", "duckdb", "pandas")  # columns of the overview
@@ -32,8 +34,9 @@ OF_FILES = {
     "billion": "labels",
 }  # tables of this page, and layouts of rows
 ARRAYS = "arrays"  # the layout of records that name none
+OF_SHAPES = 10**7  # items of the data sets that are shown for all shapes
 SMALL = ("er-evaluation", "bcubed")  # rivals that are shown in a table of their own
-FIGURES = ("time", "items/s", "ratio", "peak memory", "growth", "first call")
+FIGURES = ("time", "items/s", "ratio", "peak memory", "growth", "first call", "next process")
 
 
 def load_runs(directory: Path) -> list[list[Record]]:
@@ -109,7 +112,10 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         "sizes": [r for r in of_rivals if is_of_sizes(r)],
         "large": [r for r in of_int64 if r["n_items"] == largest and r["rival"] not in SMALL],
         "sweep": [r for r in of_er if r["rival"] not in SMALL],
-        "strings": [r for r in scores if r["ids"] == "string" and r["rival"] not in SMALL],
+        "shapes": [r for r in scores if r["n_items"] == OF_SHAPES and r["rival"] not in SMALL],
+        "strings": [
+            r for r in scores if r["ids"] == "string" and r["rival"] not in SMALL and r["shape"] not in DRAWN
+        ],
         "small": [r for r in of_er if workload(r) in small],
         **{name: [r for r in of_rivals if r.get("layout") == layout] for name, layout in OF_FILES.items()},
         "overlap": [record for record in records if record["kind"] == "overlap"],
@@ -124,6 +130,7 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         "overview": overview_table,
         "sizes": sizes_table,
         "sweep": sweep_table,
+        "shapes": shapes_table,
         "overlap": overlap_table,
         "links": links_table,
         "spark": spark_table,
@@ -234,7 +241,7 @@ def files_table(records: list[Record]) -> str:
         if record["outcome"] != "ok":
             rows.append((*row, unfinished(record), *[""] * (len(head) - len(row) - 1)))
             continue
-        time, per_second, times, *_, first = figures(record, references)
+        time, per_second, times, *_, first, _ = figures(record, references)
         disk = [
             size(record[name]) for name in ("limit_bytes", "anonymous_bytes", "read_bytes", "written_bytes")
         ]
@@ -243,9 +250,10 @@ def files_table(records: list[Record]) -> str:
 
 
 def figures(record: Record, references: dict[tuple[Any, ...], float]) -> tuple[str, ...]:
-    """Seconds, items per second, ratio, peak, growth and first call of one record."""
+    """Seconds, items per second, ratio, peak, growth and first calls of one record."""
     if record["outcome"] != "ok":
-        return (unfinished(record), "", "", "", "", "")
+        return (unfinished(record), *[""] * (len(FIGURES) - 1))
+    first, *later = record["first_seconds"]
     reference = references.get(workload(record))
     return (
         seconds(record["seconds"]),
@@ -253,18 +261,34 @@ def figures(record: Record, references: dict[tuple[Any, ...], float]) -> tuple[s
         ratio(record["seconds"], reference),
         size(record["peak_bytes"]),
         size(record["growth_bytes"]),
-        seconds(record["first_seconds"][0]),
+        seconds(first),
+        seconds(median(later)) if later else "",
     )
 
 
 def sweep_table(records: list[Record]) -> str:
     """One row for each number of items, one column for each library."""
+    ordered = sorted(records, key=lambda r: r["n_items"])
+    return table_by_library(("items",), ordered, lambda r: (count(r["n_items"]),), left=0)
+
+
+def shapes_table(records: list[Record]) -> str:
+    """One row for each shape and type of labels, one column for each library."""
+    shapes = [*SHAPES, *DRAWN]
+    ordered = sorted(records, key=lambda r: (IDS.index(r["ids"]), shapes.index(r["shape"])))
+    return table_by_library(("shape", "labels"), ordered, lambda r: (f"`{r['shape']}`", r["ids"]), left=2)
+
+
+def table_by_library(
+    head: tuple[str, ...], records: list[Record], row_of: Callable[[Record], tuple[str, ...]], *, left: int
+) -> str:
+    """One row for each that `row_of` tells apart, in order of the records, one column for each library."""
     references = reference_seconds(records)
     rivals = list(dict.fromkeys(record["rival"] for record in records))
     rivals.sort(key=lambda rival: rival != REFERENCE)
-    cells: dict[int, dict[str, str]] = {}
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
     for record in records:
-        row = cells.setdefault(record["n_items"], {})
+        row = cells.setdefault(row_of(record), {})
         if record["outcome"] != "ok":
             row[record["rival"]] = unfinished(record)
         elif record["rival"] == REFERENCE:
@@ -273,10 +297,8 @@ def sweep_table(records: list[Record]) -> str:
         else:
             times = ratio(record["seconds"], references.get(workload(record)))
             row[record["rival"]] = f"{seconds(record['seconds'])} {times and f'({times})'}".rstrip()
-    rows = [
-        (count(n_items), *(row.get(rival, "") for rival in rivals)) for n_items, row in sorted(cells.items())
-    ]
-    return markdown(("items", *rivals), rows, left=0)
+    rows = [(*names, *(row.get(rival, "") for rival in rivals)) for names, row in cells.items()]
+    return markdown((*head, *rivals), rows, left=left)
 
 
 def overlap_table(records: list[Record]) -> str:

@@ -9,6 +9,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -322,10 +323,10 @@ def test_startup_is_timed(tmp_path: Path) -> None:
 def test_tables_show_the_best_form_and_what_did_not_finish() -> None:
     """One run gives all figures of a data set; a slower form is left out, a failure is not."""
 
-    def record(key: str, seconds: float, outcome: str = "ok") -> dict[str, object]:
+    def record(key: str, seconds: float, outcome: str = "ok", *data: Any) -> dict[str, object]:
         (form,) = find_forms([key])
-        measurement = Measurement(form, Dataset("er", 10**8), outcome)
-        measurement.first_seconds, measurement.warm_seconds = [9.0], [seconds]
+        measurement = Measurement(form, Dataset(*(data or ("er", 10**8))), outcome)
+        measurement.first_seconds, measurement.warm_seconds = [9.0, 3.0, 4.0], [seconds]
         measurement.peak_bytes = measurement.growth_bytes = 3 << 30
         return measurement.record()
 
@@ -342,7 +343,7 @@ def test_tables_show_the_best_form_and_what_did_not_finish() -> None:
     lines = tables["large"].splitlines()
     cells = [cell.strip() for cell in lines[3].split("|")[1:-1]]
     assert cells[:5] == ["er", "100 M", "polars (windows)", "10 s", "10 M"]
-    assert cells[5:] == ["5.00\u00d7", "3.0 GiB", "3.0 GiB", "9 s"]
+    assert cells[5:] == ["5.00\u00d7", "3.0 GiB", "3.0 GiB", "9 s", "3.5 s"]
     assert "did not finish (memory)" in lines[4]
     assert lines[2].startswith("| er    | 100 M | fastbcubed")
     assert "joins" not in tables["large"]
@@ -354,6 +355,19 @@ def test_tables_show_the_best_form_and_what_did_not_finish() -> None:
     row = ["in memory, `er`", "100 M", "2 s", "10 s (5.00\u00d7)", "", "did not finish (memory)"]
     assert overview[2] == row
     assert "10 s (5.00\u00d7)" in tables["sweep"]
+    sizes = [("few_10", 10**7), ("er", 10**7, "string"), ("er", 10**7)]
+    of_shapes = [
+        record(key, s, "ok", *data) for data in sizes for key, s in ((REFERENCE, 2.0), ("numpy", 3.0))
+    ]
+    lines = report.make_tables([complete, [MACHINE, *of_shapes]])["shapes"].splitlines()[:5]
+    shapes_shown = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert shapes_shown[0] == ["shape", "labels", "fastbcubed", "numpy"]
+    assert [row[:2] for row in shapes_shown[2:]] == [
+        ["`er`", "int64"],
+        ["`few_10`", "int64"],
+        ["`er`", "string"],
+    ]
+    assert shapes_shown[2][2:] == ["2 s (5 M/s)", "3 s (1.50\u00d7)"]
 
 
 def test_unknown_names_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
