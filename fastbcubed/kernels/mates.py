@@ -123,13 +123,15 @@ def count_mate(sums, n, w, c, g, weighted):
 
 @inlined
 def add_hits(hits, w, c, g):
-    """Add a mate to the hits and misses on the predicted side and on the true side."""
+    """Add mates to the hits and misses on each side of which they share clusters: c true and g predicted ones."""
     hit_pred, miss_pred, hit_true, miss_true = hits
     least = min(g, c)
-    hit_pred += w * (least / g)
-    miss_pred += w * ((g - least) / g)
-    hit_true += w * (least / c)
-    miss_true += w * ((c - least) / c)
+    if g:
+        hit_pred += w * (least / g)
+        miss_pred += w * ((g - least) / g)
+    if c:
+        hit_true += w * (least / c)
+        miss_true += w * ((c - least) / c)
     return hit_pred, miss_pred, hit_true, miss_true
 
 

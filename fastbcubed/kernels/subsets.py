@@ -12,7 +12,7 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import inlined, kernel
-from fastbcubed.kernels.mates import add_times, not_negative
+from fastbcubed.kernels.mates import add_hits, add_times, not_negative
 from fastbcubed.kernels.partition import bits_of, mix
 
 #: What records count, as the last two bits of a number say: scored items, those of the prediction alone, and the same
@@ -27,6 +27,14 @@ def name_clusters(keys, salt, names):
         h = mix(keys[i])
         names[i, 0] = mix(h ^ mix(2 * salt))
         names[i, 1] = mix(h ^ mix(2 * salt + 1))
+
+
+@inlined
+def count_sides(cells, cell):
+    """Return in how many true and in how many predicted clusters the items of a cell are."""
+    c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
+    g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
+    return c, g
 
 
 @inlined
@@ -88,13 +96,9 @@ def scatter_subsets(cells, start, stop, bits, words, next_row, records, masses):
     (n_subsets, 3) or, with weights, (n_subsets, 4).
     """
     for cell in range(start, stop):
-        c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
-        g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
-        n = (
-            cells.n[cell] * 4
-            + (SCORED if cell < cells.n_scored else ALONE)
-            + (WIDE if c + g > cells.narrow else 0)
-        )
+        c, g = count_sides(cells, cell)
+        kind = SCORED if cell < cells.n_scored else ALONE
+        n = cells.n[cell] * 4 + kind + (WIDE if c + g > cells.narrow else 0)
         for m in range(1, sum_names(cells, cell, words)):
             shard = bits_of(words[m, 0], 0, bits)
             row = next_row[shard]
@@ -187,8 +191,7 @@ def share_subsets(cells, start, stop, bits, words, next_row, back, floats, space
     """
     for cell in range(start, stop):
         size = sum_names(cells, cell, words)
-        c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
-        g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
+        c, g = count_sides(cells, cell)
         narrow = c + g <= cells.narrow
         own = cells.weight[cell] if floats is not None else 0.0
         read_subsets(size, c, g, narrow, cells.n[cell], own, bits, words, next_row, back, floats, space)
@@ -292,7 +295,7 @@ def invert_run(n, mass, rest, most, weighted):
 @kernel
 def add_shares(cell, c, g, own, space, weighted, found):
     """Add up hits and misses on both sides, and the items that share clusters with a cell, its `own` ones included."""
-    hit_pred = miss_pred = hit_true = miss_true = 0.0
+    hits = 0.0, 0.0, 0.0, 0.0
     n_pred = n_true = own
     for i in range(c + 1):
         for j in range(g + 1):
@@ -302,15 +305,8 @@ def add_shares(cell, c, g, own, space, weighted, found):
             n_pred += n if j else 0
             n_true += n if i else 0
             w = not_negative(space.mass[0, i, j] + space.rest[0, i, j]) if weighted else np.float64(n)
-            least = min(i, j)
-            if j:
-                hit_pred += w * (least / j)
-                miss_pred += w * ((j - least) / j)
-            if i:
-                hit_true += w * (least / i)
-                miss_true += w * ((i - least) / i)
-    found.parts[cell, 0], found.parts[cell, 1] = hit_pred, miss_pred
-    found.parts[cell, 2], found.parts[cell, 3] = hit_true, miss_true
+            hits = add_hits(hits, w, i, j)
+    found.parts[cell, 0], found.parts[cell, 1], found.parts[cell, 2], found.parts[cell, 3] = hits
     found.mates[cell, 0], found.mates[cell, 1] = n_pred, n_true
     if space.n.shape[0] == 2:
         add_alone(cell, g, space, weighted, found)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import inlined, kernel
-from fastbcubed.kernels.subsets import find
+from fastbcubed.kernels.mates import add_hits
+from fastbcubed.kernels.subsets import count_sides, find
 
 
 @kernel
@@ -51,15 +52,10 @@ def add_mate(row, n, w, c, g, apart, found):
         found.n_alone[row] += n
         found.alone[row] += w
         return
-    least = min(c, g)
-    if g:
-        found.mates[row, 0] += n
-        found.parts[row, 0] += w * (least / g)
-        found.parts[row, 1] += w * ((g - least) / g)
-    if c:
-        found.mates[row, 1] += n
-        found.parts[row, 2] += w * (least / c)
-        found.parts[row, 3] += w * ((c - least) / c)
+    found.mates[row, 0] += n if g else 0
+    found.mates[row, 1] += n if c else 0
+    parts = found.parts[row]
+    parts[0], parts[1], parts[2], parts[3] = add_hits((parts[0], parts[1], parts[2], parts[3]), w, c, g)
 
 
 @kernel
@@ -70,8 +66,7 @@ def meet_wide(cells, number, wide, apart, met, others, sums):
     apart. `met` and `others` are the workspace of `visit`, `sums` is a `Found` with a row for each wide cell.
     """
     for cell in range(cells.n.size):
-        c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
-        g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
+        c, g = count_sides(cells, cell)
         own = number if c + g > cells.narrow else -1
         number += own >= 0
         w = cells.weight[cell] if cells.weight.size else np.float64(cells.n[cell])
@@ -90,8 +85,7 @@ def share_wide(cells, number, wide, apart, met, others, sums, found):
     Parameters are those of `meet_wide`, which has seen all shards; `found` is the `Found` of these cells.
     """
     for cell in range(cells.n_scored):
-        c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
-        g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
+        c, g = count_sides(cells, cell)
         if c + g > cells.narrow:
             found.parts[cell] = sums.parts[number]
             found.mates[cell] = sums.mates[number] + cells.n[cell]
