@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,14 +13,8 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool, blocks
 
-if TYPE_CHECKING:
-    from fastbcubed.runtime.grouping import Numbered
-
-
 #: Codes of clusters, in 32 bits where they fit.
 Codes = NDArray[np.int32] | NDArray[np.int64]
-#: Hash seeds that are tried before giving up; a second one is needed about never.
-ATTEMPTS = 8
 #: Threads that look at all rows at the same time, each for a range of items, and how many items make that pay.
 MOST_RANGES = 4
 SMALL = 1 << 14
@@ -32,16 +25,6 @@ def ranges(n: int, pool: Pool | None) -> tuple[list[int], list[int]]:
     parts = min(MOST_RANGES, pool.threads if pool is not None and n >= SMALL else 1)
     cuts = [n * k // parts for k in range(parts + 1)]
     return cuts[:-1], cuts[1:]
-
-
-class Signatures(NamedTuple):
-    """Items by the set of clusters that they are in."""
-
-    #: equal codes, equal sets; -1 for an item in no cluster. An item in one cluster has its code; shape
-    #: (n_items,)
-    codes: NDArray[np.int64]
-    #: the clusters of each signature, by code: first every cluster alone, then the larger sets
-    sets: Memberships
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,38 +154,3 @@ class Memberships:
         if keep.all():
             return self
         return Memberships(np.cumsum(offsets), self.codes[keep], self.n_clusters)
-
-    def signatures(self, pool: Pool) -> Signatures:
-        """Give numbers to the items by the set of clusters that they are in.
-
-        Notes
-        -----
-        Sets are told apart by a 64-bit hash, and then compared. Cost is linear in the memberships.
-
-        Examples
-        --------
-        >>> tags = Memberships.from_sets([{1}, {0, 1}, {0}, {0, 1}])
-        >>> tags.signatures(Pool(1)).codes.tolist()
-        [1, 2, 0, 2]
-        """
-        codes = np.empty(len(self), np.int64)
-        several = np.flatnonzero(self.counts > 1)
-        kernels.memberships.take_single(self.offsets, self.codes, codes)
-        numbered = self._number(several, pool)
-        codes[several] = self.n_clusters + numbered.codes
-        large = self.take(several[numbered.firsts])
-        alone = np.arange(self.n_clusters, dtype=self.codes.dtype)
-        offsets = np.concatenate([np.arange(self.n_clusters), self.n_clusters + large.offsets])
-        return Signatures(codes, Memberships(offsets, np.concatenate([alone, large.codes]), self.n_clusters))
-
-    def _number(self, items: NDArray[np.int64], pool: Pool) -> Numbered:
-        from fastbcubed.runtime.grouping import number
-
-        keys = np.empty(items.size, np.int64)
-        for seed in range(ATTEMPTS):
-            kernels.memberships.hash_rows(self.offsets, self.codes, items, seed, keys)
-            numbered = number(keys, pool)
-            firsts = items[numbered.firsts][numbered.codes]
-            if kernels.memberships.find_unequal(self.offsets, self.codes, items, firsts) < 0:
-                break
-        return numbered

@@ -7,7 +7,7 @@ import numpy as np
 from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.join import row_of
-from fastbcubed.kernels.memberships import SHORT
+from fastbcubed.kernels.memberships import sort_codes
 from fastbcubed.kernels.numbering import fetch
 from fastbcubed.kernels.partition import mix
 
@@ -126,21 +126,6 @@ def count_reweighted(rows, begin, ends, order, weight):
             found += differ(own, weight[at(row_of(rows, begin + order[at(i)]))])
         first = ends[at(e)]
     return found
-
-
-@inlined
-def sort_codes(codes, first, last):
-    """Sort some codes where they stand."""
-    if last - first > SHORT:
-        codes[first:last].sort()
-    else:
-        for i in range(first + 1, last):
-            code = codes[at(i)]
-            j = i
-            while j > first and codes[at(j - 1)] > code:
-                codes[at(j)] = codes[at(j - 1)]
-                j -= 1
-            codes[at(j)] = code
 
 
 @inlined

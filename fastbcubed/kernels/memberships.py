@@ -1,12 +1,11 @@
-"""Compressed rows: which clusters each item is in; made, turned round, compared and numbered."""
+"""Compressed rows: which clusters each item is in; made, turned round and numbered."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.numbering import fetch
-from fastbcubed.kernels.partition import mix
 
 #: Longer rows are left to a sort that does not slow down with the square of the length.
 SHORT = 32
@@ -55,24 +54,29 @@ def turn_rows(offsets, codes, next_place, out):
             out[place] = row
 
 
+@inlined
+def sort_codes(codes, first, last):
+    """Sort some codes where they stand."""
+    if last - first > SHORT:
+        codes[first:last].sort()
+    else:
+        for i in range(first + 1, last):
+            code = codes[at(i)]
+            j = i
+            while j > first and codes[at(j - 1)] > code:
+                codes[at(j)] = codes[at(j - 1)]
+                j -= 1
+            codes[at(j)] = code
+
+
 @kernel
 def sort_rows(offsets, codes):
     """Sort the codes of each row where they stand. Shapes: (n_rows + 1,), (n,)."""
     for row in range(offsets.size - 1):
         first = offsets[row]
         last = offsets[row + 1]
-        if last - first < 2:
-            continue
-        if last - first > SHORT:
-            codes[first:last].sort()
-        else:
-            for i in range(first + 1, last):
-                code = codes[i]
-                j = i
-                while j > first and codes[j - 1] > code:
-                    codes[j] = codes[j - 1]
-                    j -= 1
-                codes[j] = code
+        if last - first > 1:
+            sort_codes(codes, first, last)
 
 
 @kernel
@@ -106,38 +110,6 @@ def take_codes(offsets, codes, rows, start, stop, new_offsets, out):
         for i in range(offsets[at(rows[at(k)])], offsets[at(rows[at(k)] + 1)]):
             out[at(place)] = codes[at(i)]
             place += 1
-
-
-@kernel
-def take_single(offsets, codes, out):
-    """Copy the code of each row that has just one; rows without any get -1. Shapes: (n_rows + 1,), (n,), (n_rows,)."""
-    for row in range(out.size):
-        out[row] = codes[offsets[row]] if offsets[row + 1] - offsets[row] == 1 else -1
-
-
-@kernel
-def hash_rows(offsets, codes, rows, seed, out):
-    """Fingerprint the sorted codes of some rows. Shapes: (n_rows + 1,), (n,), (k,), () -> (k,)."""
-    for k in range(rows.size):
-        h = mix(seed)
-        for i in range(offsets[rows[k]], offsets[rows[k] + 1]):
-            h = mix(h ^ (np.int64(codes[i]) + 1))
-        out[k] = h
-
-
-@kernel
-def find_unequal(offsets, codes, rows, firsts):
-    """Return the first k whose row has not the same codes as `firsts[k]`, or -1 if all have."""
-    for k in range(rows.size):
-        a = offsets[rows[k]]
-        b = offsets[firsts[k]]
-        size = offsets[rows[k] + 1] - a
-        if size != offsets[firsts[k] + 1] - b:
-            return k
-        for i in range(size):
-            if codes[a + i] != codes[b + i]:
-                return k
-    return -1
 
 
 @kernel

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import MAX_PAIRS
-from fastbcubed.clusterings.memberships import Memberships, Signatures
+from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
+from fastbcubed.overlap.item_sets import Signatures, signatures
 from fastbcubed.overlap.sharing import Sides, Totals
 from fastbcubed.runtime.grouping import number
 
@@ -50,7 +51,7 @@ def agreement(sides: Sides, max_pairs: float = MAX_PAIRS) -> float:
     """
     pool, n_items = sides.pool, int(sides.n.sum())
     ranked = [_ranked(*each) for each in zip((sides.truth, sides.prediction), sides.sizes, strict=True)]
-    true, pred = (side.signatures(pool) for side in ranked)
+    true, pred = (signatures(side, pool) for side in ranked)
     cells = _cells(true, pred, sides)
     groups = [_in_larger(each.sets) for each in (true, pred)]
     blocks = _in_both(cells)
@@ -120,10 +121,10 @@ def _in_both(cells: Sides) -> Groups:
     return Groups.of(keys, members)
 
 
-def _count_shared(signatures: Signatures, groups: Groups, n: Counts, all_pairs: int) -> list[int]:
+def _count_shared(side: Signatures, groups: Groups, n: Counts, all_pairs: int) -> list[int]:
     """Count the pairs of items that share t clusters of a side, for t = 0, 1, ..."""
-    sets = signatures.sets
-    in_set = _add_up(signatures.codes, n, len(sets))
+    sets = side.sets
+    in_set = _add_up(side.codes, n, len(sets))
     pairs = np.zeros(max(2, int(sets.counts.max(initial=0)) + 1), np.int64)
     kernels.item_pairs.count_shared(sets.offsets, sets.codes, in_set, *groups, pairs)
     counts: list[int] = pairs.tolist()

@@ -35,6 +35,13 @@ class ItemSets(NamedTuple):
     n_reweighted: int  #: rows with another weight than the first one of their item
 
 
+class Signatures(NamedTuple):
+    """Items by the set of clusters that they are in."""
+
+    codes: Codes  #: as those of `ItemSets`; shape (n_items,)
+    sets: Memberships  #: likewise
+
+
 class Rows(NamedTuple):
     """Rows of memberships in parts, such that all rows of an item are in one."""
 
@@ -65,6 +72,26 @@ def item_sets(
     found[several] = n_clusters + numbered.codes
     sets = _with_large(n_clusters, codes, starts[numbered.firsts])
     return ItemSets(firsts, found, sets, n_repeated, n_reweighted)
+
+
+def signatures(members: Memberships, pool: Pool) -> Signatures:
+    """Give numbers to items by the set of clusters that they are in. Cost is linear in the memberships.
+
+    Examples
+    --------
+    >>> tags = Memberships.from_sets([{1}, {0, 1}, {0}, {0, 1}])
+    >>> signatures(tags, Pool(1)).codes.tolist()
+    [1, 2, 0, 2]
+    """
+    begins, n_clusters = members.offsets[:-1], members.n_clusters
+    alone, several = np.flatnonzero(members.counts == 1), np.flatnonzero(members.counts > 1)
+    found = np.full(len(members), -1)
+    found[alone] = members.codes[begins[alone]]
+    codes, ends = members.codes.copy(), members.offsets[several + 1] - 1
+    codes[ends] = -1 - codes[ends]
+    numbered = _numbered(codes, begins[several], pool)
+    found[several] = n_clusters + numbered.codes
+    return Signatures(found, _with_large(n_clusters, codes, begins[several[numbered.firsts]]))
 
 
 def _in_parts(keys: Codes, clusters: Codes, wide: type[np.integer], pool: Pool) -> Rows:
@@ -115,7 +142,10 @@ def _listed(marks: Integers, pool: Pool) -> tuple[Codes, Codes, Codes, Codes]:
 
 
 def _numbered(codes: Integers, starts: Codes, pool: Pool) -> Numbered:
-    """Give numbers to sets of several clusters, which are told apart by a 64-bit hash, and then compared."""
+    """Give numbers to sets of several clusters, which are told apart by a 64-bit hash, and then compared.
+
+    The codes of a set begin at its start and end with a negative one: the last, -1 - code.
+    """
     keys, cuts = buffers.empty(starts.size, np.int64), list(zip(*blocks(starts.size), strict=True))
     for seed in range(ATTEMPTS):
         pool.map(

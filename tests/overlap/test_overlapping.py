@@ -28,6 +28,7 @@ from fastbcubed.errors import (
     OverlapError,
     TooMuchWorkError,
 )
+from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 
@@ -300,7 +301,7 @@ def test_memberships(sets: list[set[int]]) -> None:
     assert [set(turned.of(k)) for k in range(7)] == [
         {i for i, s in enumerate(sets) if k in s} for k in range(7)
     ]
-    codes, of_code = members.signatures(Pool(1))
+    codes, of_code = signatures(members, Pool(1))
     for one, code in zip(sets, codes, strict=True):
         assert (set(of_code.of(code)) if code >= 0 else set()) == one
 

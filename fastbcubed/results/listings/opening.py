@@ -15,6 +15,7 @@ from fastbcubed.cells.records import SIDES, side_of
 from fastbcubed.errors import IdTypeError, OptionError, SliceError, first_few
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.overlap.covers import Cover
+from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items.items import Items, RowNumbers, without_noise
 from fastbcubed.results.listings.drilldown import losses_of_cover
@@ -235,7 +236,7 @@ def _parts_of_cells(
     if not isinstance(table, Cover):  # a cell is all that two clusters share
         return np.arange(cells.size), cells.size
     with Pool(1) as pool:
-        kinds, part = np.unique(table.members(other).take(cells).signatures(pool).codes, return_inverse=True)
+        kinds, part = np.unique(signatures(table.members(other).take(cells), pool).codes, return_inverse=True)
     return part, kinds.size
 
 
