@@ -104,13 +104,13 @@ class OwnWeights:
         return sums
 
 
-def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> list[Mapping[str, float]]:
-    """Return what each block of the rows of a table adds to sums over all items."""
+def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> OwnWeights:
+    """Return what the rows of a table come to by their own weights."""
     rows = table.rows
     assert rows is not None
     own = OwnWeights(scores, None)
     own.add(rows.cell, rows.weight, table.cells, None, pool)
-    return own.sums
+    return own
 
 
 def _add_by_cell(

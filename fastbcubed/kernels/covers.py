@@ -169,15 +169,6 @@ def list_cells(cells, sets, true, pred, n):
 
 
 @kernel
-def take_sets(codes, rows, start, stop, out):
-    """Take the set of each of a block of rows, -1 for a negative row. Shapes: (n,), (n_rows,), (), (), (n_rows,)."""
-    for i in range(start, stop):
-        if i + AHEAD < stop and rows[at(i + AHEAD)] >= 0:
-            fetch(codes, rows[at(i + AHEAD)])
-        out[at(i)] = codes[at(rows[at(i)])] if rows[at(i)] >= 0 else -1
-
-
-@kernel
 def fill_cells(start, stop, n, weight, offsets, parts, outer, cells):
     """Write each of a range of cells: its items, their weight, and what is false of it, as `Cover.proportions` says.
 

@@ -6,7 +6,11 @@ import numpy as np
 
 from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.numbering import fetch
 from fastbcubed.kernels.partition import bits_of, mix, part_of
+
+#: How many rows ahead memory is asked for.
+AHEAD = 32
 
 
 @inlined
@@ -128,11 +132,16 @@ def read_places(places, start, stop, found, values, pred_of_true, value_of_true)
 
 @kernel
 def take_rows(values, rows, start, stop, out):
-    """Take values by row, for one block of rows; a negative row, which stands for none, gets any value."""
-    last = values.size - 1
+    """Take values by row, for one block of rows, -1 for a negative row. No branch is taken on what a row is."""
+    if not values.size:
+        out[start:stop] = -1
+        return
     for i in range(start, stop):
+        if i + AHEAD < stop:
+            fetch(values, max(rows[at(i + AHEAD)], 0))
         row = rows[at(i)]
-        out[at(i)] = values[at(row if row >= 0 else last)]
+        value = values[at(max(row, 0))]
+        out[at(i)] = value if row >= 0 else -1
 
 
 @kernel

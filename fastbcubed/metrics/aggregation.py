@@ -97,7 +97,7 @@ def item_sums(
     direct = {m.name: m.mean(contingency, pool) for m in lifted if m.mean and whole and not outer}
     by_row = [m for m in lifted if m.name not in direct and _is_summed_by_row(contingency, m)]
     if by_row:
-        direct |= item_means(weigh_rows(contingency, LeavingOut(by_row), pool))
+        direct |= item_means(weigh_rows(contingency, LeavingOut(by_row), pool).sums)
     lifted = [m for m in lifted if m.name not in direct]
     if not (lifted or direct):
         return {}

@@ -22,7 +22,6 @@ from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
-    from fastbcubed.cells.scored_rows import ScoredRows
 
 #: From here on a float does not hold every count.
 INEXACT = 1 << 53
@@ -168,20 +167,7 @@ def _weight_together(contingency: Contingency, sums: PairSums, pool: Pool) -> Fr
         together = sums.squares - of_items
         if together > SAFE * sums.squares and together > 2.0**-60 * sums.single:
             return Fraction(together) / 2
-    return Fraction(_weigh_rows(contingency, rows)) / 2
+    from fastbcubed.cells.own_weights import weigh_rows
+    from fastbcubed.metrics.leaving_out import LeavingOut
 
-
-def _weigh_rows(contingency: Contingency, rows: ScoredRows) -> float:
-    """Sum, over items, the weight of the item times that of the others in its cell."""
-    from fastbcubed.cells.records import add_up
-
-    totals, errors = add_up(rows.cell, contingency.n_cells, rows.weight, np.ones(rows.cell.size))
-    sums = []
-    for start, stop in blocks(rows.cell.size, BLOCK):
-        cell, weight = rows.cell[start:stop], rows.weight[start:stop]
-        scored = cell >= 0  # others may have no weight
-        cell, weight = cell[scored], weight[scored]
-        others = (totals[cell] - weight) + errors[cell]
-        others[contingency.n[cell] == 1] = 0.0
-        sums.append(float((weight * others).sum()))
-    return math.fsum(sums)
+    return Fraction(weigh_rows(contingency, LeavingOut([]), pool).pair_weight)

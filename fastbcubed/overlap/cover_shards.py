@@ -20,9 +20,10 @@ from fastbcubed.cells.shards import SizeCounts
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import EmptyInputError, TooMuchWorkError
 from fastbcubed.overlap.covers import Cover
-from fastbcubed.overlap.overlapping import group_items, taken
+from fastbcubed.overlap.overlapping import group_items
 from fastbcubed.overlap.subsets import Extent, Found, NamedCells, SubsetSums, n_pairs, name_clusters
 from fastbcubed.overlap.wide_cells import MEMBERSHIP_BYTES, WideCells
+from fastbcubed.runtime.joining import take
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
@@ -101,7 +102,7 @@ class CoverShards:
         """Take the items of a shard."""
         alone = Pool(1)
         true, pred = (
-            taken(side.side.labels, rows, alone)
+            take(side.side.labels, rows, alone)
             for side, rows in zip(items.sides, items.both.rows, strict=True)
         )
         sets = items.sides[0].sets, items.sides[1].sets

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import kernels
 from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_values import take_or_null
@@ -18,9 +17,8 @@ from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.overlap.covers import Cover, Grouped, group
 from fastbcubed.overlap.gathering import Gathered, gather
-from fastbcubed.runtime import buffers
-from fastbcubed.runtime.joining import NO_ROWS
-from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.runtime.joining import NO_ROWS, take
+from fastbcubed.runtime.pool import Pool
 
 
 class Covered(NamedTuple):
@@ -129,21 +127,9 @@ def _codes(
     if alignment.coverage.n_common == len(alignment):
         return alignment.true_keys, alignment.pred_keys
     return (
-        taken(sides[0].set_codes, alignment.true_rows, pool),
-        taken(sides[1].set_codes, alignment.pred_rows, pool),
+        take(sides[0].set_codes, alignment.true_rows, pool),
+        take(sides[1].set_codes, alignment.pred_rows, pool),
     )
-
-
-def taken(codes: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
-    """Return the code of each row, -1 for a negative one; `codes` themselves for all rows as they are."""
-    if rows is None:
-        return codes
-    found = buffers.empty(rows.size, np.int64)
-    pool.map(
-        lambda a, b: kernels.covers.take_sets(codes, rows, a, b, found),
-        *zip(*blocks(rows.size), strict=True), stage="list clusters of items",
-    )  # fmt: skip
-    return found
 
 
 def _made_alone(sets: Memberships, codes: NDArray[np.int64], items: NDArray[np.int64]) -> Memberships:

@@ -110,8 +110,10 @@ def same_values(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
     return all(np.array_equal(a[i:j], b[i:j]) for i, j in blocks(a.size))
 
 
-def take(values: NDArray[np.int64], rows: NDArray[np.int64], pool: Pool) -> NDArray[np.int64]:
-    """Take values by row; a negative row gets any. Shapes: (n,), (n_rows,) -> (n_rows,)."""
+def take(values: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
+    """Take values by row, -1 for a negative row; None means all as they are. Shapes: (n,), (n_rows,) -> (n_rows,)."""
+    if rows is None:
+        return values
     found: NDArray[np.int64] = buffers.empty(rows.size, np.int64)
 
     def take_block(start: int, stop: int) -> None:
