@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.runs import RUN
 
 #: Above this share of all weight, what a cluster leaves cannot be had by subtraction.
@@ -57,8 +57,8 @@ def count_losses(cells, start, stop, logs, true_items, pred_items, sums):
 
 
 @kernel
-def take_logs(y, n):
-    """Replace the first n of some numbers, which are not negative, by log(1 + y), within a few units of the last place.
+def take_logs(y, below, n):
+    """Replace the first n of some numbers, not negative, by log(1 + y / below), within a few units of the last place.
 
     With 1 + y = m 2^e, m from sqrt(1/2) to sqrt(2), and s = (m - 1) / (m + 1), log(m) is 2 (s + s^3 / 3 + ...). All
     steps are ones that the processor takes for several numbers at a time.
@@ -66,10 +66,11 @@ def take_logs(y, n):
     m = np.empty(n)
     bits = m.view(np.int64)
     for k in range(n):
-        m[k] = 1.0 + min(y[k], LARGEST)
+        y[k] = min(y[k] / below[k], LARGEST)
+        m[k] = 1.0 + y[k]
     for k in range(n):
         x = m[k]
-        lost = (min(y[k], LARGEST) - (x - 1.0)) / x
+        lost = (y[k] - (x - 1.0)) / x
         shifted = bits[k] + (ONE - ROOT)
         e = (shifted >> 52) - 1023
         bits[k] = (shifted & MANTISSA) + ROOT
@@ -84,22 +85,23 @@ def take_logs(y, n):
 
 
 @kernel
-def read_ratios(cells, begin, length, total, beside_true, y):
+def read_ratios(cells, begin, length, total, beside_true, y, below):
     """Write what take_logs makes log(N / a) of a run of cells, then log(b / w) and log(a / w) where these are not 0.
 
-    Return how many ratios there are, and the weight of the heaviest cluster of each side. See `weigh_losses`.
+    Return how many there are, and the weight of the heaviest cluster of each side. See `weigh_losses`.
     """
     most_true, most_pred = 0.0, 0.0
     n = length
     for k in range(length):
-        w, fp, fn = cells[begin + k].weight, cells[begin + k].fp, cells[begin + k].fn
+        i = at(begin + k)
+        w, fp, fn = cells[i].weight, cells[i].fp, cells[i].fn
         a, b = w + fn, w + fp
         most_true, most_pred = max(most_true, a), max(most_pred, b)
         known = a > DOMINANT * total and beside_true >= 0.0
-        y[k] = (beside_true if known else max(0.0, total - a)) / a
-        y[n] = fp / w
+        y[at(k)], below[at(k)] = beside_true if known else max(0.0, total - a), a
+        y[at(n)], below[at(n)] = fp, w
         n += fp > 0.0
-        y[n] = fn / w
+        y[at(n)], below[at(n)] = fn, w
         n += fn > 0.0
     return n, most_true, most_pred
 
@@ -115,27 +117,30 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
     negative if there is none. Shapes: `sums` (n_runs, 4).
     """
     most_true, most_pred = 0.0, 0.0
-    y = np.empty(3 * RUN + 2)
+    y, below = np.empty(3 * RUN + 2), np.empty(3 * RUN + 2)
     run = 0
     for begin in range(start, stop, RUN):
         length = min(RUN, stop - begin)
-        n, of_most_true, of_most_pred = read_ratios(cells, begin, length, total, beside_true, y)
+        n, of_most_true, of_most_pred = read_ratios(cells, begin, length, total, beside_true, y, below)
         most_true, most_pred = max(most_true, of_most_true), max(most_pred, of_most_pred)
-        take_logs(y, n)
+        take_logs(y, below, n)
         of_true, of_pred, true, pred = 0.0, 0.0, 0.0, 0.0
         n = length
         for k in range(length):
-            w, b = cells[begin + k].weight, cells[begin + k].weight + cells[begin + k].fp
-            to_pred = y[n] if cells[begin + k].fp > 0.0 else 0.0
-            n += cells[begin + k].fp > 0.0
-            to_true = y[n] if cells[begin + k].fn > 0.0 else 0.0
-            n += cells[begin + k].fn > 0.0
-            of_b = y[k] + (to_true - to_pred)
+            i = at(begin + k)
+            w, fp, fn = cells[i].weight, cells[i].fp, cells[i].fn
+            b, to_pred = w + fp, y[at(n)]  # which is read where it is not meant, too: no branch is taken
+            n += fp > 0.0
+            to_pred = to_pred if fp > 0.0 else 0.0
+            to_true = y[at(n)]
+            n += fn > 0.0
+            to_true = to_true if fn > 0.0 else 0.0
+            of_b = y[at(k)] + (to_true - to_pred)
             if b > DOMINANT * total:  # of little there would be left
                 of_b = math.log1p((beside_pred if beside_pred >= 0.0 else max(0.0, total - b)) / b)
             of_true += w * to_pred
             of_pred += w * to_true
-            true += w * y[k]
+            true += w * y[at(k)]
             pred += w * of_b
         sums[run, 0], sums[run, 1], sums[run, 2], sums[run, 3] = of_true, of_pred, true, pred
         run += 1

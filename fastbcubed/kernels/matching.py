@@ -42,11 +42,11 @@ def add_run(cells, begin, end, outer, true_split, pred_split, n_true, n_pred, tr
     t_mass, t_f, t_closest = 0.0, 0.0, 0.0
     p_mass, p_f, p_closest = 0.0, 0.0, 0.0
     for k in range(begin, end):
-        fp, fn = cells[k].fp, cells[k].fn
-        weight = cells[k].weight
-        own = np.float64(cells[k].n) if outer else weight
+        fp, fn = cells[at(k)].fp, cells[at(k)].fn
+        weight = cells[at(k)].weight
+        own = np.float64(cells[at(k)].n) if outer else weight
         of_true, of_pred = fn == 0.0, fp == 0.0
-        true_split[n_true] = pred_split[n_pred] = k
+        true_split[at(n_true)] = pred_split[at(n_pred)] = k
         n_true += not of_true
         n_pred += not of_pred
         exact += of_true & of_pred

@@ -276,10 +276,10 @@ def test_threads_and_blocks():
 
 
 @examples(50)
-@given(st.lists(st.floats(0.0, 1e308), min_size=1, max_size=40), st.integers(-60, 60))
-def test_logarithms_of_several_numbers_at_a_time(values, exponent):
-    given = np.array([min(value * 2.0**exponent, 1e308) for value in values])
+@given(st.lists(st.floats(0.0, 1e308), min_size=1, max_size=40), st.integers(-60, 60), st.floats(0.25, 4.0))
+def test_logarithms_of_several_numbers_at_a_time(values, exponent, below):
+    given = np.array([min(value * 2.0**exponent, 1e307) for value in values])
     found = given.copy()
-    kernels.entropy.take_logs(found, found.size)
-    expected = [math.log1p(value) for value in given.tolist()]
+    kernels.entropy.take_logs(found, np.full(found.size, below), found.size)
+    expected = [math.log1p(value / below) for value in given.tolist()]
     assert found.tolist() == pytest.approx(expected, rel=4 * 2.0**-52, abs=0.0)
