@@ -110,7 +110,9 @@ class CellParts:
         kept = _Kept(shards, question) if question.keep else None
         keys = {} if kept is None else kept.keys
         cells = shards.cells(pool, outer=outer, again=asked, keys=keys.get("true"))
-        back = WayBack(shards, cells) if asked else None
+        back = None
+        if asked:
+            back = WayBack(shards, cells, question.rows, weighed=question.own is not None)
         closed = cells.close(pool, outer=outer, outside=question.outside, placed=asked, with_keys=bool(keys))
         for shard, built, places in pool.ahead(closed):
             apart = set_aside(built, outer=outer)
@@ -120,7 +122,8 @@ class CellParts:
             if table is not None:
                 yield table
             if back is not None and places is not None:
-                back.take(shard, _closed(built, apart, table, first, cells.heavy_preds), places, pool)
+                closed_cells = _closed(back.closed_type, built, apart, table, first, cells.heavy_preds)
+                back.take(shard, closed_cells, places, pool)
             if kept is not None:
                 kept.add(apart, built)
         if not self.n_items:
@@ -143,7 +146,7 @@ class CellParts:
                 means = CellMeans(question.own.names, self._n_cells, memory, shards.spill)
             own = OwnWeights(question.own, means)
         tn = _true_negatives(whole, shards) if question.negatives and whole is not None else None
-        back.run(question.rows, own, heavy_sizes, tn, self._pool)
+        back.run(own, heavy_sizes, tn, self._pool)
         self.rows = back if question.rows else None
         if own is not None:
             self.of_items = own.sums
@@ -170,15 +173,23 @@ class CellParts:
 
 
 def _closed(
-    built: Built, apart: SetAside, table: Contingency | None, first: int, heavy: HeavySums
+    kind: np.dtype,
+    built: Built,
+    apart: SetAside,
+    table: Contingency | None,
+    first: int,
+    heavy: HeavySums,
 ) -> np.ndarray:
     """Return what goes back of the cells that a shard has closed; those that are scored have numbers."""
-    closed = np.empty(built.cells.size, CLOSED)
-    closed["fp"] = built.cells["fp"]
-    closed["cell"], closed["pred_power"] = -1, 0
+    closed = np.empty(built.cells.size, kind)
+    closed["cell"] = -1
+    scored = slice(None) if apart.kept is None else apart.kept
     if table is not None:
-        scored = slice(None) if apart.kept is None else apart.kept
         closed["cell"][scored] = first + np.arange(table.n_cells)
+    if kind != CLOSED:
+        return closed
+    closed["fp"], closed["pred_power"] = built.cells["fp"], 0
+    if table is not None:
         mates = table.mates("pred")
         if built.heavy is not None:
             cluster = built.heavy[table.pred]

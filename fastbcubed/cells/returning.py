@@ -24,10 +24,8 @@ from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Pages
 from fastbcubed.runtime.spool import Spool
 
-#: What a row is told: the number of its cell, -1 if it is not scored;
-CELL_OF_ROW = np.dtype([("cell", "i8")])
-#: and, where scores are needed row by row, all there is to know of the cell, and the
-#: sizes of its clusters as powers of two.
+#: What a row is told where scores are needed row by row: the number of its cell, -1 if it is not scored, all there is
+#: to know of it, and the sizes of its clusters as powers of two.
 MATRIX_OF_ROW = np.dtype(
     [("cell", "i8"), ("weight", "f8"), ("fp", "f8"), ("fn", "f8"), ("tn", "f8"), ("n", "i8"),
      ("true_power", "i4"), ("pred_power", "i4")]
@@ -35,20 +33,27 @@ MATRIX_OF_ROW = np.dtype(
 #: The same where an item leaves out its own weight: what the others in its cell weigh.
 MATRIX_OF_OTHERS = np.dtype([*MATRIX_OF_ROW.descr, ("others", "f8")])
 NO_WEIGHTS = np.empty(0)
-#: What goes back to the shard of rows that a cell came from.
+#: What goes back to the shard of rows that a cell came from; its number alone where rows are told no more.
 CLOSED = np.dtype([("cell", "i8"), ("fp", "f8"), ("pred_power", "i8")])
 
 
 class WayBack:
     """What tells the rows of each block which cell they are in, and adds up what they come to by their own weights.
 
-    `rows` have been made cells of, and are still there; `cells` are about to be closed.
+    `rows` have been made cells of, and are still there; `cells` are about to be closed. Rows are `told` all of
+    MATRIX_OF_ROW if that is "matrix", the cell alone if it is "cell", nothing if it is None; `weighed` tells whether
+    what they come to by their own weights is asked for.
     """
 
-    def __init__(self, rows: RowShards, cells: CellShards) -> None:
-        self._rows, self._cells = rows, cells
+    def __init__(self, rows: RowShards, cells: CellShards, told: str | None, *, weighed: bool) -> None:
+        self._rows, self._cells, self._told = rows, cells, told
         self._memory = rows.layout.cells_kept // 8
-        self._closed = Spool(CLOSED, len(cells.cells.indexes), rows.spill, self._memory)
+        self._whole = told == "matrix" or weighed
+        self._number = np.dtype([("cell", rows.plan.code)])
+        self.closed_type = (
+            CLOSED if self._whole else self._number
+        )  #: of what is taken of the cells that are closed
+        self._closed = Spool(self.closed_type, len(cells.cells.indexes), rows.spill, self._memory)
         self._pages = Pages()
 
     def take(self, shard: int, closed: np.ndarray, places: NDArray[np.int64], pool: Pool) -> None:
@@ -57,13 +62,12 @@ class WayBack:
         The number of a `closed` cell is -1 if it is not scored; `places` is where each cell that arrived
         stands among them. Shapes: `closed`, `places` (n_arrived,).
         """
-        back = self._pages.empty(closed.size, CLOSED)
+        back = self._pages.empty(closed.size, self.closed_type)
         self._map(partial(kernels.rows.gather_records, closed, places, back), closed.size, pool)
         self._closed.put(shard, self._pages, _bounds(self._cells.cells.segments(shard)))
 
     def run(
         self,
-        told: str | None,
         own: OwnWeights | None,
         heavy_sizes: NDArray[np.int64],
         tn: NDArray[np.float64] | None,
@@ -71,12 +75,11 @@ class WayBack:
     ) -> None:
         """Tell all rows, shard by shard; `own`, if given, gets them with their weights.
 
-        They are `told` all of MATRIX_OF_ROW if that is "matrix", the cell alone if it is "cell", nothing if it is None.
         `heavy_sizes` are the items of the heavy true clusters, whose codes come first; `tn` the true
         negatives of the cells, if they are needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
         """
         matrix = MATRIX_OF_ROW if own is None else MATRIX_OF_OTHERS
-        kind, whole = matrix if told == "matrix" else CELL_OF_ROW, told == "matrix" or own is not None
+        told, kind = self._told, matrix if self._told == "matrix" else self._number
         self._found = Spool(kind, len(self._rows.rows.indexes), self._rows.spill, self._memory)
         buffers.release()  # what was used in other sizes
         batches = self._cells.cells.indexes
@@ -90,7 +93,7 @@ class WayBack:
             del raw
             closed = self._closed.read(k)
             left = self._cells.cells
-            cells = left.read_batch(batches[k]) if whole else np.empty(0, left.dtype)
+            cells = left.read_batch(batches[k]) if self._whole else np.empty(0, left.dtype)
             sums = None if own is None else own.add(at, weight, cells, closed, pool)
             if told is None:
                 continue

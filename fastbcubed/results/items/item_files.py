@@ -24,10 +24,10 @@ FIRST = ("item", "true_cluster", "pred_cluster", "weight", "cell")
 
 def items_of_block(block: RowBlock) -> pa.Table:
     """Return the rows of a block as `storage` writes them: ids, labels, weight, cell (null: not scored), attributes."""
-    cell = block.found["cell"]
+    cell = block.found["cell"].astype(np.int64)
     weight = np.ones(cell.size) if block.weight is None else block.weight
     columns = dict(zip(block.columns.column_names, block.columns.columns, strict=True))
-    columns |= {"weight": from_numpy(weight), "cell": from_numpy(np.ascontiguousarray(cell), cell < 0)}
+    columns |= {"weight": from_numpy(weight), "cell": from_numpy(cell, cell < 0)}
     rest = [name for name in columns if "." in name]
     return without_nulls(pa.table({name: columns[name] for name in (*FIRST, *rest)}), ["weight"])
 
