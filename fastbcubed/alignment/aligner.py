@@ -64,6 +64,10 @@ class Aligner:
         self.firsts = firsts[0].sides if len(firsts) == 1 else (firsts[0].sides[0], firsts[1].sides[0])
         if policies.noise is not None:
             require_known_type(policies.noise, *(side.labels for side in self.firsts))
+        items = [side.items for side in self.firsts if side.items is not None]
+        items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
+        if items and carried and policies.nulls == "raise" and not null_is_absent:
+            carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
         words = self._words() * (GATHERED if gather is not None else 1)
         bits = join_bits(pair.n_rows, words, _carried_bytes(firsts, carried), limit)
         labels = [
@@ -71,10 +75,6 @@ class Aligner:
         ]
         self.weighted = pair.weight_table is not None or any(s.weight is not None for s in self.firsts)
         self.by_item = self.firsts[0].items is not None or gather is not None
-        items = [side.items for side in self.firsts if side.items is not None]
-        items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
-        if items and carried and policies.nulls == "raise" and not null_is_absent:
-            carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
         self.rows = RowAligner(
             pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried, kept
         )

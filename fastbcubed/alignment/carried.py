@@ -36,6 +36,13 @@ class Carried:
     def __bool__(self) -> bool:
         return self.ids or self.labels or self.numbers or bool(self.attributes)
 
+    @property
+    def all_from_keys(self) -> bool:
+        """Whether every column can be made of keys, so that none has to go with the rows of the sides."""
+        labels = {"true_cluster", "pred_cluster"} if self.labels else set()
+        made = (labels | ({"item"} if self.ids else set())) <= set(self.from_keys)
+        return made and not self.numbers and all(side == "attributes" for side, _ in self.attributes)
+
     def of_block(self, sides: Sequence[Clustering], k: int, first_row: int) -> pa.Table:
         """Return the columns of a block that has one side, side `k`, or both."""
         n = len(sides[0])
@@ -52,7 +59,7 @@ class Carried:
             if side.attributes is not None:
                 columns |= self._attributes(name, side.attributes)
         whole = {name: of_one_dictionary(values) for name, values in columns.items()}
-        return pa.table(whole) if whole else _no_columns(n)
+        return pa.table(whole) if whole else no_columns(n)
 
     def of_attributes(self, table: TableRows) -> pa.Table:
         """Return the columns of a block of the table of attributes."""
@@ -98,5 +105,6 @@ def numbers_of_keys(
     return from_numpy(keys.astype(kind.to_pandas_dtype()), null)
 
 
-def _no_columns(n_rows: int) -> pa.Table:
+def no_columns(n_rows: int) -> pa.Table:
+    """Return a table of so many rows that has nothing in it."""
     return pa.table({"none": pa.nulls(n_rows)})

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.alignment.block_keys import Items
-from fastbcubed.alignment.carried import Carried, numbers_of_keys
+from fastbcubed.alignment.carried import Carried, no_columns, numbers_of_keys
 from fastbcubed.alignment.combination import Combination, combine
 from fastbcubed.alignment.faults import Fault, RepeatedTableRows, Report, Unweighted
 from fastbcubed.alignment.item_shards import ItemShards, ShardRows, rows_of, sides_of, without_repeats
@@ -203,13 +203,13 @@ class ItemJoin:
         weights: ItemShards | None,
         attributes: ItemShards | None,
     ) -> _Shard:
-        carried = bool(self._carried)
+        moved = self._aligner.moves_columns
         return _Shard(
             shard,
-            [spool.read(shard, bits, ordered=carried) for spool in spools],
+            [spool.read(shard, bits, ordered=moved) for spool in spools],
             None if weights is None else weights.read(shard, bits, ordered=False),
             None if attributes is None else attributes.read(shard, bits, ordered=True),
-            [spool.columns(shard) for spool in spools] if self._carried else [],
+            [spool.columns(shard) for spool in spools] if moved else [],
             None if attributes is None else attributes.columns(shard),
         )
 
@@ -283,9 +283,11 @@ class ItemJoin:
 
         `keys` are those that `both` was joined by, `matched` the row of the shard of each aligned row.
         """
-        rows = shard.rows * (2 // len(shard.rows))
-        placed = [own.places(taken) for own, taken in zip(rows, matched, strict=True)]
-        columns = carried.aligned(shard.columns, (placed[0], placed[1]))
+        columns = no_columns(both.true_keys.size)
+        if shard.columns:
+            rows = shard.rows * (2 // len(shard.rows))
+            placed = [own.places(taken) for own, taken in zip(rows, matched, strict=True)]
+            columns = carried.aligned(shard.columns, (placed[0], placed[1]))
         given, table = shard.attributes, shard.attribute_columns
         if given is not None and table is not None:
             own, report = aligned_keys(keys, both.rows), self._report(ATTRIBUTES, shard.number)

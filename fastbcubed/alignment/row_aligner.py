@@ -132,9 +132,18 @@ class RowAligner:
         for counts, side in zip(self._n_repeats[k:], sides, strict=False):
             counts.append(side.n_duplicates)
 
+    @property
+    def moves_columns(self) -> bool:
+        """Whether columns go with the rows of the sides."""
+        return False if not self.carried else not self.carried.all_from_keys
+
     def columns(self, block: Block, k: int) -> pa.Table | None:
         """Return the columns that go with the rows of a block, whose first side is side k."""
-        return self.carried.of_block(block.sides, k, block.first_row) if self.carried else None
+        return (
+            self.carried.of_block(block.sides, k, block.first_row)
+            if self.carried and self.moves_columns
+            else None
+        )
 
     def account_for_items(self, both: Combination) -> None:
         """Add up what a shard of aligned items shows, whose rows are memberships, and report what is wrong with it."""

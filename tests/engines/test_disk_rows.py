@@ -21,6 +21,7 @@ from fastbcubed.errors import (
     SliceError,
 )
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.stash import Stash
 
 
 def assert_equal_tables(found, expected):
@@ -337,3 +338,15 @@ def test_shards_are_joined_whatever_thread_comes_first(many_shards, monkeypatch)
     clusters = {item: item // 3 for item in range(100)}
     for threads in (1, 2):
         assert_same(*both(clusters, clusters, unmatched="singleton", threads=threads))
+
+
+def test_integers_are_made_of_keys_and_not_carried(many_shards, monkeypatch):
+    items, labels = np.arange(400), np.arange(400) // 3
+    truth, prediction = (pa.table({"item": items, "cluster": each}) for each in (labels, labels // 2))
+    expected = fb.evaluate(truth, prediction, engine="memory")
+    monkeypatch.setattr(Stash, "read", None)  # what brings the columns of a shard together
+    found = fb.evaluate(truth, prediction, engine="disk", memory_limit=LIMIT, keep="items")
+    assert_same_rows(found, expected)
+    texts = truth.set_column(0, "item", truth["item"].cast(pa.string()))
+    with pytest.raises(TypeError):
+        fb.evaluate(texts, texts, engine="disk", memory_limit=LIMIT, keep="items")
