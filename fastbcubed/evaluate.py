@@ -233,7 +233,7 @@ def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> E
         _bounds=answer.bounds,
         _input_notes=answer.notes,
         _memory_limit=request.limit if answer.engine == "disk" else None,
-        _origin=Origin.of(request.given, arguments, answer.pair),
+        _origin=Origin.of(request.given, arguments, answer.pair, answer.contents),
         _change_if_alone=answer.change_if_alone,
     )
     for key in request.slices:

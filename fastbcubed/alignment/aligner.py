@@ -20,6 +20,7 @@ from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_aligner import AlignedBlock, Choice, Gather, RowAligner
 from fastbcubed.alignment.side import Side, require_known_type
 from fastbcubed.alignment.weights import own_weights
+from fastbcubed.clusterings.content import BlocksSeen
 from fastbcubed.clusterings.stretches import Block, Pair, Stretch
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
@@ -37,7 +38,8 @@ class Aligner:
 
     `outer` tells whether weights serve the mean alone, `null_is_absent` whether a null cluster says "not on that
     side" (the one-table form), `carried` which columns go with the rows, `kept` which rows of the truth count.
-    Rows of memberships, of which an item has several, are brought together by `gather`.
+    Rows of memberships, of which an item has several, are brought together by `gather`. What the blocks hold is
+    added up in `seen`.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Aligner:
         carried: Carried | None = None,
         kept: RowsOfRun | None = None,
         gather: Gather | None = None,
+        seen: BlocksSeen | None = None,
     ) -> None:
         self.pair = pair
         self._numbered = policies.may_leave_alone or kept is not None
@@ -76,7 +79,7 @@ class Aligner:
         self.weighted = pair.weight_table is not None or any(s.weight is not None for s in self.firsts)
         self.by_item = self.firsts[0].items is not None or gather is not None
         self.rows = RowAligner(
-            pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried, kept
+            pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried, kept, seen
         )
         if self.by_item:
             keys = Items(items, choice.seed)

@@ -30,6 +30,7 @@ from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Side
 from fastbcubed.alignment.weights import check_weights
 from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.content import BlocksSeen
 from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.clusterings.stretches import Block, Pair
 from fastbcubed.runtime.pool import Pool
@@ -96,6 +97,7 @@ class RowAligner:
     null_is_absent: bool  #: whether a null cluster says "not on that side"
     carried: Carried | None  #: the columns that go with the rows
     kept: RowsOfRun | None = None  #: keeps the run to rows of the truth that other runs score, too
+    seen: BlocksSeen | None = None  #: adds up what blocks hold, if that is asked for
 
     def __post_init__(self) -> None:
         self.faults = Faults()
@@ -110,6 +112,8 @@ class RowAligner:
     def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
         """Take a block of side k, and note what its rows alone show to be wrong."""
         report = self.faults.report(k, first_row)
+        if self.seen is not None:
+            self.seen.add(k, clustering, first_row, alone)
         keys = self.labels[k].keys(clustering.labels, first_row, alone)
         side = Side.of(
             clustering, self.policies, keys, self.null_is_absent, first_row=first_row, report=report

@@ -30,6 +30,24 @@ class Content(NamedTuple):
     fingerprint: str
 
 
+class BlocksSeen:
+    """The content of both sides, added up while blocks are read for something else; a block counts once."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[int, int], Sums] = {}
+
+    def add(self, k: int, side: Clustering, first_row: int, pool: Pool) -> None:
+        """Take the rows of side k in a block that begins at a row of the whole."""
+        self._sums[k, first_row] = _sums_of(side, first_row, pool)
+
+    def contents(self) -> list[Content]:
+        """Return the content of the truth and of the prediction, when all blocks of both have been taken."""
+        return [
+            _content(np.concatenate([own for (k, _), own in self._sums.items() if k == side]))
+            for side in (0, 1)
+        ]
+
+
 def contents(pair: Pair, pool: Pool) -> list[Content]:
     """Return the content of the truth and of the prediction; files are read again."""
     found = []

@@ -19,6 +19,7 @@ from fastbcubed.cells.planning import find_heavy_in_sample
 from fastbcubed.cells.row_blocks import RowBlocks
 from fastbcubed.cells.shards import Layout, RowShards
 from fastbcubed.cells.spread import Spread
+from fastbcubed.clusterings.content import BlocksSeen
 from fastbcubed.clusterings.input_notes import notes_of
 from fastbcubed.clusterings.stretches import Cut, Pair, open_pair
 from fastbcubed.engines.request import Answer, Request
@@ -87,9 +88,10 @@ def _score(
     kept: RowsOfRun | None,
 ) -> Answer:
     """Align the blocks, bring the rows to shards, build the cells of these part by part, and score them."""
+    seen = None if request.out is None else BlocksSeen()  # for the manifest that is written
     aligner = Aligner(
         pair, request.policies, choice, spill, request.limit, pool,
-        outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, kept=kept,
+        outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, kept=kept, seen=seen,
     )  # fmt: skip
     pa.default_memory_pool().release_unused()  # what the first look at the files took
     scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)
@@ -134,6 +136,7 @@ def _score(
         bounds=None if bounded is None else bounded.bounds(),
         notes=notes_of(aligner.firsts),
         pair=pair,
+        contents=None if seen is None else seen.contents(),
         change_if_alone=parts.recall_if_alone,
     )  # fmt: skip
 

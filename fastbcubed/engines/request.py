@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
+from fastbcubed.clusterings.content import Content
 from fastbcubed.clusterings.inputs import Given
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.errors import MetricError, OptionError, SliceError
@@ -127,6 +128,8 @@ class Answer:
         Slices that had to be made along the way.
     pair : Pair
         The two sides, which can be read again.
+    contents : list of Content
+        What the truth and the prediction hold, where that was added up along the way.
     notes : list of dict
         What a reader should know of how the input was read.
     kind : callable
@@ -148,6 +151,7 @@ class Answer:
     notes: list[dict[str, Any]] = field(default_factory=list)
     change_if_alone: float | None = None
     pair: Pair | None = None
+    contents: list[Content] | None = None
     kind: Callable[..., Evaluation] = Evaluation
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed._version import __version__
-from fastbcubed.clusterings.content import contents
+from fastbcubed.clusterings.content import Content, contents
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.errors import FastBCubedError
 from fastbcubed.results.slices.bins import Bins
@@ -37,14 +37,21 @@ class Origin:
     #: those that were not left out, as plain values
     arguments: Mapping[str, Any] = field(default_factory=dict)
     pair: Pair | None = field(default=None, repr=False)  #: both sides, to be read again
+    contents: Sequence[Content] | None = None  #: what both sides hold, where that is known already
     saved: Mapping[str, Any] | None = None  #: the manifest, where it was read
 
     @classmethod
-    def of(cls, given: Any, arguments: Mapping[str, Any], pair: Pair | None) -> Origin:
+    def of(
+        cls,
+        given: Any,
+        arguments: Mapping[str, Any],
+        pair: Pair | None,
+        contents: Sequence[Content] | None = None,
+    ) -> Origin:
         """Look at what was given; nothing is read."""
         named = given.table is not None or is_path(given.truth)
         told = {name: as_told(value) for name, value in arguments.items() if name not in UNTOLD}
-        return cls(same_source(given), swapped_names(given), named, told, pair)
+        return cls(same_source(given), swapped_names(given), named, told, pair, contents)
 
     def manifest(self, engine: str, memory_limit: int | None) -> dict[str, Any]:
         """Return versions, engine, arguments, and rows and fingerprint of each side."""
@@ -64,7 +71,9 @@ class Origin:
     def sides(self) -> dict[str, dict[str, Any]]:
         """Rows and fingerprint of each side, from all rows, when it is first asked for; None if they are gone."""
         found: list[dict[str, Any]] = [{"rows": None, "fingerprint": None}] * 2
-        if self.pair is not None:
+        if self.contents is not None:
+            found = [content._asdict() for content in self.contents]
+        elif self.pair is not None:
             try:
                 with Pool() as pool:
                     found = [content._asdict() for content in contents(self.pair, pool)]
@@ -74,7 +83,7 @@ class Origin:
 
     def at_rest(self, engine: str, memory_limit: int | None) -> Origin:
         """Return it with its manifest in place of what was given."""
-        return replace(self, pair=None, saved=self.manifest(engine, memory_limit))
+        return replace(self, pair=None, contents=None, saved=self.manifest(engine, memory_limit))
 
 
 def _versions() -> dict[str, str]:

@@ -15,6 +15,7 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.clusterings import content
 from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.results import origin
 from fastbcubed.runtime.pool import Pool
 
 ITEMS, LABELS = ["a", "b", "c", "d"], [1, 1, 2, -7]
@@ -47,6 +48,19 @@ def test_the_order_and_the_container_do_not_count(tmp_path) -> None:
         assert prints(same)[0] == expected, type(same)
     assert prints(OTHER, table())[1] == expected
     assert prints(tmp_path / "rows.parquet", engine="disk")[0] == expected
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+@pytest.mark.parametrize("how", [{"nulls": "drop"}, {"duplicates": "drop"}, {"unmatched": "singleton"}])
+def test_rows_that_are_scored_and_written_are_read_once(how, tmp_path, monkeypatch) -> None:
+    rows = pa.table({"item": [*ITEMS, "a", "e"], "cluster": [*LABELS, 1, None if "nulls" in how else 3]})
+    tables = (rows if "duplicates" in how else rows.take([0, 1, 2, 3, 5])), table()
+    files = tmp_path / "truth.parquet", tmp_path / "prediction.parquet"
+    for each, file in zip(tables, files, strict=True):
+        pq.write_table(each, file, row_group_size=2)
+    expected = prints(*tables, engine="memory", **how)
+    monkeypatch.setattr(origin, "contents", None)  # what reads them again
+    assert prints(*files, engine="disk", out=tmp_path / "result", **how) == expected
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
