@@ -74,14 +74,11 @@ def values_of_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _without_null(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
-    values, nulls = chunk.dictionary, is_null(chunk.indices)
+    values = chunk.dictionary
     lacking = is_null(values)
     place = from_numpy(np.cumsum(~lacking) - 1, lacking).cast(chunk.type.index_type)
-    codes = chunk.indices if not nulls.any() else chunk.indices.fill_null(0)
-    mask = nulls | mask_by_code(lacking, chunk)
-    indices = pc.if_else(from_numpy(~mask), place.take(codes), pa.scalar(None, place.type))
     known = _take_from(values, np.flatnonzero(~lacking))
-    return pa.DictionaryArray.from_arrays(indices, known, ordered=chunk.type.ordered)
+    return pa.DictionaryArray.from_arrays(place.take(chunk.indices), known, ordered=chunk.type.ordered)
 
 
 def of_one_dictionary(data: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:

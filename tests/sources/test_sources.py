@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import uuid
@@ -453,6 +454,29 @@ def test_codes_that_are_not_in_the_dictionary(values: list[Any], kind: pa.DataTy
     if kind == pa.int8():
         with pytest.raises(IdTypeError, match="1 of 2 codes"):
             as_column(coded([0, -1]), "item").keys()
+
+
+def test_dictionaries_that_hold_a_null_beside_empty_ones() -> None:
+    """A null is a null as code, as value, in an empty dictionary, and where its code is of no value."""
+
+    def coded(codes: list[int], nulls: list[bool], values: list[str | None]) -> pa.DictionaryArray:
+        indices = from_numpy(np.array(codes, np.int32), np.array(nulls))
+        return pa.DictionaryArray.from_arrays(indices, pa.array(values, pa.string()), safe=False)
+
+    chunks = [
+        (coded([1, 0], [False, False], ["a", None]), [None, "a"]),
+        (coded([0, 0], [True, True], []), [None, None]),
+        (coded([0, 0, 9], [False, True, True], ["b"]), ["b", None, None]),
+        (coded([2, 9, 0], [False, True, False], [None, "b", "a"]), ["a", None, None]),
+        (coded([0], [False], [None]), [None]),
+    ]
+    for order in itertools.permutations(chunks):
+        column = as_column(pa.chunked_array([chunk for chunk, _ in order]), "item")
+        values = [value for _, expected in order for value in expected]
+        assert column.null_rows is not None
+        assert column.null_rows.tolist() == [value is None for value in values]
+        known = [row for row, value in enumerate(values) if value is not None]
+        assert groups(column.keys()[known]) == groups([values[row] for row in known])
 
 
 # --- the proof ---
