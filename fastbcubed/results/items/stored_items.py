@@ -16,6 +16,7 @@ from fastbcubed.results.items.items import TableItems
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.checksums import Stamp, copy_stamped
 from fastbcubed.runtime.own_place import OwnPlace
+from fastbcubed.runtime.pool import Pool, ahead
 from fastbcubed.runtime.staging import Staging
 from fastbcubed.runtime.table_files import maybe_with_nulls
 from fastbcubed.sources.arrays import from_numpy, to_numpy
@@ -54,6 +55,9 @@ class StoredTable:
 
     def stretches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """Yield some columns of consecutive rows, and the first of these rows: one stretch of parts after the other."""
+        return ahead(self._stretches(names))
+
+    def _stretches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         n_parts, first = self._starts.size - 1, 0
         while first < n_parts:
             end = int(np.searchsorted(self._starts, self._starts[first] + AT_ONCE, side="right")) - 1
@@ -66,17 +70,21 @@ class StoredTable:
         return self.take_columns([name], rows)[name]
 
     def take_columns(self, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
-        """Return some rows of some columns, null for row -1; parts of the file that have any are read one by one."""
+        """Return some rows of some columns, null for row -1; parts of the file that have any are read by themselves."""
         home = np.searchsorted(self._starts, np.maximum(rows, 0), side="right") - 1
         order = np.argsort(home, kind="stable")
         parts, bounds = np.unique(home[order], return_index=True)
-        found = [maybe_with_nulls(pa.schema([self._schema.field(name) for name in names]).empty_table())]
-        for k, own in zip(parts.tolist(), np.split(order, bounds[1:]), strict=False):
+        none = maybe_with_nulls(pa.schema([self._schema.field(name) for name in names]).empty_table())
+
+        def read(k: int, own: NDArray[np.int64]) -> pa.Table:
             at = rows[own]
-            found.append(self._read([k], names).take(from_numpy(at - self._starts[k], at < 0)))
+            return self._read([k], names).take(from_numpy(at - self._starts[k], at < 0))
+
+        with Pool().wider() as readers:  # which wait for the disk
+            found = readers.map(read, parts.tolist(), np.split(order, bounds[1:])[: parts.size])
         back = np.empty(rows.size, np.int64)
         back[order] = np.arange(rows.size)
-        return pa.concat_tables(found).unify_dictionaries().take(from_numpy(back))
+        return pa.concat_tables([none, *found]).unify_dictionaries().take(from_numpy(back))
 
     def _read(self, parts: Iterable[int], names: Sequence[str]) -> pa.Table:
         try:
