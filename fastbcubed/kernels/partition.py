@@ -174,3 +174,24 @@ def scatter_items(keys, start, stop, bits, next_row, mixed, rows, places, values
             places[at(i)] = j
         if values is not None:
             out[at(j)] = values[at(i)]
+
+
+@kernel
+def order_by_range(cells, first, width, bounds, order):
+    """Order cells by ranges of `width` true codes from `first` on; those of smaller codes come before all ranges.
+
+    Cells of a range stay in their order. Output: `order` (n_cells,), and `bounds` (n_ranges + 2,), where those before
+    the ranges begin and each range does, and the end.
+    """
+    bounds[:] = 0
+    for i in range(cells.size):
+        code = cells[i].true - first
+        bounds[at(code // width + 2 if code >= 0 else 1)] += 1
+    for k in range(1, bounds.size):
+        bounds[at(k)] += bounds[at(k - 1)]
+    place = bounds[:-1].copy()
+    for i in range(cells.size):
+        code = cells[i].true - first
+        k = code // width + 1 if code >= 0 else 0
+        order[at(place[at(k)])] = i
+        place[at(k)] += 1

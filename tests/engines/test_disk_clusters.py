@@ -182,6 +182,20 @@ def test_composite_labels_with_a_dictionary(tmp_path):
     assert written["disk"] == written["memory"]
 
 
+@SETTINGS
+@given(st.lists(st.integers(0, 30), max_size=60), st.integers(0, 31), st.integers(1, 12))
+def test_cells_are_sent_to_ranges(codes, first, width):
+    cells = np.zeros(len(codes), [("true", "i4"), ("n", "i4")])
+    cells["true"] = codes
+    n_ranges = max(1, -(-(31 - first) // width))
+    bounds, order = np.empty(n_ranges + 2, np.int64), np.empty(len(codes), np.int64)
+    partition.order_by_range(cells, first, width, bounds, order)
+    ranges = [range(first), *(range(first + k * width, first + (k + 1) * width) for k in range(n_ranges))]
+    expected = [[k for k, code in enumerate(codes) if code in own] for own in ranges]
+    assert [own.tolist() for own in np.split(order, bounds[1:-1])] == expected
+    assert (bounds[0], bounds[-1]) == (0, len(codes))
+
+
 def test_keys_are_unmixed():
     keys = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 1000, endpoint=True)
     keys = np.concatenate([keys, [0, 1, -1, 2**63 - 1, -(2**63)]])

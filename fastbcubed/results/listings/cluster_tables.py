@@ -148,16 +148,18 @@ class ClusterRanges:
                 """Send cells to their ranges; return those of heavy clusters, and their scores."""
                 cells = table.cells[start:stop]
                 known = beside.of(start, stop)
-                home = (np.maximum(cells["true"] - n_heavy, -1) // width).astype(np.int16)
-                order = np.argsort(home, kind="stable")
-                apart, rest = np.split(order, [np.count_nonzero(home < 0)])
-                bounds = np.append(0, np.cumsum(np.bincount(home[rest], minlength=n_ranges)))
+                bounds, order = np.empty(n_ranges + 2, np.int64), np.empty(cells.size, np.int64)
+                kernels.partition.order_by_range(cells, n_heavy, width, bounds, order)
+                apart, rest = np.split(order, bounds[1:2])
                 with spool.pages() as pages:
                     out = pages.empty(rest.size, kind)
-                    out["cell"] = cells[rest]
+                    if known:
+                        out["cell"] = cells[rest]
+                    else:
+                        np.take(cells, rest, out=out.view(cells.dtype), mode="clip")
                     for name, values in known.items():
                         out[name] = values[rest]
-                    spool.put(start, pages, bounds)
+                    spool.put(start, pages, bounds[1:] - bounds[1])
                 if not apart.size:
                     return None
                 cells = cells[apart]
