@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.cells import add_exactly, bit_length
 from fastbcubed.kernels.jit import at, kernel
 
 #: Weights in this range can be added, squared and divided without overflow or loss of digits.
@@ -103,3 +103,25 @@ def find_run(keys, start, length):
         if np.uint64(keys[i]) - begin < span:
             return True
     return False
+
+
+@kernel
+def add_by_power(n, weight, lost, more, outer, counts, sums):
+    """Add up clusters by the power of two that their size reaches; those without items are left out.
+
+    Output: how many clusters there are, and their items; their weight, that by their items, that times what each is
+    for its items (its weight, or their number if `outer`), and what they lost. Shapes: `n` to `more` (n_clusters,),
+    `counts` (2, 64), `sums` (5, 64).
+    """
+    for i in range(n.size):
+        size, own = n[at(i)], weight[at(i)]
+        if size == 0:
+            continue
+        k = at(bit_length(size + 1) - 1)
+        counts[0, k] += 1
+        counts[1, k] += size
+        sums[0, k] += own
+        sums[1, k] += own / size
+        sums[2, k] += own * (size if outer else own)
+        sums[3, k] += lost[at(i)]
+        sums[4, k] += more[at(i)]

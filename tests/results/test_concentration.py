@@ -12,7 +12,9 @@ from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
 from fastbcubed.errors import NotKeptError, OptionError, SliceError
+from fastbcubed.results.listings import size_classes
 from fastbcubed.results.listings.concentration import LossCurve, loss_curves, sentence
+from fastbcubed.results.listings.size_classes import SizeClasses
 
 LOSS = {"true": "recall_loss", "pred": "precision_loss"}
 COLUMNS = ["n_clusters", "share_clusters", "share_loss"]
@@ -97,6 +99,31 @@ def test_little_room_takes_many_passes(pair, room):
         assert np.array_equal(found[side].counts, curve.counts) and np.array_equal(
             found[side].losses, curve.losses
         )
+
+
+@examples(50)
+@given(
+    st.lists(st.tuples(st.integers(0, 70), st.floats(0.5, 2.0)), max_size=40),
+    st.booleans(),
+    st.integers(1, 9),
+)
+def test_clusters_by_size(clusters, outer, at_once):
+    n, weight = (np.array([each[k] for each in clusters], kind) for k, kind in enumerate((np.int64, float)))
+    lost = {"precision_loss": weight / 2, "recall_loss": weight / 4}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(size_classes, "AT_ONCE", at_once)
+        found = SizeClasses.of(n, weight, lost, outer=outer)
+    for power in range(8):
+        own = [(m, w) for m, w in clusters if 2**power <= m < 2 ** (power + 1)]
+        assert (found.n_clusters[power], found.n_items[power]) == (len(own), sum(m for m, _ in own))
+        sums = {
+            "weight": sum(w for _, w in own),
+            "per_item": sum(w / m for m, w in own),
+            "squares": sum(w * m if outer else w * w for m, w in own),
+            "precision_loss": sum(w for _, w in own) / 2,
+            "recall_loss": sum(w for _, w in own) / 4,
+        }
+        assert {name: getattr(found, name)[power] for name in sums} == pytest.approx(sums)
 
 
 def test_a_long_curve_is_thinned():

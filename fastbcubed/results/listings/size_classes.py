@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.losses import LOSSES
@@ -46,11 +47,14 @@ class SizeClasses:
         cls, n: NDArray[np.int64], weight: Floats, losses: Mapping[str, Floats], *, outer: bool
     ) -> SizeClasses:
         """Add clusters up, from items, weight and losses of each; those without scored items are left out."""
-        found = cls.none()
+        found, columns = cls.none(), [weight, *(losses[name] for name in LOSSES)]
         for start, stop in blocks(n.size, AT_ONCE):
-            there = start + np.flatnonzero(n[start:stop])
-            lost = [losses[name][there] for name in LOSSES]
-            found += _of_few(n[there], weight[there], lost, outer)
+            sizes, *figures = (
+                _read_only(each[start:stop]) for each in (n.astype(np.int64, copy=False), *columns)
+            )
+            counts, sums = np.zeros((2, POWERS), np.int64), np.zeros((5, POWERS))
+            kernels.sums.add_by_power(sizes, *figures, outer, counts, sums)
+            found += cls(*counts, *sums)
         return found
 
     def __add__(self, other: SizeClasses) -> SizeClasses:
@@ -63,13 +67,11 @@ class SizeClasses:
         return 2 ** np.arange(int(np.flatnonzero(self.n_clusters).max(initial=-1)) + 1, dtype=np.int64)
 
 
-def _of_few(n: NDArray[np.int64], weight: Floats, lost: Sequence[Floats], outer: bool) -> SizeClasses:
-    """Add up clusters with items, so few that their figures stay in a core's cache."""
-    power = powers_of(n)
-    per_size = [weight, weight / n, weight * (n if outer else weight), *lost]
-    n_clusters, n_items = np.bincount(power, minlength=POWERS), np.bincount(power, n, POWERS).astype(np.int64)
-    sums: list[Any] = [np.bincount(power, each, POWERS) for each in per_size]
-    return SizeClasses(n_clusters, n_items, *sums)
+def _read_only(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column as all are that come from files, for which one kernel is compiled."""
+    found = np.ascontiguousarray(column).view()
+    found.flags.writeable = False
+    return found
 
 
 def powers_of(n: NDArray[np.integer]) -> NDArray[np.int64]:
