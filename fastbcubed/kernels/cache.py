@@ -10,12 +10,14 @@ import os
 import stat
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.runtime.nrt import rtsys
 
 config: Any = numba.config
@@ -36,11 +38,16 @@ _lock = threading.Lock()
 class Sturdy:
     """The cache of a kernel on a disk that may fail.
 
-    What cannot be read is compiled again; what cannot be written is not kept.
+    What cannot be read is compiled again; what cannot be written is not kept. It is opened when the kernel is first
+    called, as Numba then tries whether it can write there: most kernels that are loaded are never called.
     """
 
-    def __init__(self, cache: Any) -> None:
-        self._cache = cache
+    def __init__(self, opened: Callable[[], Any]) -> None:
+        self._opened = opened
+
+    @cached_property
+    def _cache(self) -> Any:
+        return self._opened()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cache, name)
@@ -79,30 +86,47 @@ class Sturdy:
 
 def keep(kernel: Any) -> None:
     """Keep what is compiled of a kernel, where there is a directory for it."""
-    if not hasattr(kernel, "enable_caching"):  # Numba is told not to compile
-        return
+    if hasattr(kernel, "enable_caching"):  # else Numba is told not to compile
+        source = Path(kernel.py_func.__code__.co_filename)
+        kernel._cache = Sturdy(partial(_opened, kernel.py_func, source, _stamp(source)))
+
+
+def _opened(function: Any, source: Path, loaded: tuple[int, int] | None) -> Any:
+    """Return where a kernel is kept, whose source was `loaded` as it then was; Numba's cache of nothing if nowhere."""
+    if _stamp.__wrapped__(source) != loaded:
+        return NullCache()  # another version was installed since: what we compile is not of that
     try:
-        kernel.enable_caching()
+        opened = FunctionCache(function)
     except RuntimeError:  # Numba has found no directory that it can write to
-        if not _enable_in(temporary(), kernel):
-            return
-    kernel._cache = Sturdy(kernel._cache)
-    _link_compiled(Path(kernel.py_func.__code__.co_filename), Path(kernel.stats.cache_path))
+        opened = _opened_in(temporary(), function)
+    if opened.cache_path is not None:
+        _link_compiled(source, Path(opened.cache_path))
+    return opened
 
 
-def _enable_in(directory: str | None, kernel: Any) -> bool:
+def _opened_in(directory: str | None, function: Any) -> Any:
     if directory is None:
-        return False
+        return NullCache()
     with _lock:
         named, config.CACHE_DIR = config.CACHE_DIR, directory
         try:
-            kernel.enable_caching()
+            opened = FunctionCache(function)
         except RuntimeError:
-            return False
+            return NullCache()
         finally:
             config.CACHE_DIR = named
     fallbacks.add(directory)
-    return True
+    return opened
+
+
+@cache
+def _stamp(source: Path) -> tuple[int, int] | None:
+    """Return when a file was written, and its size; None if it is not there."""
+    try:
+        found = source.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 @cache

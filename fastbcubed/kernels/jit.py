@@ -65,6 +65,7 @@ def kernel(function: Any = None, **options: Any) -> Any:
         return partial(kernel, **options)
     if _numba_config.DISABLE_JIT:
         return _interpreted(function)
+    options |= {"no_cfunc_wrapper": True}  # code for callers in C, of whom there are none
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if cache.WANTED:
         cache.keep(compiled)

@@ -177,6 +177,14 @@ def test_a_full_disk_is_no_error(image: Image) -> None:
     assert done.stdout == "3 No space left on device\n" and not done.stderr
 
 
+def test_kernels_whose_source_was_replaced_since_are_not_kept(image: Image) -> None:
+    code = "import os; from fastbcubed.kernels import cache, jit; {}; print(jit.at(3), cache.kept_in(jit.at))"
+    directory = str(image.tmp / "cache")
+    for change, kept in (("0", directory), ("os.utime(jit.__file__, (1, 1))", "None")):
+        done = image.run("-c", code.format(change), NUMBA_CACHE_DIR=directory)
+        assert done.stdout == f"3 {kept}\n", done
+
+
 def test_no_temporary_directory_is_made_where_none_is_needed(image: Image) -> None:
     assert image.kernel() == [str(image.root / "site" / "fastbcubed" / "kernels")]
     code = "from fastbcubed.runtime.reporting import kept; print(kept())"
@@ -197,5 +205,5 @@ def test_a_kernel_of_another_signature_is_not_taken() -> None:
             self.flushed += 1
 
     mixed = Mixed()
-    assert cache.Sturdy(mixed).load_overload(("int64",), None) is not None and not mixed.flushed
-    assert cache.Sturdy(mixed).load_overload(("float64",), None) is None and mixed.flushed == 1
+    assert cache.Sturdy(lambda: mixed).load_overload(("int64",), None) is not None and not mixed.flushed
+    assert cache.Sturdy(lambda: mixed).load_overload(("float64",), None) is None and mixed.flushed == 1
