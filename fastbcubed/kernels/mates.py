@@ -12,7 +12,7 @@ from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.close_mates import find_mates, may_have
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.numbering import fetch
-from fastbcubed.kernels.overlap import AHEAD, add_size
+from fastbcubed.kernels.overlap import AHEAD, add_others, add_size
 
 
 @kernel
@@ -87,23 +87,16 @@ def add_singles(cell, items, rows, clusters, common):
     """
     true = pred = ones = both = 0, 0.0, 0.0
     begin = rows.starts[at(cell)] + 2
-    end = begin + rows.codes[at(begin - 1)]
     place = common.bounds[at(cell)]
-    c = 0
-    for k in range(begin, end):
+    n, w = items.n[at(cell)], items.weight[at(cell)] if items.weighted else 0.0
+    for k in range(begin, begin + rows.codes[at(begin - 1)]):
         j = rows.codes[at(k)]
         if j < rows.n_true:
-            true = add_size(true, clusters, j, items.weighted)
-            ones = add_size(ones, common.sizes, place + c, items.weighted)
-            c += 1
+            true = add_others(true, clusters, j, n, w, items.weighted)
+            ones = add_size(ones, common.sizes, place, items.weighted)
+            place += 1
         else:
-            pred = add_size(pred, clusters, j, items.weighted)
-    g = end - begin - c
-    n = items.n[cell]
-    w = items.weight[cell] if items.weighted else 0.0
-    pred = add_copies(pred, -g, n, w, items.weighted)
-    true = add_copies(true, -c, n, w, items.weighted)
-    ones = add_copies(ones, -g * c, n, w, items.weighted)
+            pred = add_others(pred, clusters, j, n, w, items.weighted)
     return true, pred, ones, both
 
 

@@ -118,7 +118,7 @@ def add_common(cells, rows, items, sizes, first, last, met, common):
             if len(own):
                 end = own[-1, 1]
                 add_pairs(pairs[begin:end], items, met)
-                write_common(pairs, begin, own, items.weighted, met, common)
+                write_common(pairs, begin, own, items, met, common)
                 mark_exact(i, pairs[begin : own[0, 1], 0], rows.n_true, sizes, met, common.exact)
                 for q in range(begin, end):
                     clear(met, items.weighted, pairs[at(q), 0])
@@ -179,15 +179,16 @@ def add_pairs(pairs, items, met):
 
 
 @inlined
-def write_common(pairs, begin, places, weighted, met, common):
-    """Write what a true cluster shares with the predicted clusters of each of its cells, which end as `places` say."""
+def write_common(pairs, begin, places, items, met, common):
+    """Write what each cell of a true cluster shares with others there in its predicted clusters, ends as in `places`."""
     for m in range(len(places)):
         sums = 0, 0.0, 0.0
         for q in range(begin, places[at(m), 1]):
-            sums = add_size(sums, met, pairs[at(q), 0], weighted)
+            w = items.weight[at(pairs[at(q), 2])] if items.weighted else 0.0
+            sums = add_others(sums, met, pairs[at(q), 0], pairs[at(q), 1], w, items.weighted)
         begin = places[at(m), 1]
         common.sizes.n[at(places[at(m), 0])] = sums[0]
-        if weighted:
+        if items.weighted:
             common.sizes.mass[at(places[at(m), 0])], common.sizes.rest[at(places[at(m), 0])] = (
                 sums[1],
                 sums[2],
@@ -227,6 +228,19 @@ def add_size(sums, sizes, j, weighted):
     if weighted:
         mass, rest = add_exactly(mass, rest + sizes.rest[at(j)], sizes.mass[at(j)])
     return n + sizes.n[at(j)], mass, rest
+
+
+@inlined
+def add_others(sums, sizes, j, n, w, weighted):
+    """Add one of the sizes to the sums (items, weight, what it leaves over), but for n of its items, of weight w.
+
+    These are taken out of each size before it is added: heavy ones would drown lighter mates in the sums.
+    """
+    count, mass, rest = sums
+    if weighted:
+        others, error = add_exactly(sizes.mass[at(j)], sizes.rest[at(j)], -w)
+        mass, rest = add_exactly(mass, rest + error, others)
+    return count + sizes.n[at(j)] - n, mass, rest
 
 
 @inlined

@@ -85,7 +85,7 @@ class Common(NamedTuple):
     """What each true cluster of a cell shares with all its predicted ones, an item as often as it is in these."""
 
     bounds: Counts  #: where the true clusters of each cell begin; shape (n_cells + 1,)
-    sizes: Totals  #: common items and their weight; shape (n_memberships,)
+    sizes: Totals  #: common items and their weight, without those of the cell itself; shape (n_memberships,)
     exact: NDArray[np.bool_]  #: whether each cluster is the same as one of the other side, true ones first
 
 

@@ -140,13 +140,24 @@ def test_everything_that_the_memory_engine_says(many_shards, pair, data, unmatch
 def test_light_mates_of_heavy_items_count(pair, data, most):
     """An item leaves out its own weight, which may be that of the others many times over."""
     weight = data.draw(item_weights(pair.items, st.sampled_from([1e-100, 1.0, 1e100])))
-    with narrow(most):
-        ev = fb.extended_bcubed(
-            *(table(f, weight) for f in pair), weight="weight", metrics="elm", engine="disk"
-        )
+    tables = [table(f, weight) for f in pair]
     expected = twin.extended_elm(*twin.align(*pair), {item: Fraction(w) for item, w in weight.items()})
-    for name in ("precision", "recall", "f1", "mean_f1"):
-        assert ev.overall[f"elm_{name}"] == close(float(getattr(expected, name))), name
+    for engine in ("memory", "disk"):
+        with narrow(most):
+            ev = fb.extended_bcubed(*tables, weight="weight", metrics="elm", engine=engine)
+        for name in ("precision", "recall", "f1", "mean_f1"):
+            assert ev.overall[f"elm_{name}"] == close(float(getattr(expected, name))), (engine, name)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_mates_of_an_item_that_outweighs_them(engine):
+    """The item b is all of the mean. It shares a predicted cluster with three others, and a true one with one of them."""
+    truth = {"a": {0}, "b": {1, 2}, "c": {0, 2}, "d": {0}}
+    prediction = {"a": {3}, "b": {1, 2, 3}, "c": {3}, "d": {3}}
+    weight = {"a": 1.0, "b": 1e40, "c": 1.0, "d": 1.0}
+    ev = fb.extended_bcubed(truth, prediction, weight=weight, metrics="elm", engine=engine)
+    assert ev.elm_precision == close(1 / 3)
+    assert ev.elm_recall == close(1.0)
 
 
 def rows_with_faults(n=300, seed=3):

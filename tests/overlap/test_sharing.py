@@ -56,7 +56,9 @@ def test_what_true_clusters_share_with_all_predicted_ones_of_a_cell(truth, predi
     true, pred = dense(sides.truth), dense(sides.prediction)
 
     def expected(each):
-        return (pred @ (true.T @ (each[:, None] * pred)).T)[sides.truth.rows(), sides.truth.codes]
+        """Add up by cell and true cluster, without the items of the cell itself."""
+        every = (pred @ (true.T @ (each[:, None] * pred)).T)[sides.truth.rows(), sides.truth.codes]
+        return every - (each * pred.sum(axis=1))[sides.truth.rows()]
 
     assert sides.common.sizes.n.tolist() == expected(sides.n).tolist()
     if weighted:
