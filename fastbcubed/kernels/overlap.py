@@ -180,7 +180,7 @@ def add_pairs(pairs, items, met):
 
 @inlined
 def write_common(pairs, begin, places, items, met, common):
-    """Write what each cell of a true cluster shares with others there in its predicted clusters, ends as in `places`."""
+    """Write what each cell of a true cluster shares there with others in its predicted clusters; see `places`."""
     for m in range(len(places)):
         sums = 0, 0.0, 0.0
         for q in range(begin, places[at(m), 1]):

@@ -151,7 +151,7 @@ def test_light_mates_of_heavy_items_count(pair, data, most):
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_mates_of_an_item_that_outweighs_them(engine):
-    """The item b is all of the mean. It shares a predicted cluster with three others, and a true one with one of them."""
+    """All of the mean is b: it shares a predicted cluster with three others, and a true one with one of them."""
     truth = {"a": {0}, "b": {1, 2}, "c": {0, 2}, "d": {0}}
     prediction = {"a": {3}, "b": {1, 2, 3}, "c": {3}, "d": {3}}
     weight = {"a": 1.0, "b": 1e40, "c": 1.0, "d": 1.0}
