@@ -18,6 +18,8 @@ from fastbcubed.kernels.jit import kernel
 
 WORD = np.uint64
 ZERO, ONE, FOUR, EIGHT, SIXTEEN = (np.uint64(v) for v in (0, 1, 4, 8, 16))
+#: The bits of a word that no byte of ASCII has.
+BEYOND_ASCII = np.uint64(0x8080808080808080)
 _MASK = (1 << 64) - 1
 
 
@@ -80,46 +82,55 @@ else:
     load_half = intrinsic(_load(32))
 
 
+@kernel(inline="always")
+def end_words(data, start, size):
+    """Return the last sixteen bytes of some, or all if these are fewer, as two words that with the size say which."""
+    end = start + size
+    if size > SIXTEEN:
+        return load_word(data, end - SIXTEEN), load_word(data, end - EIGHT)
+    if size >= EIGHT:
+        return load_word(data, start), load_word(data, end - EIGHT)
+    if size >= FOUR:
+        return load_half(data, start), load_half(data, end - FOUR)
+    if size > ZERO:
+        middle = WORD(data[start + (size >> ONE)]) << EIGHT
+        return WORD(data[start]) | middle | (WORD(data[end - ONE]) << SIXTEEN), ZERO
+    return ZERO, ZERO
+
+
 @kernel(inline="always")  # 2.5 times as fast: LLVM alone does not inline it
 def hash_bytes(data, start, size, a, b, s2, s3, s4, s5):
-    """Fingerprint `size` bytes of `data` from `start`. Shapes: (bytes,), eight words -> two words.
+    """Fingerprint `size` bytes of `data` from `start`. Shapes: (bytes,), eight words -> three words.
 
     Up to 16 bytes are read as two words that, with the length, determine the string; longer ones
-    are folded 16 bytes at a time. The two lanes use different secrets and opposite roles.
+    are folded 16 bytes at a time. The two lanes use different secrets and opposite roles. The third
+    word has all bits that a word of the bytes has.
     """
-    position, end, rest = start, start + size, size
+    position, rest, bits = start, size, ZERO
     while rest > SIXTEEN:
         low, high = load_word(data, position), load_word(data, position + EIGHT)
         a = fold(low ^ s2, high ^ a)
         b = fold(high ^ s3, low ^ b)
+        bits |= low | high
         position += SIXTEEN
         rest -= SIXTEEN
-    if size > SIXTEEN:
-        low, high = load_word(data, end - SIXTEEN), load_word(data, end - EIGHT)
-    elif size >= EIGHT:
-        low, high = load_word(data, position), load_word(data, end - EIGHT)
-    elif size >= FOUR:
-        low, high = load_half(data, position), load_half(data, end - FOUR)
-    elif size > ZERO:
-        middle = WORD(data[position + (size >> ONE)]) << EIGHT
-        low = WORD(data[position]) | middle | (WORD(data[end - ONE]) << SIXTEEN)
-        high = ZERO
-    else:
-        low, high = ZERO, ZERO
+    low, high = end_words(data, start, size)
     a = fold(low ^ s2, high ^ a)
     b = fold(high ^ s3, low ^ b)
-    return fold(a ^ s4, size ^ s5), fold(b ^ s5, size ^ s4)
+    return fold(a ^ s4, size ^ s5), fold(b ^ s5, size ^ s4), bits | low | high
 
 
 @kernel
 def hash_strings(offsets, data, words, first, second):
-    """Fingerprint strings laid end to end. Shapes: (n + 1,), (bytes,), (6,), (n,), (n,)."""
+    """Fingerprint strings laid end to end; say whether they are ASCII. Shapes: (n + 1,), (bytes,), (6,), (n,), (n,)."""
     a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
-    start = WORD(offsets[0])
+    start, seen = WORD(offsets[0]), ZERO
     for i in range(first.size):
         end = WORD(offsets[i + 1])
-        first[i], second[i] = hash_bytes(data, start, end - start, a, b, s2, s3, s4, s5)
+        first[i], second[i], bits = hash_bytes(data, start, end - start, a, b, s2, s3, s4, s5)
+        seen |= bits
         start = end
+    return seen & BEYOND_ASCII == ZERO
 
 
 @kernel
@@ -128,7 +139,7 @@ def hash_fixed(data, width, words, first, second):
     a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
     size, start = WORD(width), ZERO
     for i in range(first.size):
-        first[i], second[i] = hash_bytes(data, start, size, a, b, s2, s3, s4, s5)
+        first[i], second[i], _ = hash_bytes(data, start, size, a, b, s2, s3, s4, s5)
         start += size
 
 

@@ -41,6 +41,20 @@ def _bytes_of(buffer: pa.Buffer | None) -> np.ndarray:
     return view
 
 
+def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the values of an array of texts or bytes begin, with the end of the last, and what they are in."""
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    _, offsets_buffer, data_buffer = array.buffers()
+    offsets = np.frombuffer(
+        offsets_buffer,
+        dtype=np.int64 if large else np.int32,
+        count=len(array) + 1,
+        offset=array.offset * (8 if large else 4),
+    )
+    offsets.flags.writeable = False
+    return offsets, _bytes_of(data_buffer)
+
+
 def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
     """Write the fingerprints of an Arrow array, no dictionary. Shapes: (n,), (6,), (n,), (n,).
 
@@ -63,21 +77,11 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
     given = array
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         array = array.cast(pa.large_binary())  # copies this block only
-        kind = array.type
-    large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
-    width = 8 if large else 4
-    _, offsets_buffer, data_buffer = array.buffers()
-    offsets = np.frombuffer(
-        offsets_buffer,
-        dtype=np.int64 if large else np.int32,
-        count=len(array) + 1,
-        offset=array.offset * width,
-    )
-    offsets.flags.writeable = False
-    data = _bytes_of(data_buffer)
-    if data[offsets[0] : offsets[-1]].view(np.int8).min(initial=0) < 0:  # bytes alone, or more than ASCII
+    offsets, data = offsets_and_bytes(array)
+    if not kernels.hashing.hash_strings(
+        offsets, data, words, first, second
+    ):  # bytes alone, or more than ASCII
         given.validate(full=True)
-    kernels.hashing.hash_strings(offsets, data, words, first, second)
 
 
 def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
