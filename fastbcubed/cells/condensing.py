@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.planning import sampled_rows
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import ROWS_AT_ONCE
+from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.pool import Pool, blocks
 
 #: Fewer rows are partitioned as they are; of fewer than the latter all are looked at, and a sample of more.

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.runtime.parts import PART_ROWS, part_bits, part_blocks
+from fastbcubed.runtime.parts import PART_ROWS, part_bits, part_blocks, sampled_rows
 
 #: A true cluster with more than this share of the rows is heavy (see `find_heavy`).
 HEAVY_SHARE = 1 / 256
-SAMPLE = 1 << 14
 #: From here on counts may pass 31 bits, and the wide records are used.
 WIDE = 1 << 31
 #: Where cells go: to what `bits` bits of their pred key after the first `skip` say, or evenly to all if items can
@@ -147,12 +146,6 @@ def frequent_keys(sample: NDArray[np.int64], most: float) -> tuple[NDArray[np.in
     candidates = sample[np.bincount(groups.view(np.int64))[groups] > most]  # few, if any, have to be sorted
     found, counts = np.unique(candidates, return_counts=True)
     return found[counts > most], counts[counts > most]
-
-
-def sampled_rows(n: int) -> NDArray[np.uint64]:
-    """Return the numbers of rows to judge n rows by, spread over all of them; the same for the same n."""
-    rows = np.arange(min(SAMPLE, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (rows >> np.uint64(16)) % np.uint64(n)
 
 
 def mixed_keys(keys: Iterable[int]) -> NDArray[np.int64]:

@@ -86,7 +86,7 @@ def _few_clusters(work: Path) -> None:
 
     import fastbcubed as fb
     from fastbcubed.cells.condensing import FEWEST_TO_SAMPLE
-    from fastbcubed.cells.planning import sampled_rows
+    from fastbcubed.runtime.parts import sampled_rows
 
     labels = np.arange(FEWEST_TO_SAMPLE) % 10
     unseen = labels.copy()

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         runs,
         subsets,
         sums,
+        texts,
         threshold_sums,
         true_rows,
         wide_cells,
@@ -61,7 +62,7 @@ __all__ = [
     "coreference", "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "item_sets", "jit",
     "join", "matches", "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree", "merges",
     "numbering", "outcomes", "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows", "runs",
-    "subsets", "sums", "threshold_sums", "true_rows", "wide_cells",
+    "subsets", "sums", "texts", "threshold_sums", "true_rows", "wide_cells",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

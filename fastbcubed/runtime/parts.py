@@ -1,4 +1,4 @@
-"""How rows are cut: parts that fit a core's cache, and the blocks that are scattered into them."""
+"""How rows are cut: parts that fit a core's cache, the blocks that are scattered into them, and a sample."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ MAX_BITS = 10
 PARTS_AT_ONCE = 4
 #: Rows or cells scattered by one kernel call, at least: a call costs some 50 microseconds beside its work.
 ROWS_AT_ONCE = 1 << 18
+#: Rows that all others are judged by.
+SAMPLE = 1 << 14
 
 
 def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
@@ -43,3 +45,9 @@ def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     """Turn counts (blocks, parts) into where parts begin, and where each block writes in each part."""
     bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
+
+
+def sampled_rows(n: int) -> NDArray[np.uint64]:
+    """Return the numbers of rows to judge n rows by, spread over all of them; the same for the same n."""
+    rows = np.arange(min(SAMPLE, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (rows >> np.uint64(16)) % np.uint64(n)

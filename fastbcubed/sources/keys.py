@@ -14,6 +14,7 @@ from fastbcubed.errors import IdTypeError
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import codes_of, plain_type, storage_of, to_numpy
+from fastbcubed.sources.numbered_texts import number_texts
 from fastbcubed.sources.numbered_values import number_values
 from fastbcubed.sources.suggestions import Typed
 from fastbcubed.sources.validity import require_valid
@@ -69,9 +70,10 @@ def _keys(columns: Sequence[Column], threads: Pool) -> list[np.ndarray]:
     if plain and not _signs_clash(columns):
         return [_read_only(_integer_keys(column.plain[0], threads)) for column in columns]
     if len(columns) == len(columns[0].plain) == 1:
-        numbers = number_values(columns[0].plain[0], threads)
-        if numbers is not None:
-            return [_read_only(numbers)]
+        for number in (number_values, number_texts):
+            numbers = number(columns[0].plain[0], threads)
+            if numbers is not None:
+                return [_read_only(numbers)]
     from fastbcubed.sources.fingerprints import find_collision, write_pairs  # imports numba
 
     for seed in range(ATTEMPTS):

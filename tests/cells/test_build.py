@@ -225,7 +225,7 @@ def test_condensed_rows_that_the_sample_missed(table, spread, weighted):
     rng = np.random.default_rng(8)
     n = 40_000
     true, pred = rng.integers(0, 3, n), rng.integers(0, spread, n)
-    missed = np.setdiff1d(np.arange(n), planning.sampled_rows(n))[:12]
+    missed = np.setdiff1d(np.arange(n), parts.sampled_rows(n))[:12]
     true[missed], pred[missed[:6]] = 10**12 + np.arange(12) // 2, -(10**15)
     weight = rng.uniform(1, 2, n) if weighted else None
     check(true.tolist(), pred.tolist(), weight, table=table)
@@ -252,7 +252,7 @@ def test_when_a_box_is_closed(case, monkeypatch):
     n = 40_000
     true, pred = rng.integers(0, 7, n), rng.integers(0, 5, n)
     if case == "missed":
-        true[np.setdiff1d(np.arange(n), planning.sampled_rows(n))[0]] = 7
+        true[np.setdiff1d(np.arange(n), parts.sampled_rows(n))[0]] = 7
     if case == "absent":
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(globals(), "ABSENT_TRUE", 6)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.cells.planning import frequent_keys, sampled_rows
+from fastbcubed.cells.planning import frequent_keys
 from fastbcubed.cells.records import SIDES
+from fastbcubed.runtime.parts import sampled_rows
 
 #: From so many scored items on it is worth looking: below, all clusters are counted in a few milliseconds.
 LARGE = 1 << 20

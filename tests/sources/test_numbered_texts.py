@@ -1,0 +1,125 @@
+"""Columns of few texts: rows get equal numbers exactly where their texts are equal, whatever a sample has seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from effort import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastbcubed as fb
+from fastbcubed.errors import IdTypeError
+from fastbcubed.runtime.parts import sampled_rows
+from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources import numbered_texts
+from fastbcubed.sources.columns import Column
+from fastbcubed.sources.numbered_texts import number_texts
+
+KINDS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]
+N = numbered_texts.FEWEST_ROWS
+#: Texts of all lengths at which bytes are read in another way, some of which differ in a single byte.
+parts = st.text("abé", max_size=3)
+texts = st.builds(
+    lambda a, n, b: a + "x" * n + b, parts, st.sampled_from([0, 1, 4, 8, 13, 16, 29, 32, 45]), parts
+)
+
+
+def numbers_of(data, n_threads=2):
+    with Pool(n_threads) as pool:
+        return number_texts(data, pool)
+
+
+def few_texts(n_values, n=N, seed=3):
+    rng = np.random.default_rng(seed)
+    return np.array([f"a cluster, {k:x}" for k in range(n_values)], object)[rng.integers(0, n_values, n)]
+
+
+def tells_apart(numbers, values):
+    pairs = set(zip(values, numbers.tolist(), strict=True))
+    return len(pairs) == len({value for value, _ in pairs}) == len({number for _, number in pairs})
+
+
+def unseen_row(n=N):
+    return np.setdiff1d(np.arange(n), sampled_rows(n))[0]
+
+
+@examples(80)
+@given(st.lists(st.lists(st.none() | texts, max_size=12), min_size=1, max_size=4), st.sampled_from(KINDS))
+def test_equal_numbers_are_equal_texts(chunks, kind):
+    patch = pytest.MonkeyPatch()
+    values = [value for chunk in chunks for value in chunk]
+    data = pa.chunked_array([pa.array(chunk, pa.string()).cast(kind) for chunk in chunks])
+    with patch.context() as patched:
+        for name, value in {"FEWEST_ROWS": 1, "OFTEN": 1, "LEAST_SHARE": 0.0, "MOST_TEXTS": 5}.items():
+            patched.setattr(numbered_texts, name, value)
+        numbers = numbers_of(data)
+    if numbers is None:
+        assert all(values[row] is None for row in (sampled_rows(len(values)) if values else ()))
+        return
+    known = [(v, n) for v, n in zip(values, numbers, strict=True) if v is not None]
+    assert tells_apart(np.array([n for _, n in known]), [v for v, _ in known])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_numbers_are_small_and_the_same_for_any_number_of_threads(n_threads):
+    values = few_texts(300)
+    values[unseen_row()] = "a rare one"
+    data = pa.chunked_array([pa.array(values[: N // 3]), pa.array(values[N // 3 :])])
+    numbers = numbers_of(data, n_threads)
+    assert tells_apart(numbers, values)
+    assert sorted(set(numbers.tolist())) == list(range(301))
+    assert numbers[unseen_row()] == 300
+    assert (numbers == numbers_of(data, 4)).all()
+
+
+def test_texts_that_no_sample_has_seen_keep_hashes_where_they_are_not_rare():
+    values = few_texts(10)
+    values[::20] = [f"alone {k}" for k in range(values[::20].size)]
+    numbers = numbers_of(pa.chunked_array([pa.array(values)]))
+    assert tells_apart(numbers, values)
+    assert np.unique(numbers[(numbers >= 0) & (numbers < 10)]).size == 10
+    assert np.unique(numbers).size == 10 + values[::20].size
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pa.array(np.arange(N)),
+        pa.array(few_texts(10)).dictionary_encode(),
+        pa.array(few_texts(10)).cast(pa.string_view()),
+        pa.array(few_texts(10)[1:]),
+        pa.array([f"{k}" for k in range(N)]),
+        pa.nulls(N, pa.string()),
+        pa.array([f"{k} and the same end for all of them" for k in few_texts(100)]),
+    ],
+    ids=["numbers", "dictionary", "views", "few rows", "many texts", "nulls", "one end"],
+)
+def test_what_is_not_numbered(data):
+    assert numbers_of(pa.chunked_array([data])) is None
+
+
+def test_a_collision_leaves_texts_to_other_hashes(monkeypatch):
+    values = few_texts(10)
+    values[unseen_row()] = "a rare one"
+    monkeypatch.setattr(numbered_texts, "find_collision", lambda pairs, pool: bool(pairs))
+    assert numbers_of(pa.chunked_array([pa.array(values)])) is None
+    assert tells_apart(Column("cluster", [pa.chunked_array([pa.array(values)])]).keys(), values)
+
+
+@pytest.mark.parametrize("text", [b"\xff", b"a long one of more than thirty-two \xff bytes"])
+def test_what_is_not_text_is_refused(text):
+    values = [value.encode() for value in few_texts(10)]
+    values[unseen_row()] = text
+    wrong = pa.Array.from_buffers(pa.string(), N, pa.array(values).buffers())
+    with pytest.raises(IdTypeError, match=r"1 of .* not UTF-8"):
+        Column("cluster", [pa.chunked_array([wrong])]).keys()
+
+
+def test_few_texts_score_as_numbers():
+    rng = np.random.default_rng(4)
+    true, pred = rng.integers(0, 50, (2, N))
+    sides = [pa.array([f"c{k:020}" for k in side]) for side in (true, pred)]
+    found, expected = (dict(fb.evaluate(*labels, progress=False).overall) for labels in (sides, (true, pred)))
+    assert found == pytest.approx(expected, rel=1e-12)
