@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
 
 WORD = np.uint64
 ZERO, ONE, FOUR, EIGHT, SIXTEEN = (np.uint64(v) for v in (0, 1, 4, 8, 16))
@@ -164,6 +164,24 @@ def combine_words(first, second, part_first, part_second, words):
     for i in range(first.size):
         first[i] = fold(first[i] ^ words[2], part_first[i] ^ words[4])
         second[i] = fold(second[i] ^ words[3], part_second[i] ^ words[5])
+
+
+@kernel
+def drop_repeats(first, second, seen, kept_first, kept_second):
+    """Keep pairs that are not the last ones seen of those that share their slot; return how many are kept.
+
+    Shapes: (n,), (n,), (power of two, 2), twice (n,). No branch depends on what is seen.
+    """
+    mask, kept = WORD(seen.shape[0] - 1), 0
+    for s in range(seen.shape[0]):
+        seen[s, 0], seen[s, 1] = s + 1, 0  # a word that is looked for elsewhere
+    for i in range(first.size):
+        one, other = first[at(i)], second[at(i)]
+        s = one & mask
+        kept_first[at(kept)], kept_second[at(kept)] = one, other
+        kept += (seen[s, ZERO] != one) | (seen[s, ONE] != other)
+        seen[s, ZERO], seen[s, ONE] = one, other
+    return kept
 
 
 @kernel

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed import kernels
+from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 from fastbcubed.sources.arrays import codes_of, from_numpy, storage_of, to_numpy
 from fastbcubed.sources.selection import is_view
@@ -30,6 +31,11 @@ SCRATCH = 1 << 24
 HEAVY = 1 << 20
 #: Rows of an average partition, so that its pairs and slots stay in cache.
 PARTITION = 1 << 14
+#: Of fewer pairs none are dropped; of others, where a sample has such a share of pairs that come again.
+FEWEST_TO_SAMPLE = 1 << 17
+MANY_REPEATS = 1 / 3
+#: Pairs that are known to have been seen; they stay in cache.
+SEEN = 1 << 14
 
 _EMPTY = np.empty(0, dtype=np.uint8)
 
@@ -205,7 +211,9 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
 
     Pairs are partitioned by the leading bits of the first word, a few hundred partitions of cache
     size at a time, so that the scratch memory stays below 256 MiB; cost is linear in the rows.
+    Where many pairs come again, most of these are dropped first.
     """
+    pairs = [kept for pair in pairs for kept in _without_repeats(*pair, pool)]
     n = sum(len(first) for first, _ in pairs)
     if n == 0:
         return False
@@ -250,6 +258,27 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
             return True
         begin = end
     return False
+
+
+def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[Pairs]:
+    """Return pairs without most of those that come again, where a sample has many: all different ones remain."""
+    if len(first) < FEWEST_TO_SAMPLE:
+        return [(first, second)]
+    sample = np.sort(first[sampled_rows(len(first))])
+    if (sample[1:] == sample[:-1]).mean() < MANY_REPEATS:
+        return [(first, second)]
+
+    def drop(start: int, stop: int) -> Pairs:
+        with pool.workspace("repeats", _repeats_room) as (seen, *kept):
+            n = kernels.hashing.drop_repeats(first[start:stop], second[start:stop], seen, *kept)
+            return kept[0][:n].copy(), kept[1][:n].copy()
+
+    return pool.map(drop, *zip(*blocks(len(first), ROWS_AT_ONCE), strict=True), stage="check ids")
+
+
+def _repeats_room() -> tuple[np.ndarray, ...]:
+    kept = (np.empty(ROWS_AT_ONCE, np.uint64) for _ in range(2))
+    return np.empty((SEEN, 2), np.uint64), *kept
 
 
 def _conflict(scratch: np.ndarray, bounds: np.ndarray, pool: Pool) -> bool:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from containers import COLUMNS, TABLES, text
+from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -515,6 +516,33 @@ def test_collisions_among_many(planted: bool, heavy: bool, monkeypatch: pytest.M
         assert fingerprints.find_collision([(first, second)], pool) is planted
         halves = [(first[:2000], second[:2000]), (first[2000:], second[2000:])]
         assert fingerprints.find_collision(halves, pool) is planted
+
+
+@pytest.mark.parametrize("planted", [False, True])
+@examples(30)
+@given(st.lists(st.integers(0, 30), min_size=20, max_size=300), st.integers(0, 9), st.integers(0, 2**20))
+def test_collisions_where_pairs_come_again(planted: bool, values: list[int], bits: int, seed: int) -> None:
+    """Of pairs that come again most are dropped, and none that is alone."""
+    first = np.array([v << bits | v for v in values], dtype=np.uint64)  # slots that several share
+    second = first ^ np.uint64(12345)
+    kept: list[Any] = []
+    with pytest.MonkeyPatch().context() as patch, Pool(2) as pool:
+        for name, value in {
+            "FEWEST_TO_SAMPLE": 1,
+            "MANY_REPEATS": 0.0,
+            "SEEN": 4,
+            "ROWS_AT_ONCE": 64,
+        }.items():
+            patch.setattr(fingerprints, name, value)
+        row = seed % first.size
+        if planted:
+            second[row] += np.uint64(1)
+        alone = int((first == first[row]).sum()) == 1
+        assert fingerprints.find_collision([(first, second)], pool) is (planted and not alone)
+        kept = fingerprints._without_repeats(first, second, pool)
+    found = {pair for one, other in kept for pair in zip(one.tolist(), other.tolist(), strict=True)}
+    assert found == set(zip(first.tolist(), second.tolist(), strict=True))
+    assert sum(one.size for one, _ in kept) <= first.size
 
 
 def test_a_collision_leads_to_another_seed(monkeypatch: pytest.MonkeyPatch) -> None:
