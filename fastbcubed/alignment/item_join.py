@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,7 +223,10 @@ class ItemJoin:
         matches = match_parts(rows[0].parts, rows[1].parts, alone) if len(rows) == 2 else None
         weigh = self._weigh(sides, keys, shard, alone)
         both = combine(sides, lambda: (keys[0], keys[1]), weigh, alone, matches)
-        columns = self._columns(self._carried, shard, keys, both, both.rows, alone) if self._carried else None
+        items = cache(partial(aligned_keys, keys, both.rows))
+        columns = (
+            self._columns(self._carried, shard, items, both, both.rows, alone) if self._carried else None
+        )
         numbers = self._numbers([own.columns for own in rows], both.rows, both.true_keys.size)
         return self._aligner.finished(shard.number, both, numbers, columns)
 
@@ -238,10 +241,10 @@ class ItemJoin:
         of_true, of_pred = (
             rows_of(own, each.firsts) for own, each in zip(both.rows, (true, pred), strict=True)
         )
-        columns = None
+        columns, aligned = None, cache(partial(aligned_keys, keys, both.rows))
         if self._carried:
-            columns = self._columns(self._carried, shard, keys, both, (of_true, of_pred), alone)
-        return AlignedSets(shard.number, both, (true, pred), aligned_keys(keys, both.rows), columns)
+            columns = self._columns(self._carried, shard, aligned, both, (of_true, of_pred), alone)
+        return AlignedSets(shard.number, both, (true, pred), aligned(), columns)
 
     def _sides(self, shard: _Shard) -> tuple[Side, Side]:
         """Return the two sides whose rows a shard holds."""
@@ -274,14 +277,14 @@ class ItemJoin:
         self,
         carried: Carried,
         shard: _Shard,
-        keys: list[NDArray[np.int64]],
+        items: Callable[[], NDArray[np.int64]],
         both: Combination,
         matched: Matched,
         alone: Pool,
     ) -> pa.Table:
         """Return the columns of aligned rows: those that were carried, joined by item, and made of keys again.
 
-        `keys` are those that `both` was joined by, `matched` the row of the shard of each aligned row.
+        `items` returns the key of the item of each aligned row, `matched` is the row of the shard of each.
         """
         columns = no_columns(both.true_keys.size)
         if shard.columns:
@@ -290,14 +293,14 @@ class ItemJoin:
             columns = carried.aligned(shard.columns, (placed[0], placed[1]))
         given, table = shard.attributes, shard.attribute_columns
         if given is not None and table is not None:
-            own, report = aligned_keys(keys, both.rows), self._report(ATTRIBUTES, shard.number)
-            found = rows_of_attributes(own, given.keys, given.items.first_of, alone, report)
+            report = self._report(ATTRIBUTES, shard.number)
+            found = rows_of_attributes(items(), given.keys, given.items.first_of, alone, report)
             found = rows_or_null(table, given.places(found))
             for name in found.column_names:
                 columns = columns.append_column(name, found[name])
         for name, kind in carried.from_keys.items():
             if name == "item":
-                values = numbers_of_keys(kernels.partition.unmix_all(aligned_keys(keys, both.rows)), kind)
+                values = numbers_of_keys(kernels.partition.unmix_all(items()), kind)
             elif name == "true_cluster":
                 values = numbers_of_keys(both.true_keys, kind, both.lacks_true)
             else:
