@@ -15,10 +15,10 @@ from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.shards import require_limit
 from fastbcubed.clusterings.input_notes import notes_of
 from fastbcubed.clusterings.stretches import Pair, open_pair
-from fastbcubed.engines.disk import attempt, cut_for
+from fastbcubed.engines.disk import announce_spill, attempt, cut_for
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.room import require_room, scores_of_whole_covers
-from fastbcubed.engines.scoring import BoundedParts, Scorer
+from fastbcubed.engines.scoring import Scorer
 from fastbcubed.errors import OptionError
 from fastbcubed.overlap.cover_shards import CoverShards, How
 from fastbcubed.overlap.covers import Cover
@@ -27,7 +27,7 @@ from fastbcubed.results.listings.summary import describe
 from fastbcubed.results.slices.row_questions import RowQuestions
 from fastbcubed.results.slices.slicing import as_subset
 from fastbcubed.runtime.pool import Pool
-from fastbcubed.runtime.spill import Spill, readable
+from fastbcubed.runtime.spill import Spill
 
 #: Bytes that are spilled for a membership, about, if few items are in several clusters.
 MEMBERSHIP = 120
@@ -86,22 +86,21 @@ def _score(
         aligner.weighted, request.weighting, request.policies,
         asks_rows=bool(questions) or by_own_weight, max_pairs=request.max_pairs,
     )  # fmt: skip
-    _announce(pair, aligner, request.limit, spill, pool)
+    expected = max(0, aligner.expected_spill + MEMBERSHIP * pair.n_rows - request.limit // 4)
+    announce_spill(f"{pair.n_rows:,} memberships", pair.n_rows, expected, request.limit, spill, pool)
     shards = CoverShards(how, request.limit, spill)
     with pool.wider() as readers:
         coverage = aligner.run(shards.take, readers)
     pa.default_memory_pool().release_unused()  # what reading took
     parts = Covers(shards, questions, scorer, request, spill, pool)
-    drops = request.policies.prediction == "drop" and coverage.n_prediction_only > 0
-    bounded = BoundedParts(parts) if drops else None
-    scored = scorer.score(bounded or parts, pool)
+    scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
     sizes = {side: counts.histogram() for side, counts in shards.sizes.items()}
     cells: Any = NoCells(shards.n_items, how.weighted, how.weighting, how.outside, overlapping=True)
     return Answer(
         "disk", cells, scored, coverage, pair.names, None,
         sliced=parts.sliced(),
         summary=describe(sizes, shards.n_items, shards.n_exact),
-        bounds=None if bounded is None else bounded.bounds(),
+        bounds=bounds,
         notes=notes_of(aligner.firsts),
         pair=pair,
     )  # fmt: skip
@@ -138,14 +137,3 @@ class Covers:
     def sliced(self) -> dict[str, pa.Table]:
         """Return the slices by name, when all covers have passed."""
         return {name: each.result(fsum(self._weights)) for name, each in self._sums.items()}
-
-
-def _announce(pair: Pair, aligner: Aligner, limit: int, spill: Spill, pool: Pool) -> None:
-    """Tell the plan, and raise if the disk has no room for it."""
-    expected = max(0, aligner.expected_spill + MEMBERSHIP * pair.n_rows - limit // 4)
-    spill.require_free(expected)
-    pool.spilled = lambda: spill.written
-    pool.announce(
-        f"disk engine: {pair.n_rows:,} memberships, limit {readable(limit)}; {spill.describe(expected)}",
-        pair.n_rows,
-    )

@@ -24,7 +24,7 @@ from fastbcubed.clusterings.input_notes import notes_of
 from fastbcubed.clusterings.stretches import Cut, Pair, open_pair
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.room import require_room
-from fastbcubed.engines.scoring import BoundedParts, Scorer
+from fastbcubed.engines.scoring import Scorer
 from fastbcubed.results.items.stored_items import StoredItems, StoredRows
 from fastbcubed.results.listings.cluster_names import NamesByKey
 from fastbcubed.results.listings.cluster_tables import ClusterRanges
@@ -112,9 +112,7 @@ def _score(
         coverage = aligner.run(rows.take, readers)
     pa.default_memory_pool().release_unused()  # what reading took
     parts = CellParts(rows.all_shards(), question, pool)
-    drops = request.policies.prediction == "drop" and coverage.n_prediction_only > 0
-    bounded = BoundedParts(parts) if drops else None
-    scored = scorer.score(bounded or parts, pool)
+    scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
     names = _names(pair, aligner, parts, layout, spill, pool)
 
     how = {"weighted": aligner.weighted, "weighting": request.weighting, "outside": request.outside}
@@ -133,7 +131,7 @@ def _score(
         sliced=sliced,
         ranges=_ranges(parts, request, pool),
         summary=describe(parts.sizes, parts.n_items, dict.fromkeys(parts.sizes, parts.n_exact)),
-        bounds=None if bounded is None else bounded.bounds(),
+        bounds=bounds,
         notes=notes_of(aligner.firsts),
         pair=pair,
         contents=None if seen is None else seen.contents(),
@@ -146,15 +144,24 @@ def announce(
 ) -> None:
     """Tell the plan, and raise if the disk has no room for it."""
     row_bytes = 24 if aligner.weighted else 16
-    expected = aligner.expected_spill + layout.expected_spill(pair.n_rows, row_bytes)
+    announce_spill(
+        f"{pair.n_rows:,} rows, {1 << layout.bits} shard{'s' * (layout.bits > 0)}",
+        pair.n_rows,
+        aligner.expected_spill + layout.expected_spill(pair.n_rows, row_bytes),
+        limit,
+        spill,
+        pool,
+        beside=", besides the cells that are kept" * keeps_cells,
+    )
+
+
+def announce_spill(
+    what: str, n_rows: int, expected: int, limit: int, spill: Spill, pool: Pool, beside: str = ""
+) -> None:
+    """Tell the plan of so many rows, and raise if the disk has no room for what is expected to be spilled."""
     spill.require_free(expected)
     pool.spilled = lambda: spill.written
-    pool.announce(
-        f"disk engine: {pair.n_rows:,} rows, {1 << layout.bits} shard{'s' * (layout.bits > 0)}, "
-        f"limit {readable(limit)}; {spill.describe(expected)}"
-        f"{', besides the cells that are kept' * keeps_cells}",
-        pair.n_rows,
-    )
+    pool.announce(f"disk engine: {what}, limit {readable(limit)}; {spill.describe(expected)}{beside}", n_rows)
 
 
 def _names(

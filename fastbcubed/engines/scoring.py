@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fastbcubed.alignment.policies import Coverage
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.engines.request import Request, Scored
 from fastbcubed.engines.room import scores_of_whole_covers, scores_without_room
@@ -105,6 +106,13 @@ class Scorer:
             raise OptionError(f"cannot compute {name}: {reasons[name]}")
         self.metrics = [m for m in self.metrics if m.name not in reasons]
         self.not_computed |= reasons
+
+    def score_with_bounds(self, parts: Parts, coverage: Coverage, pool: Pool) -> tuple[Scored, Bounds | None]:
+        """Score the parts; return bounds of the precision, too, where items of the prediction alone are dropped."""
+        if self._request.policies.prediction != "drop" or not coverage.n_prediction_only:
+            return self.score(parts, pool), None
+        bounded = BoundedParts(parts)
+        return self.score(bounded, pool), bounded.bounds()
 
     def score(self, parts: Parts, pool: Pool) -> Scored:
         """Score the parts, and then all cells; where a search for a pairing gives up, a family does without it."""
