@@ -152,6 +152,8 @@ class SubsetSums:
         self._records = Spool(np.dtype(words), 1 << self._bits, spill, memory)
         self._told = np.dtype([(f"word {k}", "i8") for k in range(told)])
         self._spill, self._memory = spill, memory // 2
+        needed = extent.n_subsets * (self._records.dtype.itemsize + self._told.itemsize)
+        spill.require_free(max(0, needed - memory - self._memory))
         self._back: Spool | None = None
         self._bounds: dict[tuple[int, int], NDArray[np.int64]] = {}
 

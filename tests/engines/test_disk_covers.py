@@ -24,9 +24,11 @@ from fastbcubed.errors import (
     IdTypeError,
     NotKeptError,
     OptionError,
+    SpillError,
     TooMuchWorkError,
 )
 from fastbcubed.overlap import cover_shards
+from fastbcubed.runtime.spill import LEAVE_FREE, Spill
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 SCORES = ["precision", "recall", "f1", "mean_f1", "over_merge_rate", "under_merge_rate", "elm"]
@@ -310,6 +312,20 @@ def test_too_much_work():
     with mock.patch.object(cover_shards, "WIDE_SHARE", LIMIT // 100):
         with pytest.raises(TooMuchWorkError, match="1 sets of clusters that items are in have more than 16"):
             fb.evaluate(wide, {k: {1} for k in wide}, overlapping=True, engine="disk", memory_limit=LIMIT)
+
+
+def test_sets_of_clusters_that_the_disk_has_no_room_for():
+    """An item in 8 clusters of each side is in 2 ** 16 - 1 sets of them, of 24 bytes on the way there and 8 back."""
+    truth, prediction = (
+        {item: {first + item + k for k in range(8)} for item in range(300)} for first in (1000, 2000)
+    )
+    given = {"overlapping": True, "engine": "disk", "memory_limit": LIMIT, "keep": "scores"}
+    with (
+        narrow(16),
+        mock.patch.object(Spill, "free", lambda self: LEAVE_FREE + (400 << 20)),
+        pytest.raises(SpillError, match=r"about 5\d\d MiB would be spilled to .* has 1\.4 GiB"),
+    ):
+        fb.evaluate(truth, prediction, **given)
 
 
 def test_files_that_do_not_fit_are_left_to_the_disk_engine(tmp_path):
