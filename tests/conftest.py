@@ -1,6 +1,7 @@
 """What several test files need of pytest."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,23 @@ LUCK = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_
 settings.register_profile("laptop", deadline=None, max_examples=20, suppress_health_check=LUCK)
 settings.register_profile("ci", settings.get_profile("laptop"), max_examples=100, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "laptop"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bytecode(tmp_path_factory):
+    """Let processes that tests start share their bytecode where none may be written beside the source.
+
+    Each of hundreds would compile all modules of the package anew.
+    """
+    if not sys.dont_write_bytecode or sys.pycache_prefix:
+        yield
+        return
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patch.setenv("PYTHONPYCACHEPREFIX", str(shared / "bytecode"))
+        yield
 
 
 @pytest.fixture(params=["all in memory", "all spilled", "some spilled"])
