@@ -31,7 +31,7 @@ SCRATCH = 1 << 24
 HEAVY = 1 << 20
 #: Rows of an average partition, so that its pairs and slots stay in cache.
 PARTITION = 1 << 14
-#: Of fewer pairs none are dropped; of others, where a sample has such a share of pairs that come again.
+#: Of fewer pairs none are dropped; of others, where a sample has such a share of pairs that repeat.
 FEWEST_TO_SAMPLE = 1 << 17
 MANY_REPEATS = 1 / 3
 #: Pairs that are known to have been seen; they stay in cache.
@@ -211,7 +211,7 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
 
     Pairs are partitioned by the leading bits of the first word, a few hundred partitions of cache
     size at a time, so that the scratch memory stays below 256 MiB; cost is linear in the rows.
-    Where many pairs come again, most of these are dropped first.
+    Where many pairs repeat, most of these are dropped first.
     """
     pairs = [kept for pair in pairs for kept in _without_repeats(*pair, pool)]
     n = sum(len(first) for first, _ in pairs)
@@ -261,7 +261,7 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
 
 
 def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[Pairs]:
-    """Return pairs without most of those that come again, where a sample has many: all different ones remain."""
+    """Return pairs without most of those that repeat, where a sample has many: all different ones remain."""
     if len(first) < FEWEST_TO_SAMPLE:
         return [(first, second)]
     sample = np.sort(first[sampled_rows(len(first))])

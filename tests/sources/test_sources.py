@@ -521,8 +521,8 @@ def test_collisions_among_many(planted: bool, heavy: bool, monkeypatch: pytest.M
 @pytest.mark.parametrize("planted", [False, True])
 @examples(30)
 @given(st.lists(st.integers(0, 30), min_size=20, max_size=300), st.integers(0, 9), st.integers(0, 2**20))
-def test_collisions_where_pairs_come_again(planted: bool, values: list[int], bits: int, seed: int) -> None:
-    """Of pairs that come again most are dropped, and none that is alone."""
+def test_collisions_where_pairs_repeat(planted: bool, values: list[int], bits: int, seed: int) -> None:
+    """Of pairs that repeat most are dropped, and none that is alone."""
     first = np.array([v << bits | v for v in values], dtype=np.uint64)  # slots that several share
     second = first ^ np.uint64(12345)
     kept: list[Any] = []
