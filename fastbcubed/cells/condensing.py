@@ -28,9 +28,11 @@ from fastbcubed.runtime.pool import Pool, blocks
 #: Fewer rows are partitioned as they are; of fewer than the latter all are looked at, and a sample of more.
 FEWEST_ROWS = 1 << 14
 FEWEST_TO_SAMPLE = 1 << 18
-#: A box has a slot for each two keys; there are so many rows for each slot, so that few rows are left of them.
+#: A box has a slot for each two keys; there are so many rows for each slot, so that few rows are left of them. Cells
+#: in memory are taken from the box as it stands, so that less will do.
 MOST_SLOTS = 1 << 20
 ROWS_PER_SLOT = 4
+ROWS_PER_CELL = 1
 #: Frequent pairs are those seen so often in the sample; so many of them at most, for so many rows each, with so
 #: many slots for each.
 OFTEN = 4
@@ -79,24 +81,27 @@ class PairTable:
         """Return the table that the rows call for; None where few of them meet in a pair."""
         n_rows = true_keys.size
         if n_rows < FEWEST_TO_SAMPLE:  # to sort a sample for frequent pairs would cost what these save
-            return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys)
+            return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
         rows = sampled_rows(n_rows)
-        return cls.of_sample(n_rows, true_keys[rows], pred_keys[rows])
+        true, pred = true_keys[rows], pred_keys[rows]
+        return cls._box(n_rows, true, pred, ROWS_PER_CELL) or cls._frequent(n_rows, true, pred)
 
     @classmethod
     def of_sample(cls, n_rows: int, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
         """Return the table that a sample of so many rows calls for; None where few rows meet in a pair."""
         if not true_keys.size == pred_keys.size > 0:  # rows without a cluster are left out of samples
             return None
-        return cls._box(n_rows, true_keys, pred_keys) or cls._frequent(n_rows, true_keys, pred_keys)
+        return cls._box(n_rows, true_keys, pred_keys, ROWS_PER_SLOT) or cls._frequent(
+            n_rows, true_keys, pred_keys
+        )
 
     @classmethod
-    def _box(cls, n_rows: int, true: Keys, pred: Keys) -> PairTable | None:
-        """Return a slot for each two keys of the ranges in the sample, if rows are many for each."""
+    def _box(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
+        """Return a slot for each two keys of the ranges in the sample, if there are so many rows for each."""
         ranges = [(int(keys.min()), int(keys.max()) - int(keys.min()) + 1) for keys in (true, pred)]
         (low_true, n_true), (low_pred, n_pred) = ranges
         n_slots = n_true * n_pred
-        if n_slots > MOST_SLOTS or n_slots * ROWS_PER_SLOT > n_rows:
+        if n_slots > MOST_SLOTS or n_slots * rows_per_slot > n_rows:
             return None
         return cls(n_rows, n_slots, _unsigned(low_true, n_true, low_pred, n_pred), None)
 
@@ -154,8 +159,9 @@ class PairTable:
 
     @property
     def n_tables(self) -> int:
-        """How many shares of the rows have a table each: enough for all threads, each of many rows."""
-        wanted = self.n_rows // max(ROWS_AT_ONCE, ROWS_PER_SLOT * self.n_slots)
+        """How many shares of the rows have a table each: two, and more if each then has many rows for a slot."""
+        shares = self.n_rows // ROWS_AT_ONCE
+        wanted = max(min(shares, 2), min(shares, self.n_rows // (ROWS_PER_SLOT * self.n_slots)))
         return max(1, min(wanted, MOST_TABLES, TABLE_SLOTS // self.n_slots))
 
     def _tables(self, weight: Weights) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:

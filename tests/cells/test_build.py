@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def build(true, pred, weight=None, *, absent=False, part_rows=4, wide=None, thre
 def condense(true, pred, weight=None, *, absent=False, table="box", threads=1, outer=False, outside=False):
     """Build cells as the pipeline does where few pairs hold most rows, in a table of this kind."""
     kinds = {
-        "box": {"ROWS_PER_SLOT": 0},
+        "box": {"ROWS_PER_CELL": 0},
         "frequent": {"MOST_SLOTS": 0, "OFTEN": 1, "LEAST_SHARE": 0, "MOST_PAIRS": 4, "ROWS_PER_PAIR": 1},
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -297,6 +298,12 @@ def test_when_rows_are_condensed():
     least = condensing.FEWEST_ROWS
     assert of(few[:least], few[:least]).n_slots == 100 and of(few[1:least], few[1:least]) is None
     assert of(many, few) is None and of(few, many) is None and of(many, many) is None
+    side = np.arange(n) % 512
+    assert of(side, side).n_slots == n and of(side[1:], side[1:]) is None, "a row for each slot"
+    condensed = condensing.PairTable.of_sample(n, keys(side), keys(side))
+    assert condensed.pairs is not None, "of so few rows for each slot most could be left"
+    assert of(side, side).n_tables == 1 and replace(of(side, side), n_rows=2 * n).n_tables == 2
+    assert replace(of(side, side), n_rows=12 * n).n_tables == 3
     scattered = partition.mix_all(few)
     assert of(scattered, scattered).pairs is not None, "keys of any values"
     assert of(scattered[1:], scattered[1:]) is None, "to sort a sample costs as much as so few rows"
