@@ -81,8 +81,9 @@ def _two_tables(ids: str, work: Path) -> None:
 
 
 def _few_clusters(work: Path) -> None:
-    """Evaluate rows that are condensed: of labels from 0 up, of these and one that no sample sees, and of any."""
+    """Evaluate rows that are condensed: of labels from 0 up, of these and an unseen one, of any, and of texts."""
     import numpy as np
+    import pyarrow as pa
 
     import fastbcubed as fb
     from fastbcubed.cells.condensing import FEWEST_TO_SAMPLE
@@ -94,6 +95,10 @@ def _few_clusters(work: Path) -> None:
     for side in (labels, unseen, labels << 40):
         for weight in (None, 1.0 + labels):
             _look_at(fb.evaluate(side, side, weight=weight, keep="items", progress=False), work)
+    some_repeat = np.where(labels < 5, labels, np.arange(labels.size))
+    for kind in (pa.string(), pa.large_string()):
+        texts = [pa.array(side.astype(str)).cast(kind) for side in (labels, some_repeat)]
+        fb.evaluate(*texts, progress=False)
 
 
 def _covers(work: Path) -> None:
