@@ -220,11 +220,11 @@ class CoverShards:
             if memberships[self._narrow + 1] * MEMBERSHIP_BYTES <= self._limit // WIDE_SHARE:
                 break
         else:
-            least = (MEMBERSHIP_BYTES * int(memberships[MOST_NARROW + 1]) * WIDE_SHARE >> 20) + 1
+            enough = (MEMBERSHIP_BYTES * int(memberships[NARROW + 1]) * WIDE_SHARE >> 20) + 1
             raise TooMuchWorkError(
                 f"{int(self._widths[MOST_NARROW + 1 :].sum()):,} sets of clusters that items are in have more than "
                 f"{MOST_NARROW}, of both sides together, and take more memory than the limit has room for. Raise "
-                f'memory_limit to at least {least} MiB, leave these items out, or pass engine="memory"'
+                f'memory_limit to {enough} MiB, leave these items out, or pass engine="memory"'
             )
         self._refuse_wide()
         narrow = self._widths[: self._narrow + 1]

@@ -314,6 +314,18 @@ def test_too_much_work():
             fb.evaluate(wide, {k: {1} for k in wide}, overlapping=True, engine="disk", memory_limit=LIMIT)
 
 
+def test_advised_limit_has_room_for_all_items_of_more_than_eight_clusters():
+    """Where it had room for those of more than 16 alone, each of the others was in up to 2 ** 16 sets of clusters."""
+    truth = {item: set(range(9 if item else 17)) for item in range(4)}
+    memberships = (17 + 1) + (9 + 1)  # of two cells: items 1 to 3 are in the same clusters
+    prediction = {item: {1} for item in truth}
+    with (
+        mock.patch.object(cover_shards, "MEMBERSHIP_BYTES", 1 << 20),
+        pytest.raises(TooMuchWorkError, match=f"memory_limit to {6 * memberships + 1} MiB"),
+    ):
+        fb.evaluate(truth, prediction, overlapping=True, engine="disk", memory_limit=LIMIT, keep="scores")
+
+
 def test_sets_of_clusters_that_the_disk_has_no_room_for():
     """An item in 8 clusters of each side is in 2 ** 16 - 1 sets of them, of 24 bytes on the way there and 8 back."""
     truth, prediction = (
