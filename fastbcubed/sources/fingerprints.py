@@ -84,9 +84,8 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         array = array.cast(pa.large_binary())  # copies this block only
     offsets, data = offsets_and_bytes(array)
-    if not kernels.hashing.hash_strings(
-        offsets, data, words, first, second
-    ):  # bytes alone, or more than ASCII
+    is_ascii = kernels.hashing.hash_strings(offsets, data, words, first, second)
+    if not is_ascii:  # bytes alone, or more than ASCII
         given.validate(full=True)
 
 

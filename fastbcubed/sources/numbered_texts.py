@@ -18,6 +18,7 @@ from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.fingerprints import find_collision, offsets_and_bytes
 from fastbcubed.sources.numbered_values import FEW_VALUES
+from fastbcubed.sources.selection import take_rows
 
 #: Fewer rows are hashed at once.
 FEWEST_ROWS = 1 << 17
@@ -54,7 +55,7 @@ class KnownTexts(NamedTuple):
     @classmethod
     def of(cls, data: pa.ChunkedArray, words: np.ndarray) -> KnownTexts | None:
         """Return the texts that are frequent in a sample of a column, None if these are not most of it."""
-        sample = _sample(data)
+        sample = take_rows(data, np.sort(sampled_rows(len(data)).astype(np.int64)))
         encoded = sample.drop_null().dictionary_encode()
         seen = np.bincount(to_numpy(encoded.indices), minlength=len(encoded.dictionary))
         chosen = np.argsort(-seen, kind="stable")[:MOST_TEXTS]
@@ -115,19 +116,6 @@ def _number_others(numbers: np.ndarray, known: KnownTexts, missed: list[Missed],
         if n_known + others.size <= FEW_VALUES:
             numbers[rows] = n_known + codes
     return True
-
-
-def _sample(data: pa.ChunkedArray) -> pa.Array:
-    """Return the texts of some rows, spread over all: chunk by chunk, as Arrow would copy all of them into one."""
-    rows = np.sort(sampled_rows(len(data)).astype(np.int64))
-    starts = np.cumsum([0, *map(len, data.chunks)])
-    ends = np.searchsorted(rows, starts)
-    taken = [
-        chunk.take(from_numpy(rows[first:last] - start))
-        for chunk, start, first, last in zip(data.chunks, starts, ends, ends[1:], strict=False)
-        if first < last
-    ]
-    return pa.concat_arrays(taken)
 
 
 def _room() -> Missed:
