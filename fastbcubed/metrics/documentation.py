@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from inspect import cleandoc
 from math import inf
+from textwrap import fill
 from typing import NamedTuple
 
 from fastbcubed.metrics.metric import REFERENCES, Metric, Page
-
-#: Characters of a line of text.
-WIDTH = 96
 
 _PAGE = """{summary}
 
@@ -177,13 +175,5 @@ def _notes(metric: Metric, note: str) -> str:
 
 @lru_cache
 def _wrap(text: str) -> str:
-    """Return a paragraph in lines of at most 96 characters, as `textwrap.fill` does in twice the time."""
     indent = "   " if text.startswith("..") else ""
-    first, *words = text.split()
-    lines = [first]
-    for word in words:
-        if len(lines[-1]) + len(word) < WIDTH:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(indent + word)
-    return "\n".join(lines)
+    return fill(text, 96, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
