@@ -203,7 +203,7 @@ class ItemJoin:
         weights: ItemShards | None,
         attributes: ItemShards | None,
     ) -> _Shard:
-        moved = self._aligner.moves_columns
+        moved = self._aligner.moved is not None
         return _Shard(
             shard,
             [spool.read(shard, bits, ordered=moved) for spool in spools],

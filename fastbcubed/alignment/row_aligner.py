@@ -137,17 +137,13 @@ class RowAligner:
             counts.append(side.n_duplicates)
 
     @property
-    def moves_columns(self) -> bool:
-        """Whether columns go with the rows of the sides."""
-        return False if not self.carried else not self.carried.all_from_keys
+    def moved(self) -> Carried | None:
+        """The columns that go with the rows of the sides, None if none do."""
+        return self.carried if self.carried and not self.carried.all_from_keys else None
 
     def columns(self, block: Block, k: int) -> pa.Table | None:
         """Return the columns that go with the rows of a block, whose first side is side k."""
-        return (
-            self.carried.of_block(block.sides, k, block.first_row)
-            if self.carried and self.moves_columns
-            else None
-        )
+        return self.moved.of_block(block.sides, k, block.first_row) if self.moved else None
 
     def account_for_items(self, both: Combination) -> None:
         """Add up what a shard of aligned items shows, whose rows are memberships, and report what is wrong with it."""

@@ -50,9 +50,8 @@ class WayBack:
         self._memory = rows.layout.cells_kept // 8
         self._whole = told == "matrix" or weighed
         self._number = np.dtype([("cell", rows.plan.code)])
-        self.closed_type = (
-            CLOSED if self._whole else self._number
-        )  #: of what is taken of the cells that are closed
+        #: of what is taken of the cells that are closed
+        self.closed_type = CLOSED if self._whole else self._number
         self._closed = Spool(self.closed_type, len(cells.cells.indexes), rows.spill, self._memory)
         self._pages = Pages()
 
