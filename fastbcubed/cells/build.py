@@ -10,6 +10,7 @@ The parts and their order depend on the input alone, so the number of threads ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,7 +63,7 @@ def cells_of_keys(
     A plan is followed as it stands; without one, rows are condensed first where that pays.
     """
     outer, filled = weighting == "outer", None
-    rows: stages.Piece = (true_keys, pred_keys, weight, None)
+    rows: Sequence[stages.Piece] = [(true_keys, pred_keys, weight, None)]
     pairs = PairTable.of(true_keys, pred_keys) if plan is None else None
     counted = None if pairs is None else pairs.count(true_keys, pred_keys, weight, pool)
     if counted is not None and counted.is_box and absent == (None, None):
@@ -71,8 +72,8 @@ def cells_of_keys(
         stands_for = None
         if counted is not None:
             rows, stands_for = counted.condensed(pool), true_keys.size
-        plan = plan or plan_parts(rows[0], *absent, stands_for=stands_for)
-        built = build(plan, *rows[:3], pool, n=rows[3], outer=outer, outside=outside, truth=truth)
+        plan = plan or plan_parts([true for true, *_ in rows], *absent, stands_for=stands_for)
+        built = build(plan, rows, pool, outer=outer, outside=outside, truth=truth)
 
     def locate_rows() -> NDArray[np.int64]:
         with Pool(pool.threads) as threads:
@@ -80,10 +81,10 @@ def cells_of_keys(
                 return locate_in_box(pairs, filled, true_keys, pred_keys, threads)
             assert plan is not None
             if pairs is None:
-                return locate(plan, true_keys, pred_keys, threads)
+                return locate(plan, rows, threads)
             places = np.empty(true_keys.size, np.int64)
             met = pairs.count(true_keys, pred_keys, None, threads, places).condensed(threads, places)
-            return locate(plan, met.true_keys, met.pred_keys, threads)[places]
+            return locate(plan, met, threads)[places]
 
     found = Contingency.from_built(
         built,
@@ -100,26 +101,23 @@ def cells_of_keys(
 
 def build(
     plan: Plan,
-    true_keys: NDArray[np.int64],
-    pred_keys: NDArray[np.int64],
-    weights: NDArray[np.float64] | None,
+    rows: Sequence[stages.Piece],
     pool: Pool,
     *,
-    n: NDArray[np.int64] | None = None,
     outer: bool = False,
     outside: bool = False,
     truth: TrueRows | None = None,
 ) -> stages.Built:
-    """Build the cells of rows that `plan_parts` has planned; equal keys, equal cluster; `n` if rows are counted.
+    """Build the cells of rows that `plan_parts` has planned; equal keys, equal cluster.
 
     The plan's absent keys stand for "not on this side". With `outer`, margins are counts, so that weights serve the
     mean alone; with `outside`, items that only the prediction has are false positives for those they are with.
     `truth` has the rows in their parts already, if several predictions share them.
     """
     if truth is not None:
-        parts = truth.parts(pred_keys, pool)
+        parts = truth.parts(rows[0][1], pool)
     else:
-        parts = _parts(plan, (true_keys, pred_keys, weights, n), pool)
+        parts = _parts(plan, rows, pool)
     base = np.zeros(plan.n_parts, np.int64)  # codes of heavy clusters come first
     regular = 1 << plan.bits
     base[:regular] = plan.heavy.size + np.cumsum(parts.n_clusters[:regular]) - parts.n_clusters[:regular]
@@ -137,19 +135,21 @@ def build(
     return replace(built, recall_if_alone=alone.change())
 
 
-def _parts(plan: Plan, piece: stages.Piece, pool: Pool) -> stages.Parts:
-    weighted = piece[2] is not None
-    rows, bounds = stages.partition_rows(plan, piece, plan.row_type(weighted), pool)
+def _parts(plan: Plan, pieces: Sequence[stages.Piece], pool: Pool) -> stages.Parts:
+    weighted = pieces[0][2] is not None
+    rows, bounds = stages.partition_rows(plan, pieces, plan.row_type(weighted), pool)
     return stages.build_parts(plan, rows, bounds, pool, weighted=weighted, skip=0, bits=plan.bits)
 
 
-def locate(
-    plan: Plan, true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
-) -> NDArray[np.int64]:
+def locate(plan: Plan, rows: Sequence[stages.Piece], pool: Pool) -> NDArray[np.int64]:
     """Return the cell of each row among `Built.cells`; it repeats `build` with row numbers.
 
     Parameters are those of `build`. Shape (n_rows,).
     """
-    piece = (true_keys, pred_keys, np.arange(plan.n_rows), None)
-    rows, bounds = stages.partition_rows(plan, piece, plan.records["numbered row"], pool)
-    return stages.locate_rows(plan, rows, bounds, pool, skip=0, bits=plan.bits)
+    ends = np.cumsum([true.size for true, *_ in rows]).tolist()
+    numbered = [
+        (true, pred, np.arange(end - true.size, end), None)
+        for (true, pred, *_), end in zip(rows, ends, strict=True)
+    ]
+    by_part, bounds = stages.partition_rows(plan, numbered, plan.records["numbered row"], pool)
+    return stages.locate_rows(plan, by_part, bounds, pool, skip=0, bits=plan.bits)

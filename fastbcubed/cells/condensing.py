@@ -34,13 +34,15 @@ MOST_SLOTS = 1 << 20
 ROWS_PER_SLOT = 4
 ROWS_PER_CELL = 1
 #: Frequent pairs are those seen so often in the sample; so many of them at most, for so many rows each, with so
-#: many slots for each.
-OFTEN = 4
+#: many slots for each. Where some are found, a larger sample of many rows knows more: one of so many.
+OFTEN = 2
+LARGER_SAMPLE = 1 << 16
+ROWS_PER_SAMPLED = 256
 MOST_PAIRS = 1 << 12
 ROWS_PER_PAIR = 8
 SLOTS_PER_PAIR = 4
 #: The share of the rows that has to be in frequent pairs.
-LEAST_SHARE = 0.75
+LEAST_SHARE = 0.6
 #: Shares of the rows that have a table of their own, and slots of all tables.
 MOST_TABLES = 64
 TABLE_SLOTS = 1 << 22
@@ -58,12 +60,20 @@ Weights = NDArray[np.float64] | None
 
 
 class Condensed(NamedTuple):
-    """Rows that stand for several. Shapes: (n_condensed,) each."""
+    """A block of rows that stand for several. Shapes: (n_condensed,) each."""
 
     true_keys: Keys
     pred_keys: Keys
     weight: Weights
     n: NDArray[np.int64]  #: for how many rows each stands
+
+    def front(self, end: int) -> Condensed:
+        """Copy the rows that have been written."""
+        front = _room(end, self.weight is not None)
+        for to, field in zip(front, self, strict=True):
+            if to is not None and field is not None:
+                to[:] = field[:end]
+        return front
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +90,16 @@ class PairTable:
     def of(cls, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
         """Return the table that the rows call for; None where few of them meet in a pair."""
         n_rows = true_keys.size
-        if n_rows < FEWEST_TO_SAMPLE:  # to sort a sample for frequent pairs would cost what these save
+        if n_rows < FEWEST_TO_SAMPLE:  # to look for frequent pairs would cost what these save
             return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
         rows = sampled_rows(n_rows)
         true, pred = true_keys[rows], pred_keys[rows]
-        return cls._box(n_rows, true, pred, ROWS_PER_CELL) or cls._frequent(n_rows, true, pred)
+        found = cls._box(n_rows, true, pred, ROWS_PER_CELL) or cls._frequent(n_rows, true, pred)
+        larger = min(n_rows // ROWS_PER_SAMPLED, LARGER_SAMPLE)
+        if found is None or found.pairs is None or larger < 2 * rows.size:
+            return found
+        rows = sampled_rows(n_rows, larger)  # which knows more pairs
+        return cls._frequent(n_rows, true_keys[rows], pred_keys[rows])
 
     @classmethod
     def of_sample(cls, n_rows: int, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
@@ -108,23 +123,26 @@ class PairTable:
     @classmethod
     def _frequent(cls, n_rows: int, true: Keys, pred: Keys) -> PairTable | None:
         """Return slots for the pairs seen often, if most rows are theirs."""
-        order = np.lexsort((pred, true))
-        true, pred = true[order], pred[order]
-        first = np.flatnonzero(np.append(True, (np.diff(true) != 0) | (np.diff(pred) != 0)))
-        seen = np.diff(np.append(first, true.size))
-        chosen = np.argsort(-seen, kind="stable")[: min(MOST_PAIRS, n_rows // ROWS_PER_PAIR)]
-        chosen = chosen[seen[chosen] >= OFTEN]
-        if seen[chosen].sum() < LEAST_SHARE * true.size:
+        first, seen = np.empty(true.size, np.int64), np.empty(true.size, np.int64)
+        slots = np.full(1 << (2 * true.size - 1).bit_length(), -1, np.int32)
+        n_pairs = kernels.condensing.count_pairs(true, pred, slots, first, seen)
+        often = np.flatnonzero(seen[:n_pairs] >= OFTEN)
+        chosen = often[np.argsort(-seen[often], kind="stable")[: min(MOST_PAIRS, n_rows // ROWS_PER_PAIR)]]
+        known = chosen[seen[chosen] > OFTEN]  # they would have been found without the row in question
+        if seen[known].sum() < LEAST_SHARE * true.size:
             return None
         n_slots = SLOTS_PER_PAIR << int(chosen.size - 1).bit_length()
-        pairs = np.empty(n_slots, PAIR)
-        kernels.condensing.enter_pairs(true[first[chosen]], pred[first[chosen]], pairs)
+        pairs, rows = np.empty(n_slots, PAIR), first[chosen]
+        kernels.condensing.enter_pairs(true[rows], pred[rows], pairs)
         return cls(n_rows, n_slots, _unsigned(0, 0, 0, 1), pairs)
 
     def condense_block(self, true_keys: Keys, pred_keys: Keys, weight: Weights) -> Condensed:
         """Return the rows of one block condensed, on this thread."""
         alone, pool = replace(self, n_rows=true_keys.size), Pool(1)
-        return alone.count(true_keys, pred_keys, weight, pool).condensed(pool)
+        found = alone.count(true_keys, pred_keys, weight, pool).condensed(pool)
+        fields: Any = zip(*found, strict=True)
+        joined: Any = (None if blocks[0] is None else np.concatenate(blocks) for blocks in fields)
+        return Condensed(*joined)
 
     def count(
         self,
@@ -143,9 +161,11 @@ class PairTable:
             for field in table[:2]:
                 if field is not None:
                     field[:] = 0
-            with pool.workspace(("condense", weight is None), lambda: _room(ROWS_AT_ONCE, weight)) as out:
+            with pool.workspace(
+                ("condense", weight is None), lambda: _room(ROWS_AT_ONCE, weight is not None)
+            ) as out:
                 return [
-                    _fronts(out, kernels.condensing.condense_rows(
+                    out.front(kernels.condensing.condense_rows(
                         (true_keys, pred_keys), weight, a, min(a + ROWS_AT_ONCE, stop),
                         self.box, self.pairs, table, out, places,
                     ))
@@ -187,26 +207,25 @@ class Counted:
         """Whether each row has a slot in a box."""
         return self.pairs.pairs is None and not any(block.n.size for block in chain.from_iterable(self.left))
 
-    def condensed(self, pool: Pool, places: NDArray[np.int64] | None = None) -> Condensed:
-        """Return the rows of each pair in the table as one, and after these all others as they are.
+    def condensed(self, pool: Pool, places: NDArray[np.int64] | None = None) -> list[Condensed]:
+        """Return the rows of each pair in the table as one, and after these all others as they are, in blocks.
 
         `places`, if rows were noted there, takes which of these stands for each row.
         """
         pairs, weight = self.pairs, self.tables[1]
 
         def write(first: int, last: int) -> Condensed:
-            out = _room(last - first, weight)
+            out = _room(last - first, weight is not None)
             end = kernels.condensing.write_pairs(
                 pairs.box, pairs.pairs, weight, self.tables, first, last, out
             )
-            return _fronts(out, end)
+            return out.front(end)
 
         slots = blocks(pairs.n_slots, SLOTS_AT_ONCE)
         written = pool.map(write, *zip(*slots, strict=True), stage="add up pairs of clusters")
         if places is not None:
             self._settle(places, slots, written, pool)
-        found = [*written, *chain.from_iterable(self.left)]
-        return Condensed(*(_joined(parts) for parts in zip(*found, strict=True)))
+        return [*written, *chain.from_iterable(self.left)]
 
     def _settle(
         self,
@@ -234,24 +253,10 @@ class Counted:
         pool.map(settle, starts, stops, shifts, stage="locate pairs")
 
 
-def _room(n_rows: int, weight: Weights) -> Condensed:
-    """Return room for so many rows."""
-    true, pred, n = (buffers.empty(n_rows, np.int64) for _ in range(3))
-    return Condensed(true, pred, None if weight is None else buffers.empty(n_rows, np.float64), n)
-
-
-def _fronts(room: Condensed, end: int) -> Condensed:
-    """Copy the rows that have been written."""
-    weight = None if room.weight is None else room.weight[:end].copy()
-    return Condensed(room.true_keys[:end].copy(), room.pred_keys[:end].copy(), weight, room.n[:end].copy())
-
-
-def _joined(parts: Sequence[np.ndarray | None]) -> Any:
-    """Copy parts of an array into one; None if there is no such array."""
-    given = [part for part in parts if part is not None]
-    if not given:
-        return None
-    return np.concatenate(given, out=buffers.empty(sum(part.size for part in given), given[0].dtype))
+def _room(n_rows: int, weighted: bool) -> Condensed:
+    """Return room for so many rows, in one piece of memory."""
+    true, pred, n, *x = buffers.empty((3 + weighted, n_rows), np.int64)
+    return Condensed(true, pred, x[0].view(np.float64) if weighted else None, n)
 
 
 def _unsigned(*numbers: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,7 +108,7 @@ class Plan:
 
 
 def plan_parts(
-    true_keys: NDArray[np.int64],
+    true_keys: Sequence[NDArray[np.int64]],
     absent_true: int | None = None,
     absent_pred: int | None = None,
     *,
@@ -118,21 +118,27 @@ def plan_parts(
 ) -> Plan:
     """Choose the number of parts, and the true clusters that are too large for one.
 
-    Where rows stand for several, `stands_for` is how many they all stand for.
+    Keys may come in several blocks. Where rows stand for several, `stands_for` is how many they all stand for.
     """
-    n = true_keys.size
+    n = sum(block.size for block in true_keys)
     bits = part_bits(n, part_rows)
     heavy = find_heavy(true_keys) if bits else np.empty(0, np.int64)
     wide = (stands_for or n) >= WIDE if wide is None else wide
     return Plan.of(n, bits, heavy, absent_true, absent_pred, wide=wide, counted=stands_for is not None)
 
 
-def find_heavy(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the keys with a large share of the rows, judged by a sample spread over all of them.
+def find_heavy(keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the keys with a large share of the rows of all blocks, judged by a sample spread over them.
 
     Rows of such a cluster are partitioned by their other key, or one part would hold them all.
     """
-    return find_heavy_in_sample(keys[sampled_rows(keys.size)])
+    ends = np.cumsum([block.size for block in keys])
+    rows = np.sort(sampled_rows(int(ends[-1])).astype(np.int64))
+    shares = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    chosen = [
+        block[share - end] for block, share, end in zip(keys, shares, ends, strict=True)
+    ]  # from its end
+    return find_heavy_in_sample(np.concatenate(chosen))
 
 
 def find_heavy_in_sample(sample: NDArray[np.int64]) -> NDArray[np.int64]:

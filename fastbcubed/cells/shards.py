@@ -199,7 +199,7 @@ class RowShards:
         """Return how the rows of a shard are cut into parts, these rows, and where each part begins."""
         plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
         piece = (raw["true"], raw["pred"], payload, raw["n"] if self.plan.counted else None)
-        return plan, *stages.partition_rows(plan, piece, dtype, pool, mixed=True)
+        return plan, *stages.partition_rows(plan, [piece], dtype, pool, mixed=True)
 
     def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:
         """Build the cells of the rows of a shard."""

@@ -22,36 +22,47 @@ from fastbcubed.runtime.pool import Pool, blocks
 NO_KEYS = np.empty(0, np.int64)
 #: True keys, pred keys, payload (the field `x`) and how many rows each stands for; the last two may be None.
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
+Block = tuple[Piece, int, int]
 #: Workspace: the sum over a predicted cluster, `mass + rest`, and of its items that the truth lacks.
 CLUSTER = np.dtype([("key", "i8"), ("mass", "f8"), ("rest", "f8"), ("only", "f8")])
 
 
 def partition_rows(
-    plan: Plan, piece: Piece, dtype: np.dtype, pool: Pool, *, mixed: bool = False
+    plan: Plan, pieces: Sequence[Piece], dtype: np.dtype, pool: Pool, *, mixed: bool = False
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Bring the rows of each part together, in row order; return them and where each part begins.
 
-    Keys may be `mixed` already. Shapes: of each array of `piece` (n_rows,).
+    Keys may be `mixed` already. Shapes: of the arrays of each of the `pieces` (n_in_piece,).
     """
     heavy = HeavyKeys.of(plan.heavy)
-    starts, stops = zip(*row_blocks(plan.n_rows), strict=True)
-    counts = np.zeros((len(starts), plan.n_parts), np.int64)
-    others = piece[1] if plan.heavy.size else None
+    tasks = _in_blocks(pieces)
+    counts = np.zeros((len(tasks), plan.n_parts), np.int64)
 
-    def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
-        kernels.partition.count_parts(piece[0], others, start, stop, mixed, 0, plan.bits, *heavy, out)
+    def count(task: list[Block], out: NDArray[np.int64]) -> None:
+        for (true, pred, _, _), start, stop in task:
+            others = pred if plan.heavy.size else None
+            kernels.partition.count_parts(true, others, start, stop, mixed, 0, plan.bits, *heavy, out)
 
-    pool.map(count, starts, stops, counts, stage="count rows by part")
+    pool.map(count, tasks, counts, stage="count rows by part")
     bounds, next_row = offsets(counts)
     rows = buffers.empty(plan.n_rows, dtype)
 
-    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
-        kernels.partition.scatter_pairs(
-            piece[:2], *piece[2:], start, stop, mixed, 0, plan.bits, *heavy, to, rows
-        )
+    def scatter(task: list[Block], to: NDArray[np.int64]) -> None:
+        for piece, start, stop in task:
+            kernels.partition.scatter_pairs(
+                piece[:2], *piece[2:], start, stop, mixed, 0, plan.bits, *heavy, to, rows
+            )
 
-    pool.map(scatter, starts, stops, next_row, stage="partition rows")
+    pool.map(scatter, tasks, next_row, stage="partition rows")
     return rows, bounds
+
+
+def _in_blocks(pieces: Sequence[Piece]) -> list[list[Block]]:
+    """Cut a piece into blocks, or take many as they are; return at most about 64 lists of those that go together."""
+    if len(pieces) == 1:
+        return [[(pieces[0], start, stop)] for start, stop in row_blocks(pieces[0][0].size)]
+    whole = [(piece, 0, piece[0].size) for piece in pieces]
+    return [whole[a:b] for a, b in blocks(len(whole), -(-len(whole) // 64))]
 
 
 class HeavyKeys(NamedTuple):

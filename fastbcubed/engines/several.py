@@ -72,6 +72,6 @@ def _plans(found: Together) -> list[Plan]:
     n_rows = max(len(rows) for rows in found.runs)
     bits = part_bits(n_rows, PART_ROWS)
     true_keys = found.runs[0].true_keys[: found.n_common]
-    heavy = find_heavy(true_keys)[: None if bits else 0]
+    heavy = find_heavy([true_keys])[: None if bits else 0]
     absent = next((rows.absent_true for rows in found.runs if rows.absent_true is not None), None)
     return [Plan.of(len(rows), bits, heavy, absent, None, wide=n_rows >= WIDE) for rows in found.runs]

@@ -1,6 +1,6 @@
 """Rows of the same two clusters become one row with a count, where few pairs of clusters hold most of the rows.
 
-A table of pairs is either a box, with a slot for each two keys of two ranges, or has two slots that a pair can stand
+A table of pairs is either a box, with a slot for each two keys of two ranges, or has one slot that a pair can stand
 in, and just pairs that are known to be frequent. Rows of other pairs stay as they are.
 
 Most slots of a large table have few rows: a byte that counts them, and the sum of their weights, are what stays in
@@ -24,26 +24,46 @@ ROWS_AHEAD = 64
 
 @inlined
 def home_of_pair(true, pred, mask):
-    """Return the first of the two slots that a pair of keys can stand in, an even number."""
+    """Return the slot that a pair of keys can stand in."""
     h = np.uint64(true) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(pred) * np.uint64(0xC2B2AE3D27D4EB4F)
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
-    return np.int64(h >> np.uint64(33)) & (mask - 1)
+    return np.int64(h >> np.uint64(33)) & mask
+
+
+@kernel
+def count_pairs(true, pred, slots, first, seen):
+    """Count how often each pair of keys comes; return how many different ones there are.
+
+    Outputs, by pair: its `first` row, and how often it was `seen`. Shapes: (n,) each, and of the empty `slots` a power
+    of two that is larger.
+    """
+    pairs, mask = 0, slots.size - 1
+    for i in range(true.size):
+        s = home_of_pair(true[i], pred[i], mask)
+        c = slots[s]
+        while c >= 0 and (true[first[c]] != true[i] or pred[first[c]] != pred[i]):
+            s = (s + 1) & mask
+            c = slots[s]
+        if c < 0:
+            c = slots[s] = pairs
+            first[c], seen[c] = i, 0
+            pairs += 1
+        seen[c] += 1
+    return pairs
 
 
 @kernel
 def enter_pairs(true, pred, pairs):
-    """Enter pairs of keys, the most important one first; one without a free slot is left out.
+    """Enter pairs of keys, the most important one first; one whose slot is taken is left out.
 
     What stands in free slots is the first pair, which is never looked for there.
     """
-    mask = pairs.size - 1
     taken = np.zeros(pairs.size, np.bool_)
     for s in range(pairs.size):
         pairs[s].true = true[0]
         pairs[s].pred = pred[0]
     for k in range(true.size):
-        s = home_of_pair(true[k], pred[k], mask)
-        s += taken[s]
+        s = home_of_pair(true[k], pred[k], pairs.size - 1)
         if not taken[s]:
             taken[s] = True
             pairs[s].true = true[k]
@@ -61,6 +81,7 @@ def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
     """
     few, x, many = table
     slots = np.full(ROWS_AT_A_TIME + ROWS_AHEAD, few.size - 1, np.int32)
+    others = np.empty(ROWS_AT_A_TIME, np.int32)
     left = 0
     for first in range(start, stop, ROWS_AT_A_TIME):
         n = min(stop - first, ROWS_AT_A_TIME)
@@ -69,7 +90,7 @@ def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
         else:
             n_known = find_pairs(rows, first, n, pairs, few.size - 1, slots)
         if n_known < n or places is not None:
-            left = write_others(rows, weights, first, n, few.size - 1, slots, left, out, places)
+            left = write_others(rows, weights, first, n, few.size - 1, slots, others, left, out, places)
         count_rows(weights, first, n, slots, few, x, many)
     return left
 
@@ -90,35 +111,43 @@ def find_in_box(rows, first, n, box, other, slots):
 
 @kernel
 def find_pairs(rows, first, n, pairs, other, slots):
-    """Find the slots of a few rows, `other` for one whose pair has none; return how many have one."""
+    """Find the slots of a few rows, `other` for one whose pair has none; return how many have one.
+
+    Where pairs can stand is found for all rows before the first look: the CPU does several of these at once.
+    """
     trues, preds = rows
+    for j in range(n):
+        slots[at(j)] = home_of_pair(trues[at(first + j)], preds[at(first + j)], pairs.size - 1)
     known = 0
     for j in range(n):
-        true, pred = trues[at(first + j)], preds[at(first + j)]
-        s = home_of_pair(true, pred, pairs.size - 1)
-        s += (pairs[at(s)].true != true) | (pairs[at(s)].pred != pred)
-        found = (pairs[at(s)].true == true) & (pairs[at(s)].pred == pred)
+        s = slots[at(j)]
+        found = (pairs[at(s)].true == trues[at(first + j)]) & (pairs[at(s)].pred == preds[at(first + j)])
         slots[at(j)] = s if found else other
         known += found
     return known
 
 
 @kernel
-def write_others(rows, weights, first, n, other, slots, left, out, places):
-    """Write those of a few rows that have no slot of their own to `out`, after the `left` that are there."""
+def write_others(rows, weights, first, n, other, slots, others, left, out, places):
+    """Write those of a few rows that have no slot of their own to `out`, after the `left` that are there.
+
+    Which these are is found first, in `others`, without a branch on what cannot be foretold.
+    """
     trues, preds = rows
     out_true, out_pred, out_x, out_n = out
+    found = 0
     for j in range(n):
-        i = first + j
         known = slots[at(j)] != other
         if places is not None:
-            places[at(i)] = -1 - slots[at(j)] if known else left
-        if not known:
-            out_true[at(left)], out_pred[at(left)], out_n[at(left)] = trues[at(i)], preds[at(i)], 1
-            if weights is not None:
-                out_x[at(left)] = weights[at(i)]
-            left += 1
-    return left
+            places[at(first + j)] = -1 - slots[at(j)] if known else left + found
+        others[at(found)] = j
+        found += not known
+    for k in range(found):
+        i = first + others[at(k)]
+        out_true[at(left + k)], out_pred[at(left + k)], out_n[at(left + k)] = trues[at(i)], preds[at(i)], 1
+        if weights is not None:
+            out_x[at(left + k)] = weights[at(i)]
+    return left + found
 
 
 @kernel

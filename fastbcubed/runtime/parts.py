@@ -47,7 +47,7 @@ def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
 
 
-def sampled_rows(n: int) -> NDArray[np.uint64]:
+def sampled_rows(n: int, most: int = SAMPLE) -> NDArray[np.uint64]:
     """Return the numbers of rows to judge n rows by, spread over all of them; the same for the same n."""
-    rows = np.arange(min(SAMPLE, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    rows = np.arange(min(most, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return (rows >> np.uint64(16)) % np.uint64(n)

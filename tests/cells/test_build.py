@@ -43,14 +43,14 @@ def build(true, pred, weight=None, *, absent=False, part_rows=4, wide=None, thre
     true, pred = keys(true), keys(pred)
     mass = None if weight is None else np.array(weight, np.float64)
     plan = planning.plan_parts(
-        true, *((ABSENT_TRUE, ABSENT_PRED) if absent else (None, None)), part_rows=part_rows, wide=wide
+        [true], *((ABSENT_TRUE, ABSENT_PRED) if absent else (None, None)), part_rows=part_rows, wide=wide
     )
     with Pool(threads) as pool:
-        built = memory.build(plan, true, pred, mass, pool, **options)
+        built = memory.build(plan, [(true, pred, mass, None)], pool, **options)
 
     def locate():
         with Pool(threads) as pool:
-            return memory.locate(plan, true, pred, pool)
+            return memory.locate(plan, [(true, pred, None, None)], pool)
 
     table = fb.Contingency.from_built(
         built,
@@ -306,9 +306,39 @@ def test_when_rows_are_condensed():
     assert replace(of(side, side), n_rows=12 * n).n_tables == 3
     scattered = partition.mix_all(few)
     assert of(scattered, scattered).pairs is not None, "keys of any values"
-    assert of(scattered[1:], scattered[1:]) is None, "to sort a sample costs as much as so few rows"
+    assert of(scattered[1:], scattered[1:]) is None, "to look for pairs costs as much as so few rows"
     mostly, half = (np.where(np.arange(n) % k == 0, many, 5) for k in (5, 2))
     assert of(mostly, mostly) is not None and of(mostly, many) is None and of(half, half) is None
+    by_chance = np.random.default_rng(4).integers(0, 20_000, n) << 20
+    assert of(by_chance, by_chance) is None, "half of the sample is seen twice, but a fifth of the rows"
+
+
+@examples(50)
+@given(st.lists(st.tuples(st.integers(-2, 2), st.sampled_from([-(2**63), -1, 0, 7, 2**63 - 1])), min_size=1))
+def test_count_pairs(pairs):
+    true, pred = (keys(side) for side in zip(*pairs, strict=True))
+    slots = np.full(1 << (2 * len(pairs) - 1).bit_length(), -1, np.int32)
+    first, seen = np.empty(len(pairs), np.int64), np.empty(len(pairs), np.int64)
+    n = condensing_kernels.count_pairs(true, pred, slots, first, seen)
+    found = dict(zip([pairs[i] for i in first[:n]], seen[:n].tolist(), strict=True))
+    assert found == Counter(pairs) and first[:n].tolist() == [pairs.index(pair) for pair in found]
+
+
+def test_a_larger_sample_knows_more_pairs(monkeypatch):
+    """Pairs of falling frequency: of many rows, more of them are found; the rows of any of these come out right."""
+    rng, n = np.random.default_rng(12), condensing.FEWEST_TO_SAMPLE
+    side = (1.2 ** rng.uniform(0, 42, n)).astype(np.int64) << 20
+    known = []
+    for rows_per_sampled in (condensing.ROWS_PER_SAMPLED, 4):
+        monkeypatch.setattr(condensing, "ROWS_PER_SAMPLED", rows_per_sampled)
+        table = condensing.PairTable.of(side, side)
+        assert table is not None and table.pairs is not None
+        known.append(np.unique(table.pairs))
+    assert known[0].size < known[1].size <= np.unique(side).size
+    assert np.isin(known[1]["true"], side).all() and (known[1]["true"] == known[1]["pred"]).all()
+    with Pool(2) as pool:
+        found = memory.cells_of_keys(side, side, None, pool, weighting="pointwise")
+    assert np.sort(found.n).tolist() == sorted(Counter(side.tolist()).values())
 
 
 @pytest.mark.parametrize("absent", [False, True])
@@ -442,7 +472,7 @@ def test_wide_records(case, part_rows):
 
 def test_the_plan_depends_on_the_keys_alone():
     true = np.random.default_rng(0).zipf(1.6, 5000) % 400
-    one, other = (planning.plan_parts(keys(true), part_rows=100) for _ in range(2))
+    one, other = (planning.plan_parts([keys(true)], part_rows=100) for _ in range(2))
     assert one.bits == other.bits == 6 and np.array_equal(one.heavy, other.heavy)
     tasks = one.tasks()
     assert sorted(part for a, b in tasks for part in range(a, b)) == list(range(one.n_parts))
@@ -451,8 +481,8 @@ def test_the_plan_depends_on_the_keys_alone():
 
 def test_number_of_parts():
     for n, part_rows, bits in [(1, 1, 0), (2, 1, 1), (3, 1, 2), (100, 100, 0), (101, 100, 1), (400, 100, 2)]:
-        assert planning.plan_parts(np.arange(n), part_rows=part_rows).bits == bits
-    assert planning.plan_parts(np.zeros(5000, np.int64), part_rows=1).bits == parts.MAX_BITS
+        assert planning.plan_parts([np.arange(n)], part_rows=part_rows).bits == bits
+    assert planning.plan_parts([np.zeros(5000, np.int64)], part_rows=1).bits == parts.MAX_BITS
 
 
 def test_find_heavy_finds():
@@ -469,10 +499,12 @@ def test_find_heavy_finds():
             "every 16th": np.arange(0, n, 16)[: max(count, n // 16)],
         }[position]
         true[place] = -3
-        assert -3 in planning.find_heavy(true), position
-        assert planning.find_heavy(true).size <= 1 / share
+        assert -3 in planning.find_heavy([true]), position
+        assert planning.find_heavy([true]).size <= 1 / share
+        cuts = np.sort(np.random.default_rng(4).integers(0, n, 7))
+        assert np.array_equal(planning.find_heavy(np.split(true, cuts)), planning.find_heavy([true]))
     true = np.arange(n) // 50  # all alike: none has more than a two-thousandth
-    assert planning.find_heavy(true).size == 0
+    assert planning.find_heavy([true]).size == 0
 
 
 def test_mixing_is_one_to_one():
@@ -594,9 +626,9 @@ def test_wide_counts_of_an_engine_that_met_them(monkeypatch):
     assert table.true_n.tolist() == [2**32]
     assert table.fn.tolist() == [3.0 * 2**30] * 4
     assert planning.WIDE <= 2**31
-    plan = planning.plan_parts(np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31,), (0,)))
+    plan = planning.plan_parts([np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31,), (0,))])
     assert plan.records is planning.WIDE_RECORDS
-    plan = planning.plan_parts(np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31 - 1,), (0,)))
+    plan = planning.plan_parts([np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31 - 1,), (0,))])
     assert plan.records is planning.NARROW_RECORDS
 
 
