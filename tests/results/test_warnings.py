@@ -298,7 +298,7 @@ def test_large_clusters_are_told_from_a_sample_before_any_is_counted() -> None:
     n = plain_shape.LARGE
     labels, prediction = rng.integers(0, n // 3, n), rng.integers(0, n // 3, n)
     ev = fb.evaluate(labels, prediction)
-    assert ev.warnings == [] and "summary" not in ev.__dict__
+    assert {each["code"] for each in ev.warnings} <= {"few-units"} and "summary" not in ev.__dict__
     giant = np.where(rng.random(n) < 0.12, -1, prediction)
     assert set(found(labels, giant)) == {"giant-cluster", "few-units"}
     assert set(found(np.arange(n), prediction)) == {"all-singleton-truth"}

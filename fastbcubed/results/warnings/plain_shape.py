@@ -12,8 +12,8 @@ from fastbcubed.cells.planning import frequent_keys
 from fastbcubed.cells.records import SIDES
 from fastbcubed.runtime.parts import sampled_rows
 
-#: From so many scored items on it is worth looking: below, all clusters are counted in a few milliseconds.
-LARGE = 1 << 20
+#: From so many scored items on it is worth looking: below, all clusters are counted in a millisecond or two.
+LARGE = 1 << 17
 #: Clusters with a smaller share of the sample do not have a tenth of all rows, which is some 1,600 rows of the sample.
 SURELY_SMALL = 0.08
 #: Fewer clusters than these are counted.
