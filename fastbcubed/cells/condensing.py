@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
+from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows, table_slots
 from fastbcubed.runtime.pool import Pool, blocks
 
 #: Fewer rows are partitioned as they are; of fewer than the latter all are looked at, and a sample of more.
@@ -124,7 +124,7 @@ class PairTable:
     def _frequent(cls, n_rows: int, true: Keys, pred: Keys) -> PairTable | None:
         """Return slots for the pairs seen often, if most rows are theirs."""
         first, seen = np.empty(true.size, np.int64), np.empty(true.size, np.int64)
-        slots = np.full(1 << (2 * true.size - 1).bit_length(), -1, np.int32)
+        slots = np.full(table_slots(true.size), -1, np.int32)
         n_pairs = kernels.condensing.count_pairs(true, pred, slots, first, seen)
         often = np.flatnonzero(seen[:n_pairs] >= OFTEN)
         chosen = often[np.argsort(-seen[often], kind="stable")[: min(MOST_PAIRS, n_rows // ROWS_PER_PAIR)]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.joining import scatter_keys
-from fastbcubed.runtime.parts import part_bits, part_blocks
+from fastbcubed.runtime.parts import part_bits, part_blocks, table_slots
 from fastbcubed.runtime.pool import Pool, blocks
 
 Counts = NDArray[np.int64]
@@ -91,7 +91,7 @@ def _groups(keys: Counts, pool: Pool) -> tuple[Integers, Counts]:
     largest = int(np.diff(bounds).max())
 
     def room() -> tuple[Integers, Integers]:
-        return np.empty(kernels.cells.table_size(largest), np.int32), np.empty((largest, 2), np.int32)
+        return np.empty(table_slots(largest), np.int32), np.empty((largest, 2), np.int32)
 
     def find(start: int, stop: int) -> tuple[int, int]:
         with pool.workspace("repeats", room, lambda space: len(space[1]) >= largest) as space:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.overlap.sharing import Shares
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import offsets, part_bits
+from fastbcubed.runtime.parts import offsets, part_bits, table_slots
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
@@ -271,7 +271,7 @@ class Table:
         self.names, self.n_each = self._grown(self.names, room), self._grown(self.n_each, room)
         if self.mass is not None and self.rest is not None:
             self.mass, self.rest = self._grown(self.mass, room), self._grown(self.rest, room)
-        self.slots = buffers.empty(kernels.cells.table_size(room), np.int32)
+        self.slots = buffers.empty(table_slots(room), np.int32)
         self.slots[:] = -1
         kernels.subsets.enter(self.names, self.n, self.slots)
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from fastbcubed import kernels
 from fastbcubed.runtime.pool import blocks
 
 #: Rows of one part on average: its cells and their hash table then stay in a core's cache.
@@ -36,9 +35,14 @@ def row_blocks(n: int, least: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
     return blocks(n, max(least, -(-n // 64)))
 
 
+def table_slots(n: int) -> int:
+    """Return what `kernels.cells.table_size` does, which need not be loaded and called for that."""
+    return max(1024, 1 << (2 * n - 1).bit_length())
+
+
 def slots_for(rows: int, dtype: DTypeLike = np.int32) -> NDArray[Any]:
     """Return a hash table for parts of at most so many rows; kernels make their own for one of unusual size."""
-    return np.empty(kernels.cells.table_size(min(rows, 2 * PART_ROWS)), dtype)
+    return np.empty(table_slots(min(rows, 2 * PART_ROWS)), dtype)
 
 
 def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

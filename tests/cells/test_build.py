@@ -23,6 +23,7 @@ from fastbcubed.cells import build as memory
 from fastbcubed.cells.stages import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cells as cell_kernels
+from fastbcubed.kernels import cells as cells_kernels
 from fastbcubed.kernels import condensing as condensing_kernels
 from fastbcubed.kernels import partition
 from fastbcubed.metrics import aggregation
@@ -483,6 +484,11 @@ def test_number_of_parts():
     for n, part_rows, bits in [(1, 1, 0), (2, 1, 1), (3, 1, 2), (100, 100, 0), (101, 100, 1), (400, 100, 2)]:
         assert planning.plan_parts([np.arange(n)], part_rows=part_rows).bits == bits
     assert planning.plan_parts([np.zeros(5000, np.int64)], part_rows=1).bits == parts.MAX_BITS
+
+
+def test_tables_are_as_large_as_kernels_take_them_for():
+    for n in (0, 1, 511, 512, 513, 30_000, 32_768, 32_769, 10**9):
+        assert parts.table_slots(n) == cells_kernels.table_size(n)
 
 
 def test_find_heavy_finds():
