@@ -102,8 +102,7 @@ def item_sums(
     if not (lifted or direct):
         return {}
     by_item = [m for m in lifted if differs_within_cells(contingency, m)]
-    common = {m.name: compiled.position(m.formula) for m in lifted if not (m.leave_one_out or m.matrix)}
-    common = {name: position for name, position in common.items() if position is not None}
+    common = _positions(lifted)
     others = [m for m in lifted if m.name not in common and m not in by_item]
     negatives = _negatives(contingency, others)
     of_items = [cell_scores(contingency, m) for m in by_item]
@@ -125,6 +124,14 @@ def item_sums(
     names = [WEIGHT, *common, *(m.name for m in (*by_item, *others))]
     found = {name: math.fsum(column) for name, column in zip(names, zip(*sums, strict=True), strict=True)}
     return found | {name: mean * found[WEIGHT] for name, mean in direct.items()}
+
+
+def _positions(metrics: Iterable[Metric]) -> dict[str, int]:
+    """Return where the formulas stand among those that are compiled, by the name of the score, of those that do."""
+    from fastbcubed.metrics import compiled
+
+    found = {m.name: compiled.position(m.formula) for m in metrics if not (m.leave_one_out or m.matrix)}
+    return {name: position for name, position in found.items() if position is not None}
 
 
 def _scores_of(
@@ -321,18 +328,17 @@ def group_sums(
     weight * score of each score, added up.
     """
     codes = np.ascontiguousarray(codes)
+    if not by_row and cells is None:
+        return _sums_of_cells(contingency, codes, n_groups, list(metrics))
     counts = np.zeros(n_groups, np.int64)
-    rows = contingency.rows
-    n, weight = contingency.n, contingency.weight
+    rows, n = contingency.rows, contingency.n
     if by_row:
         assert rows is not None
-        cells, weight = rows.cell, rows.weight
+        cells, n, weight = rows.cell, rows.n, rows.weight
         codes = np.where(cells < 0, -1, codes)
-        kernels.sums.count_by_code(codes, rows.n, counts)
     else:
-        if cells is not None:
-            n, weight = n[cells], weight[cells]
-        kernels.sums.count_by_code(codes, n, counts)
+        n, weight = n[cells], contingency.weight[cells]
+    kernels.sums.count_by_code(codes, n, counts)
 
     def add(scores: Floats, per_row: bool = False) -> tuple[Floats, Floats]:
         totals, errors = np.zeros(n_groups), np.zeros(n_groups)
@@ -346,6 +352,27 @@ def group_sums(
         else:
             sums[metric.name] = add(cell_scores(contingency, metric))
     return sums
+
+
+def _sums_of_cells(
+    contingency: Contingency, codes: NDArray[np.integer], n_groups: int, metrics: list[Metric]
+) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the sums of groups, of which each cell is in one at most; the commonest scores in one pass over cells."""
+    from fastbcubed.metrics import compiled
+
+    common = _positions(metrics)
+    counts, sums = np.zeros(n_groups, np.int64), np.zeros((2, 1 + len(common), n_groups))
+    cells = np.ascontiguousarray(contingency.cells).view()
+    cells.flags.writeable = False  # whoever's they are: one kernel is compiled
+    outer, formulas = contingency.weighting == "outer", np.array(list(common.values()), np.int64)
+    compiled.add_by_group(cells, codes, outer, formulas, counts, *sums)
+    found = dict(zip([WEIGHT, *common], zip(*sums, strict=True), strict=True))
+    for metric in (m for m in metrics if m.name not in common):
+        scores, (totals, errors) = cell_scores(contingency, metric), np.zeros((2, n_groups))
+        kernels.sums.add_by_code(codes, contingency.weight, scores, None, totals, errors)
+        found[metric.name] = totals, errors
+    names = [WEIGHT, *(m.name for m in metrics)]
+    return {"n_items": (counts, np.zeros_like(counts))} | {name: found[name] for name in names}
 
 
 def means_of_groups(

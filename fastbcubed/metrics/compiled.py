@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.paired import add_shares, square_units
 from fastbcubed.kernels.runs import RUN, read_run, sum_run
@@ -85,6 +86,36 @@ def sum_scores(cells, start, stop, outer, formulas, sums):
             weigh_run(formulas[k], weight, tp, fp, fn, products)
             sums[run, 1 + k] = sum_run(products)
         run += 1
+
+
+@kernel
+def add_by_group(cells, codes, outer, formulas, counts, totals, errors):
+    """Add up cells by group: their items, their weights, and weight * score by each formula, without loss of digits.
+
+    Codes of groups are negative for none. Shapes: `codes` (n_cells,), `formulas` int64 (n,), by position, `counts`
+    (n_groups,), `totals`, which lack `errors`, (1 + n, n_groups).
+    """
+    weight, tp, fp, fn = np.zeros(RUN), np.ones(RUN), np.zeros(RUN), np.zeros(RUN)
+    products = np.empty(RUN)
+    for begin in range(0, cells.size, RUN):
+        own = codes[begin : min(begin + RUN, cells.size)]
+        read_run(cells, begin, own.size, outer, weight, tp, fp, fn)
+        for i in range(own.size):
+            if own[i] >= 0:
+                counts[at(own[i])] += cells[at(begin + i)].n
+        add_run(own, weight, totals[0], errors[0])
+        for k in range(formulas.size):
+            weigh_run(formulas[k], weight, tp, fp, fn, products)
+            add_run(own, products, totals[1 + k], errors[1 + k])
+
+
+@kernel
+def add_run(codes, values, totals, errors):
+    """Add values into `totals + errors` by code, but for negative codes."""
+    for i in range(codes.size):
+        k = codes[i]
+        if k >= 0:
+            totals[at(k)], errors[at(k)] = add_exactly(totals[at(k)], errors[at(k)], values[at(i)])
 
 
 @inlined

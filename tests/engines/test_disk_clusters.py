@@ -28,6 +28,8 @@ def ranges(request, monkeypatch):
         monkeypatch.setattr(cluster_tables, "CELL_BYTES", LIMIT // 4 // 5)
         monkeypatch.setattr(cluster_tables, "NAMED_BYTES", LIMIT // 2 // 6)
         monkeypatch.setattr(cluster_tables, "BATCH", 7)
+        monkeypatch.setattr(cluster_tables, "AT_ONCE", 2)
+        monkeypatch.setattr(cluster_tables, "ROW_GROUP", 2)
 
 
 def assert_same_clusters(on_disk, in_memory, side, order_by=None, limits=(0, 1, 3, None)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,13 @@ from fastbcubed.runtime.table_files import ROW_GROUP
 Columns = dict[str, NDArray[Any]]
 #: What a cell takes at most while its range is worked on, and what each score adds.
 CELL_BYTES, SCORE_BYTES = 128, 24
-#: Cells that are sent to their ranges at once.
-BATCH = 1 << 16
+#: Cells that are sent to their ranges at once, and cells whose clusters are scored at once: their columns stay in cache.
+BATCH, AT_ONCE = 1 << 16, 1 << 15
 MAX_RANGES = 1 << 12
 #: What a cluster takes, about, while its label is looked for and its columns wait.
 NAMED_BYTES = 256
+#: Clusters that are named and written at once, where there is room.
+WRITTEN = 8 * ROW_GROUP
 #: What true negatives are called beside the scores.
 TN = "tn"
 
@@ -86,15 +89,18 @@ class ClusterRanges:
         return self.limit // 2 // NAMED_BYTES
 
     def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
-        """Yield what `by_code` does, but more clusters at once: what is written should not be in small pieces."""
-        first, held = 0, list[Columns]()
+        """Yield what `by_code` does, but more clusters at once: what is written should be whole row groups."""
+        size = max(1, min(WRITTEN, self._named_at_once))
+        first, n, held = 0, 0, list[Columns]()
         for _, columns in self.by_code(side, metrics, beta):
             held.append(columns)
-            n = sum(each["n_items"].size for each in held)
-            if n >= min(ROW_GROUP, self._named_at_once):
-                yield first, _joined(held)
-                first, held = first + n, []
-        if held:
+            n += columns["n_items"].size
+            if n >= size:
+                found, whole = _joined(held), n - n % min(size, ROW_GROUP)
+                yield first, {name: values[:whole] for name, values in found.items()}
+                held = [{name: values[whole:] for name, values in found.items()}]
+                first, n = first + whole, n - whole
+        if n:
             yield first, _joined(held)
 
     def by_code(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
@@ -109,7 +115,7 @@ class ClusterRanges:
         if n_spread:
             yield 0, self._spread(asked, beside)
         first = n_spread
-        for start, stop in _runs(self.keys.parts.tolist(), n_cells):
+        for start, stop in _runs(self.keys.parts.tolist(), min(n_cells, AT_ONCE)):
             cells, codes = table.cells[start:stop], table.pred[start:stop]
             known = beside.of(start, stop)
             if n_spread:
@@ -178,11 +184,32 @@ class ClusterRanges:
                 start, end = (min(n_heavy + each * width, n_true) for each in (shard, shard + 1))
                 if first < start:  # clusters without cells
                     yield first, _blank(asked.metrics, start - first)
-                first, cells = end, records["cell"]
-                known = {name: records[name] for name in beside.names}
-                yield start, asked.columns(self._excerpt(cells, cells["true"], start, end, known))
+                first = end
+                yield from self._by_true(asked, records, (start, end), beside)
             if first < n_true:
                 yield first, _blank(asked.metrics, n_true - first)
+
+    def _by_true(
+        self, asked: _Asked, records: np.ndarray, codes: tuple[int, int], beside: _Beside
+    ) -> Iterator[tuple[int, Columns]]:
+        """Yield the columns of a range of true clusters, some at a time, of which these are all cells."""
+        cells, (first, end) = np.ascontiguousarray(records["cell"]), codes
+        cells.flags.writeable = False  # as those are that come from files, for which one kernel is compiled
+        width = max(1, (end - first) * AT_ONCE // max(AT_ONCE, cells.size))
+        bounds = np.empty(-(-(end - first) // width) + 2, np.int64)
+        order = np.empty(cells.size, np.int64)
+        kernels.partition.order_by_range(cells, first, width, bounds, order)
+        for k, (start, stop) in enumerate(pairwise(bounds[1:].tolist())):
+            at, some = first + k * width, order[start:stop]
+            last = min(at + width, end)
+            if some.size:
+                own, known = (
+                    np.take(cells, some, mode="clip"),
+                    {name: records[name][some] for name in beside.names},
+                )
+                yield at, asked.columns(self._excerpt(own, own["true"], at, last, known))
+            else:  # clusters without cells
+                yield at, _blank(asked.metrics, last - at)
 
     def _excerpt(
         self,
