@@ -30,13 +30,13 @@ from fastbcubed.runtime.table_files import ROW_GROUP
 Columns = dict[str, NDArray[Any]]
 #: What a cell takes at most while its range is worked on, and what each score adds.
 CELL_BYTES, SCORE_BYTES = 128, 24
-#: Cells that are sent to their ranges at once, and cells whose clusters are scored at once: their columns stay in cache.
+#: Cells that are sent to their ranges at once, and cells whose clusters are scored at once, with columns in cache.
 BATCH, AT_ONCE = 1 << 16, 1 << 15
 MAX_RANGES = 1 << 12
 #: What a cluster takes, about, while its label is looked for and its columns wait.
 NAMED_BYTES = 256
 #: Clusters that are named and written at once, where there is room.
-WRITTEN = 8 * ROW_GROUP
+WRITTEN = 2 * ROW_GROUP
 #: What true negatives are called beside the scores.
 TN = "tn"
 

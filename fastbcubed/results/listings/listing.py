@@ -48,7 +48,7 @@ def _in_order(
         return _with_names(table.slice(0, n), named_by)
     known = [name for name in table.column_names if named_by is None or name != named_by[0]]
     require_known(order_by, known)
-    rank = _rank(table, order_by, metrics)
+    rank = rank_of(table, order_by, metrics)
     lightest_last = -to_numpy(table["weight"])
     rows = first_rows(rank, lightest_last, n)
     found = _with_names(table.take(from_numpy(rows)), named_by)
@@ -87,12 +87,12 @@ def contenders(table: pa.Table, metrics: Iterable[Metric], order_by: str, limit:
 
     Parameters are those of `listed`.
     """
-    rank = _rank(table, order_by, metrics)
+    rank = rank_of(table, order_by, metrics)
     rows = first_rows(rank, -to_numpy(table["weight"]), min(limit, table.num_rows))
     return table.take(from_numpy(np.sort(rows)))
 
 
-def _rank(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
+def rank_of(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
     """Return numbers that ascend from worst to best, NaN last."""
     higher_is_better = {m.name: m.best == "higher" for m in metrics}
     higher_is_better |= {m.item_name: m.best == "higher" for m in metrics if m.item_name}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.concentration import LossCurve
-from fastbcubed.results.listings.listing import LOSS, contenders, listed
+from fastbcubed.results.listings.listing import LOSS, contenders, listed, rank_of
 from fastbcubed.results.listings.repairs import Floats, f_gain
 from fastbcubed.results.listings.size_classes import SizeClasses
 from fastbcubed.sources import arrow_functions as pc
@@ -73,17 +73,20 @@ class Costliest:
         self._figures = list(dict.fromkeys([*ordered, "weight", "n_items"]))
         self.columns = [*self._figures, *([] if outcome is None else ["outcome"])]
         self.found: pa.Table | None = None
+        self._last = np.inf  # the rank of the last of those that are listed
 
     def add(self, first: int, table: pa.Table) -> None:
         """Take consecutive clusters from a code on; where labels are there, they tell apart what ties."""
         own = [name for name in ("cluster", *self._figures) if name in table.column_names]
-        codes = from_numpy(np.arange(first, first + table.num_rows))
-        more = table.select(own).add_column(0, "code", codes).filter(self._listed(table))
+        there = np.flatnonzero(self._listed(table))
+        more = table.select(own).take(from_numpy(there)).add_column(0, "code", from_numpy(first + there))
         found = more if self.found is None else pa.concat_tables([self.found, more])
         found = contenders(found, self._metrics, self._order_by, self._limit)
         if found.num_rows > self._limit + TIES and "cluster" in own:
             found = self._first_of(found)
         self.found = found.combine_chunks()
+        if found.num_rows >= self._limit > 0:
+            self._last = float(rank_of(self.found, self._order_by, self._metrics).max())
 
     def in_order(self) -> pa.Table:
         """Return the first clusters in their order, where their labels are there."""
@@ -97,12 +100,14 @@ class Costliest:
         listing = listed(plain, self._metrics, self._order_by, self._limit, named_by=named_by).to_arrow()
         return listing.select(found.column_names)
 
-    def _listed(self, table: pa.Table) -> pa.ChunkedArray:
-        """Return which clusters of a table have scored items, and what else is asked for."""
-        there = pc.greater(table[self._order_by if self._lossy else "n_items"], 0)
-        if self._outcome is None:
-            return there
-        return pc.and_(there, pc.equal(table["outcome"].cast(pa.string()), self._outcome))
+    def _listed(self, table: pa.Table) -> NDArray[np.bool_]:
+        """Return which clusters of a table are what is asked for, have scored items, and may be among the first."""
+        there: NDArray[np.bool_] = to_numpy(table[self._order_by if self._lossy else "n_items"]) > 0
+        if self._outcome is not None:
+            there &= to_numpy(pc.equal(table["outcome"].cast(pa.string()), self._outcome))
+        if np.isfinite(self._last):
+            there &= rank_of(table, self._order_by, self._metrics) <= self._last
+        return there
 
 
 class MayGather:
@@ -115,23 +120,25 @@ class MayGather:
     def __init__(self, lost: tuple[float, float], limit: int) -> None:
         self._lost, self._limit = lost, limit
         self.codes, self._most, self._least = np.empty(0, np.int64), np.empty(0), np.empty(0)
+        self._floor = -np.inf  # what the first `limit` gain at least
 
     def add(self, first: int, table: pa.Table) -> None:
         """Take consecutive clusters from a code on."""
         precision, recall = (to_numpy(table[name]) for name in ("precision_loss", "recall_loss"))
         there = np.flatnonzero(precision + recall)
-        if (
-            "cluster" in table.column_names
-        ):  # those without a label a policy has made: there is nothing to gather
-            there = there[table["cluster"].is_valid().to_numpy()[there]]
+        if "cluster" in table.column_names and table["cluster"].null_count:
+            # those without a label a policy has made: there is nothing to gather
+            there = there[to_numpy(table["cluster"].is_valid())[there]]
         if self._limit and there.size:
             self._take(there + first, precision[there], recall[there])
 
     def _take(self, codes: NDArray[np.int64], precision: Floats, recall: Floats) -> None:
         most = f_gain(self._lost, 2 * precision, recall) * (1 + ROUNDING)
-        self.codes = np.concatenate([self.codes, codes])
-        self._most = np.concatenate([self._most, most])
-        self._least = np.concatenate([self._least, f_gain(self._lost, precision, recall)])
+        own = np.flatnonzero(most >= self._floor)
+        self.codes = np.concatenate([self.codes, codes[own]])
+        self._most = np.concatenate([self._most, most[own]])
+        self._least = np.concatenate([self._least, f_gain(self._lost, precision[own], recall[own])])
         if self.codes.size > self._limit:
-            kept = self._most >= np.partition(self._least, -self._limit)[-self._limit]
+            self._floor = np.partition(self._least, -self._limit)[-self._limit]
+            kept = self._most >= self._floor
             self.codes, self._most, self._least = self.codes[kept], self._most[kept], self._least[kept]
