@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed import kernels
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.pool import BLOCK, Pool, blocks
 from fastbcubed.sources.arrays import codes_of, from_numpy, storage_of, to_numpy
@@ -174,7 +175,7 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
     parts = [_of_values_in_use(part) for part in parts]
     if len(parts) == 1 and pa.types.is_dictionary(parts[0].type):
         n, words = len(parts[0]), kernels.hashing.seed_words(seed)
-        first = np.empty(n, dtype=np.uint64)
+        first = buffers.empty(n, np.uint64)
         starts, stops = zip(*blocks(n), strict=True)
         tables = {id(pair): pair for pair in dictionary_tables(parts[0], words)}
         data = parts[0]
@@ -194,7 +195,7 @@ def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple
     """Return the keys of a column of one or more parts, and the second word of every row."""
     parts = [_of_values_in_use(part) for part in parts]
     n, words = len(parts[0]), kernels.hashing.seed_words(seed)
-    first, second = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
+    first, second = buffers.empty(n, np.uint64), buffers.empty(n, np.uint64)
     starts, stops = zip(*blocks(n), strict=True)
     writer = part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
 
@@ -238,7 +239,7 @@ def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
                 return True
         totals[heavy] = 0
         counts[:, heavy] = 0
-    scratch = np.empty((min(n, SCRATCH), 2), dtype=np.uint64)
+    scratch = buffers.empty((min(n, SCRATCH), 2), np.uint64)
     ends = np.cumsum(totals)
     begin = 0
     while begin < len(totals):

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.errors import IdTypeError
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import codes_of, plain_type, storage_of, to_numpy
@@ -197,7 +198,7 @@ def _integer_keys(part: pa.ChunkedArray, pool: Pool) -> np.ndarray:
         view = to_numpy(chunks[0])
         if view.dtype.itemsize == 8:
             return view.view(np.int64)
-    keys = np.empty(len(part), dtype=np.int64)
+    keys = buffers.empty(len(part), np.int64)
     starts = accumulate((len(chunk) for chunk in chunks), initial=0)
     tasks = []
     for chunk, offset in zip(chunks, starts, strict=False):

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed import kernels
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import from_numpy, to_numpy
@@ -83,7 +84,7 @@ def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
     known = KnownTexts.of(data, words)
     if known is None:
         return None
-    numbers = np.empty(len(data), np.int64)
+    numbers = buffers.empty(len(data), np.int64)
 
     def number(chunk: pa.Array, start: int) -> Missed:
         own = numbers[start : start + len(chunk)]

@@ -10,6 +10,7 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import codes_of, storage_of, to_numpy
 from fastbcubed.sources.selection import without_views
@@ -29,7 +30,7 @@ def number_values(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
     tables = _number_dictionaries([chunk.dictionary for chunk in chunks])
     if tables is None:
         return None
-    numbers = np.empty(len(data), np.int64)
+    numbers = buffers.empty(len(data), np.int64)
     tasks = []
     for chunk, table, offset in zip(chunks, tables, accumulate(map(len, chunks), initial=0), strict=False):
         tasks += [
