@@ -173,8 +173,6 @@ def drop_repeats(first, second, seen, kept_first, kept_second):
     Shapes: (n,), (n,), (power of two, 2), twice (n,). No branch depends on what is seen.
     """
     mask, kept = WORD(seen.shape[0] - 1), 0
-    for s in range(seen.shape[0]):
-        seen[s, 0], seen[s, 1] = s + 1, 0  # a word that is looked for elsewhere
     for i in range(first.size):
         one, other = first[at(i)], second[at(i)]
         s = one & mask

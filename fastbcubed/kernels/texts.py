@@ -1,123 +1,209 @@
-"""Numbers of texts, most of which are among few that are known: a table that stays in the cache says which.
+"""Numbers of texts, many of which are among few that are known: a table that stays in the cache says which.
 
-Whether a text is a known one is decided by all of its bytes.
+Whether a text is a known one is decided by all of its bytes. The last 32 of them are compared at once, and no branch
+depends on what is found. They are read backwards from the end of a text, so at least 32 bytes have to stand before
+that; those that are not the text's own are masked.
+
+The table is a perfect hash: a pilot for each bucket of hashes sends all known texts to slots of their own.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from llvmlite import ir
+from numba import config, types
+from numba.extending import intrinsic
 
-from fastbcubed.kernels.hashing import (
-    BEYOND_ASCII,
-    EIGHT,
-    ONE,
-    SIXTEEN,
-    WORD,
-    ZERO,
-    end_words,
-    fold,
-    hash_bytes,
-    load_word,
-)
-from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.hashing import BEYOND_ASCII, EIGHT, SIXTEEN, WORD, ZERO, fold, hash_bytes, load_word
+from fastbcubed.kernels.jit import at, inlined, kernel
 
-#: Texts of more bytes have some between the first sixteen and the last.
-LONG = np.uint64(32)
+#: Bytes at the end of a text that are compared at once, as words.
+TAIL = np.uint64(32)
+TAIL_WORDS = np.uint64(4)
+TWO, THREE = np.uint64(2), np.uint64(3)
+#: Bits of a hash that say which pilot and which slot a text has: fixed numbers, to which registers need not be given.
+PILOT_BITS, SLOT_BITS = 10, 12
+BELOW_PILOT, SLOT = np.uint64(64 - PILOT_BITS), np.uint64((1 << SLOT_BITS) - 1)
+#: Words of a slot: the last bytes of its text, masked; the number of this, its size, and where it begins among all.
+SLOT_WORDS = np.uint64(8)
+NUMBER, SIZE, START = (np.uint64(word) for word in (4, 5, 6))
+#: Rows that are looked up before what was not found is hashed.
+ROWS_AT_A_TIME = 4096
+
+_numba_config: Any = config
+if _numba_config.DISABLE_JIT:
+
+    def tail_differs(data: Any, end: Any, masks: Any, mask: Any, slots: Any, slot: Any) -> Any:
+        """Return 1 if the bytes before `end`, masked by words from `mask` on, are not those from `slot` on, else 0."""
+        words = data[int(end - TAIL) : int(end)].copy().view(np.uint64)
+        own, known = masks[int(mask) : int(mask) + 4], slots[int(slot) : int(slot) + 4]
+        return np.uint8((words & own != known).any())
+
+else:
+
+    @intrinsic
+    def tail_differs(
+        typingctx: Any, data: Any, end: Any, masks: Any, mask: Any, slots: Any, slot: Any
+    ) -> Any:
+        """Return 1 if the bytes before `end`, masked by words from `mask` on, are not those from `slot` on, else 0."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            words, all_bits = ir.VectorType(ir.IntType(64), 4).as_pointer(), ir.IntType(256)
+
+            def load(k: int, position: Any) -> Any:
+                array = context.make_array(signature.args[k])(context, builder, args[k])
+                pointer = builder.gep(array.data, [position])
+                return builder.load(builder.bitcast(pointer, words), align=1)
+
+            text, mask = load(0, builder.sub(args[1], ir.IntType(64)(32))), load(2, args[3])
+            differ = builder.xor(builder.and_(text, mask), load(4, args[5]))
+            found = builder.icmp_unsigned("!=", builder.bitcast(differ, all_bits), all_bits(0))
+            return builder.zext(found, ir.IntType(8))
+
+        arguments = data, types.uint64, masks, types.uint64, slots, types.uint64
+        return types.uint8(*arguments), codegen
 
 
-@kernel(inline="always")
-def home_of_text(low, high, size, words, mask):
-    """Return the slot that a text of these last bytes and of this size is looked for in first."""
-    return fold(low ^ words[2], (high ^ words[3]) + size) & mask
-
-
-@kernel(inline="always")
-def compare(data, start, size, low, high, known, own):
-    """Return a word that is zero if some bytes, the last of which are `low` and `high`, are a known text of `own`.
-
-    The other word has all bits that a word of the bytes has.
-    """
-    differ, bits = (low ^ known.low) | (high ^ known.high) | (size ^ known.size), low | high
-    if size > SIXTEEN:
-        first, second = load_word(data, start), load_word(data, start + EIGHT)
-        differ |= (first ^ known.first) | (second ^ known.second)
-        bits |= first | second
-        if size > LONG:
-            for position in range(SIXTEEN, size - SIXTEEN, EIGHT):
-                bits |= load_word(data, start + position)
-                if size == known.size:
-                    differ |= load_word(data, start + position) ^ load_word(own, known.start + position)
-    return differ, bits
+@inlined
+def slot_of(code, pilots):
+    """Return the slot that a text with this hash stands in, if it is known."""
+    return ((code >> EIGHT) ^ WORD(pilots[code >> BELOW_PILOT])) & SLOT
 
 
 @kernel
-def enter_texts(offsets, data, words, records, slots):
-    """Describe known texts that are laid end to end, and enter them in this order into slots, which hold -1.
+def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
+    """Write what a slot says of each text, and its hash, which is of the last eight bytes alone if `by_end`.
 
-    Return how many stand where they are looked for first.
+    Shapes: (n + 1,), (bytes,), (33 * 4,), (), (2,), (n, 8), (n,).
     """
-    mask, at_home = WORD(slots.size - 1), 0
-    for k in range(records.size):
-        start, size = WORD(offsets[k]), WORD(offsets[k + 1] - offsets[k])
-        low, high = end_words(data, start, size)
-        records[k].start, records[k].size, records[k].low, records[k].high = start, size, low, high
-        if size > SIXTEEN:
-            records[k].first, records[k].second = load_word(data, start), load_word(data, start + EIGHT)
-        s = home_of_text(low, high, size, words, mask)
-        at_home += slots[s] < 0
-        while slots[s] >= 0:
-            s = (s + ONE) & mask
-        slots[s] = k
-    return at_home
+    for k in range(codes.size):
+        start, end = WORD(offsets[k]), WORD(offsets[k + 1])
+        size = end - start
+        for word in range(TAIL_WORDS):
+            mask = masks[min(size, TAIL) * TAIL_WORDS + word]
+            described[k, word] = load_word(data, end - TAIL + EIGHT * WORD(word)) & mask
+        described[k, NUMBER], described[k, SIZE], described[k, START] = k, size, start
+        more = ZERO if by_end else described[k, 2] + size
+        codes[k] = fold(described[k, 3] ^ seeds[0], more ^ seeds[1])
+
+
+@kernel
+def place_texts(codes, pilots, places):
+    """Find pilots that send all texts to places of their own; return whether there are any.
+
+    Hashes of one bucket follow each other. Shapes: (n,), (buckets,), (slots,), which hold -1.
+    """
+    start = 0
+    while start < codes.size:
+        bucket, stop = codes[start] >> BELOW_PILOT, start + 1
+        while stop < codes.size and codes[stop] >> BELOW_PILOT == bucket:
+            stop += 1
+        placed = start
+        for pilot in range(places.size):
+            pilots[bucket] = pilot
+            while placed < stop and places[slot_of(codes[placed], pilots)] < 0:
+                places[slot_of(codes[placed], pilots)] = placed
+                placed += 1
+            if placed == stop:
+                break
+            while placed > start:
+                placed -= 1
+                places[slot_of(codes[placed], pilots)] = -1
+        if placed < stop:
+            return False
+        start = stop
+    return True
 
 
 @kernel
 def number_texts(offsets, data, known, words, numbers, missed):
     """Write the number of each text that is known, and of others the first word of its fingerprint.
 
-    `known` are (slots, records, data). `missed` takes (row, first, second) of texts that are not known. Return how
-    many these are, and whether all texts are ASCII.
+    `missed` takes (row, first, second) of texts that are not known. Return how many these are, and whether they all
+    are ASCII.
     """
-    slots, records, own = known
-    rows, first, second = missed
-    a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
-    n_left, ascii_only = find_at_home(offsets, data, known, words, numbers, rows)
-    n_missed, mask = 0, WORD(slots.size - 1)
-    for m in range(n_left):
-        i = rows[at(m)]
-        start = WORD(offsets[at(i)])
-        size = WORD(offsets[at(i + 1)]) - start
-        low, high = end_words(data, start, size)
-        s = home_of_text(low, high, size, words, mask)
-        k = slots[s]
-        while k >= 0 and compare(data, start, size, low, high, records[at(k)], own)[0] != ZERO:
-            s = (s + ONE) & mask
-            k = slots[s]
-        numbers[at(i)] = k
-        if k < 0:
-            one, other, _ = hash_bytes(data, start, size, a, b, s2, s3, s4, s5)
-            rows[at(n_missed)], first[at(n_missed)], second[at(n_missed)] = i, one, other
-            numbers[at(i)] = np.int64(one)
-            n_missed += 1
-    return n_missed, ascii_only
+    different = np.empty(ROWS_AT_A_TIME, np.uint8)
+    n_missed, seen = 0, ZERO
+    for first in range(0, numbers.size, ROWS_AT_A_TIME):
+        n = min(numbers.size - first, ROWS_AT_A_TIME)
+        if known.one_size > ZERO:
+            find_of_one_size(offsets, data, known, first, n, numbers, different)
+        else:
+            find_of_any_size(offsets, data, known, first, n, numbers, different)
+        n_missed, bits = hash_missed(offsets, data, words, first, n, different, numbers, missed, n_missed)
+        seen |= bits
+    return n_missed, seen & BEYOND_ASCII == ZERO
 
 
 @kernel
-def find_at_home(offsets, data, known, words, numbers, rows):
-    """Write the number of each text whose first slot has it, and write to `rows` which texts are left.
+def find_of_one_size(offsets, data, known, first, n, numbers, different):
+    """Write the numbers of a few texts, and which are not known, where those that are have the same size."""
+    slots, pilots, masks = known.slots, known.pilots, known.masks
+    a, b, size, width = known.seeds[0], known.seeds[1], known.one_size, np.int64(known.one_size)
+    mask = size * TAIL_WORDS
+    for j in range(n):
+        end = WORD(offsets[at(first + j + 1)])
+        s = slot_of(fold(load_word(data, end - EIGHT) ^ a, b), pilots) * SLOT_WORDS
+        numbers[at(first + j)] = slots[s + NUMBER]
+        different[at(j)] = tail_differs(data, end, masks, mask, slots, s)
+    for j in range(n):
+        different[at(j)] |= offsets[at(first + j + 1)] - offsets[at(first + j)] != width
 
-    Return how many these are, and whether all texts are ASCII. No branch depends on what is found.
-    """
-    slots, records, own = known
-    start, seen, n_left, mask = WORD(offsets[0]), ZERO, 0, WORD(slots.size - 1)
-    for i in range(numbers.size):
-        end = WORD(offsets[at(i + 1)])
+
+@kernel
+def find_of_any_size(offsets, data, known, first, n, numbers, different):
+    """Write the numbers of a few texts, and which are not known."""
+    slots, pilots, masks = known.slots, known.pilots, known.masks
+    a, b, start, longest = known.seeds[0], known.seeds[1], WORD(offsets[at(first)]), ZERO
+    for j in range(n):
+        end = WORD(offsets[at(first + j + 1)])
         size = end - start
-        low, high = end_words(data, start, size)
-        k = max(slots[home_of_text(low, high, size, words, mask)], 0)
-        numbers[at(i)], rows[at(n_left)] = k, i
-        differ, bits = compare(data, start, size, low, high, records[at(k)], own)
-        n_left += differ != ZERO
-        seen |= bits
+        m = min(size, TAIL) * TAIL_WORDS
+        low = load_word(data, end - SIXTEEN) & masks[m + TWO]
+        high = load_word(data, end - EIGHT) & masks[m + THREE]
+        s = slot_of(fold(high ^ a, (low + size) ^ b), pilots) * SLOT_WORDS
+        numbers[at(first + j)] = slots[s + NUMBER]
+        different[at(j)] = tail_differs(data, end, masks, m, slots, s) | (size != slots[s + SIZE])
+        longest = max(longest, size)
         start = end
-    return n_left, seen & BEYOND_ASCII == ZERO
+    if longest > TAIL:
+        compare_heads(offsets, data, known, first, n, numbers, different)
+
+
+@kernel
+def compare_heads(offsets, data, known, first, n, numbers, different):
+    """Note which of a few texts are not the known ones with the same last bytes and size: those before these differ."""
+    own, starts = known.own, known.starts
+    for j in range(n):
+        start = WORD(offsets[at(first + j)])
+        size = WORD(offsets[at(first + j + 1)]) - start
+        if size > TAIL and not different[at(j)]:
+            known_start, differ = starts[at(numbers[at(first + j)])], ZERO
+            for position in range(ZERO, size - TAIL, EIGHT):
+                word = load_word(data, start + WORD(position))
+                differ |= word ^ load_word(own, known_start + WORD(position))
+            different[at(j)] = differ != ZERO
+
+
+@kernel
+def hash_missed(offsets, data, words, first, n, different, numbers, missed, n_missed):
+    """Write fingerprints of those of a few texts that are not known; return how many there are so far, and all bits."""
+    rows, firsts, seconds = missed
+    a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
+    left, found, seen = n_missed, np.uint8(0), ZERO
+    for j in range(n):
+        found |= different[at(j)]
+    if found:
+        for j in range(n):
+            rows[at(left)] = first + j
+            left += different[at(j)]
+    for m in range(n_missed, left):
+        i = rows[at(m)]
+        start = WORD(offsets[at(i)])
+        size = WORD(offsets[at(i + 1)]) - start
+        one, other, bits = hash_bytes(data, start, size, a, b, s2, s3, s4, s5)
+        firsts[at(m)], seconds[at(m)], numbers[at(i)] = one, other, np.int64(one)
+        seen |= bits
+    return left, seen

@@ -19,7 +19,7 @@ import pyarrow as pa
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
-from fastbcubed.runtime.pool import BLOCK, Pool, blocks
+from fastbcubed.runtime.pool import BLOCK, Pool, blocks, lend
 from fastbcubed.sources.arrays import codes_of, from_numpy, storage_of, to_numpy
 from fastbcubed.sources.selection import is_view
 
@@ -268,17 +268,28 @@ def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[
     if (sample[1:] == sample[:-1]).mean() < MANY_REPEATS:
         return [(first, second)]
 
+    repeats: list[Repeats] = []
+
     def drop(start: int, stop: int) -> Pairs:
-        with pool.workspace("repeats", _repeats_room) as (seen, *kept):
-            n = kernels.hashing.drop_repeats(first[start:stop], second[start:stop], seen, *kept)
-            return kept[0][:n].copy(), kept[1][:n].copy()
+        with lend(repeats, Repeats) as seen:
+            return seen.dropped(first[start:stop], second[start:stop])
 
     return pool.map(drop, *zip(*blocks(len(first), ROWS_AT_ONCE), strict=True), stage="check ids")
 
 
-def _repeats_room() -> tuple[np.ndarray, ...]:
-    kept = (np.empty(ROWS_AT_ONCE, np.uint64) for _ in range(2))
-    return np.empty((SEEN, 2), np.uint64), *kept
+class Repeats:
+    """What one thread has seen of the pairs of one column, and room for those of a block that it has not."""
+
+    def __init__(self) -> None:
+        self._seen = np.zeros((SEEN, 2), np.uint64)
+        self._seen[:, 0] = np.arange(1, SEEN + 1)  # words that are looked for elsewhere
+        self._kept = np.empty((2, ROWS_AT_ONCE), np.uint64)
+
+    def dropped(self, first: np.ndarray, second: np.ndarray) -> Pairs:
+        """Return pairs of a block without most of those that have been seen: all different ones are returned once."""
+        kept_first, kept_second = self._kept
+        n = kernels.hashing.drop_repeats(first, second, self._seen, kept_first, kept_second)
+        return kept_first[:n].copy(), kept_second[:n].copy()
 
 
 def _conflict(scratch: np.ndarray, bounds: np.ndarray, pool: Pool) -> bool:

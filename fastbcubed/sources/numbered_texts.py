@@ -6,7 +6,7 @@ be counted in a table: see `cells.condensing`.
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, chain, product
 from typing import NamedTuple
 
 import numpy as np
@@ -15,27 +15,25 @@ import pyarrow as pa
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
-from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.runtime.pool import Pool, blocks, lend
 from fastbcubed.sources.arrays import from_numpy, to_numpy
-from fastbcubed.sources.fingerprints import find_collision, offsets_and_bytes
+from fastbcubed.sources.fingerprints import Pairs, Repeats, find_collision, offsets_and_bytes
 from fastbcubed.sources.numbered_values import FEW_VALUES
 from fastbcubed.sources.selection import take_rows
 
 #: Fewer rows are hashed at once.
 FEWEST_ROWS = 1 << 17
-#: Texts that are known are those seen so often in the sample, so many at most; so many slots for each.
+#: Texts that are known are those seen so often in the sample, so many at most.
 OFTEN = 2
 MOST_TEXTS = 1 << 11
-SLOTS_PER_TEXT = 16
-#: The share of the sample that has to be known texts.
-LEAST_SHARE = 0.9
+#: How many hash functions are tried, one of which has to have a slot for each text alone.
+ATTEMPTS = 16
+#: The share of the sample that has to be known texts; one that is not takes three times as long.
+LEAST_SHARE = 0.5
 #: Rows of other texts are rare if they are fewer than one in so many.
 RARE = 256
-
-#: A known text: its last sixteen bytes, the first sixteen of a longer one, and where it stands.
-KNOWN = np.dtype(
-    [(name, "u8") for name in ("low", "high", "first", "second", "start", "size")] + [("pad", "u8", 2)]
-)
+#: Bytes that stand before the end of each text that is looked up.
+TAIL = 32
 
 
 class Missed(NamedTuple):
@@ -46,16 +44,28 @@ class Missed(NamedTuple):
     second: np.ndarray
 
 
+class Others(NamedTuple):
+    """Rows of a block whose texts are not known, and all different fingerprints of these, some several times."""
+
+    start: int
+    rows: np.ndarray  #: counted from `start`
+    pairs: Pairs
+
+
 class KnownTexts(NamedTuple):
     """A hash table of texts, for the kernels."""
 
-    slots: np.ndarray
-    records: np.ndarray
-    data: np.ndarray
+    slots: np.ndarray  #: eight words each; what stands in free slots is a text that is never looked for there
+    pilots: np.ndarray
+    seeds: np.ndarray  #: of the hash function, shape (2,)
+    masks: np.ndarray  #: of the last 32 bytes of a text, by its size up to 32; four words each
+    one_size: np.uint64  #: that of all texts, if their last eight bytes tell them apart; 0 if not
+    own: np.ndarray  #: the texts, end to end, after some room
+    starts: np.ndarray  #: where they begin there
 
     @classmethod
-    def of(cls, data: pa.ChunkedArray, words: np.ndarray) -> KnownTexts | None:
-        """Return the texts that are frequent in a sample of a column, None if these are not most of it."""
+    def of(cls, data: pa.ChunkedArray) -> KnownTexts | None:
+        """Return the texts that are frequent in a sample of a column, None if these are not much of it."""
         sample = take_rows(data, np.sort(sampled_rows(len(data)).astype(np.int64)))
         encoded = sample.drop_null().dictionary_encode()
         seen = np.bincount(to_numpy(encoded.indices), minlength=len(encoded.dictionary))
@@ -63,12 +73,47 @@ class KnownTexts(NamedTuple):
         chosen = chosen[seen[chosen] >= OFTEN]
         if not chosen.size or seen[chosen].sum() < LEAST_SHARE * len(sample):
             return None
-        texts = encoded.dictionary.take(from_numpy(chosen)).cast(pa.large_binary())
-        records = np.zeros(chosen.size, KNOWN)
-        slots = np.full(SLOTS_PER_TEXT << int(chosen.size - 1).bit_length(), -1, np.int16)
-        offsets, own = offsets_and_bytes(texts)
-        at_home = kernels.texts.enter_texts(offsets, own, words, records, slots)
-        return cls(slots, records, own) if at_home >= LEAST_SHARE * chosen.size else None
+        texts = encoded.dictionary.take(from_numpy(chosen))
+        texts.validate(full=True)
+        return cls.placed(texts.cast(pa.large_binary()))
+
+    @classmethod
+    def placed(cls, texts: pa.Array) -> KnownTexts | None:
+        """Return a table of texts, numbered as they stand; None if their last sixteen bytes do not tell them apart."""
+        offsets, own = with_room_before(*offsets_and_bytes(texts))
+        sizes, codes = np.diff(offsets), np.empty(len(texts), np.uint64)
+        described, pilots = (
+            np.zeros((sizes.size, 8), np.uint64),
+            np.zeros(1 << kernels.texts.PILOT_BITS, np.uint16),
+        )
+        one_size = int(sizes[0]) if (sizes == sizes[0]).all() and 8 <= sizes[0] <= TAIL else 0
+        for size, seed in product([one_size, 0] if one_size else [0], range(ATTEMPTS)):
+            seeds, places = (
+                kernels.hashing.seed_words(seed)[:2],
+                np.full(1 << kernels.texts.SLOT_BITS, -1, np.int16),
+            )
+            kernels.texts.describe_texts(offsets, own, MASKS, size > 0, seeds, described, codes)
+            order = _largest_buckets_first(codes >> kernels.texts.BELOW_PILOT)
+            if kernels.texts.place_texts(codes[order], pilots, places):
+                slots = described[order[np.maximum(places, 0)]].ravel()
+                starts = described[:, 6].copy()
+                return cls(slots, pilots, seeds, MASKS, np.uint64(size), own, starts)
+        return None
+
+
+def _largest_buckets_first(buckets: np.ndarray) -> np.ndarray:
+    """Return an order in which what is in one bucket follows each other."""
+    _, bucket, counts = np.unique(buckets, return_inverse=True, return_counts=True)
+    return np.lexsort((bucket, -counts[bucket]))
+
+
+def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return texts that are laid end to end with as many bytes before them as are read before the end of a text."""
+    roomy = np.concatenate([np.zeros(TAIL, np.uint8), data[offsets[0] : offsets[-1]]])
+    offsets = offsets - offsets[0] + offsets.dtype.type(TAIL)
+    for array in (offsets, roomy):
+        array.flags.writeable = False  # one compiled kernel for all
+    return offsets, roomy
 
 
 def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
@@ -80,19 +125,25 @@ def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
     plain = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if len(data) < FEWEST_ROWS or not (plain or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
         return None
-    words = kernels.hashing.seed_words(0)
-    known = KnownTexts.of(data, words)
+    known = KnownTexts.of(data)
     if known is None:
         return None
-    numbers = buffers.empty(len(data), np.int64)
+    numbers, words = buffers.empty(len(data), np.int64), kernels.hashing.seed_words(0)
+    repeats: list[Repeats] = []
 
-    def number(chunk: pa.Array, start: int) -> Missed:
-        own = numbers[start : start + len(chunk)]
-        with pool.workspace("missed", _room) as room:
-            n, is_ascii = kernels.texts.number_texts(*offsets_and_bytes(chunk), known, words, own, room)
-            if not is_ascii:  # bytes alone, or more than ASCII
-                chunk.validate(full=True)
-            return Missed(room.rows[:n] + np.int64(start), room.first[:n].copy(), room.second[:n].copy())
+    def number(chunk: pa.Array, start: int) -> list[Others]:
+        others = []
+        with pool.workspace("missed", _room) as room, lend(repeats, Repeats) as seen:
+            for offsets, texts in _pieces(*offsets_and_bytes(chunk)):
+                own = numbers[start : start + offsets.size - 1]
+                n, is_ascii = kernels.texts.number_texts(offsets, texts, known, words, own, room)
+                if not is_ascii:  # bytes alone, or more than ASCII
+                    chunk.validate(full=True)
+                others.append(
+                    Others(start, room.rows[:n].copy(), seen.dropped(room.first[:n], room.second[:n]))
+                )
+                start += own.size
+        return others
 
     tasks = [
         (chunk.slice(start, stop - start), offset + start)
@@ -100,21 +151,28 @@ def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
         for start, stop in blocks(len(chunk), ROWS_AT_ONCE)
         if start < stop
     ]
-    missed = pool.map(number, *zip(*tasks, strict=True), stage="number ids")
-    return numbers if _number_others(numbers, known, missed, pool) else None
+    others = list(chain.from_iterable(pool.map(number, *zip(*tasks, strict=True), stage="number ids")))
+    return numbers if _number_others(numbers, known, others, pool) else None
 
 
-def _number_others(numbers: np.ndarray, known: KnownTexts, missed: list[Missed], pool: Pool) -> bool:
+def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return texts in pieces that can be looked up: those at the beginning of their buffer are copied."""
+    head = int(np.searchsorted(offsets[1:], TAIL))
+    first = [with_room_before(offsets[: head + 1], data)] if head else []
+    return [*first, (offsets[head:], data)] if head < offsets.size - 1 else first
+
+
+def _number_others(numbers: np.ndarray, known: KnownTexts, others: list[Others], pool: Pool) -> bool:
     """Give texts that are not known the next numbers if they are rare; return whether all numbers tell texts apart."""
-    n_known, missed = known.records.size, [each for each in missed if each.rows.size]
-    if any((each.first < n_known).any() for each in missed):
+    n_known, others = known.starts.size, [each for each in others if each.rows.size]
+    if any((each.pairs[0] < n_known).any() for each in others):
         return False
-    if find_collision([(each.first, each.second) for each in missed], pool):
+    if find_collision([each.pairs for each in others], pool):
         return False
-    if missed and sum(each.rows.size for each in missed) <= numbers.size // RARE:
-        rows, first = (np.concatenate([each[k] for each in missed]) for k in (0, 1))
-        others, codes = np.unique(first, return_inverse=True)
-        if n_known + others.size <= FEW_VALUES:
+    if others and sum(each.rows.size for each in others) <= numbers.size // RARE:
+        rows = np.concatenate([each.rows + np.int64(each.start) for each in others])
+        values, codes = np.unique(numbers[rows], return_inverse=True)
+        if n_known + values.size <= FEW_VALUES:
             numbers[rows] = n_known + codes
     return True
 
@@ -122,3 +180,12 @@ def _number_others(numbers: np.ndarray, known: KnownTexts, missed: list[Missed],
 def _room() -> Missed:
     words = (np.empty(ROWS_AT_ONCE, np.uint64) for _ in range(2))
     return Missed(np.empty(ROWS_AT_ONCE, np.int32), *words)
+
+
+def _masks() -> np.ndarray:
+    """Return which of the last 32 bytes before the end of a text are its own, by its size up to 32, as words."""
+    own = np.arange(TAIL) >= TAIL - np.arange(TAIL + 1)[:, None]
+    return np.where(own, np.uint8(255), np.uint8(0)).view(np.uint64).ravel()
+
+
+MASKS = _masks()

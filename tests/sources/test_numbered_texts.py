@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,14 +19,25 @@ from fastbcubed.runtime.parts import sampled_rows
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources import numbered_texts
 from fastbcubed.sources.columns import Column
-from fastbcubed.sources.numbered_texts import number_texts
+from fastbcubed.sources.numbered_texts import KnownTexts, number_texts
 
 KINDS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]
 N = numbered_texts.FEWEST_ROWS
-#: Texts of all lengths at which bytes are read in another way, some of which differ in a single byte.
-parts = st.text("abé", max_size=3)
+NOT_TO_BE_READ = 0  # PROT_NONE
+#: Texts of all lengths at which bytes are read in another way, some of which differ in a single byte or in NULs alone.
+parts = st.text("ab\0é", max_size=3)
 texts = st.builds(
-    lambda a, n, b: a + "x" * n + b, parts, st.sampled_from([0, 1, 4, 8, 13, 16, 29, 32, 45]), parts
+    lambda a, n, x, b: a + x * n + b,
+    parts,
+    st.sampled_from([0, 1, 4, 5, 8, 13, 14, 16, 29, 30, 32, 45]),
+    st.sampled_from("x\0"),
+    parts,
+)
+#: The same of one length each.
+even_texts = st.integers(0, 40).flatmap(
+    lambda n: st.lists(
+        st.text("ab\0", min_size=min(n, 3), max_size=min(n, 3)).map(lambda end: "x" * (n - len(end)) + end)
+    )
 )
 
 
@@ -39,6 +54,17 @@ def few_texts(n_values, n=N, seed=3):
 def tells_apart(numbers, values):
     pairs = set(zip(values, numbers.tolist(), strict=True))
     return len(pairs) == len({value for value, _ in pairs}) == len({number for _, number in pairs})
+
+
+def twin(values):
+    """Number values as they come, by a dictionary; null rows may get any number."""
+    known = {}
+    return [None if value is None else known.setdefault(value, len(known)) for value in values]
+
+
+def same_partition(numbers, values):
+    pairs = {(a, b) for a, b in zip(twin(values), numbers.tolist(), strict=True) if a is not None}
+    return len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
 
 def unseen_row(n=N):
@@ -60,6 +86,69 @@ def test_equal_numbers_are_equal_texts(chunks, kind):
         return
     known = [(v, n) for v, n in zip(values, numbers, strict=True) if v is not None]
     assert tells_apart(np.array([n for _, n in known]), [v for v, _ in known])
+
+
+@examples(60)
+@given(even_texts, st.sampled_from(KINDS), st.integers(0, 2**32), st.integers(0, 40), st.integers(0, 40))
+def test_texts_are_found_wherever_they_stand(known, kind, seed, skipped, cut):
+    """Rows draw from known texts and from these with a byte changed, in an array that is cut on both sides."""
+    rng = np.random.default_rng(seed)
+    known = sorted(set(known)) or ["x"]
+    others = (
+        [text + "a" for text in known] + [text[1:] for text in known] + [text[:-1] + "c" for text in known]
+    )
+    values = rng.choice(np.array(known * 3 + others, object), 200).tolist()
+    values[::17] = [None] * len(values[::17])
+    data = pa.array(values, pa.string()).cast(kind).slice(skipped, 200 - skipped - cut)
+    table = KnownTexts.placed(pa.array(known, pa.large_binary()))
+    if table is None:
+        return
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(numbered_texts, "FEWEST_ROWS", 1)
+        patched.setattr(KnownTexts, "of", lambda data: table)
+        numbers = numbers_of(pa.chunked_array([data]))
+    assert same_partition(numbers, values[skipped : 200 - cut])
+    n_known = len({text for text in known} & {*values[skipped : 200 - cut]})
+    assert len({n for n, v in zip(numbers, values[skipped:], strict=False) if v in known}) == n_known
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="protects pages as Linux does")
+@pytest.mark.parametrize("size", [8, 16, 17, 31, 32, 33, 64])
+def test_no_byte_beyond_the_buffer_is_read(size):
+    """Texts fill a page exactly; whoever reads what stands before or after it dies."""
+    page, libc = mmap.PAGESIZE, ctypes.CDLL(None, use_errno=True)
+    memory = mmap.mmap(-1, 3 * page)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    n = page // size
+    room = page - n * size
+    texts = [f"{k % 10:0{size}}".encode() for k in range(n)]
+    texts[0] = b"y" * room + texts[0]
+    memory[page : 2 * page] = b"".join(texts)
+    for guard in (address, address + 2 * page):
+        assert libc.mprotect(ctypes.c_void_p(guard), page, NOT_TO_BE_READ) == 0
+    offsets = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.foreign_buffer(address + page, page)]
+    data = pa.Array.from_buffers(pa.binary(), n, buffers)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(numbered_texts, "FEWEST_ROWS", 1)
+        numbers = numbers_of(pa.chunked_array([data]))
+    assert same_partition(numbers, texts)
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 31, 1000, 2048])
+@pytest.mark.parametrize(
+    "form", ["{:017x}", "{}", "{} of several", "a longer text, more than thirty-two: {:06}"]
+)
+def test_each_known_text_has_a_slot_of_its_own(n_values, form):
+    texts = [form.format(k * 7919) for k in range(n_values)]
+    table = KnownTexts.placed(pa.array(texts, pa.large_binary()))
+    words = table.slots.reshape(-1, 8)
+    assert set(words[:, 4].tolist()) == set(range(n_values))
+    assert {bytes(table.own[s : s + n]).decode() for n, s in words[:, 5:7].tolist()} == set(texts)
+
+
+def test_texts_that_their_last_bytes_do_not_tell_apart_are_left_to_hashes():
+    assert KnownTexts.placed(pa.array([f"{k} and the same end for all" for k in range(3)])) is None
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
@@ -91,10 +180,11 @@ def test_texts_that_no_sample_has_seen_keep_hashes_where_they_are_not_rare():
         pa.array(few_texts(10)).cast(pa.string_view()),
         pa.array(few_texts(10)[1:]),
         pa.array([f"{k}" for k in range(N)]),
+        pa.array([f"{k}" if k % 5 < 3 else few_texts(10, 1)[0] for k in range(N)]),
         pa.nulls(N, pa.string()),
         pa.array([f"{k} and the same end for all of them" for k in few_texts(100)]),
     ],
-    ids=["numbers", "dictionary", "views", "few rows", "many texts", "nulls", "one end"],
+    ids=["numbers", "dictionary", "views", "few rows", "many texts", "most texts alone", "nulls", "one end"],
 )
 def test_what_is_not_numbered(data):
     assert numbers_of(pa.chunked_array([data])) is None
