@@ -99,8 +99,8 @@ def item_sums(
     if by_row:
         direct |= item_means(weigh_rows(contingency, LeavingOut(by_row), pool).sums)
     lifted = [m for m in lifted if m.name not in direct]
-    if not (lifted or direct):
-        return {}
+    if not lifted:
+        return _sums_of_means(direct, contingency) if direct else {}
     by_item = [m for m in lifted if differs_within_cells(contingency, m)]
     common = _positions(lifted)
     others = [m for m in lifted if m.name not in common and m not in by_item]
@@ -132,6 +132,12 @@ def _positions(metrics: Iterable[Metric]) -> dict[str, int]:
 
     found = {m.name: compiled.position(m.formula) for m in metrics if not (m.leave_one_out or m.matrix)}
     return {name: position for name, position in found.items() if position is not None}
+
+
+def _sums_of_means(means: Mapping[str, float], contingency: Contingency) -> dict[str, float]:
+    """Return what `item_sums` does, where all means are known."""
+    total = contingency.total_weight
+    return {WEIGHT: total} | {name: mean * total for name, mean in means.items()}
 
 
 def _scores_of(

@@ -19,6 +19,7 @@ from fastbcubed import kernels
 from fastbcubed import metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.metrics import compiled
 
 COUNTS_ONLY = ("expected_mutual_info", "ami", "dom_q0", "dom_q2")
 #: These are sums of many logarithms.
@@ -283,3 +284,11 @@ def test_logarithms_of_several_numbers_at_a_time(values, exponent, below):
     kernels.entropy.take_logs(found, np.full(found.size, below), found.size)
     expected = [math.log1p(value / below) for value in given.tolist()]
     assert found.tolist() == pytest.approx(expected, rel=4 * 2.0**-52, abs=0.0)
+
+
+def test_means_that_are_known_take_no_pass_over_the_cells(monkeypatch):
+    cells = fb.contingency(list("aabb"), [1, 1, 2, 3], weight=[1.0, 2.0, 3.0, 2.0])
+    monkeypatch.setattr(compiled, "sum_scores", None)
+    # of true clusters b, the predicted ones hold 3 of 5 and 2 of 5, which is 5 of 8 items by weight
+    expected = (3 * math.log2(5 / 3) + 2 * math.log2(5 / 2)) / 8
+    assert fbm.class_entropy(contingency=cells) == pytest.approx(expected, rel=1e-14)
