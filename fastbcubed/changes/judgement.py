@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.build import cells_of_keys
 from fastbcubed.cells.joint import Joint, join
 from fastbcubed.changes.labelling import Labelled
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import aggregation, groups
 from fastbcubed.metrics import quality as formulas
 from fastbcubed.metrics.change_quality import judged
 from fastbcubed.metrics.metric import Metric
@@ -187,5 +187,5 @@ class Judgement:
 def _means(
     joint: Joint, codes: NDArray[np.integer], n: int, metrics: Sequence[Metric], *, by_row: bool = False
 ) -> dict[str, Any]:
-    found = aggregation.group_means(joint.cells, codes, n, metrics, beta=1.0, by_row=by_row)
+    found = groups.group_means(joint.cells, codes, n, metrics, beta=1.0, by_row=by_row)
     return {"n_labelled": found["n_items"], **{m.name: found[m.name] for m in metrics}}

@@ -12,7 +12,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.engines.request import Request, Scored
 from fastbcubed.engines.room import scores_of_whole_covers, scores_without_room
 from fastbcubed.errors import OptionError, PairingError
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import aggregation, groups
 from fastbcubed.metrics.leaving_out import LeavingOut
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.summary import Bounds, bound_sums, bounds_from
@@ -94,7 +94,7 @@ class Scorer:
         self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
         self.needs_all = any(m.score is not None or m.uses_tn for m in needed)
         self.takes_items = any(m.leave_one_out for m in needed)  #: of several weights, beside their cells
-        self.rows_need_negatives = any(m.uses_tn for m in aggregation.grouped(needed))
+        self.rows_need_negatives = any(m.uses_tn for m in groups.grouped(needed))
         filed = request.keep == "items" and request.out is not None and not request.outside
         pairs = filed or any(m.family == "pairs" for m in needed)  # files have them for later
         #: scores that take items with their own weights, which parts of the cells do not have; may be none, for pairs

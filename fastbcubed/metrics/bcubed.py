@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fastbcubed.metrics.aggregation import cluster_means, overall
+from fastbcubed.metrics.aggregation import overall
 from fastbcubed.metrics.family import Family
+from fastbcubed.metrics.groups import cluster_means
 from fastbcubed.metrics.metric import Floats, Metric
 from fastbcubed.metrics.pointwise import pointwise
 from fastbcubed.metrics.rates import f_measure, slopes_of_f1

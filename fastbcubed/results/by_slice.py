@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.errors import SliceError
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import groups
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.items.items import AttributeTable
 from fastbcubed.results.listings.listing import LOSS, listed
@@ -217,7 +217,7 @@ class BySlice(Estimated):
 
     def _slice(self, codes: NDArray[np.integer], n: int, errors: bool = False) -> dict[str, NDArray[Any]]:
         table = self.contingency
-        columns = aggregation.group_means(
+        columns = groups.group_means(
             table, codes, n, self.metrics, beta=self.beta, by_row=True, total=table.total_weight
         )
         return self._with_errors(columns, codes, n) if errors else columns

@@ -26,7 +26,7 @@ from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import cells as cells_kernels
 from fastbcubed.kernels import condensing as condensing_kernels
 from fastbcubed.kernels import partition
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import aggregation, groups
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.runtime import joining, parts
 from fastbcubed.runtime.pool import Pool
@@ -619,7 +619,7 @@ def test_wide_counts_by_cluster():
     # precision of true cluster 1: (2**32 + 3) items with (2**32 + 3)/(2**33 + 4), 2 with 1
     n = 2**32 + 3
     expected = (Fraction(n * n, 2**33 + 4) + 2) / (n + 2)
-    assert aggregation.cluster_means(table, "true", METRICS["precision"])[1] == pytest.approx(
+    assert groups.cluster_means(table, "true", METRICS["precision"])[1] == pytest.approx(
         float(expected), rel=1e-15
     )
     exact = {0: 2**32 + 1, 1: n + 2, 2: 2**33}

@@ -15,7 +15,7 @@ from fastbcubed.engines.spark.adding_up import gathered
 from fastbcubed.engines.spark.frames import functions
 from fastbcubed.engines.spark.joined_items import PRED, TRUE, Join
 from fastbcubed.engines.spark.streamed_cells import Margins, Question, StreamedCells, columns_of
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import aggregation, groups
 from fastbcubed.metrics.formulas import WEIGHT
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
@@ -118,7 +118,7 @@ class Frames:
     def listed_clusters(self, side: str) -> Any:
         """Return the clusters of a side as `Evaluation.clusters` lists them."""
         sql, join = functions(), self.join
-        needed = aggregation.summed(aggregation.grouped(self.metrics), self.question.beta, losses=True)
+        needed = groups.summed(groups.grouped(self.metrics), self.question.beta, losses=True)
         weight = sql.col("weight")
         asked = [
             sql.sum("n").alias("n_items"), sql.sum(weight).alias("weight"), sql.count(sql.lit(1)).alias("n_parts"),
@@ -133,7 +133,7 @@ class Frames:
             self.label(side).alias("cluster"), "n_items", "weight", "n_parts",
             (code == 0).alias("exact"), outcome.alias("outcome"), *(f"sum_{m.name}" for m in needed),
         )  # fmt: skip
-        grouped = aggregation.grouped(self.metrics)
+        grouped = groups.grouped(self.metrics)
         kept = [field for field in found.schema.fields if field.name in FIRST]
         schema = ", ".join(
             [*(f"`{field.name}` {field.dataType.simpleString()}" for field in kept)]
@@ -151,7 +151,7 @@ Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 def _scores(metrics: list[Metric], beta: float) -> dict[str, Metric]:
     """Return the scores of cells that items and clusters are listed with, and their losses."""
-    needed = aggregation.summed(aggregation.grouped(metrics), beta, losses=True)
+    needed = groups.summed(groups.grouped(metrics), beta, losses=True)
     return {metric.name: metric for metric in needed}
 
 
@@ -188,7 +188,7 @@ def _mean_clusters(metrics: list[Metric], needed: list[Metric], beta: float, tot
             sums: dict[str, Any] = {m.name: np.array(table[f"sum_{m.name}"].combine_chunks()) for m in needed}
             sums |= {"n_items": np.array(table["n_items"].combine_chunks())}
             sums[WEIGHT] = np.array(table["weight"].combine_chunks())
-            means = aggregation.means_of_groups(sums, metrics, beta, total)
+            means = groups.means_of_groups(sums, metrics, beta, total)
             table = table.select(list(FIRST))
             for name in (*LOSSES, *(m.name for m in metrics)):
                 table = table.append_column(name, pa.array(np.ascontiguousarray(means[name])))

@@ -15,8 +15,9 @@ from fastbcubed import kernels
 from fastbcubed.cells.cell_parts import ClusterKeys
 from fastbcubed.cells.confusion import TrueNegatives
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.metrics.aggregation import cell_scores, means_of_groups, summed
+from fastbcubed.metrics.aggregation import cell_scores
 from fastbcubed.metrics.formulas import WEIGHT
+from fastbcubed.metrics.groups import means_of_groups, summed
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.drilldown import columns_by_code, listing_of

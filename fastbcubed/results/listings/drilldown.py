@@ -13,7 +13,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.records import SIDES
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import aggregation, groups
 from fastbcubed.metrics.losses import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.charging import charged, split_equally
@@ -60,12 +60,12 @@ def columns_by_code(
     `total` is the weight of all items, if `table` has a part of them.
     """
     total = table.total_weight if total is None else total
-    groups = aggregation.means_by_cluster(table, side, metrics, beta=beta, total=total)
-    columns = {name: groups.pop(name) for name in ("n_items", "weight")} | {"n_parts": table.n_met(side)}
+    scores = groups.means_by_cluster(table, side, metrics, beta=beta, total=total)
+    columns = {name: scores.pop(name) for name in ("n_items", "weight")} | {"n_parts": table.n_met(side)}
     if isinstance(table, Cover):
-        return columns | {"exact": table.exact(side)} | groups | losses_of_cover(table, side)
+        return columns | {"exact": table.exact(side)} | scores | losses_of_cover(table, side)
     outcome = marked(table, side) >> 1
-    return columns | {"exact": outcome == 0, "outcome": outcome} | groups
+    return columns | {"exact": outcome == 0, "outcome": outcome} | scores
 
 
 def losses_of_cover(cover: Cover, side: str) -> dict[str, NDArray[np.float64]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import groups
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.runtime.pool import blocks
 
@@ -95,7 +95,7 @@ def classes_of_cells(table: Contingency, side: str) -> SizeClasses:
     if table.overlapping:
         return found
     power = powers_of(n[table.true if side == "true" else table.pred])
-    lost = aggregation.group_means(table, power, POWERS, [], beta=1.0, total=table.total_weight)
+    lost = groups.group_means(table, power, POWERS, [], beta=1.0, total=table.total_weight)
     return SizeClasses(*(lost[f.name] if f.name in LOSSES else getattr(found, f.name) for f in fields(found)))
 
 

@@ -13,7 +13,7 @@ from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.row_blocks import RowBlock
 from fastbcubed.errors import SliceError
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import groups
 from fastbcubed.metrics.formulas import WEIGHT
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.cover_shards import CoverRows
@@ -95,9 +95,9 @@ class SliceSums:
         self, names: Mapping[str, Element], metrics: Sequence[Metric], beta: float, spill: Spill | None
     ) -> None:
         self._names, self._spill = names, spill
-        self._metrics = aggregation.grouped(metrics)
+        self._metrics = groups.grouped(metrics)
         self._beta = beta
-        self._needed = aggregation.summed(self._metrics, beta, losses=True)
+        self._needed = groups.summed(self._metrics, beta, losses=True)
         self._parts: list[Part] = []
         self._waiting = 0
 
@@ -109,7 +109,7 @@ class SliceSums:
     def of_rows(self, columns: pa.Table, cells: Contingency) -> Part:
         """Return the sums of rows by slice, with the columns that the attributes are in."""
         cut = numbered_slices(tuple(self._names.values()), cells, TableItems(columns), None)
-        sums = aggregation.group_sums(cells, cut.codes, cut.n_slices, self._needed, by_row=True)
+        sums = groups.group_sums(cells, cut.codes, cut.n_slices, self._needed, by_row=True)
         keys = {
             name: _lower_bounds(cut.values[str(own)]) if own in SIZES else cut.values[str(own)]
             for name, own in self._names.items()
@@ -161,7 +161,7 @@ class SliceSums:
             )
         sums = {name: total + error for name, (total, error) in added_up}
         _release()
-        columns = beside(columns, aggregation.means_of_groups(sums, self._metrics, self._beta, total))
+        columns = beside(columns, groups.means_of_groups(sums, self._metrics, self._beta, total))
         return listed(table_of(columns), self._metrics, None, None)
 
 
@@ -207,7 +207,7 @@ class SubsetSums(SliceSums):
             else:
                 here = np.append(mask, False)[to_numpy(block.columns["row"].fill_null(-1).combine_chunks())]
             if cells is not None:
-                sums = aggregation.group_sums(cells, np.where(here, 0, -1), 1, self._needed, by_row=True)
+                sums = groups.group_sums(cells, np.where(here, 0, -1), 1, self._needed, by_row=True)
                 parts.append(Part(pa.table({"slice": from_numpy(np.array([k]))}), sums.items(), self._spill))
         for part in parts:
             self.add(part)
