@@ -25,6 +25,7 @@ from fastbcubed.clusterings.stretches import Cut, Pair, open_pair
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.room import require_room
 from fastbcubed.engines.scoring import Scorer
+from fastbcubed.results.items.held_rows import HeldRows
 from fastbcubed.results.items.stored_items import StoredItems, StoredRows
 from fastbcubed.results.listings.cluster_names import NamesByKey
 from fastbcubed.results.listings.cluster_tables import ClusterRanges
@@ -39,6 +40,8 @@ T = TypeVar("T")
 
 #: Rows of a block for each byte of the limit: few enough that blocks are a small part of it.
 BLOCK_SHARE = 1 << 10
+#: The share of the limit that rows of large clusters may take which are held for a digest.
+HELD_SHARE = 32
 ATTEMPTS = 8
 
 
@@ -122,7 +125,8 @@ def _score(
     if blocks is not None and parts.rows is not None:
         buffers.release()
         told = blocks.with_cells(parts.rows, pool)
-        sliced, stored = questions.answer(told, how, scored.metrics, request.beta, request.out, spill)
+        held = None if request.out is None else HeldRows.of(parts.whole, request.limit // HELD_SHARE, pool)
+        sliced, stored = questions.answer(told, how, scored.metrics, request.beta, request.out, spill, held)
         if stored is not None:
             cells.rows = StoredRows(stored, weighted=aligner.weighted)
             items = StoredItems(stored, questions.left_out)

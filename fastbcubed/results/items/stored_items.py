@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import FileFormatError
+from fastbcubed.results.items.held_rows import RowsAtHand
 from fastbcubed.results.items.items import TableItems
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.checksums import Stamp, copy_stamped
@@ -28,7 +29,15 @@ AT_ONCE = 1 << 20
 class StoredTable:
     """A Parquet file whose columns are read when they are asked for; pages that are not as written are refused."""
 
-    def __init__(self, file: Any, staging: Staging | None = None, stamp: Stamp | None = None) -> None:
+    def __init__(
+        self,
+        file: Any,
+        staging: Staging | None = None,
+        stamp: Stamp | None = None,
+        at_hand: RowsAtHand | None = None,
+    ) -> None:
+        """Open a file; `at_hand` are some of its rows, which are not read."""
+        self.at_hand = at_hand
         self._raw = open(file, "rb") if isinstance(file, str | os.PathLike) else file
         self._raw.flush()  # it may have been written just now
         self._metadata: Any = None
@@ -71,6 +80,8 @@ class StoredTable:
 
     def take_columns(self, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
         """Return some rows of some columns, null for row -1; parts of the file that have any are read by themselves."""
+        if self.at_hand is not None and (known := self.at_hand.columns(names, rows)) is not None:
+            return known
         home = np.searchsorted(self._starts, np.maximum(rows, 0), side="right") - 1
         order = np.argsort(home, kind="stable")
         parts, bounds = np.unique(home[order], return_index=True)
@@ -140,6 +151,12 @@ class StoredRows(ScoredRows):
         """Yield the cells of consecutive rows, and the first of these rows."""
         for first, table in self._table.stretches(["cell"]):
             yield first, to_numpy(table["cell"].fill_null(-1).combine_chunks())
+
+    def in_cells(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows that are in chosen cells, ascending, and the cell of each. Shape of `chosen`: (n_cells,)."""
+        at_hand = self._table.at_hand
+        found = None if at_hand is None else at_hand.in_cells(chosen)
+        return super().in_cells(chosen) if found is None else found
 
     def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weights of some rows."""

@@ -15,7 +15,8 @@ from fastbcubed.alignment.carried import Carried
 from fastbcubed.cells.row_blocks import RowBlock, RowCells
 from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.items.item_files import destination, items_of_block
+from fastbcubed.results.items.held_rows import HeldRows
+from fastbcubed.results.items.item_files import FIRST, destination, items_of_block
 from fastbcubed.results.items.items import attribute_sides
 from fastbcubed.results.items.stored_items import StoredTable
 from fastbcubed.results.slices.bins import Bins
@@ -121,6 +122,7 @@ class RowQuestions:
         beta: float,
         out: Path | None,
         spill: Spill,
+        held: HeldRows | None = None,
     ) -> tuple[dict[str, pa.Table], StoredTable | None]:
         """Return the slices by name, and the items.
 
@@ -138,15 +140,17 @@ class RowQuestions:
             Where the items go; to a file without a name beside `spill` if None.
         spill : Spill
             Where the sums of many slices go.
+        held : HeldRows, optional
+            Takes rows as they are written.
         """
         sums = self.sums(metrics, beta, spill)
         if not self.items:
-            total = _add(blocks, sums, kind, None)
+            total = _add(blocks, sums, kind)
             return {name: each.result(total) for name, each in sums.items()}, None
         with destination(out, spill.directory) as to:
             with TableWriter(to.file) as writer:
-                total = _add(blocks, sums, kind, writer)
-            stored = StoredTable(to.file, to.staging, writer.stamp)
+                total = _add(blocks, sums, kind, writer, held)
+            stored = StoredTable(to.file, to.staging, writer.stamp, None if held is None else held.finished())
             sliced = {name: each.result(total) for name, each in sums.items()}
         return sliced, stored
 
@@ -170,13 +174,17 @@ def _add(
     blocks: Iterable[RowBlock],
     sums: Mapping[str, SliceSums],
     kind: Mapping[str, Any],
-    writer: TableWriter | None,
+    writer: TableWriter | None = None,
+    held: HeldRows | None = None,
 ) -> float:
     """Add the blocks to the sums, and write the items; return the weight that is scored, if there are sums."""
     weights = [0.0]
     for block in blocks:
         if writer is not None:
-            writer.add(items_of_block(block))
+            items = items_of_block(block)
+            writer.add(items)
+            if held is not None:
+                held.take(block.found["cell"].astype(np.int64), items.select(FIRST))
         if sums:
             scored = block.found["cell"] >= 0
             cells = RowCells(block.found, block.weight, **kind) if scored.any() else None
