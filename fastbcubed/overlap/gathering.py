@@ -164,8 +164,7 @@ class _FirstRows(BaseRows):
     """Some rows of a table, read when asked for; without the columns of clusters."""
 
     def __init__(self, rows: Rows, kept: NDArray[np.integer], without: Sequence[str]) -> None:
-        super().__init__([name for name in rows.names if name not in without], rows.where)
-        self.untyped = rows.untyped
+        super().__init__([name for name in rows.names if name not in without], rows.where, rows)
         self._rows, self._kept = rows, kept.astype(np.int32 if len(rows) < 2**31 else np.int64)
 
     def __len__(self) -> int:

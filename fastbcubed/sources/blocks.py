@@ -39,8 +39,7 @@ class BlockRows(BaseRows):
     """Consecutive rows of a table; columns are read when asked for, those that are asked for together at once."""
 
     def __init__(self, table: Rows, first_row: int, n_rows: int, read: Read) -> None:
-        super().__init__(table.names, table.where)
-        self.untyped = table.untyped
+        super().__init__(table.names, table.where, table)
         self.first_row = first_row
         self._n_rows = n_rows
         self._table = table

@@ -29,8 +29,7 @@ class _Unlisted(BaseRows):
     """The rows of a table, each once for every entry of the lists in one of its columns."""
 
     def __init__(self, rows: Rows, name: str) -> None:
-        super().__init__(rows.names, rows.where)
-        self.untyped = rows.untyped
+        super().__init__(rows.names, rows.where, rows)
         self._rows, self._name = rows, name
         lists = rows.column(name)
         lengths = to_numpy(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)

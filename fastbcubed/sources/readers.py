@@ -125,8 +125,8 @@ class SpooledRows(BaseRows):
 class _Asked(ArrowRows):
     """No rows, but all columns, which note that they are asked for."""
 
-    def __init__(self, schema: pa.Schema, where: str) -> None:
-        super().__init__(no_rows(schema), where)
+    def __init__(self, schema: pa.Schema, where: str, like: Rows | None = None) -> None:
+        super().__init__(no_rows(schema), where, like)
         self.asked: dict[str, None] = {}
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
@@ -136,8 +136,7 @@ class _Asked(ArrowRows):
 
 def columns_used(table: Rows, use: Callable[[Rows], Any]) -> list[str]:
     """Return which columns are used by what will be done with each block of a table; it raises if one is missing."""
-    asked = _Asked(pa.schema([(name, table.type_of(name)) for name in table.names]), table.where)
-    asked.untyped = table.untyped
+    asked = _Asked(pa.schema([(name, table.type_of(name)) for name in table.names]), table.where, table)
     use(asked)
     return list(asked.asked)
 

@@ -65,9 +65,12 @@ class BaseRows:
     untyped: frozenset[str] = frozenset()
     hint = ""
 
-    def __init__(self, names: Iterable[Any], where: str) -> None:
+    def __init__(self, names: Iterable[Any], where: str, like: Rows | None = None) -> None:
+        """Take over the names of the columns; what is known of the text in them and of the header is as of `like`."""
         self._names = tuple(map(str, names))
         self.where = where
+        if like is not None:
+            self.untyped, self.hint = like.untyped, like.hint
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,8 +109,8 @@ class BaseRows:
 class ArrowRows(BaseRows):
     """The rows of an Arrow table; nothing is copied."""
 
-    def __init__(self, table: pa.Table, where: str) -> None:
-        super().__init__(table.column_names, where)
+    def __init__(self, table: pa.Table, where: str, like: Rows | None = None) -> None:
+        super().__init__(table.column_names, where, like)
         self._table = table
 
     def __len__(self) -> int:

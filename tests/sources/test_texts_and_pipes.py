@@ -100,11 +100,12 @@ def test_no_file_is_read_when_it_has_been_closed(tmp_path: Path) -> None:
     assert len(late) > 5 and not any(late)
 
 
-def test_a_file_without_a_header_says_what_to_pass(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"engine": "disk"}, {"overlapping": True}], ids=str)
+def test_a_file_without_a_header_says_what_to_pass(options: Any, tmp_path: Path) -> None:
     path = tmp_path / "pred.csv"
     path.write_text("17,a\n18,b\n")
     with pytest.raises(ColumnError) as caught:
-        fb.evaluate(TRUTH, path)
+        fb.evaluate(TRUTH, path, **options)
     told = str(caught.value)
     assert f"The first line of {path} is '17,a'. If that is no header" in told
     assert 'header=None, names=["item", "cluster"])' in told
