@@ -181,16 +181,19 @@ def sides_of(
     """Return the sides whose rows a shard holds, one or two that correspond, and what takes the faults of each."""
     found, rows = [], shard.columns
     for k, (name, column, report) in enumerate(zip(names, ("label", "other"), reports, strict=False)):
-        absent: Mask | None = None
-        alone: Mask | None = None
-        if "flags" in rows:
-            absent = (rows["flags"] & (ABSENT << 2 * k)) != 0
-            alone = (rows["flags"] & (ALONE << 2 * k)) != 0
+        flags = rows.get("flags")
+        absent, alone = _flagged(flags, ABSENT << 2 * k), _flagged(flags, ALONE << 2 * k)
         side = Side(
             name, rows[column], policies, absent, alone, rows.get("weight"), shard.items, report=report
         )
         found.append(side)
     return found
+
+
+def _flagged(flags: NDArray[np.int64] | None, flag: int) -> Mask | None:
+    """Return the rows with a flag; None if none has it."""
+    found = None if flags is None else (flags & flag) != 0
+    return found if found is not None and found.any() else None
 
 
 def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArray[np.int64]:

@@ -106,8 +106,6 @@ class Side:
         if rows is None:
             return self.labels, self.absent, self.alone
         missing = rows < 0
-        if not self.labels.size:  # a block of the other side's items alone
-            return np.zeros(rows.size, np.int64), missing, None
         keys = take(self.labels, rows, pool) if brought is None else brought
         alone = None if self.alone is None else self.alone[rows] & ~missing
         lacks: Mask | None = missing if missing.any() else None
