@@ -326,6 +326,13 @@ def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return view
 
 
+def read_only(values: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to, as arrays of Arrow are: one kernel is compiled for all producers."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 def codes_of(array: pa.DictionaryArray) -> np.ndarray:
     """Return the codes of a dictionary array, which are arbitrary where they are null.
 

@@ -20,7 +20,7 @@ from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.pool import BLOCK, Pool, blocks, lend
-from fastbcubed.sources.arrays import codes_of, from_numpy, storage_of, to_numpy
+from fastbcubed.sources.arrays import codes_of, from_numpy, read_only, storage_of, to_numpy
 from fastbcubed.sources.selection import is_view
 
 Pairs = tuple[np.ndarray, np.ndarray]
@@ -43,9 +43,7 @@ _EMPTY = np.empty(0, dtype=np.uint8)
 
 def _bytes_of(buffer: pa.Buffer | None) -> np.ndarray:
     view = _EMPTY if buffer is None or buffer.size == 0 else np.frombuffer(buffer, dtype=np.uint8)
-    view = view.view()
-    view.flags.writeable = False  # one compiled kernel for all producers
-    return view
+    return read_only(view)
 
 
 def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from fastbcubed.errors import IdTypeError
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources import arrow_functions as pc
-from fastbcubed.sources.arrays import codes_of, plain_type, storage_of, to_numpy
+from fastbcubed.sources.arrays import codes_of, plain_type, read_only, storage_of, to_numpy
 from fastbcubed.sources.numbered_texts import number_texts
 from fastbcubed.sources.numbered_values import number_values
 from fastbcubed.sources.suggestions import Typed
@@ -69,18 +69,18 @@ def comparable_keys(columns: Sequence[Column], pool: Pool | None = None) -> list
 def _keys(columns: Sequence[Column], threads: Pool) -> list[np.ndarray]:
     plain = all(column.kind == "integer" for column in columns)
     if plain and not _signs_clash(columns):
-        return [_read_only(_integer_keys(column.plain[0], threads)) for column in columns]
+        return [read_only(_integer_keys(column.plain[0], threads)) for column in columns]
     if len(columns) == len(columns[0].plain) == 1:
         for number in (number_values, number_texts):
             numbers = number(columns[0].plain[0], threads)
             if numbers is not None:
-                return [_read_only(numbers)]
+                return [read_only(numbers)]
     from fastbcubed.sources.fingerprints import find_collision, write_pairs  # imports numba
 
     for seed in range(ATTEMPTS):
         written = [write_pairs(column.plain, seed, threads) for column in columns]
         if not find_collision([pair for _, pairs in written for pair in pairs], threads):
-            return [_read_only(keys) for keys, _ in written]
+            return [read_only(keys) for keys, _ in written]
     raise IdTypeError(  # cannot happen by chance
         f"{columns[0].where}: values collide under all {ATTEMPTS} hash functions. Use integer ids."
     )
@@ -112,7 +112,7 @@ def seeded_keys(
     """
     try:
         if seed is None:
-            return _read_only(_integer_keys(column.plain[0], pool)), []
+            return read_only(_integer_keys(column.plain[0], pool)), []
         from fastbcubed.sources.fingerprints import write_pairs  # imports numba
 
         return write_pairs(column.plain, seed, pool)
@@ -132,12 +132,6 @@ def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.n
         for part in column.plain:
             require_valid(part, column.where)
         raise
-
-
-def _read_only(keys: np.ndarray) -> np.ndarray:
-    keys = keys.view()
-    keys.flags.writeable = False
-    return keys
 
 
 def check_kinds(columns: Sequence[Column]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.metrics import groups
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.runtime.pool import blocks
+from fastbcubed.sources.arrays import read_only
 
 Floats = NDArray[np.float64]
 #: Powers of two that sizes may have.
@@ -50,7 +50,8 @@ class SizeClasses:
         found, columns = cls.none(), [weight, *(losses[name] for name in LOSSES)]
         for start, stop in blocks(n.size, AT_ONCE):
             sizes, *figures = (
-                _read_only(each[start:stop]) for each in (n.astype(np.int64, copy=False), *columns)
+                read_only(np.ascontiguousarray(each[start:stop]))
+                for each in (n.astype(np.int64, copy=False), *columns)
             )
             counts, sums = np.zeros((2, POWERS), np.int64), np.zeros((5, POWERS))
             kernels.sums.add_by_power(sizes, *figures, outer, counts, sums)
@@ -65,13 +66,6 @@ class SizeClasses:
     def smallest(self) -> NDArray[np.int64]:
         """The smallest size of each class up to the largest one that has clusters."""
         return 2 ** np.arange(int(np.flatnonzero(self.n_clusters).max(initial=-1)) + 1, dtype=np.int64)
-
-
-def _read_only(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a column as all are that come from files, for which one kernel is compiled."""
-    found = np.ascontiguousarray(column).view()
-    found.flags.writeable = False
-    return found
 
 
 def powers_of(n: NDArray[np.integer]) -> NDArray[np.int64]:
