@@ -1,7 +1,6 @@
 """Spill: what does not fit in memory goes to one file that has no name, cut into shards to be read again.
 
-The file is unlinked as soon as it is open, so that the system removes it however the process ends:
-nothing is left behind by an error, by Ctrl-C or by a killed process.
+The system removes it however the process ends: nothing is left behind by an error, by Ctrl-C or by a killed process.
 """
 
 from __future__ import annotations
@@ -199,16 +198,9 @@ class Spill:
 
     def _open(self) -> tuple[int, int]:
         try:
-            cached, name = tempfile.mkstemp(prefix=".fastbcubed-spill-", dir=self.directory)
-            try:
-                direct = os.open(name, os.O_RDWR | getattr(os, "O_DIRECT", 0))
-            except OSError:
-                direct = cached
-            finally:
-                os.unlink(name)
+            return _open_unnamed(self.directory)
         except OSError as error:
             raise self._error(error) from error
-        return cached, direct
 
     def _error(self, error: OSError) -> SpillError:
         if error.errno == errno.ENOSPC:
@@ -219,6 +211,23 @@ class Spill:
         return SpillError(
             f"cannot spill to {self.directory}: {error.strerror}. Name a directory with spill_dir="
         )
+
+
+def _open_unnamed(directory: Path) -> tuple[int, int]:
+    """Return a new file without a name, opened to be written through the page cache and, where that can be, past it."""
+    name = None
+    try:
+        cached = os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_EXCL, 0o600)
+    except (AttributeError, OSError):  # only Linux has such files, and not on all file systems
+        cached, name = tempfile.mkstemp(prefix=".fastbcubed-spill-", dir=directory)
+    try:
+        direct = os.open(name or f"/proc/self/fd/{cached}", os.O_RDWR | getattr(os, "O_DIRECT", 0))
+    except OSError:
+        direct = cached
+    finally:
+        if name is not None:
+            os.unlink(name)
+    return cached, direct
 
 
 def write_all(file: int, data: memoryview, at: int) -> None:

@@ -284,15 +284,15 @@ def test_errors_are_those_of_the_memory_engine(many_shards):
 # -- Faults -----------------------------------------------------------------------------------------
 
 
-def spill_files():
-    """Return this process's open files that have no name any more."""
+def spill_files(directory):
+    """Return this process's open files of a directory, which have no name."""
     found = []
     for entry in os.listdir("/proc/self/fd"):
         try:
             target = os.readlink(f"/proc/self/fd/{entry}")
         except OSError:
             continue
-        if "fastbcubed-spill" in target:
+        if target.startswith(f"{directory}/"):
             found.append(target)
     return found
 
@@ -305,11 +305,11 @@ def test_nothing_is_left_behind(many_shards, tmp_path):
     assert ev.contingency.n_cells > 99  # still there, mapped
     del ev
     gc.collect()
-    assert not spill_files()
+    assert not spill_files(tmp_path)
     with pytest.raises(fb.errors.MetricError):
         fb.evaluate(true, pred, engine="disk", spill_dir=tmp_path, metrics=lambda tp, fp, fn, tn: 1 / "a")
     gc.collect()
-    assert not list(tmp_path.iterdir()) and not spill_files()
+    assert not list(tmp_path.iterdir()) and not spill_files(tmp_path)
 
 
 def test_a_full_disk(monkeypatch, tmp_path):

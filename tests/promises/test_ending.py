@@ -82,13 +82,13 @@ def wait_until(reached: Callable[[], bool], process: subprocess.Popen[str]) -> N
         time.sleep(0.005)
 
 
-def spills(process: subprocess.Popen[str]) -> bool:
-    """Tell whether a process has begun to spill."""
+def spills(process: subprocess.Popen[str], directory: Path) -> bool:
+    """Tell whether a process has begun to spill to a directory."""
     try:
         open_files = [os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()]
     except OSError:  # it opens and closes files meanwhile
         return False
-    return any("fastbcubed-spill" in name for name in open_files)
+    return any(name.startswith(f"{directory}/") for name in open_files)
 
 
 def content(directory: Path) -> dict[str, bytes]:
@@ -115,7 +115,7 @@ def test_an_evaluation_that_is_ended_leaves_nothing(number, code, said, rows, tm
     an_evaluation().save(tmp_path / "out")
     before = content(tmp_path / "out")
     process = evaluate_on_disk(rows, "--spill-dir", tmp_path / "spill", "--out", tmp_path / "out")
-    wait_until(lambda: spills(process), process)
+    wait_until(lambda: spills(process, tmp_path / "spill"), process)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == code and err.endswith(said) and "Traceback" not in err

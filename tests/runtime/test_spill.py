@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -9,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fastbcubed as fb
@@ -56,6 +58,50 @@ def test_ctrl_c_while_a_file_is_closed(opened: Any, tmp_path: Path, monkeypatch,
     assert not unraisable and len(closed) == len(set(closed))
 
 
+@pytest.fixture
+def named_first(monkeypatch) -> None:
+    """A system without files that never have a name."""
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+
+
+def test_a_spill_file_never_has_a_name(tmp_path: Path, monkeypatch) -> None:
+    if not hasattr(os, "O_TMPFILE"):
+        pytest.skip("Linux alone has files that never have a name")
+    opened, listed = os.open, []
+
+    def looked_at(*args: Any) -> int:
+        file = opened(*args)
+        listed.extend(tmp_path.iterdir())
+        return file
+
+    try:
+        os.close(opened(tmp_path, os.O_TMPFILE | os.O_RDWR))
+    except OSError:
+        pytest.skip("not on this file system")
+    monkeypatch.setattr(os, "open", looked_at)
+    with a_spill(tmp_path):
+        assert not listed
+
+
+@pytest.mark.parametrize("errors", [AttributeError, OSError(errno.EOPNOTSUPP, "not supported")], ids=str)
+def test_a_file_system_that_gives_every_file_a_name(errors: Any, tmp_path: Path, monkeypatch) -> None:
+    opened = os.open
+
+    def refusing(path: Any, flags: int, *rest: Any) -> int:
+        if Path(path) == tmp_path:
+            raise errors
+        return opened(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", refusing)
+    data = np.arange(PAGE // 8)
+    with Spill(tmp_path, named=True) as spill:
+        spill.write(memoryview(data.tobytes()))
+        assert not list(tmp_path.iterdir())
+        spill.read((0, read := np.empty_like(data)))
+    assert np.array_equal(read, data)
+
+
+@pytest.mark.usefixtures("named_first")
 def test_ctrl_c_while_a_spill_file_is_opened_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
     opened = os.open
 
