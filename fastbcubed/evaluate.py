@@ -123,8 +123,8 @@ def evaluate(
         neither cells nor items are kept, and scores that take all cells (matching, Omega, CICE-BCubed) are left to
         the memory engine. Clusters whose labels are not integers are named by reading the input again. When absent,
         the disk engine is used for Parquet and Arrow IPC files that would not fit, if it can serve what is asked
-        for. It writes record-batch readers, data sets and relations of DuckDB to the disk as they come, while the
-        memory engine reads them whole. DataFrames of Spark are scored where they are; see
+        for within `max_pairs`. It writes record-batch readers, data sets and relations of DuckDB to the disk as they
+        come, while the memory engine reads them whole. DataFrames of Spark are scored where they are; see
         `fastbcubed.spark.evaluate`.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a text such as "2GiB"; half of the memory that the process

@@ -8,7 +8,8 @@ from typing import Any
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.spark import frames
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, TooMuchWorkError
+from fastbcubed.runtime.limits import available_memory
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.tables import is_path
 
@@ -36,7 +37,7 @@ def choose(engine: str | None, request: Request, *others: Request, compared: boo
         return memory.run
     sources = [request.given.sources, *(other.given.sources[1:] for other in others)]
     files = [source for of_request in sources for source in of_request]
-    if engine is None and not _are_too_large(files, request):
+    if engine is None and ((needed := _bytes_in_memory(files)) is None or needed <= request.limit):
         return memory.run
     if request.given.overlapping:
         return _for_covers(engine, request)
@@ -49,7 +50,24 @@ def _for_covers(engine: str | None, request: Request) -> Run:
     """Return what scores files of overlapping clusterings: the disk engine, if it can or was named."""
     from fastbcubed.engines import covers_on_disk
 
-    return covers_on_disk.run if engine == "disk" or covers_on_disk.serves(request) else memory.run
+    if engine == "disk":
+        return covers_on_disk.run
+    return _covers_on_either if covers_on_disk.serves(request) else memory.run
+
+
+def _covers_on_either(request: Request, pool: Pool) -> Answer:
+    """Score files of overlapping clusterings on the disk, or in memory if that is too much work and they fit."""
+    from fastbcubed.engines import covers_on_disk
+
+    try:
+        return covers_on_disk.run(request, pool)
+    except TooMuchWorkError:
+        if (_bytes_in_memory(request.given.sources) or 0) > available_memory():
+            raise
+    pool.announce(
+        "too much work for the disk engine, which lists sets of clusters; the memory engine takes over", 0
+    )
+    return memory.run(request, pool)
 
 
 def _spark(engine: str | None) -> Run:
@@ -64,13 +82,14 @@ def _spark(engine: str | None) -> Run:
     return driver.run
 
 
-def _are_too_large(sources: Sequence[Any], request: Request) -> bool:
-    """Tell whether all sources are files that can be read in blocks, and would not fit in memory."""
+def _bytes_in_memory(sources: Sequence[Any]) -> int | None:
+    """Return what the memory engine takes for files, about; None if not all sources can be read in blocks."""
     if not all(is_path(source) for source in sources):
-        return False
+        return None
     from fastbcubed.sources.files import FileRows, open_files
 
     opened = [open_files(source) for source in sources]
     tables = [table for table in opened if isinstance(table, FileRows) and table.can_be_cut]
-    needed = sum(len(table) * ROW_BYTES + table.bytes_in_memory for table in tables)
-    return len(tables) == len(opened) and needed > request.limit
+    if len(tables) < len(opened):
+        return None
+    return sum(len(table) * ROW_BYTES + table.bytes_in_memory for table in tables)

@@ -18,6 +18,7 @@ from strategies import POLICIES
 from strategies_overlap import covers, item_weights
 
 import fastbcubed as fb
+from fastbcubed.engines import choose
 from fastbcubed.errors import (
     EmptyInputError,
     FastBCubedError,
@@ -382,3 +383,23 @@ def test_a_noise_label_of_a_type_that_no_side_has():
         with pytest.raises(IdTypeError) as found[engine]:
             fb.evaluate({1: {1}}, {1: {1}}, overlapping=True, noise="-1", engine=engine)
     assert str(found["disk"].value) == str(found["memory"].value)
+
+
+def test_too_much_work_on_disk_is_done_in_memory_unless_an_engine_is_named(tmp_path, monkeypatch):
+    """An item in 8 clusters is in 255 sets of these, which the disk engine counts; mates to compare it with has none."""
+    sides = []
+    for name, n_clusters in (("truth", 7), ("prediction", 1)):
+        rows = [(item, 10 * item + cluster) for item in range(9) for cluster in range(n_clusters)]
+        items, labels = zip(*rows, strict=True)
+        pq.write_table(pa.table({"item": items, "cluster": labels}), path := tmp_path / f"{name}.parquet")
+        sides.append(path)
+    asked = {"overlapping": True, "keep": "scores", "memory_limit": LIMIT, "max_pairs": 100}
+    monkeypatch.setattr(choose, "ROW_BYTES", LIMIT)
+    with pytest.raises(TooMuchWorkError, match="sets of clusters that items share"):
+        fb.evaluate(*sides, engine="disk", **asked)
+    ev = fb.evaluate(*sides, **asked)
+    assert ev.engine == "memory" and ev.overall == fb.evaluate(*sides, engine="memory", **asked).overall
+    assert fb.evaluate(*sides, **asked | {"max_pairs": 1e9}).engine == "disk"
+    monkeypatch.setattr(choose, "available_memory", lambda: LIMIT)  # where they do not fit
+    with pytest.raises(TooMuchWorkError, match="sets of clusters that items share"):
+        fb.evaluate(*sides, **asked)
