@@ -386,7 +386,7 @@ def test_a_noise_label_of_a_type_that_no_side_has():
 
 
 def test_too_much_work_on_disk_is_done_in_memory_unless_an_engine_is_named(tmp_path, monkeypatch):
-    """An item in 8 clusters is in 255 sets of these, which the disk engine counts; mates to compare it with has none."""
+    """An item in 8 clusters is in 255 sets of these, which the disk engine counts; it has no mates."""
     sides = []
     for name, n_clusters in (("truth", 7), ("prediction", 1)):
         rows = [(item, 10 * item + cluster) for item in range(9) for cluster in range(n_clusters)]
