@@ -138,7 +138,8 @@ class Aligner:
             found = []
             for side, seed in zip(block.sides, self.seeds, strict=True):
                 column, nulls = side.labels, side.labels.null_rows
-                rows = np.unique(np.random.default_rng(0).integers(0, len(column), SAMPLE_ROWS))
+                n_rows = SAMPLE_ROWS if len(column) else 0
+                rows = np.unique(np.random.default_rng(0).integers(0, len(column), n_rows))
                 rows = rows if nulls is None else rows[~nulls[rows]]
                 found.append(seeded_keys(as_column(column.take(rows), "label"), seed, Pool(1))[0])
             return found

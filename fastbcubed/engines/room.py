@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from fastbcubed.clusterings.inputs import per_side
 from fastbcubed.engines.request import Request
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Metric
@@ -13,7 +14,7 @@ from fastbcubed.results.slices.bins import Bins
 from fastbcubed.results.slices.slicing import elements
 from fastbcubed.runtime.spill import readable
 from fastbcubed.sources.files import FileRows, open_files
-from fastbcubed.sources.tables import is_path
+from fastbcubed.sources.tables import column_names, is_path
 from fastbcubed.sources.text_size import bytes_of_text
 
 #: What may be held: so many bytes, and this part of the limit.
@@ -79,12 +80,7 @@ def require_room(request: Request) -> None:
 def _used(request: Request) -> set[str]:
     """Return the columns of a table of attributes that are used, unless items are kept."""
     keys = [each.name if isinstance(each, Bins) else each for key in request.slices for each in elements(key)]
-    item = request.given.item
-    items = (
-        [item]
-        if isinstance(item, str)
-        else [n for own in item for n in ([own] if isinstance(own, str) else own)]
-    )
+    items = [name for names in per_side(request.given.item, "item") for name in column_names(names, "item")]
     return {*keys, *items}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError
+from fastbcubed.errors import ColumnError, IdTypeError
 from fastbcubed.sources.arrays import from_stream, is_dataset, is_pandas
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.tables import ArrayRows, ArrowRows, BaseRows, PandasRows, Rows, is_array, is_path
@@ -43,7 +43,12 @@ def as_rows(source: Any, where: str) -> Rows | None:
         return DatasetRows(source, where)
     if isinstance(source, pa.RecordBatchReader):
         return ArrowRows(source.read_all(), where)
-    streamed = from_stream(source)
+    try:
+        streamed = from_stream(source)
+    except pa.ArrowException as error:  # such as the integers of 128 bits of Polars
+        raise IdTypeError(
+            f"{where} cannot be read as Arrow: {error}. Cast what is of an unusual type to int64 or to string."
+        ) from error
     if streamed is None and (table := arrow_table(source)) is not None:
         return ArrowRows(table, where)
     if streamed is None or not pa.types.is_struct(streamed.type):

@@ -26,6 +26,7 @@ from fastbcubed.results.slices.slicing import slice_name
 NAN = math.nan
 
 BAD_OPTIONS: list[tuple[str, Any, type[FastBCubedError], tuple[str, ...]]] = [
+    ("item", 0, OptionError, ("item is the name of a column", "not int (0)")),
     ("unmatched", "keep", OptionError, ("drop", "singleton", "'keep'")),
     ("unmatched", 1, OptionError, ("policy",)),
     ("unmatched", {"pred": "drop"}, OptionError, ("'pred'", "prediction")),
@@ -86,8 +87,9 @@ BAD_OPTIONS: list[tuple[str, Any, type[FastBCubedError], tuple[str, ...]]] = [
     ("name", "value", "error", "said"), BAD_OPTIONS, ids=[f"{row[0]}={row[1]!r}" for row in BAD_OPTIONS]
 )
 def test_bad_options(name: str, value: Any, error: type[FastBCubedError], said: tuple[str, ...]) -> None:
-    with refused(error, *said):
-        evaluate(TRUTH, PREDICTION, **{name: value})
+    for engine in ("memory", "disk"):
+        with refused(error, *said):
+            evaluate(TRUTH, PREDICTION, **{"engine": engine, name: value})
 
 
 def test_bad_options_come_before_the_work() -> None:

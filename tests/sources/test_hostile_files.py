@@ -116,6 +116,15 @@ def test_files_without_rows(kind: str, tmp_path: Path) -> None:
         evaluate(TRUTH, path)
 
 
+def test_nothing_to_score_by_position(tmp_path: Path) -> None:
+    path = write(tmp_path / "none.parquet", "parquet", TRUTH.slice(0, 0))
+    for engine in ("memory", "disk"):
+        with refused(EmptyInputError, "no rows"):
+            evaluate([], [], engine=engine)
+        with refused(EmptyInputError, "no rows"):
+            evaluate("item", "cluster", table=path, engine=engine)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_every_truncation_is_noticed(kind: str, tmp_path: Path) -> None:
     whole = write(tmp_path / "whole", kind, TRUTH).read_bytes()

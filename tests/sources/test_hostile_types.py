@@ -60,6 +60,7 @@ BAD_TYPES = {
     "object": ([object()] * 3, "one type"),
     "beyond 64 bits": ([2**64, 1, 1], "Cast them to str"),
     "int64 and uint64 at once": ([-1, 2**63, 1], "Cast them to str"),
+    "integers of 128 bits": (pl.Series([1, 1, 2**100], dtype=pl.Int128), "i128"),
     "lone surrogate": (["\ud800", "a", "b"], ""),
     "str and bytes": (["a", b"a", "b"], "mixes bytes and text: 2 of 3"),
     "no UTF-8": (pa.array([b"\xff", b"\xfe", b"c"]).view(pa.string()), "2 of 3"),
