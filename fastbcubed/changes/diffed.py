@@ -21,6 +21,7 @@ from fastbcubed.results.estimates import ALWAYS
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.scores import Scores
+from fastbcubed.results.slices.slicing import rows_for_json
 from fastbcubed.runtime.cached import cached_property
 
 #: Scores of a diff that are computed where none are named, and those that judge it.
@@ -271,7 +272,7 @@ class Diffed:
             },
             "summary": self.summary,
             "changes": None if table is None else table.to_pylist(),
-            "slices": {name: each.to_pylist() for name, each in self.sliced.items()},
+            "slices": {name: rows_for_json(each) for name, each in self.sliced.items()},
             "warnings": self.warnings,
             "not_computed": self.not_computed,
             "manifest": self.manifest,

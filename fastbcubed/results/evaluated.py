@@ -26,6 +26,7 @@ from fastbcubed.results.listings.summary import Bounds, as_json, precision_bound
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.scores import Scores
+from fastbcubed.results.slices.slicing import rows_for_json
 from fastbcubed.results.warnings.codes import found_in
 from fastbcubed.results.warnings.plain_shape import Shape, shape_of
 from fastbcubed.runtime.cached import cached_property
@@ -177,7 +178,7 @@ class Evaluated:
             },
             "summary": self.summary,
             "outcomes": None if self._outcomes is None else self._outcomes.to_pylist(),
-            "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
+            "slices": {name: rows_for_json(table) for name, table in self.sliced.items()},
             "warnings": self.warnings,
             "not_computed": self.not_computed,
             "manifest": self.manifest,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
+import math
 import pickle
 import warnings
 from collections.abc import Callable
@@ -337,3 +339,15 @@ def test_scores_of_slices_without_weight_stay_missing(tmp_path: Path) -> None:
     for each in (ev, fb.load(tmp_path)):
         assert each.slices("group", order_by="f1").schema.field("f1").type == pa.float64()
         assert np.isnan(each.sliced["group"]["f1"].to_pylist()[0])
+
+
+def test_slices_that_are_no_finite_numbers_stay_apart(tmp_path: Path) -> None:
+    """JSON has neither NaN nor infinities: they are texts in it, and numbers again once loaded."""
+    group = pa.array([math.nan, None, math.inf, -math.inf, 1.5])
+    truth = pa.table({"item": range(5), "cluster": [1, 1, 2, 2, 3], "group": group})
+    ev = fb.evaluate(truth, dict(enumerate([1, 2, 2, 3, 3])), slices="group")
+    ev.save(tmp_path, keep="scores")
+    rows = json.loads(ev.to_json())["slices"]["group"]
+    assert [row["group"] for row in rows] == ["-inf", 1.5, "inf", "nan", None]
+    loaded = fb.load(tmp_path).sliced["group"]
+    assert repr(loaded.to_pylist()) == repr(ev.sliced["group"].to_pylist())

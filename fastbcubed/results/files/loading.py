@@ -264,6 +264,8 @@ def _slices(rows: list[dict[str, Any]]) -> Table:
     names = name_columns(columns)
     for name, values in columns.items():
         if name in names:
+            if any(type(value) is float for value in values):  # NaN and infinities are texts in JSON
+                values = [float(value) if isinstance(value, str) else value for value in values]
             large = any(type(value) is int and value >= 1 << 63 for value in values)
             columns[name] = pa.array(values, pa.uint64() if large else None)
         elif name != "n_items":

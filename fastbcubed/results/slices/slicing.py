@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -121,6 +122,22 @@ def beside(names: Mapping[str, pa.Array], figures: Mapping[str, Any]) -> dict[st
 def name_columns(columns: Iterable[str]) -> list[str]:
     """Return the columns that name slices, of all that a table of them has."""
     return list(takewhile(lambda column: column != "n_items", columns))
+
+
+def rows_for_json(table: Any) -> list[dict[str, Any]]:
+    """Return a table of slices row by row; the names NaN and infinity, which JSON does not have, are texts.
+
+    Examples
+    --------
+    >>> rows_for_json(pa.table({"x": [float("inf"), None], "n_items": [3, 4]}))
+    [{'x': 'inf', 'n_items': 3}, {'x': None, 'n_items': 4}]
+    """
+    rows = table.to_pylist()
+    for name in name_columns(table.column_names):
+        for row in rows:
+            if isinstance(row[name], float) and not math.isfinite(row[name]):
+                row[name] = str(row[name])
+    return rows
 
 
 def names_element(column: str, element: Element) -> bool:
