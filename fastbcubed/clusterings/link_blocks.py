@@ -19,7 +19,6 @@ from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.formats import in_blocks
 from fastbcubed.sources.link_columns import LinkColumns
 from fastbcubed.sources.readers import Stream
-from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import ArrowRows, Rows, float_column
 
 #: Types of floats, the widest and the narrowest.
@@ -94,7 +93,7 @@ def _item(data: Mapping[str, pa.ChunkedArray], own: list[str], names: list[str],
 def _floats(values: pa.ChunkedArray, where: str) -> NDArray[np.float64]:
     """Return scores, NaN where they are null."""
     try:
-        data = float_column(plain(values), where, LinkError)
+        data = float_column(values, where, LinkError)
     except LinkError as error:
         raise LinkError(f"{error} Name the column of scores with score=, or cast it.") from error
     return to_numpy(pc.fill_null(data, np.nan) if data.null_count else data)

@@ -14,11 +14,13 @@ from fastbcubed.sources.arrays import (
     CONVERSION,
     convert,
     is_null,
+    storage_of,
     to_arrow,
     to_numpy,
 )
 from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.nulls import Nulls
+from fastbcubed.sources.selection import plain
 from fastbcubed.sources.suggestions import did_you_mean
 from fastbcubed.sources.validity import require_valid
 
@@ -229,7 +231,7 @@ def float_column(
 ) -> pa.ChunkedArray:
     """Return numbers as float64, with nulls as they are; anything else raises `error`."""
     try:
-        data = convert(values, where)
+        data = plain(storage_of(convert(values, where)))
     except ColumnError as fault:
         raise error(str(fault)) from fault
     except CONVERSION as fault:
@@ -237,7 +239,7 @@ def float_column(
     if text:
         data = _numbers(data, where, error)
     numeric = pa.types.is_integer(data.type) or pa.types.is_floating(data.type)
-    if not (numeric or pa.types.is_decimal(data.type) or pa.types.is_null(data.type)):
+    if not (numeric or pa.types.is_decimal(data.type)):
         raise error(f"{where} should be numbers, but the type is {data.type}.")
     return data if data.type == pa.float64() else data.cast(pa.float64(), safe=False)
 

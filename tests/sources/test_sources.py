@@ -772,8 +772,15 @@ def test_weights() -> None:
     assert weight_array([], "weight").tolist() == []
     assert weight_array(pa.array([1, 2, 3])[1:], "weight").tolist() == [2.0, 3.0]
     assert weight_array(np.ma.masked_array([1.0, 2.0], mask=[False, False]), "weight").tolist() == [1.0, 2.0]
+    chunks = [pa.DictionaryArray.from_arrays([1, 0], [1.0, 2.5]), pa.DictionaryArray.from_arrays([0], [7.0])]
+    assert weight_array(pa.chunked_array(chunks), "weight").tolist() == [2.5, 1.0, 7.0]
+    assert weight_array(pd.Categorical([3, 1, 3]), "weight").tolist() == [3.0, 1.0, 3.0]
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3], [1.5, 4.0])
+    assert weight_array(runs, "weight").tolist() == [1.5, 1.5, 4.0]
     for bad, found in (
         (["a"], "numbers"),
+        (pd.Categorical([3, None]), "1 of 2"),
+        (pd.Categorical(["a"]), "should be numbers, but the type is .*string"),
         ([True], "numbers"),
         (pd.Series([1.0, np.nan]), "1 of 2 .*first rows: 1"),
         ([1.0, None], "null"),
