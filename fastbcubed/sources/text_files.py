@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -20,6 +21,8 @@ DELIMITERS = (",", "\t", ";", "|")
 PROBED, PROBED_ROWS = 1 << 16, 50
 #: Bytes of CSV that are parsed for the names of columns; the header may not be longer.
 CSV_BLOCK = 1 << 20
+#: How compressed text begins, by the end of the name that it should have.
+MARKS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".lz4": b"\x04\x22\x4d\x18"}
 #: Bytes of JSON lines that are parsed at once; a line may not be longer.
 JSON_BLOCK = 1 << 24
 
@@ -55,6 +58,10 @@ class CsvFile(TextFile):
             with place.open_text(path) as text:
                 begin = text.read(2 * CSV_BLOCK)
             head = _decoded(begin[:PROBED], path)
+            if not head.strip():
+                raise FileFormatError(
+                    f"{path} has no text, not even names of columns. Was it written to the end?"
+                )
             parse = pyarrow.csv.ParseOptions(delimiter=delimiter_of(head, path))
             types = dict.fromkeys(_names(begin, parse), pa.string())
             convert = pyarrow.csv.ConvertOptions(
@@ -86,7 +93,7 @@ class JsonFile(TextFile):
                     table = pyarrow.json.read_json(text, read_options=blocks)
             except pa.ArrowInvalid:
                 with place.open_text(path) as text:
-                    _decoded(text.read(2), path)
+                    _decoded(text.read(4), path)
                 raise
             dates = [
                 field.with_type(pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)
@@ -147,7 +154,13 @@ def _fits(mark: str, head: str) -> bool:
 
 
 def _decoded(head: bytes, path: str) -> str:
-    """Return the beginning of a file as text; raise if it is marked as UTF-16, as some tools of Windows write it."""
+    """Return the beginning of a file as text; raise if it is marked as compressed, or as UTF-16, as on Windows."""
+    for end, mark in MARKS.items():
+        if head.startswith(mark):
+            raise FileFormatError(
+                f"{path} is compressed, which its name does not say: call it {os.path.basename(path)}{end}, or "
+                "decompress it."
+            )
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise FileFormatError(
             f"{path} is text in UTF-16. Text has to be UTF-8: write the file so, or convert it, as with iconv -f "

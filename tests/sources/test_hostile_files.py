@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,8 @@ CSV = {
     "the same header twice": (b"item,item,cluster\na,b,1\n", (ColumnError, "2 columns named 'item'")),
     "decimal points": (b"item,cluster\na,1.0\nb,1.0\nc,2.5\n", SCORES),
     "texts that look like floats": (b"item,cluster\na,12e4\nb,120000\nc,120000.0\n", (2 / 3, 1.0)),
+    "nothing": (b"\r\n\n", (FileFormatError, "not even names of columns")),
+    "compressed in secret": (gzip.compress(b"item,cluster\na,1\n"), (FileFormatError, "rows.csv.gz")),
     "numbers for names": (b"item,cluster\n1,1\n2,1\n", (IdTypeError, "int64", "string", "never match")),
 }
 
