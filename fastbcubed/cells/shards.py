@@ -53,7 +53,6 @@ class Layout:
     @classmethod
     def of(cls, n_rows: int, limit: int) -> Layout:
         """Choose so that two fifths of the limit hold shards at work, and half of it what is kept."""
-        require_limit(limit)
         shards = -(-n_rows * WORK_BYTES // (limit * 2 // 5))
         return cls(min(max(shards - 1, 0).bit_length(), MAX_BITS), limit * 3 // 10, limit // 5)
 
@@ -66,7 +65,8 @@ def require_limit(limit: int) -> None:
     """Raise for a limit that leaves no room for the blocks that are read."""
     if limit < SMALLEST_LIMIT:
         raise OptionError(
-            f"memory_limit is {limit:,} bytes, but the least that the disk engine can work with is {SMALLEST_LIMIT:,}"
+            f"memory_limit is {limit:,} bytes, but the least that the disk engine can work with is "
+            f"{SMALLEST_LIMIT >> 20} MiB"
         )
 
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from fastbcubed.alignment.aligner import Aligner
 from fastbcubed.alignment.row_aligner import Choice
 from fastbcubed.cells.cell_parts import NoCells
-from fastbcubed.cells.shards import require_limit
 from fastbcubed.clusterings.input_notes import notes_of
 from fastbcubed.clusterings.stretches import Pair, open_pair
 from fastbcubed.engines.disk import announce_spill, attempt, cut_for
@@ -59,7 +58,6 @@ def run(request: Request, pool: Pool) -> Answer:
     """Open both sides in blocks, and score them."""
     if (reason := unserved(request)) is not None:
         raise OptionError(reason)
-    require_limit(request.limit)
     require_room(request)
     pair = open_pair(request.given, cut_for(request))
     return attempt(lambda choice: score(pair, request, choice, pool))

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from fastbcubed.cells.shards import require_limit
 from fastbcubed.clusterings.inputs import per_side
 from fastbcubed.engines.request import Request
 from fastbcubed.errors import OptionError
@@ -56,7 +57,8 @@ def scores_of_whole_covers(metrics: Iterable[Metric]) -> dict[str, str]:
 
 
 def require_room(request: Request) -> None:
-    """Raise, before anything is read, if files that are held as a whole take more than the limit allows."""
+    """Raise, before anything is read, if the limit is too small, or files that are held as a whole take more of it."""
+    require_limit(request.limit)
     given = request.given
     names = ("table",) if given.table is not None else ("truth", "prediction")
     what = dict(zip(names, given.sources, strict=True))

@@ -17,7 +17,7 @@ from fastbcubed.alignment.align import align
 from fastbcubed.alignment.aligner import Aligner
 from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.row_aligner import Choice
-from fastbcubed.cells.shards import Layout, RowShards
+from fastbcubed.cells.shards import Layout, RowShards, require_limit
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.input_notes import notes_of_side
 from fastbcubed.clusterings.inputs import Given, asked_of_sides, one_side
@@ -128,6 +128,7 @@ def _prediction(given: Given) -> Clustering:
 
 def _in_blocks(asked: Asked, pool: Pool) -> Touched:
     """Read the prediction in blocks, and bring its rows to shards as the disk engine does."""
+    require_limit(asked.limit)
     given = asked.given
     if isinstance(given.prediction, Clustering | Mapping):
         both = Given(asked.sample, _prediction(given))

@@ -34,11 +34,12 @@ def memory_limit(given: Any) -> int:
         if isinstance(given, str)
         else None
     )
-    if found is None or not float(found[1]):
+    limit = 0 if found is None else int(float(found[1]) * UNITS[found[2] or ""])
+    if not limit:
         raise OptionError(
             f'memory_limit is a number of bytes, or a text such as "2GiB" or "600MB", not {given!r}'
         )
-    return int(float(found[1]) * UNITS[found[2] or ""])
+    return limit
 
 
 def available_memory() -> int:

@@ -223,6 +223,8 @@ def test_what_is_kept():
         ({"engine": "disk", "overlapping": True, "metrics": "omega"}, "takes all cells of overlapping"),
         ({"engine": "disk", "overlapping": True, "memory_limit": 1000}, "is 1,000 bytes, but the least"),
         ({"engine": "disk", "memory_limit": 1000}, "memory_limit is 1,000 bytes, but the least"),
+        ({"engine": "disk", "memory_limit": 1}, "memory_limit is 1 bytes, but the least .* is 64 MiB"),
+        ({"memory_limit": "0.5"}, "memory_limit is a number of bytes"),
         ({"engine": "disk", "memory_limit": "2 potatoes"}, "memory_limit is a number of bytes"),
         ({"memory_limit": 0}, "memory_limit is a number of bytes"),
         ({"engine": "disk", "weighting": "inner"}, "weighting"),
