@@ -134,13 +134,20 @@ class CommandParser(Parser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Add the flags of the command, and parse."""
+        """Add the flags of the command, and parse; what it does not know is its error, not one of the whole."""
         if self.command is not None:
             module: Any = import_module(f"fastbcubed.cli.{self.command.module}")
             self.command = None
             module.add_flags(self)
             self.set_defaults(run=module.run)
-        return super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            from fastbcubed.sources.suggestions import did_you_mean
+
+            flags = [name for name in self._option_string_actions if name.startswith("--")]
+            asked = did_you_mean(unknown[0], flags) if unknown[0].startswith("--") else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{asked and '.'}{asked}")
+        return found, unknown
 
 
 def parser() -> Parser:

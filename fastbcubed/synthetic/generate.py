@@ -23,6 +23,8 @@ from fastbcubed.synthetic.rows import IDS, NAME, Synthetic, check_among, schema_
 if TYPE_CHECKING:
     from fastbcubed.runtime.reporting import Report
 
+#: How names end that tell of another format.
+OTHER_FORMATS = (".csv", ".tsv", ".json", ".jsonl", ".arrow", ".feather", ".ipc", ".gz", ".zst")
 COMPRESSIONS = ("none", "snappy", "lz4", "zstd")
 #: Rows of a row group by default, and at most: the text of so many names has 32-bit offsets.
 ROW_GROUP, MOST_ROWS = 1 << 20, 1 << 26
@@ -143,6 +145,8 @@ def _check_files(files: list[Path], *, overwrite: bool) -> None:
     if len({file.resolve() for file in files}) < len(files):
         raise OptionError(f"truth and prediction are two files, not both {files[0]}")
     for file in files:
+        if file.suffix.lower() in OTHER_FORMATS:
+            raise OptionError(f"{file} would be Parquet, whatever it is called; name it {file.stem}.parquet")
         if file.is_dir():
             raise OptionError(f"{file} is a directory; name a file in it")
         if not file.parent.is_dir():

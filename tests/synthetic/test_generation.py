@@ -408,6 +408,7 @@ def test_other_libraries_read_the_file(tmp_path: Path) -> None:
         ({"prediction_out": "items.parquet"}, "two files, not both items.parquet"),
         ({"prediction_out": "nowhere/p.parquet"}, "no directory nowhere"),
         ({"path": "."}, "a directory"),
+        ({"path": "items.csv"}, "items.csv would be Parquet, whatever it is called; name it items.parquet"),
         ({"path": "there.parquet"}, "there.parquet exists; pass overwrite=True"),
     ],
 )
