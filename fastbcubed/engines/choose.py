@@ -56,13 +56,16 @@ def _for_covers(engine: str | None, request: Request) -> Run:
 
 
 def _covers_on_either(request: Request, pool: Pool) -> Answer:
-    """Score files of overlapping clusterings on the disk, or in memory if that is too much work and they fit."""
+    """Score files of overlapping clusterings on the disk; in memory if that is too much work and no limit was given."""
     from fastbcubed.engines import covers_on_disk
 
     try:
         return covers_on_disk.run(request, pool)
     except TooMuchWorkError:
-        if (_bytes_in_memory(request.given.sources) or 0) > available_memory():
+        if (
+            request.memory_limit is not None
+            or (_bytes_in_memory(request.given.sources) or 0) > available_memory()
+        ):
             raise
     pool.announce(
         "too much work for the disk engine, which lists sets of clusters; the memory engine takes over", 0

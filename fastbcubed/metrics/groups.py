@@ -23,6 +23,7 @@ from fastbcubed.metrics.aggregation import (
 from fastbcubed.metrics.formulas import WEIGHT
 from fastbcubed.metrics.losses import LOSSES, losses_of
 from fastbcubed.metrics.metric import Floats, Metric
+from fastbcubed.sources.arrays import read_only
 
 
 def cluster_means(contingency: Contingency, side: str, metric: Metric) -> Floats:
@@ -131,8 +132,7 @@ def _sums_of_cells(
 
     common = compiled_formulas(metrics)
     counts, sums = np.zeros(n_groups, np.int64), np.zeros((2, 1 + len(common), n_groups))
-    cells = np.ascontiguousarray(contingency.cells).view()
-    cells.flags.writeable = False  # whoever's they are: one kernel is compiled
+    cells = read_only(np.ascontiguousarray(contingency.cells))
     outer, formulas = contingency.weighting == "outer", np.array(list(common.values()), np.int64)
     compiled.add_by_group(cells, codes, outer, formulas, counts, *sums)
     found = dict(zip([WEIGHT, *common], zip(*sums, strict=True), strict=True))

@@ -393,13 +393,16 @@ def test_too_much_work_on_disk_is_done_in_memory_unless_an_engine_is_named(tmp_p
         items, labels = zip(*rows, strict=True)
         pq.write_table(pa.table({"item": items, "cluster": labels}), path := tmp_path / f"{name}.parquet")
         sides.append(path)
-    asked = {"overlapping": True, "keep": "scores", "memory_limit": LIMIT, "max_pairs": 100}
-    monkeypatch.setattr(choose, "ROW_BYTES", LIMIT)
+    asked = {"overlapping": True, "keep": "scores", "max_pairs": 100}
+    monkeypatch.setattr(choose, "ROW_BYTES", 1 << 50)
+    monkeypatch.setattr(choose, "available_memory", lambda: 1 << 60)
     with pytest.raises(TooMuchWorkError, match="sets of clusters that items share"):
         fb.evaluate(*sides, engine="disk", **asked)
     ev = fb.evaluate(*sides, **asked)
     assert ev.engine == "memory" and ev.overall == fb.evaluate(*sides, engine="memory", **asked).overall
     assert fb.evaluate(*sides, **asked | {"max_pairs": 1e9}).engine == "disk"
+    with pytest.raises(TooMuchWorkError, match="sets of clusters that items share"):
+        fb.evaluate(*sides, **asked, memory_limit=LIMIT)  # which is kept
     monkeypatch.setattr(choose, "available_memory", lambda: LIMIT)  # where they do not fit
     with pytest.raises(TooMuchWorkError, match="sets of clusters that items share"):
         fb.evaluate(*sides, **asked)

@@ -27,6 +27,7 @@ from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
 from fastbcubed.runtime.table_files import ROW_GROUP
+from fastbcubed.sources.arrays import read_only
 
 Columns = dict[str, NDArray[Any]]
 #: What a cell takes at most while its range is worked on, and what each score adds.
@@ -194,8 +195,7 @@ class ClusterRanges:
         self, asked: _Asked, records: np.ndarray, codes: tuple[int, int], beside: _Beside
     ) -> Iterator[tuple[int, Columns]]:
         """Yield the columns of a range of true clusters, some at a time, of which these are all cells."""
-        cells, (first, end) = np.ascontiguousarray(records["cell"]), codes
-        cells.flags.writeable = False  # as those are that come from files, for which one kernel is compiled
+        cells, (first, end) = read_only(np.ascontiguousarray(records["cell"])), codes
         width = max(1, (end - first) * AT_ONCE // max(AT_ONCE, cells.size))
         bounds = np.empty(-(-(end - first) // width) + 2, np.int64)
         order = np.empty(cells.size, np.int64)
