@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from fastbcubed.cli.flags import add_work_flags, columns_of_sides, score_names
+from fastbcubed.cli.flags import (
+    add_row_flags,
+    add_spill_flags,
+    add_work_flags,
+    columns_of_sides,
+    score_names,
+)
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
 
@@ -49,14 +55,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="what to do with items of SAMPLE that PREDICTION lacks: each is predicted to be alone (default), or left "
         "out of its true cluster",
     )  # fmt: skip
-    add(
-        "--nulls", default="raise", choices=("raise", "singleton", "drop"),
-        help="what to do with items whose cluster is null (default: raise)",
-    )  # fmt: skip
-    add(
-        "--duplicates", default="raise", choices=("raise", "drop"),
-        help="what to do with rows that repeat an earlier one (default: raise)",
-    )  # fmt: skip
+    add_row_flags(add)
     add = parser.add_argument_group("scores").add_argument
     add(
         "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
@@ -73,16 +72,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="read PREDICTION whole, or block by block (disk; default for Parquet and Arrow files of over 1,000,000 "
         "rows)",
     )  # fmt: skip
-    add(
-        "--memory-limit",
-        metavar="SIZE",
-        help="memory of the disk engine, such as 2GiB (default: half of what is free)",
-    )
-    add(
-        "--spill-dir",
-        metavar="DIR",
-        help="directory for what does not fit in memory (default: /var/tmp); nothing is left there",
-    )
+    add_spill_flags(add)
     add_work_flags(add, "threads to work with (default: all cores); the estimates do not depend on it")
 
 

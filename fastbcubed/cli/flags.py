@@ -126,14 +126,7 @@ def add_input_flags(
         help="what to do with items that one side lacks: drop (default, but of links see below), raise, singleton, or "
         f"outside (if only the {sides[1]} has them: {outside}); or {sides[0]}=POLICY,{sides[1]}=POLICY",
     )
-    add(
-        "--nulls", default="raise", choices=("raise", "singleton", "drop"),
-        help="what to do with items whose cluster is null (default: raise)",
-    )  # fmt: skip
-    add(
-        "--duplicates", default="raise", choices=("raise", "drop"),
-        help="what to do with rows that repeat an earlier one (default: raise)",
-    )  # fmt: skip
+    add_row_flags(add)
     add(
         "--noise", metavar="LABEL", help="a label, such as -1, for items that are in no cluster but their own"
     )
@@ -165,6 +158,24 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False) ->
         help="where the work is done (default: disk for Parquet and Arrow files that would not fit in memory); "
         f"of overlapping clusterings, disk keeps scores and slices alone{on_spark}",
     )  # fmt: skip
+    add_spill_flags(add)
+    add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
+
+
+def add_row_flags(add: Any) -> None:
+    """Add the flags that say what to do with rows that have no cluster, or repeat others."""
+    add(
+        "--nulls", default="raise", choices=("raise", "singleton", "drop"),
+        help="what to do with items whose cluster is null (default: raise)",
+    )  # fmt: skip
+    add(
+        "--duplicates", default="raise", choices=("raise", "drop"),
+        help="what to do with rows that repeat an earlier one (default: raise)",
+    )  # fmt: skip
+
+
+def add_spill_flags(add: Any) -> None:
+    """Add the flags of the memory and the directory that the disk engine may use."""
     add(
         "--memory-limit",
         metavar="SIZE",
@@ -175,7 +186,6 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False) ->
         metavar="DIR",
         help="directory for what does not fit in memory (default: /var/tmp); nothing is left there",
     )
-    add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
 
 
 def add_limit_flag(add: Any, what: str) -> None:

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.calling import call
-from fastbcubed.cli.flags import FILES, add_limit_flag, add_work_flags, number, read_flags
+from fastbcubed.cli.flags import FILES, add_limit_flag, add_row_flags, add_work_flags, number, read_flags
 from fastbcubed.cli.link_flags import add_column_flags, columns_of, numbers_of, read_as
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
@@ -37,14 +37,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "have are then false positives for those they are clustered with); or truth=POLICY,prediction=POLICY "
         "(default: truth=singleton, as they have no link, unless --items is given; prediction=drop)",
     )  # fmt: skip
-    add(
-        "--nulls", default="raise", choices=("raise", "singleton", "drop"),
-        help="what to do with items whose cluster is null (default: raise)",
-    )  # fmt: skip
-    add(
-        "--duplicates", default="raise", choices=("raise", "drop"),
-        help="what to do with rows that repeat an earlier one (default: raise)",
-    )  # fmt: skip
+    add_row_flags(add)
     add(
         "--noise", metavar="LABEL", help="a label, such as -1, for items that are in no cluster but their own"
     )
