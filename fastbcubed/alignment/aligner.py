@@ -63,7 +63,7 @@ class Aligner:
         self._policies, self._null_is_absent = policies, null_is_absent
         self._pool = pool
         self._memory = kept_of(limit)
-        firsts = [_first_block(side) for side in pair.stretches]
+        firsts = [next(side[0].blocks()) for side in pair.stretches]
         self.firsts = firsts[0].sides if len(firsts) == 1 else (firsts[0].sides[0], firsts[1].sides[0])
         if policies.noise is not None:
             require_known_type(policies.noise, *(side.labels for side in self.firsts))
@@ -184,10 +184,6 @@ class Aligner:
             self.rows.side(k, clustering, block.first_row, alone) for k, clustering in enumerate(block.sides)
         )
         return true_side, pred_side
-
-
-def _first_block(side: list[Stretch]) -> Block:
-    return next(side[0].blocks())
 
 
 def _carried_bytes(firsts: list[Block], carried: Carried | None) -> int:

@@ -15,7 +15,7 @@ from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, OptionE
 from fastbcubed.results.listings.listing import LOSS
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.bins import Bins
-from fastbcubed.results.slices.slicing import Element, SliceKey
+from fastbcubed.results.slices.slicing import Element, SliceKey, name_columns
 
 #: The sides of a diff, and what an evaluation calls them: in tables, and in policies and attributes.
 SIDES = {"baseline": "true", "experiment": "pred"}
@@ -104,7 +104,7 @@ def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
 def renamed_slices(table: pa.Table | Table) -> Table:
     """Return slices of an evaluation in the names of a diff."""
     arrow = table.to_arrow() if isinstance(table, Table) else table
-    names = list(map(called, arrow.column_names[: arrow.column_names.index("n_items")]))
+    names = list(map(called, name_columns(arrow.column_names)))
     return renamed(arrow.rename_columns([*names, *arrow.column_names[len(names) :]]), names)
 
 

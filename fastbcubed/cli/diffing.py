@@ -228,9 +228,10 @@ def _most_changed(table: Table, n: int) -> Table:
 
 def _print_table(terminal: Terminal, table: Table) -> None:
     """Write a listing: what names its rows, and a few of its figures."""
+    from fastbcubed.results.slices.slicing import name_columns
     from fastbcubed.results.text.wording import Grid, count, label, score
 
-    names = list(table.column_names[: table.column_names.index("n_items")])
+    names = name_columns(table.column_names)
     figures = [name for name in SHOWN if name in table.column_names and name not in names]
     rows = [
         [

@@ -18,7 +18,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings.listing import require_limit
 from fastbcubed.results.listings.table import Table
-from fastbcubed.results.slices.slicing import SliceKey, slice_codes, subset_mask
+from fastbcubed.results.slices.slicing import SliceKey, name_columns, slice_codes, subset_mask
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.uncertainty.standard_errors import RowUnits, standard_error
@@ -76,7 +76,7 @@ def slices_of_runs(
     """Return the slices of all runs as `Comparison.slices` does."""
     runs, baseline = comparison.runs, comparison.baseline
     tables = {name: _beside_runs(_slices(ev, by)) for name, ev in runs.items()}
-    names = _slice_columns(tables[baseline])
+    names = name_columns(tables[baseline].column_names)
     order = _places(tables, names)
     errors = _errors(comparison, by) if deltas and len(runs) > 1 else None
     long = []
@@ -125,11 +125,6 @@ def _by_change(table: pa.Table, order_by: str) -> pa.Table:
     changes = [-to_numpy(table[f"{loss}_delta"].cast(pa.float64()).fill_null(0.0)) for loss in LOSSES]
     keys = {"rank": from_numpy(rank_of(order_by, changes)), AT: table[AT], RUN_AT: table[RUN_AT]}
     return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
-
-
-def _slice_columns(table: pa.Table) -> list[str]:
-    """Return the columns that name a slice."""
-    return table.column_names[: table.column_names.index("n_items")]
 
 
 def _keys(table: pa.Table, names: Sequence[str]) -> list[tuple[object, ...]]:
