@@ -26,31 +26,39 @@ def examples(n: int, *, suppress_health_check: Sequence[HealthCheck] = (), **opt
     )
 
 
-def covering(axes: Sequence[Sequence[Any]]) -> list[tuple[int, ...]]:
-    """Return rows of places in the axes, such that any two values of two axes meet in a row.
+def covering(
+    axes: Sequence[Sequence[Any]], strength: int = 2, chosen: Sequence[tuple[int, ...]] = ()
+) -> list[tuple[int, ...]]:
+    """Return rows of places in the axes, `chosen` ones among them, such that any values of so many axes meet in a row.
 
-    Greedy: each row is the combination, the earliest of those, that brings most pairs not seen before.
+    Greedy: each row is the combination, the earliest of those, that brings most meetings not seen before.
     """
-    rows = list(itertools.product(*(range(len(axis)) for axis in axes)))
-    missing = set().union(*map(_pairs, rows))
-    chosen = []
-    while missing:
-        chosen.append(max(rows, key=lambda row: len(_pairs(row) & missing)))
-        missing -= _pairs(chosen[-1])
-    return sorted(chosen)
+    left = {row: _meetings(row, strength) for row in itertools.product(*(range(len(axis)) for axis in axes))}
+    rows = list(chosen)
+    seen = set().union(*(left.pop(row) for row in rows))
+    while left := {row: new for row, own in left.items() if (new := own - seen)}:
+        rows.append(max(left, key=lambda row: len(left[row])))
+        seen |= left[rows[-1]]
+    return sorted(rows)
 
 
 def pairwise(*, indirect: Sequence[str] = (), **axes: Sequence[Any]) -> pytest.MarkDecorator:
-    """Parametrize a test over all combinations; those that no pair of values needs are slow."""
-    needed = set(covering(list(axes.values())))
-    combinations = itertools.product(*(enumerate(axis) for axis in axes.values()))
-    rows = []
-    for combination in combinations:
-        places, values = zip(*combination, strict=True)
-        rows.append(pytest.param(*values, marks=() if places in needed else pytest.mark.slow))
+    """Parametrize a test so that any three values of different axes meet; rows that no pair of values needs are slow.
+
+    What goes wrong does so where two or three options meet: with more axes, most combinations would tell nothing.
+    """
+    values = list(axes.values())
+    pairs = covering(values)
+    rows = [
+        pytest.param(
+            *(axis[k] for axis, k in zip(values, row, strict=True)),
+            marks=() if row in pairs else pytest.mark.slow,
+        )
+        for row in covering(values, 3, pairs)
+    ]
     return pytest.mark.parametrize(list(axes), rows, indirect=list(indirect))
 
 
-def _pairs(row: Sequence[int]) -> set[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return the pairs of values of a row, each value with its axis."""
-    return set(itertools.combinations(enumerate(row), 2))
+def _meetings(row: Sequence[int], strength: int) -> set[tuple[tuple[int, int], ...]]:
+    """Return the meetings of so many values of a row, each value with its axis; of all where there are fewer."""
+    return set(itertools.combinations(enumerate(row), min(strength, len(row))))

@@ -38,6 +38,18 @@ def test_any_two_values_meet(sizes):
     assert largest * second <= len(rows) <= largest * second + 4 and len(set(rows)) == len(rows)
 
 
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 2, 4, 2), (4, 4, 4), (6, 2, 2, 2, 3)])
+def test_any_three_values_meet_beside_rows_that_are_chosen(sizes):
+    axes = [range(size) for size in sizes]
+    chosen = covering(axes)
+    rows = covering(axes, 3, chosen)
+    for three in itertools.combinations(range(len(sizes)), 3):
+        met = {tuple(row[axis] for axis in three) for row in rows}
+        assert met == set(itertools.product(*(axes[axis] for axis in three)))
+    assert set(chosen) <= set(rows) and len(set(rows)) == len(rows)
+    assert len(sizes) > 2 or rows == list(itertools.product(*axes))
+
+
 def test_what_no_pair_needs_is_slow():
     mark = pairwise(side="ab", policy=["drop", "keep"], weight=[None, "w"], indirect=["side"]).mark
     names, rows = mark.args
