@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from both_engines import LIMIT, SETTINGS, assert_same
+from effort import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies_compare import comparisons
@@ -19,6 +20,7 @@ from fastbcubed.errors import AlignmentError, EmptyInputError, FastBCubedError, 
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
+SPILLED = ["all in memory", "all spilled", "some spilled"]
 METRICS = ["precision", "recall", "f1", "mean_f1", "jaccard_index", "over_merge_rate", "purity"]
 
 
@@ -85,8 +87,7 @@ def tables(truth, runs):
     return table(truth), {name: table(run) for name, run in runs.items()}
 
 
-@pytest.mark.parametrize("ids", [int, str])
-@pytest.mark.parametrize("labels", [int, "c{}".format])
+@pairwise(many_shards=SPILLED, ids=[int, str], labels=[int, "c{}".format], indirect=["many_shards"])
 def test_clusters_and_slices(many_shards, ids, labels):
     """Runs that lack different items: one that is narrowed later is aligned again, whichever comes first."""
     generator = np.random.default_rng(1)
@@ -112,9 +113,11 @@ def test_clusters_and_slices(many_shards, ids, labels):
         assert_equal(on_disk.slices("country", deltas=False), in_memory.slices("country", deltas=False))
 
 
-@pytest.mark.parametrize("nulls", ["singleton", "drop"])
-@pytest.mark.parametrize("unmatched", ["drop", "outside", {"truth": "drop", "prediction": "outside"}])
-@pytest.mark.parametrize("labels", [int, "c{}".format])
+@pairwise(
+    many_shards=SPILLED, nulls=["singleton", "drop"], labels=[int, "c{}".format],
+    unmatched=["drop", "outside", {"truth": "drop", "prediction": "outside"}],
+    indirect=["many_shards"],
+)  # fmt: skip
 def test_nulls_noise_and_repeated_rows(many_shards, nulls, unmatched, labels):
     generator = np.random.default_rng(5)
 

@@ -104,10 +104,19 @@ F_OF = {
 }
 
 
+def shown_by(draws, prediction):
+    """Return what each draw shows."""
+    return [Shown(frozenset(cluster), weight, prediction) for cluster, weight in draws]
+
+
 def estimate(name, draws, prediction, beta=1):
     """Return estimate, std and plain ratio of a score; the first two are None for an F of means."""
+    return estimate_of(name, shown_by(draws, prediction), prediction, beta)
+
+
+def estimate_of(name, shown, prediction, beta):
+    """Return the same from what the draws show."""
     n, m_pred = len(prediction), len(set(prediction.values()))
-    shown = [Shown(frozenset(cluster), weight, prediction) for cluster, weight in draws]
     if name in F_OF:
         alpha = 1 / (1 + Fr(beta) ** 2) if "beta" in name else Fr(1, 2)
         p, r = (ratio([terms(each, c, n, m_pred, beta) for c in shown])[2] for each in F_OF[name])
@@ -117,9 +126,9 @@ def estimate(name, draws, prediction, beta=1):
 
 def jackknife(name, draws, prediction, beta=1):
     """Return the estimate and std that leaving out one draw at a time gives."""
-    m = len(draws)
-    whole = float(estimate(name, draws, prediction, beta)[2])
-    less = [float(estimate(name, draws[:k] + draws[k + 1 :], prediction, beta)[2]) for k in range(m)]
+    m, shown = len(draws), shown_by(draws, prediction)
+    whole = float(estimate_of(name, shown, prediction, beta)[2])
+    less = [float(estimate_of(name, shown[:k] + shown[k + 1 :], prediction, beta)[2]) for k in range(m)]
     middle = math.fsum(less) / m
     square = math.fsum((each - middle) ** 2 for each in less) * (m - 1) / m
     return m * whole - (m - 1) * middle, math.sqrt(square)
