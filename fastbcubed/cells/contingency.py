@@ -273,7 +273,7 @@ class Contingency:
     def _count(self, side: str) -> NDArray[np.int64]:
         codes, size = self.codes(side)
         counts = np.zeros(size, np.int64)
-        kernels.sums.count_by_code(codes, np.ascontiguousarray(self.n), counts)
+        kernels.sums.count_by_code(codes, self.n, counts)
         return counts
 
     def _weigh(self, side: str) -> NDArray[np.float64]:
@@ -285,7 +285,7 @@ class Contingency:
         self, codes: NDArray[np.integer], n_codes: int, scores: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Add weight * scores of the cells by `codes`. Shape (n_codes,)."""
-        totals, errors = add_up(codes, n_codes, np.ascontiguousarray(self.weight), scores)
+        totals, errors = add_up(codes, n_codes, self.weight, scores)
         return totals + errors
 
     def memberships(self, side: str) -> tuple[NDArray[np.integer], int, NDArray[np.int64] | None]:
