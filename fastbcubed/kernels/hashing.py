@@ -170,15 +170,15 @@ def combine_words(first, second, part_first, part_second, words):
 def drop_repeats(first, second, seen, kept_first, kept_second):
     """Keep pairs that are not the last ones seen of those that share their slot; return how many are kept.
 
-    Shapes: (n,), (n,), (power of two, 2), twice (n,). No branch depends on what is seen.
+    The slot and the second word say which pair it was, so two that share just their first word are both kept.
+    Shapes: (n,), (n,), (power of two,), twice (at least n,). No branch depends on what is seen.
     """
-    mask, kept = WORD(seen.shape[0] - 1), 0
+    mask, kept = WORD(seen.size - 1), 0
     for i in range(first.size):
         one, other = first[at(i)], second[at(i)]
-        s = one & mask
         kept_first[at(kept)], kept_second[at(kept)] = one, other
-        kept += (seen[s, ZERO] != one) | (seen[s, ONE] != other)
-        seen[s, ZERO], seen[s, ONE] = one, other
+        kept += seen[one & mask] != other
+        seen[one & mask] = other
     return kept
 
 

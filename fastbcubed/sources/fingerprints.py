@@ -35,8 +35,9 @@ PARTITION = 1 << 14
 #: Of fewer pairs none are dropped; of others, where a sample has such a share of pairs that repeat.
 FEWEST_TO_SAMPLE = 1 << 17
 MANY_REPEATS = 1 / 3
-#: Pairs that are known to have been seen; they stay in cache.
+#: Pairs that are known to have been seen; they stay in cache. So many that are kept have memory at once.
 SEEN = 1 << 14
+PAIRS_AT_ONCE = 1 << 19
 
 _EMPTY = np.empty(0, dtype=np.uint8)
 
@@ -205,13 +206,16 @@ def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple
 
 
 def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
+    """Say whether two pairs have equal first words and different second words; most that repeat are passed over."""
+    return find_conflict([kept for pair in pairs for kept in _without_repeats(*pair, pool)], pool)
+
+
+def find_conflict(pairs: Sequence[Pairs], pool: Pool) -> bool:
     """Say whether two pairs have equal first words and different second words.
 
     Pairs are partitioned by the leading bits of the first word, a few hundred partitions of cache
     size at a time, so that the scratch memory stays below 256 MiB; cost is linear in the rows.
-    Where many pairs repeat, most of these are dropped first.
     """
-    pairs = [kept for pair in pairs for kept in _without_repeats(*pair, pool)]
     n = sum(len(first) for first, _ in pairs)
     if n == 0:
         return False
@@ -268,26 +272,37 @@ def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[
 
     repeats: list[Repeats] = []
 
-    def drop(start: int, stop: int) -> Pairs:
+    def drop(start: int, stop: int) -> None:
         with lend(repeats, Repeats) as seen:
-            return seen.dropped(first[start:stop], second[start:stop])
+            seen.add(first[start:stop], second[start:stop])
 
-    return pool.map(drop, *zip(*blocks(len(first), ROWS_AT_ONCE), strict=True), stage="check ids")
+    pool.map(drop, *zip(*blocks(len(first), ROWS_AT_ONCE), strict=True), stage="check ids")
+    return [pairs for seen in repeats for pairs in seen.kept]
 
 
 class Repeats:
-    """What one thread has seen of the pairs of one column, and room for those of a block that it has not."""
+    """The pairs of one column that one thread has seen, without most of those that repeat.
+
+    Which pairs these are depends on the thread; all different pairs are among those of all threads.
+    """
 
     def __init__(self) -> None:
-        self._seen = np.zeros((SEEN, 2), np.uint64)
-        self._seen[:, 0] = np.arange(1, SEEN + 1)  # words that are looked for elsewhere
-        self._kept = np.empty((2, ROWS_AT_ONCE), np.uint64)
+        self._seen = np.zeros(SEEN, np.uint64)  # a pair whose second word is 0 is dropped
+        self._rooms: list[np.ndarray] = []
+        self._ends: list[int] = []
 
-    def dropped(self, first: np.ndarray, second: np.ndarray) -> Pairs:
-        """Return pairs of a block without most of those that have been seen: all different ones are returned once."""
-        kept_first, kept_second = self._kept
-        n = kernels.hashing.drop_repeats(first, second, self._seen, kept_first, kept_second)
-        return kept_first[:n].copy(), kept_second[:n].copy()
+    def add(self, first: np.ndarray, second: np.ndarray) -> None:
+        """Add the pairs of a block."""
+        if not self._rooms or self._ends[-1] + first.size > self._rooms[-1].shape[1]:
+            self._rooms.append(buffers.empty((2, max(PAIRS_AT_ONCE, first.size)), np.uint64))
+            self._ends.append(0)
+        room = self._rooms[-1][:, self._ends[-1] :]
+        self._ends[-1] += kernels.hashing.drop_repeats(first, second, self._seen, room[0], room[1])
+
+    @property
+    def kept(self) -> list[Pairs]:
+        """The pairs that have not been dropped."""
+        return [(room[0, :end], room[1, :end]) for room, end in zip(self._rooms, self._ends, strict=True)]
 
 
 def _conflict(scratch: np.ndarray, bounds: np.ndarray, pool: Pool) -> bool:

@@ -1,7 +1,8 @@
-"""Keys of columns of few texts: the texts of a sample are numbered, and all others are compared with these.
+"""Keys of columns whose texts repeat: those that fill a sample are numbered, and all others are compared with these.
 
 Texts that no sample has seen keep a hash, or get the next numbers where their rows are rare. Small numbers let cells
-be counted in a table: see `cells.condensing`.
+be counted in a table: see `cells.condensing`. Where too many texts are not in the sample all are hashed, and what
+shows that hashes tell them apart passes over those that a thread has just seen.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.pool import Pool, blocks, lend
 from fastbcubed.sources.arrays import from_numpy, to_numpy
-from fastbcubed.sources.fingerprints import Pairs, Repeats, find_collision, offsets_and_bytes
+from fastbcubed.sources.fingerprints import Repeats, find_conflict, hash_array, offsets_and_bytes
 from fastbcubed.sources.numbered_values import FEW_VALUES
 from fastbcubed.sources.selection import take_rows
 
@@ -28,12 +29,15 @@ OFTEN = 2
 MOST_TEXTS = 1 << 11
 #: How many hash functions are tried, one of which has to have a slot for each text alone.
 ATTEMPTS = 16
-#: The share of the sample that has to be known texts; one that is not takes three times as long.
-LEAST_SHARE = 0.5
+#: The share of the sample that has to be known texts, and that which has to repeat if no text is known.
+LEAST_SHARE = 0.8
+MANY_REPEATS = 1 / 3
 #: Rows of other texts are rare if they are fewer than one in so many.
 RARE = 256
 #: Bytes that stand before the end of each text that is looked up.
 TAIL = 32
+#: Texts whose hashes are still in the cache when these are looked for among those that have been seen.
+HASHED_AT_ONCE = 1 << 16
 
 
 class Missed(NamedTuple):
@@ -45,11 +49,31 @@ class Missed(NamedTuple):
 
 
 class Others(NamedTuple):
-    """Rows of a block whose texts are not known, and all different fingerprints of these, some several times."""
+    """Rows whose texts are not known, counted from `start` on."""
 
     start: int
-    rows: np.ndarray  #: counted from `start`
-    pairs: Pairs
+    rows: np.ndarray
+
+
+class Sample(NamedTuple):
+    """Rows that a column is judged by."""
+
+    size: int
+    texts: pa.Array  #: all different
+    seen: np.ndarray  #: how many times each; shape (n_texts,)
+
+    @classmethod
+    def of(cls, data: pa.ChunkedArray) -> Sample:
+        """Return a sample that is spread over a column."""
+        rows = take_rows(data, np.sort(sampled_rows(len(data)).astype(np.int64)))
+        encoded = rows.drop_null().dictionary_encode()
+        seen = np.bincount(to_numpy(encoded.indices), minlength=len(encoded.dictionary))
+        return cls(len(rows), encoded.dictionary, seen)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether many of its rows have a text that another row has, too."""
+        return int((self.seen - 1).sum()) > MANY_REPEATS * self.size
 
 
 class KnownTexts(NamedTuple):
@@ -64,16 +88,13 @@ class KnownTexts(NamedTuple):
     starts: np.ndarray  #: where they begin there
 
     @classmethod
-    def of(cls, data: pa.ChunkedArray) -> KnownTexts | None:
-        """Return the texts that are frequent in a sample of a column, None if these are not much of it."""
-        sample = take_rows(data, np.sort(sampled_rows(len(data)).astype(np.int64)))
-        encoded = sample.drop_null().dictionary_encode()
-        seen = np.bincount(to_numpy(encoded.indices), minlength=len(encoded.dictionary))
-        chosen = np.argsort(-seen, kind="stable")[:MOST_TEXTS]
-        chosen = chosen[seen[chosen] >= OFTEN]
-        if not chosen.size or seen[chosen].sum() < LEAST_SHARE * len(sample):
+    def of(cls, sample: Sample) -> KnownTexts | None:
+        """Return the texts that are frequent in a sample of a column, None if these are not most of it."""
+        chosen = np.argsort(-sample.seen, kind="stable")[:MOST_TEXTS]
+        chosen = chosen[sample.seen[chosen] >= OFTEN]
+        if not chosen.size or sample.seen[chosen].sum() < LEAST_SHARE * sample.size:
             return None
-        texts = encoded.dictionary.take(from_numpy(chosen))
+        texts = sample.texts.take(from_numpy(chosen))
         texts.validate(full=True)
         return cls.placed(texts.cast(pa.large_binary()))
 
@@ -117,7 +138,7 @@ def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray,
 
 
 def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
-    """Return a number per row, the same for equal texts and no other; None if these are not few texts, or no texts.
+    """Return a number per row, the same for equal texts and no other; None if these do not repeat, or are no texts.
 
     Null rows get an arbitrary number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
     """
@@ -125,25 +146,19 @@ def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
     plain = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if len(data) < FEWEST_ROWS or not (plain or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
         return None
-    known = KnownTexts.of(data)
-    if known is None:
+    sample = Sample.of(data)
+    known = KnownTexts.of(sample)
+    if known is None and not sample.repeats:
         return None
-    numbers, words = buffers.empty(len(data), np.int64), kernels.hashing.seed_words(0)
-    repeats: list[Repeats] = []
+    numbers, repeats = buffers.empty(len(data), np.int64), list[Repeats]()
 
     def number(chunk: pa.Array, start: int) -> list[Others]:
-        others = []
+        own = numbers[start : start + len(chunk)]
         with pool.workspace("missed", _room) as room, lend(repeats, Repeats) as seen:
-            for offsets, texts in _pieces(*offsets_and_bytes(chunk)):
-                own = numbers[start : start + offsets.size - 1]
-                n, is_ascii = kernels.texts.number_texts(offsets, texts, known, words, own, room)
-                if not is_ascii:  # bytes alone, or more than ASCII
-                    chunk.validate(full=True)
-                others.append(
-                    Others(start, room.rows[:n].copy(), seen.dropped(room.first[:n], room.second[:n]))
-                )
-                start += own.size
-        return others
+            if known is None:
+                _hash(chunk, own, room.second, seen)
+                return []
+            return _number(chunk, known, own, room, seen, start)
 
     tasks = [
         (chunk.slice(start, stop - start), offset + start)
@@ -152,29 +167,54 @@ def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
         if start < stop
     ]
     others = list(chain.from_iterable(pool.map(number, *zip(*tasks, strict=True), stage="number ids")))
-    return numbers if _number_others(numbers, known, others, pool) else None
+    n_known, pairs = known.starts.size if known else 0, [pair for seen in repeats for pair in seen.kept]
+    if any((first < n_known).any() for first, _ in pairs) or find_conflict(pairs, pool):
+        return None
+    if 0 < sum(each.rows.size for each in others) <= len(data) // RARE:
+        _number_others(numbers, np.concatenate([each.start + each.rows for each in others]), n_known)
+    return numbers
+
+
+def _hash(chunk: pa.Array, numbers: np.ndarray, room: np.ndarray, seen: Repeats) -> None:
+    """Write hashes of texts, and add these to those that have been seen."""
+    first, words = numbers.view(np.uint64), kernels.hashing.seed_words(0)
+    for start, stop in blocks(len(chunk), HASHED_AT_ONCE):
+        second = room[: stop - start]
+        hash_array(chunk.slice(start, stop - start), words, first[start:stop], second)
+        seen.add(first[start:stop], second)
+
+
+def _number(
+    chunk: pa.Array, known: KnownTexts, numbers: np.ndarray, room: Missed, seen: Repeats, start: int
+) -> list[Others]:
+    """Write numbers of texts, whose rows are those from `start` on; add hashes of others to those that were seen."""
+    words, others, done = kernels.hashing.seed_words(0), [], 0
+    for offsets, texts in _pieces(*offsets_and_bytes(chunk)):
+        own = numbers[done : done + offsets.size - 1]
+        n, is_ascii = kernels.texts.number_texts(offsets, texts, known, words, own, room)
+        if not is_ascii:  # bytes alone, or more than ASCII
+            chunk.validate(full=True)
+        if n:
+            seen.add(room.first[:n], room.second[:n])
+        others.append(Others(start + done, room.rows[:n].copy()))
+        done += own.size
+    return others
 
 
 def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return texts in pieces that can be looked up: those at the beginning of their buffer are copied."""
-    head = int(np.searchsorted(offsets[1:], TAIL))
+    head = int(
+        np.searchsorted(offsets[1:], offsets.dtype.type(TAIL))
+    )  # of another type, all would be converted
     first = [with_room_before(offsets[: head + 1], data)] if head else []
     return [*first, (offsets[head:], data)] if head < offsets.size - 1 else first
 
 
-def _number_others(numbers: np.ndarray, known: KnownTexts, others: list[Others], pool: Pool) -> bool:
-    """Give texts that are not known the next numbers if they are rare; return whether all numbers tell texts apart."""
-    n_known, others = known.starts.size, [each for each in others if each.rows.size]
-    if any((each.pairs[0] < n_known).any() for each in others):
-        return False
-    if find_collision([each.pairs for each in others], pool):
-        return False
-    if others and sum(each.rows.size for each in others) <= numbers.size // RARE:
-        rows = np.concatenate([each.rows + np.int64(each.start) for each in others])
-        values, codes = np.unique(numbers[rows], return_inverse=True)
-        if n_known + values.size <= FEW_VALUES:
-            numbers[rows] = n_known + codes
-    return True
+def _number_others(numbers: np.ndarray, rows: np.ndarray, n_known: int) -> None:
+    """Give texts of some rows that are not known the next numbers."""
+    values, codes = np.unique(numbers[rows], return_inverse=True)
+    if n_known + values.size <= FEW_VALUES:
+        numbers[rows] = n_known + codes
 
 
 def _room() -> Missed:

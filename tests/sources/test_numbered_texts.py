@@ -72,13 +72,20 @@ def unseen_row(n=N):
 
 
 @examples(80)
-@given(st.lists(st.lists(st.none() | texts, max_size=12), min_size=1, max_size=4), st.sampled_from(KINDS))
-def test_equal_numbers_are_equal_texts(chunks, kind):
+@given(
+    st.lists(st.lists(st.none() | texts, max_size=12), min_size=1, max_size=4),
+    st.sampled_from(KINDS),
+    st.sampled_from(["known", "hashed"]),
+)
+def test_equal_numbers_are_equal_texts(chunks, kind, how):
     patch = pytest.MonkeyPatch()
     values = [value for chunk in chunks for value in chunk]
     data = pa.chunked_array([pa.array(chunk, pa.string()).cast(kind) for chunk in chunks])
     with patch.context() as patched:
-        for name, value in {"FEWEST_ROWS": 1, "OFTEN": 1, "LEAST_SHARE": 0.0, "MOST_TEXTS": 5}.items():
+        settings = {"FEWEST_ROWS": 1, "OFTEN": 1, "LEAST_SHARE": 0.0, "MOST_TEXTS": 5, "HASHED_AT_ONCE": 5}
+        if how == "hashed":
+            settings |= {"LEAST_SHARE": 2.0, "MANY_REPEATS": -1.0}
+        for name, value in settings.items():
             patched.setattr(numbered_texts, name, value)
         numbers = numbers_of(data)
     if numbers is None:
@@ -148,7 +155,9 @@ def test_each_known_text_has_a_slot_of_its_own(n_values, form):
 
 
 def test_texts_that_their_last_bytes_do_not_tell_apart_are_left_to_hashes():
-    assert KnownTexts.placed(pa.array([f"{k} and the same end for all" for k in range(3)])) is None
+    values = few_texts(100) + " and the same end for all"
+    assert KnownTexts.placed(pa.array(np.unique(values)[:3], pa.large_binary())) is None
+    assert tells_apart(numbers_of(pa.chunked_array([pa.array(values)])), values)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
@@ -172,6 +181,19 @@ def test_texts_that_no_sample_has_seen_keep_hashes_where_they_are_not_rare():
     assert np.unique(numbers).size == 10 + values[::20].size
 
 
+def test_texts_half_of_which_are_one_are_hashed():
+    values = np.array([f"alone {k}" for k in range(N)], object)
+    values[::2] = "a giant"
+    numbers = numbers_of(pa.chunked_array([pa.array(values)]))
+    assert tells_apart(numbers, values)
+    assert (numbers == numbers_of(pa.chunked_array([pa.array(values)]), 1)).all()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            numbered_texts, "find_conflict", lambda pairs, pool: sum(len(a) for a, _ in pairs) > N // 2
+        )
+        assert numbers_of(pa.chunked_array([pa.array(values)])) is None, "each text that is alone is checked"
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -180,11 +202,10 @@ def test_texts_that_no_sample_has_seen_keep_hashes_where_they_are_not_rare():
         pa.array(few_texts(10)).cast(pa.string_view()),
         pa.array(few_texts(10)[1:]),
         pa.array([f"{k}" for k in range(N)]),
-        pa.array([f"{k}" if k % 5 < 3 else few_texts(10, 1)[0] for k in range(N)]),
+        pa.array([f"{k}" if k % 5 < 4 else few_texts(10, 1)[0] for k in range(N)]),
         pa.nulls(N, pa.string()),
-        pa.array([f"{k} and the same end for all of them" for k in few_texts(100)]),
     ],
-    ids=["numbers", "dictionary", "views", "few rows", "many texts", "most texts alone", "nulls", "one end"],
+    ids=["numbers", "dictionary", "views", "few rows", "many texts", "most texts alone", "nulls"],
 )
 def test_what_is_not_numbered(data):
     assert numbers_of(pa.chunked_array([data])) is None
@@ -193,7 +214,7 @@ def test_what_is_not_numbered(data):
 def test_a_collision_leaves_texts_to_other_hashes(monkeypatch):
     values = few_texts(10)
     values[unseen_row()] = "a rare one"
-    monkeypatch.setattr(numbered_texts, "find_collision", lambda pairs, pool: bool(pairs))
+    monkeypatch.setattr(numbered_texts, "find_conflict", lambda pairs, pool: bool(pairs))
     assert numbers_of(pa.chunked_array([pa.array(values)])) is None
     assert tells_apart(Column("cluster", [pa.chunked_array([pa.array(values)])]).keys(), values)
 
