@@ -36,7 +36,7 @@ PARTITION = 1 << 14
 FEWEST_TO_SAMPLE = 1 << 17
 MANY_REPEATS = 1 / 3
 #: Pairs that are known to have been seen; they stay in cache. So many that are kept have memory at once.
-SEEN = 1 << 14
+SEEN = 1 << 15
 PAIRS_AT_ONCE = 1 << 19
 
 _EMPTY = np.empty(0, dtype=np.uint8)

@@ -27,6 +27,9 @@ FEWEST_ROWS = 1 << 17
 #: Texts that are known are those seen so often in the sample, so many at most.
 OFTEN = 2
 MOST_TEXTS = 1 << 11
+#: The share of the sample that is looked at first, and is enough if each of its texts is seen so often on average.
+SMALL = 4
+VERY_OFTEN = 32
 #: How many hash functions are tried, one of which has to have a slot for each text alone.
 ATTEMPTS = 16
 #: The share of the sample that has to be known texts, and that which has to repeat if no text is known.
@@ -64,11 +67,18 @@ class Sample(NamedTuple):
 
     @classmethod
     def of(cls, data: pa.ChunkedArray) -> Sample:
-        """Return a sample that is spread over a column."""
-        rows = take_rows(data, np.sort(sampled_rows(len(data)).astype(np.int64)))
-        encoded = rows.drop_null().dictionary_encode()
+        """Return a sample that is spread over a column, a small one where that has few texts."""
+        rows = sampled_rows(len(data)).astype(np.int64)
+        small = cls.of_rows(data, rows[: rows.size // SMALL])
+        return small if small.seen.size * VERY_OFTEN <= small.size else cls.of_rows(data, rows)
+
+    @classmethod
+    def of_rows(cls, data: pa.ChunkedArray, rows: np.ndarray) -> Sample:
+        """Return a sample of these rows."""
+        taken = take_rows(data, np.sort(rows))
+        encoded = taken.drop_null().dictionary_encode()
         seen = np.bincount(to_numpy(encoded.indices), minlength=len(encoded.dictionary))
-        return cls(len(rows), encoded.dictionary, seen)
+        return cls(len(taken), encoded.dictionary, seen)
 
     @property
     def repeats(self) -> bool:
