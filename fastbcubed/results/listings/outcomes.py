@@ -78,7 +78,9 @@ def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> p
     runs = list[NDArray[np.float64]]()
     for firsts, marks in ranges_of_clusters(table, np.uint8, most):
         for start, stop in blocks(table.n_cells):
-            kernels.outcomes.mark_clusters(table.cells, table.pred, start, stop, firsts, *marks)
+            n_clusters[:, 0] += kernels.outcomes.mark_clusters(
+                table.cells, table.pred, start, stop, firsts, *marks
+            )
         for own, counts in zip(marks, n_clusters, strict=True):
             kernels.outcomes.count_marks(own, counts)
         for counts, sums in table.map(partial(_add_up, table, firsts, marks), pool, stage="add up outcomes"):
