@@ -70,7 +70,7 @@ class Sample(NamedTuple):
         """Return a sample that is spread over a column, a small one where that has few texts."""
         rows = sampled_rows(len(data)).astype(np.int64)
         small = cls.of_rows(data, rows[: rows.size // SMALL])
-        return small if small.seen.size * VERY_OFTEN <= small.size else cls.of_rows(data, rows)
+        return small if 0 < small.seen.size * VERY_OFTEN <= small.size else cls.of_rows(data, rows)
 
     @classmethod
     def of_rows(cls, data: pa.ChunkedArray, rows: np.ndarray) -> Sample:
