@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.changes.naming import APPEARED, GONE, OUTCOMES
 from fastbcubed.changes.naming import called as called_in_a_diff
-from fastbcubed.errors import IdTypeError, MetricError
+from fastbcubed.errors import IdTypeError, MetricError, SliceError, first_few
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.items.items import Items
 from fastbcubed.results.listings.outcomes import marked
@@ -107,6 +108,10 @@ def changes_by(ev: Estimated, key: SliceKey) -> pa.Table:
     """Return what became of the clusters that have items in a slice, and how many of these items there are."""
     if ev.contingency.overlapping:
         raise not_defined()
+    if isinstance(key, Mapping):
+        raise SliceError(
+            f"changes are listed by an attribute or by bins, not by subsets ({first_few(list(key))})"
+        )
     items, rows = ev.kept_items(), ev._rows()
     fate, cluster, n_clusters = _fates(ev, items)
     by_size = any(each in SIZES for each in elements(key))

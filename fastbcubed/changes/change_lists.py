@@ -171,8 +171,9 @@ class DiffLists(Diffed):
         return Table(in_a_diff(with_attributes(found, ev, asked, at, 3), asked))
 
     def _asked_columns(self, columns: str | Iterable[str]) -> list[str]:
-        names = [columns] if isinstance(columns, str) else list(columns)
-        asked = [asked_name(name, judged=self.judgement is not None) for name in names]
+        names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        judged = self.judgement is not None
+        asked = [asked_name(name, judged=judged) if isinstance(name, str) else name for name in names]
         return chosen_columns(self.evaluation, asked)
 
     def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> ChangedItem:

@@ -57,7 +57,7 @@ MEANT = {"merge_distance": "merge_jaccard_distance", "split_distance": "split_ja
 
 def side_of(side: Any) -> str:
     """Return what an evaluation calls a side of a diff."""
-    if side not in SIDES:
+    if not isinstance(side, str) or side not in SIDES:
         raise OptionError(f'the side of a cluster is "baseline" or "experiment", not {side!r}')
     return SIDES[side]
 
@@ -122,6 +122,8 @@ def asked_order(order_by: str | None) -> str:
     """Return by what an evaluation orders a listing to have it in this order; by what changed most if it is None."""
     if order_by is None or order_by == CHANGE:
         return LOSS
+    if not isinstance(order_by, str):
+        raise MetricError(f"a listing is ordered by a score or another column by name, not {order_by!r}")
     if order_by in COLUMNS or order_by == LOSS:
         raise MetricError(
             f"cannot order by {order_by!r}; in a diff it is called {COLUMNS.get(order_by, CHANGE)!r}"

@@ -208,7 +208,7 @@ class Estimated(ByCluster):
     def _one_metric(self, which: str) -> Metric:
         """Return the score of this name, which has a standard error."""
         known = {m.name: m for m in self.metrics}
-        found = [known[which]] if which in known else self._resolve([which])
+        found = [known[which]] if isinstance(which, str) and which in known else self._resolve([which])
         if len(found) != 1:
             raise MetricError(f"{which!r} is a family of {len(found)} scores; name one of them")
         if (reason := why_none(found[0])) is not None:

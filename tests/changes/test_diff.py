@@ -746,3 +746,16 @@ def test_an_attribute_of_truth_and_baseline_is_found_once_saved(tmp_path: Path) 
     d.save(tmp_path / "d", keep="items")
     assert fb.load(tmp_path / "d").slices("part")["part"].to_pylist() == expected == ["a", "b", "c"]
     assert fb.load(tmp_path / "d").slices("baseline.part")["baseline.part"].to_pylist() == ["m"]
+
+
+def test_odd_questions_are_refused_by_name() -> None:
+    diff = fb.diff({"a": 1, "b": 1}, {"a": 1, "b": 2}, keep="items")
+    for ask, message in (
+        (lambda: diff.changes({"VIP": ["a"]}), "by an attribute or by bins, not by subsets"),
+        (lambda: diff.items(5), "columns are attributes by name, not 5"),
+        (lambda: diff.items(order_by=["f1"]), "ordered by a score or another column by name"),
+        (lambda: diff.clusters(["baseline"]), 'the side of a cluster is "baseline"'),
+        (lambda: diff.evaluation.interval(["f1", "recall"]), "A score is named by a string"),
+    ):
+        with pytest.raises(fb.FastBCubedError, match=message):
+            ask()
