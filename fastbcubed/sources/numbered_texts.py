@@ -39,8 +39,6 @@ MANY_REPEATS = 1 / 3
 RARE = 256
 #: Bytes that stand before the end of each text that is looked up.
 TAIL = 32
-#: Texts whose hashes are still in the cache when these are looked for among those that have been seen.
-HASHED_AT_ONCE = 1 << 16
 
 
 class Missed(NamedTuple):
@@ -70,7 +68,8 @@ class Sample(NamedTuple):
         """Return a sample that is spread over a column, a small one where that has few texts."""
         rows = sampled_rows(len(data)).astype(np.int64)
         small = cls.of_rows(data, rows[: rows.size // SMALL])
-        return small if 0 < small.seen.size * VERY_OFTEN <= small.size else cls.of_rows(data, rows)
+        few = 0 < small.seen.size * VERY_OFTEN <= small.size
+        return small if few else cls.of_rows(data, rows)
 
     @classmethod
     def of_rows(cls, data: pa.ChunkedArray, rows: np.ndarray) -> Sample:
@@ -178,7 +177,7 @@ def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
     ]
     others = list(chain.from_iterable(pool.map(number, *zip(*tasks, strict=True), stage="number ids")))
     n_known, pairs = known.starts.size if known else 0, [pair for seen in repeats for pair in seen.kept]
-    if any((first < n_known).any() for first, _ in pairs) or find_conflict(pairs, pool):
+    if (known and any((first < n_known).any() for first, _ in pairs)) or find_conflict(pairs, pool):
         return None
     if 0 < sum(each.rows.size for each in others) <= len(data) // RARE:
         _number_others(numbers, np.concatenate([each.start + each.rows for each in others]), n_known)
@@ -187,11 +186,9 @@ def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
 
 def _hash(chunk: pa.Array, numbers: np.ndarray, room: np.ndarray, seen: Repeats) -> None:
     """Write hashes of texts, and add these to those that have been seen."""
-    first, words = numbers.view(np.uint64), kernels.hashing.seed_words(0)
-    for start, stop in blocks(len(chunk), HASHED_AT_ONCE):
-        second = room[: stop - start]
-        hash_array(chunk.slice(start, stop - start), words, first[start:stop], second)
-        seen.add(first[start:stop], second)
+    first, second = numbers.view(np.uint64), room[: len(chunk)]
+    hash_array(chunk, kernels.hashing.seed_words(0), first, second)
+    seen.add(first, second)
 
 
 def _number(

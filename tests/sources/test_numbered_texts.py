@@ -82,7 +82,7 @@ def test_equal_numbers_are_equal_texts(chunks, kind, how):
     values = [value for chunk in chunks for value in chunk]
     data = pa.chunked_array([pa.array(chunk, pa.string()).cast(kind) for chunk in chunks])
     with patch.context() as patched:
-        settings = {"FEWEST_ROWS": 1, "OFTEN": 1, "LEAST_SHARE": 0.0, "MOST_TEXTS": 5, "HASHED_AT_ONCE": 5}
+        settings = {"FEWEST_ROWS": 1, "OFTEN": 1, "LEAST_SHARE": 0.0, "MOST_TEXTS": 5}
         if how == "hashed":
             settings |= {"LEAST_SHARE": 2.0, "MANY_REPEATS": -1.0}
         for name, value in settings.items():
