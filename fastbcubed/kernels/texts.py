@@ -26,9 +26,9 @@ TWO, THREE = np.uint64(2), np.uint64(3)
 #: Bits of a hash that say which pilot and which slot a text has: fixed numbers, to which registers need not be given.
 PILOT_BITS, SLOT_BITS = 10, 12
 BELOW_PILOT, SLOT = np.uint64(64 - PILOT_BITS), np.uint64((1 << SLOT_BITS) - 1)
-#: Words of a slot: the last bytes of its text, masked; the number of this, its size, and where it begins among all.
+#: Words of a slot, as many as fill a line of the cache: the last bytes of its text, masked; then its number and size.
 SLOT_WORDS = np.uint64(8)
-NUMBER, SIZE, START = (np.uint64(word) for word in (4, 5, 6))
+NUMBER, SIZE = (np.uint64(word) for word in (4, 5))
 #: Rows that are looked up before what was not found is hashed.
 ROWS_AT_A_TIME = 4096
 
@@ -79,12 +79,12 @@ def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
     Shapes: (n + 1,), (bytes,), (33 * 4,), (), (2,), (n, 8), (n,).
     """
     for k in range(codes.size):
-        start, end = WORD(offsets[k]), WORD(offsets[k + 1])
-        size = end - start
+        end = WORD(offsets[k + 1])
+        size = end - WORD(offsets[k])
         for word in range(TAIL_WORDS):
             mask = masks[min(size, TAIL) * TAIL_WORDS + word]
             described[k, word] = load_word(data, end - TAIL + EIGHT * WORD(word)) & mask
-        described[k, NUMBER], described[k, SIZE], described[k, START] = k, size, start
+        described[k, NUMBER], described[k, SIZE] = k, size
         more = ZERO if by_end else described[k, 2] + size
         codes[k] = fold(described[k, 3] ^ seeds[0], more ^ seeds[1])
 

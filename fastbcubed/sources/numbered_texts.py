@@ -17,7 +17,7 @@ from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.pool import Pool, blocks, lend
-from fastbcubed.sources.arrays import from_numpy, to_numpy
+from fastbcubed.sources.arrays import from_numpy, read_only, to_numpy
 from fastbcubed.sources.fingerprints import Repeats, find_conflict, hash_array, offsets_and_bytes
 from fastbcubed.sources.numbered_values import FEW_VALUES
 from fastbcubed.sources.selection import take_rows
@@ -112,22 +112,17 @@ class KnownTexts(NamedTuple):
         """Return a table of texts, numbered as they stand; None if their last sixteen bytes do not tell them apart."""
         offsets, own = with_room_before(*offsets_and_bytes(texts))
         sizes, codes = np.diff(offsets), np.empty(len(texts), np.uint64)
-        described, pilots = (
-            np.zeros((sizes.size, 8), np.uint64),
-            np.zeros(1 << kernels.texts.PILOT_BITS, np.uint16),
-        )
+        described = np.zeros((sizes.size, kernels.texts.SLOT_WORDS), np.uint64)
+        pilots = np.zeros(1 << kernels.texts.PILOT_BITS, np.uint16)
         one_size = int(sizes[0]) if (sizes == sizes[0]).all() and 8 <= sizes[0] <= TAIL else 0
         for size, seed in product([one_size, 0] if one_size else [0], range(ATTEMPTS)):
-            seeds, places = (
-                kernels.hashing.seed_words(seed)[:2],
-                np.full(1 << kernels.texts.SLOT_BITS, -1, np.int16),
-            )
+            seeds = kernels.hashing.seed_words(seed)[:2]
+            places = np.full(1 << kernels.texts.SLOT_BITS, -1, np.int16)
             kernels.texts.describe_texts(offsets, own, MASKS, size > 0, seeds, described, codes)
             order = _largest_buckets_first(codes >> kernels.texts.BELOW_PILOT)
             if kernels.texts.place_texts(codes[order], pilots, places):
                 slots = described[order[np.maximum(places, 0)]].ravel()
-                starts = described[:, 6].copy()
-                return cls(slots, pilots, seeds, MASKS, np.uint64(size), own, starts)
+                return cls(slots, pilots, seeds, MASKS, np.uint64(size), own, offsets[:-1].astype(np.uint64))
         return None
 
 
@@ -140,10 +135,7 @@ def _largest_buckets_first(buckets: np.ndarray) -> np.ndarray:
 def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return texts that are laid end to end with as many bytes before them as are read before the end of a text."""
     roomy = np.concatenate([np.zeros(TAIL, np.uint8), data[offsets[0] : offsets[-1]]])
-    offsets = offsets - offsets[0] + offsets.dtype.type(TAIL)
-    for array in (offsets, roomy):
-        array.flags.writeable = False  # one compiled kernel for all
-    return offsets, roomy
+    return read_only(offsets - offsets[0] + offsets.dtype.type(TAIL)), read_only(roomy)
 
 
 def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
@@ -210,9 +202,8 @@ def _number(
 
 def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return texts in pieces that can be looked up: those at the beginning of their buffer are copied."""
-    head = int(
-        np.searchsorted(offsets[1:], offsets.dtype.type(TAIL))
-    )  # of another type, all would be converted
+    tail = offsets.dtype.type(TAIL)  # of another type, it would be looked for in a copy
+    head = int(np.searchsorted(offsets[1:], tail))
     first = [with_room_before(offsets[: head + 1], data)] if head else []
     return [*first, (offsets[head:], data)] if head < offsets.size - 1 else first
 

@@ -149,9 +149,10 @@ def test_no_byte_beyond_the_buffer_is_read(size):
 def test_each_known_text_has_a_slot_of_its_own(n_values, form):
     texts = [form.format(k * 7919) for k in range(n_values)]
     table = KnownTexts.placed(pa.array(texts, pa.large_binary()))
-    words = table.slots.reshape(-1, 8)
+    words, starts = table.slots.reshape(-1, 8), table.starts.tolist()
     assert set(words[:, 4].tolist()) == set(range(n_values))
-    assert {bytes(table.own[s : s + n]).decode() for n, s in words[:, 5:7].tolist()} == set(texts)
+    found = ((starts[k], n) for k, n in words[:, 4:6].tolist())
+    assert {bytes(table.own[s : s + n]).decode() for s, n in found} == set(texts)
 
 
 def test_texts_that_their_last_bytes_do_not_tell_apart_are_left_to_hashes():
