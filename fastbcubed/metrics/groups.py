@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.records import add_up
 from fastbcubed.metrics.aggregation import (
     cell_scores,
     compiled_formulas,
@@ -137,9 +138,7 @@ def _sums_of_cells(
     compiled.add_by_group(cells, codes, outer, formulas, counts, *sums)
     found = dict(zip([WEIGHT, *common], zip(*sums, strict=True), strict=True))
     for metric in (m for m in metrics if m.name not in common):
-        scores, (totals, errors) = cell_scores(contingency, metric), np.zeros((2, n_groups))
-        kernels.sums.add_by_code(codes, contingency.weight, scores, None, totals, errors)
-        found[metric.name] = totals, errors
+        found[metric.name] = add_up(codes, n_groups, contingency.weight, cell_scores(contingency, metric))
     names = [WEIGHT, *(m.name for m in metrics)]
     return {"n_items": (counts, np.zeros_like(counts))} | {name: found[name] for name in names}
 

@@ -57,8 +57,7 @@ def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         count=len(array) + 1,
         offset=array.offset * (8 if large else 4),
     )
-    offsets.flags.writeable = False
-    return offsets, _bytes_of(data_buffer)
+    return read_only(offsets), _bytes_of(data_buffer)
 
 
 def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
@@ -70,8 +69,7 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
     if len(array) == 0:
         return
     if pa.types.is_integer(kind):
-        values = to_numpy(array).astype(np.int64, copy=False)
-        values.flags.writeable = False
+        values = read_only(to_numpy(array).astype(np.int64, copy=False))
         unsigned = bool(pa.types.is_uint64(kind))
         kernels.hashing.hash_integers(values, unsigned, words, first, second)
         return

@@ -204,10 +204,8 @@ class ClusterRanges:
             at, some = first + k * width, order[start:stop]
             last = min(at + width, end)
             if some.size:
-                own, known = (
-                    np.take(cells, some, mode="clip"),
-                    {name: records[name][some] for name in beside.names},
-                )
+                own = np.take(cells, some, mode="clip")
+                known = {name: records[name][some] for name in beside.names}
                 yield at, asked.columns(self._excerpt(own, own["true"], at, last, known))
             else:  # clusters without cells
                 yield at, _blank(asked.metrics, last - at)
