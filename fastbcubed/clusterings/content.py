@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.stretches import Block, Pair, Stretch
 from fastbcubed.runtime.pool import Pool, blocks
-from fastbcubed.sources.fingerprints import write_both
+from fastbcubed.sources.fingerprints import Writer, writer_of
 
 #: Rows that are hashed at once: their words stay in the cache.
-ROWS_AT_ONCE = 1 << 16
+ROWS_AT_ONCE = 1 << 15
 #: The hash function; another one would change all fingerprints.
 SEED = 0
 
+Words = NDArray[np.uint64]
 Sums = NDArray[np.uint64]
 
 
@@ -73,31 +72,32 @@ def _sums(block: Block, pool: Pool) -> list[Sums]:
 
 
 def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
-    def add_up(start: int, stop: int) -> Sums:
-        with Pool(1) as alone:
-            first, second = row_hashes(side.slice(start, stop), first_row + start, alone)
-        return np.array([stop - start, first.sum(), second.sum()], np.uint64)
+    """Return, for ranges of rows, their number and the sums of both words of their hashes. Shape (n_ranges, 3)."""
+    words = kernels.hashing.seed_words(SEED)
+    write_ids = _of_numbers(first_row, words) if side.items is None else writer_of(side.items.plain, words)
+    write_labels, nulls = writer_of(side.labels.plain, words), side.labels.null_rows
+
+    def add_up(start: int, stop: int) -> tuple[int, int, int]:
+        with pool.workspace("hashes of rows", lambda: np.empty((4, ROWS_AT_ONCE), np.uint64)) as space:
+            ids, labels = space[:2, : stop - start], space[2:, : stop - start]
+            write_ids(start, stop, *ids)
+            write_labels(start, stop, *labels)
+            if nulls is not None:
+                labels[:, nulls[start:stop]] = 0  # what stands under a null is no value
+            return stop - start, *kernels.hashing.add_combined(*ids, *labels, words)
 
     ranges = blocks(len(side), ROWS_AT_ONCE)
-    if not ranges:
-        return np.zeros((1, 3), np.uint64)
     return np.array(pool.map(add_up, *zip(*ranges, strict=True), stage="hash the rows"), np.uint64)
 
 
-def row_hashes(side: Clustering, first_row: int, pool: Pool) -> Sums:
-    """Return two words for each row, of its item and label; an item without id is its row number. Shape (2, n_rows)."""
-    ids: Sequence[pa.ChunkedArray]
-    if side.items is None:
-        ids = [pa.chunked_array([pa.array(np.arange(first_row, first_row + len(side)))])]
-    else:
-        ids = side.items.plain
-    found = np.array([words.view(np.uint64) for words in write_both(ids, SEED, pool)])
-    labels = np.array([words.view(np.uint64) for words in write_both(side.labels.plain, SEED, pool)])
-    nulls = side.labels.null_rows
-    if nulls is not None:
-        labels[:, nulls] = 0  # what stands under a null is no value
-    kernels.hashing.combine_words(*found, *labels, kernels.hashing.seed_words(SEED))
-    return found
+def _of_numbers(first_row: int, words: Words) -> Writer:
+    """Return what writes the hashes of the numbers of rows, for items without id."""
+
+    def write(start: int, stop: int, first: Words, second: Words) -> None:
+        numbers = np.arange(first_row + start, first_row + stop)
+        kernels.hashing.hash_integers(numbers, False, words, first, second)
+
+    return write
 
 
 def _content(sums: Sums) -> Content:

@@ -167,6 +167,17 @@ def combine_words(first, second, part_first, part_second, words):
 
 
 @kernel
+def add_combined(first, second, part_first, part_second, words):
+    """Return the sums of what `combine_words` makes of fingerprints, which stay. Shapes: four times (n,), (6,)."""
+    sums = ZERO, ZERO
+    for i in range(first.size):
+        one = fold(first[i] ^ words[2], part_first[i] ^ words[4])
+        other = fold(second[i] ^ words[3], part_second[i] ^ words[5])
+        sums = sums[0] + one, sums[1] + other
+    return sums
+
+
+@kernel
 def drop_repeats(first, second, seen, kept_first, kept_second):
     """Keep pairs that are not the last ones seen of those that share their slot; return how many are kept.
 

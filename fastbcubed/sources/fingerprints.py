@@ -164,6 +164,12 @@ def composite_writer(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Wri
     return write
 
 
+def writer_of(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Writer:
+    """Return what writes the fingerprints of rows start to stop of a column of one or more parts."""
+    parts = [_of_values_in_use(part) for part in parts]
+    return part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
+
+
 def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, list[Pairs]]:
     """Return the keys of a column of one or more parts, and the pairs of words to check.
 
@@ -190,11 +196,10 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
 
 def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys of a column of one or more parts, and the second word of every row."""
-    parts = [_of_values_in_use(part) for part in parts]
-    n, words = len(parts[0]), kernels.hashing.seed_words(seed)
+    n = len(parts[0])
     first, second = buffers.empty(n, np.uint64), buffers.empty(n, np.uint64)
     starts, stops = zip(*blocks(n), strict=True)
-    writer = part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
+    writer = writer_of(parts, kernels.hashing.seed_words(seed))
 
     def write(start: int, stop: int) -> None:
         writer(start, stop, first[start:stop], second[start:stop])

@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
+from fastbcubed import kernels
 from fastbcubed.clusterings import content
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.results import origin
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.fingerprints import write_both
 
 ITEMS, LABELS = ["a", "b", "c", "d"], [1, 1, 2, -7]
 OTHER = {"a": 0, "b": 0, "c": 0, "d": 0}
@@ -119,9 +121,19 @@ def test_blocks_and_threads_do_not_count(tmp_path, many_shards) -> None:
 
 def test_the_hash_is_written_from_its_definition() -> None:
     """The sum, modulo 2**64 each, of both words of item and label, folded as in composite ids."""
-    side = Clustering.from_labels([3, 4], items=["x", "y"])
+    labels, secret = [3, 4, 4], [int(word) for word in kernels.hashing.seed_words(content.SEED)]
+    side = Clustering.from_labels(labels, items=["x", "y", "z"])
     with Pool(1) as pool:
-        words = content.row_hashes(side, 0, pool)
-    sums = [sum(int(word) for word in row) % 2**64 for row in words]
-    ev = fb.evaluate(side, {"x": 0, "y": 0})
-    assert ev.manifest["truth"] == {"rows": 2, "fingerprint": f"{sums[0]:016x}{sums[1]:016x}"}
+        both = [write_both(column.plain, content.SEED, pool) for column in (side.items, side.labels)]
+    items, codes = ([words.view(np.uint64).tolist() for words in pair] for pair in both)
+
+    def folded(a: int, b: int) -> int:
+        return (a * b ^ (a * b >> 64)) & (2**64 - 1)
+
+    sums = [
+        sum(folded(i ^ secret[2 + k], c ^ secret[4 + k]) for i, c in zip(items[k], codes[k], strict=True))
+        % 2**64
+        for k in (0, 1)
+    ]
+    ev = fb.evaluate(side, {"x": 0, "y": 0, "z": 0})
+    assert ev.manifest["truth"] == {"rows": 3, "fingerprint": f"{sums[0]:016x}{sums[1]:016x}"}
