@@ -28,6 +28,7 @@ from fastbcubed.results.listings.concentration import LossCurve
 from fastbcubed.results.listings.digest import LIMITS, LISTED, MEMBERS, OPENED, Digest
 from fastbcubed.results.listings.first_members import FirstMembers
 from fastbcubed.results.listings.known_clusters import CODE, Keyed, KnownCluster, look_up, none_known
+from fastbcubed.results.listings.outcomes import ListedOutcomes
 from fastbcubed.results.listings.passing_clusters import Costliest, MayGather, Totals
 from fastbcubed.results.listings.repairs import KINDS, Ranked, Repairs, rank_repairs
 from fastbcubed.results.listings.repairs_in_files import rank_some
@@ -53,24 +54,31 @@ AT_ONCE, LOSS_BYTES = 1 << 18, 48
 
 
 class Passing:
-    """What a digest takes of the clusters of both sides while their tables are written."""
+    """What a digest, and a manifest, take of the clusters of both sides while their tables are written."""
 
     def __init__(self, lost: tuple[float, float], *, outer: bool, room: int | None) -> None:
         self.lost, self._room = lost, room
         self.totals = {side: Totals(side, outer=outer) for side in SIDES}
         self.costliest = {side: Costliest(LOSS_OF_SIDE[side], LISTED, lossy=True) for side in SIDES}
         self.gathers = MayGather(lost, LISTED)
+        self._outcomes = {side: ListedOutcomes() for side in SIDES}
         self.too_many = False
 
     def watched(self, side: str, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Yield the tables of the clusters of a side, which are looked at on the way."""
         first = 0
         for table in tables:
+            self._outcomes[side].add(table)
             for start, stop in blocks(table.num_rows, AT_ONCE):
                 if not self.too_many:
                     self._look(side, first + start, table.slice(start, stop - start))
             first += table.num_rows
             yield table
+
+    @property
+    def outcomes(self) -> pa.Table:
+        """What became of the clusters; see `count_outcomes`."""
+        return ListedOutcomes.of_sides(**self._outcomes)
 
     def _look(self, side: str, first: int, table: pa.Table) -> None:
         self.totals[side].add(table)

@@ -20,7 +20,7 @@ from fastbcubed.metrics.pair_counts import pair_counts
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.by_cluster import ByCluster
 from fastbcubed.results.evaluated import Evaluated
-from fastbcubed.results.files.manifest import ITEMS, MANIFEST, is_large, may_be_read_in_parts, sealed
+from fastbcubed.results.files.manifest import DIFF_MARK, ITEMS, MANIFEST, is_large, sealed
 from fastbcubed.results.files.portable import item_table, labels_by_code
 from fastbcubed.results.files.saved_covers import as_table
 from fastbcubed.results.files.saved_digest import DIGEST, Passing, as_text, make_digest
@@ -73,8 +73,8 @@ def save(
             stacklevel=3,
         )
     stored = _stored_items(ev) if keep == "items" else None
-    head |= json.loads(ev.to_json()) | more()
-    passing = _passing(ev, head)
+    extra = more()
+    passing = _passing(ev, keep, extra)
     with _staging(stored, path) as staging:
         stamps: dict[str, Stamp] = {}
         if stored is not None:
@@ -89,6 +89,9 @@ def save(
         }
         tasks = {name: tables[name] for name in wanted if name not in stamps}
         stamps |= _write_all(tasks, staging)
+        if passing is not None and "_outcomes" not in vars(ev):
+            ev._outcomes = passing.outcomes  # before they are looked for in all cells
+        head |= json.loads(ev.to_json()) | extra
         files = {f"{name}.parquet": stamps[name] for name in wanted}
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
         digest = None
@@ -175,9 +178,10 @@ def _slice_text(values: tuple[Any, ...]) -> str | None:
     return None if values[0] is None else str(values[0])
 
 
-def _passing(ev: ByCluster, head: Mapping[str, Any]) -> Passing | None:
+def _passing(ev: ByCluster, keep: str, extra: Mapping[str, Any]) -> Passing | None:
     """Return what looks at the clusters while they are written; None for results that are read as a whole."""
-    if not may_be_read_in_parts(head):
+    known = vars(ev).get("_outcomes", ev)
+    if keep == "scores" or ev.contingency.overlapping or known is None or DIFF_MARK in extra:
         return None
     room = None if ev._memory_limit is None else ev._memory_limit // 8
     lost = ev.loss_of_all("pred"), ev.loss_of_all("true")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.listings.passes import ranges_of_clusters
 from fastbcubed.runtime.pool import Pool, blocks
-from fastbcubed.sources.arrays import from_numpy, from_texts
+from fastbcubed.sources.arrays import codes_of, from_numpy, from_texts, to_numpy
 
 #: The outcomes of each side: the same cluster is on the other side; its items are in several clusters there; they
 #: are in one cluster, together with others; both.
@@ -86,12 +86,50 @@ def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> p
         for counts, sums in table.map(partial(_add_up, table, firsts, marks), pool, stage="add up outcomes"):
             n_items += counts
             runs.append(sums)
-    columns = np.concatenate(runs).reshape(-1, 24).T
-    weight, *lost = np.array([math.fsum(column) for column in columns.tolist()]).reshape(3, 8)
+    weight, *lost = _totals(np.concatenate(runs)).reshape(3, 8)
+    return _as_table([n_clusters.reshape(-1), n_items, weight, *(each / table.total_weight for each in lost)])
+
+
+def _totals(runs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Add up runs exactly. Shapes: (n_runs, ...), returns as many sums as a run has."""
+    return np.array([math.fsum(column) for column in runs.reshape(runs.shape[0], -1).T.tolist()])
+
+
+def _as_table(figures: Iterable[np.ndarray]) -> pa.Table:
+    """Return the table of outcomes from its columns of numbers, in the order of the schema. Shapes: (8,)."""
     sides, outcomes = zip(*((side, outcome) for side in SIDES for outcome in OUTCOMES[side]), strict=True)
-    losses = [each / table.total_weight for each in lost]
-    figures = map(from_numpy, [n_clusters.reshape(-1), n_items, weight, *losses])
-    return pa.Table.from_arrays([from_texts(sides), from_texts(outcomes), *figures], schema=SCHEMA)
+    return pa.Table.from_arrays(
+        [from_texts(sides), from_texts(outcomes), *map(from_numpy, figures)], schema=SCHEMA
+    )
+
+
+class ListedOutcomes:
+    """The outcomes of the clusters of a side, added up from the tables that list them."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros((len(COUNTS), 4), np.int64)
+        self._runs = list[NDArray[np.float64]]()
+
+    def add(self, table: pa.Table) -> None:
+        """Take some clusters; those without scored items do not count."""
+        n_items = to_numpy(table["n_items"])
+        codes = codes_of(table["outcome"].combine_chunks())
+        self._counts[0] += np.bincount(codes[n_items > 0], minlength=4)
+        run = 4 * (np.arange(codes.size) // kernels.runs.RUN) + codes
+        n_runs = -(-codes.size // kernels.runs.RUN)
+        n_of_runs, *sums = (
+            np.bincount(run, to_numpy(table[name]), 4 * n_runs).reshape(n_runs, 4)
+            for name in ("n_items", *SUMS)
+        )
+        self._counts[1] += n_of_runs.astype(np.int64).sum(axis=0)  # a run of which is exact
+        self._runs.append(np.stack(sums, axis=1))
+
+    @staticmethod
+    def of_sides(true: ListedOutcomes, pred: ListedOutcomes) -> pa.Table:
+        """Return what `count_outcomes` does, when all clusters of both sides have been taken."""
+        counts = np.concatenate([true._counts, pred._counts], axis=1)
+        sums = [_totals(np.concatenate(each._runs)).reshape(len(SUMS), 4) for each in (true, pred)]
+        return _as_table([*counts, *np.concatenate(sums, axis=1)])
 
 
 def _add_up(
