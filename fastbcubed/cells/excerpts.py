@@ -43,8 +43,22 @@ class CellExcerpt(Contingency):
         cells["true"] = own["true"]
         n_true, n_pred = (self.in_whole[side].size for side in SIDES)
         super().__init__(cells, lambda: own["pred"], (n_true, n_pred), **how)
-        known = {f"{side}_n": sizes_of(side, self.in_whole[side]) for side in SIDES}
+        known = dict[str, NDArray[np.int64]]()
+        for side in SIDES:
+            counted = self._counts_mates(side)
+            known[f"{side}_n"] = self._with_mates(side) if counted else sizes_of(side, self.in_whole[side])
         self.__dict__.update(known, total_weight=total_weight)
+
+    def _counts_mates(self, side: str) -> bool:
+        """Whether what a cell lacks of its cluster, or the other way round, are numbers of scored items."""
+        return (not self.weighted or self.weighting == "outer") and not (side == "pred" and self.outside)
+
+    def _with_mates(self, side: str) -> NDArray[np.int64]:
+        """Return the sizes of clusters, each of which any of its cells tells. Shape (n_clusters,)."""
+        codes, mistaken = (self.true, self.cells["fn"]) if side == "true" else (self.pred, self.cells["fp"])
+        sizes = np.zeros(self.in_whole[side].size, np.int64)
+        sizes[codes] = self.n + mistaken.astype(np.int64)
+        return sizes
 
     def excerpt(self, codes: Codes) -> CellExcerpt:
         """Return the cells of some clusters that have all of their cells here; codes are those of the whole."""
