@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +13,8 @@ from fastbcubed.runtime.large_files import LargeFile
 
 #: Rows by which columns are judged: whether values repeat, and what compression must come down to to be worth its time.
 SAMPLE, REPEATED, SMALL_ENOUGH = 1 << 14, 0.9, 0.6
-#: A dictionary that has at most so many values is written as one.
-FEW_VALUES = 1 << 8
+#: A dictionary that has at most so many values is written as one; so are numbers, few for the rows of a sample.
+FEW_VALUES, FEW_NUMBERS = 1 << 8, 1 / 16
 #: Rows of a row group at most: who looks for a few rows reads a whole group for each.
 ROW_GROUP = 1 << 17
 #: Values that are encoded at once.
@@ -42,7 +42,8 @@ class TableWriter:
     A file given by its path is there, and empty.
 
     Numbers that hardly repeat are most of what is written: dictionaries and strong compression would take
-    longer than all the work before, and hashed ids cannot be compressed at all.
+    longer than all the work before, and hashed ids cannot be compressed at all. Small integers are a tenth as long
+    by their differences, and scores of small clusters by a dictionary; both are read faster than what is compressed.
     """
 
     def __init__(self, file: Any) -> None:
@@ -73,17 +74,49 @@ class TableWriter:
         if self._writer is None:
             by_path = isinstance(self._file, str | os.PathLike)
             self._sink = LargeFile(os.fspath(self._file)) if by_path else self._file
-            sample = table.slice(0, SAMPLE)
-            repeat = [name for name in table.column_names if _repeats(sample[name], is_attribute="." in name)]
-            how = {"use_dictionary": repeat or False, "write_page_checksum": True, "write_batch_size": BATCH}
-            worth = _worth_compressing(sample, how)
-            compression = {name: "snappy" if worth[name] else "none" for name in table.column_names}
-            self._writer = pq.ParquetWriter(self._sink, table.schema, compression=compression, **how)
+            self._writer = pq.ParquetWriter(self._sink, table.schema, **_how_to_write(table.slice(0, SAMPLE)))
         self._writer.write_table(table, row_group_size=ROW_GROUP)
+
+
+def _how_to_write(sample: pa.Table) -> dict[str, Any]:
+    """Return how to write columns, some of whose rows these are: by dictionaries, differences, or compressed.
+
+    Integers are written as differences, others compressed, where that makes them small enough.
+    """
+    import pyarrow.parquet as pq
+
+    names = sample.column_names
+    repeat = [name for name in names if _repeats(sample[name], is_attribute="." in name)]
+    differ = [name for name in names if pa.types.is_integer(sample[name].type) and name not in repeat]
+    how = {"use_dictionary": repeat or False, "write_page_checksum": True, "write_batch_size": BATCH}
+    made = _made(differ, [name for name in names if name not in differ])
+    file = pa.BufferOutputStream()
+    pq.write_table(sample, file, **how, **made)
+    group = pq.read_metadata(pa.BufferReader(file.getvalue())).row_group(0)
+    small = set[str]()
+    for column in map(group.column, range(group.num_columns)):
+        path = column.path_in_schema
+        name = max((each for each in names if f"{path}.".startswith(f"{each}.")), key=len)
+        plain = sample[name].nbytes if name in differ else column.total_uncompressed_size
+        if column.total_compressed_size < SMALL_ENOUGH * plain:
+            small.add(name)
+    return how | _made(
+        [n for n in differ if n in small], [n for n in names if n in small and n not in differ]
+    )
+
+
+def _made(differ: Sequence[str], compressed: Sequence[str]) -> dict[str, Any]:
+    """Return the options for columns that are written as differences, and for some that are compressed."""
+    return {
+        "column_encoding": dict.fromkeys(differ, "DELTA_BINARY_PACKED") or None,
+        "compression": dict.fromkeys(compressed, "snappy") or "none",
+    }
 
 
 def _repeats(sample: pa.ChunkedArray, *, is_attribute: bool) -> bool:
     """Tell whether a dictionary is worth while: there are few values, or those of an attribute repeat."""
+    if pa.types.is_floating(sample.type) and not is_attribute:
+        return len(sample.unique()) <= FEW_NUMBERS * len(sample)
     if pa.types.is_dictionary(sample.type):
         return is_attribute or all(len(chunk.dictionary) <= FEW_VALUES for chunk in sample.chunks)
     if not is_attribute:
@@ -93,20 +126,3 @@ def _repeats(sample: pa.ChunkedArray, *, is_attribute: bool) -> bool:
     if isinstance(sample.type, pa.BaseExtensionType):
         sample = sample.cast(sample.type.storage_type)
     return len(sample.unique()) < REPEATED * len(sample)
-
-
-def _worth_compressing(sample: pa.Table, how: dict[str, Any]) -> dict[str, bool]:
-    """Tell which columns become smaller, judged by some of their rows."""
-    import pyarrow.parquet as pq
-
-    file = pa.BufferOutputStream()
-    pq.write_table(sample, file, compression="snappy", **how)
-    group = pq.read_metadata(pa.BufferReader(file.getvalue())).row_group(0)
-    found = dict.fromkeys(sample.column_names, False)
-    for column in map(group.column, range(group.num_columns)):
-        small = column.total_compressed_size < SMALL_ENOUGH * column.total_uncompressed_size
-        for name in found:
-            found[name] |= small and (
-                column.path_in_schema == name or column.path_in_schema.startswith(f"{name}.")
-            )
-    return found

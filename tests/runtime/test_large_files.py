@@ -63,12 +63,15 @@ def test_a_full_disk_is_told():
 
 @pytest.mark.parametrize("n", [0, 5, 40_000])
 def test_tables_come_back(n, tmp_path):
-    """Hashed ids are left as they are, what repeats or is small is compressed, and nothing is lost."""
+    """Hashed ids are left as they are, what repeats or is small is written as that, and nothing is lost."""
     rng = np.random.default_rng(n)
     table = pa.table(
         {
             "id": rng.integers(-(2**62), 2**62, n),
             "few": rng.integers(0, 9, n),
+            "cell": pa.array(rng.integers(0, 2**20, n), mask=rng.random(n) < 0.1),
+            "score": 1 / rng.integers(1, 9, n),
+            "loss": rng.random(n),
             "text": [f"cluster {k}" for k in range(n)],
             "truth.country": pa.array((["DE", None, "FR"] * n)[:n], pa.string()),
         }
@@ -81,7 +84,15 @@ def test_tables_come_back(n, tmp_path):
     assert pq.read_table(path).equals(pa.concat_tables([table] * 3))
     if n > table_files.SAMPLE:
         group = pq.read_metadata(path).row_group(0)
-        assert [group.column(k).compression for k in range(3)] == ["UNCOMPRESSED", "SNAPPY", "SNAPPY"]
+        plain, differences = ("PLAIN", "UNCOMPRESSED"), ("DELTA_BINARY_PACKED", "UNCOMPRESSED")
+        few, packed, attribute = (
+            ("RLE_DICTIONARY", "UNCOMPRESSED"),
+            ("PLAIN", "SNAPPY"),
+            ("RLE_DICTIONARY", "SNAPPY"),
+        )
+        expected = [plain, differences, differences, few, plain, packed, attribute]
+        for column, (encoding, compression) in zip(map(group.column, range(7)), expected, strict=True):
+            assert encoding in column.encodings and column.compression == compression, column.path_in_schema
 
 
 @pytest.mark.parametrize("n", [5, 40_000])

@@ -31,7 +31,7 @@ FILES = {
     "items": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet", ITEMS},
 }
 #: Bytes of cells, and of items, from which a result is not read as a whole unasked; and what tells that it is a diff's.
-LARGE, LARGE_ITEMS, DIFF_MARK = 12_000_000, 1_000_000_000, "diff"
+LARGE, LARGE_ITEMS, DIFF_MARK = 6_000_000, 800_000_000, "diff"
 ASKED_FOR = {"slices.parquet", "repairs.parquet"}
 
 
