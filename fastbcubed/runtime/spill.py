@@ -22,6 +22,7 @@ from fastbcubed.errors import OptionError, SpillError
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import lend
 
+BYTE = np.dtype(np.uint8)
 #: Direct writes begin and end at multiples of this.
 PAGE = 4096
 #: So much is written through the page cache, where it may stay; more would only wait for the disk.
@@ -51,10 +52,9 @@ class Pages:
         """Return the first bytes, up to the end of a page."""
         return self._memory.data[: -(-size // PAGE) * PAGE]
 
-    def first_of(self, size: int) -> memoryview:
-        """Return the first bytes, up to the end of a page, to be written to."""
-        self.empty(size, np.dtype(np.uint8))
-        return self.first(size)
+    def whole(self, size: int) -> np.ndarray:
+        """Return so many bytes, up to the end of a page, to be written to."""
+        return self.empty(-(-size // PAGE) * PAGE, BYTE)
 
 
 class Spill:
@@ -143,15 +143,15 @@ class Spill:
         """Read pieces back; what was written directly is read so, too, past the page cache."""
         assert self._files is not None
         cached, direct = self._files
-        for at, into in pieces:
-            if not (self._direct and at >= THROUGH_CACHE):
-                self._read(cached, at, into.data)
-                continue
-            skip = at % PAGE
-            with self.pages() as pages:
-                whole = pages.first_of(skip + into.size)
-                self._read(direct, at - skip, whole)
-                np.copyto(into, np.frombuffer(whole, np.uint8)[skip : skip + into.size])
+        with self.pages() as pages:
+            for at, into in pieces:
+                if not (self._direct and at >= THROUGH_CACHE):
+                    self._read(cached, at, into.data)
+                    continue
+                skip = at % PAGE
+                whole = pages.whole(skip + into.size)
+                self._read(direct, at - skip, whole.data)
+                np.copyto(into, whole[skip : skip + into.size])
 
     def _read(self, file: int, at: int, into: memoryview) -> None:
         done = 0
