@@ -49,8 +49,8 @@ TYPES: dict[str, type] = {"splits": np.bool_} | dict.fromkeys(
 #: True clusters of which gathering may be among the first repairs, their cells, and members of clusters to open: more
 #: are not looked at.
 MOST_GATHERS, MOST_CELLS, MOST_MEMBERS = 1 << 17, 1 << 21, 1 << 19
-#: Clusters that are looked at at once, and bytes that take a loss that is held.
-AT_ONCE, LOSS_BYTES = 1 << 18, 48
+#: Clusters that are looked at at once, and bytes that take a loss that is held, and a cell that is looked at.
+AT_ONCE, LOSS_BYTES, CELL_BYTES = 1 << 18, 48, 256
 
 
 class Passing:
@@ -63,6 +63,11 @@ class Passing:
         self.gathers = MayGather(lost, LISTED)
         self._outcomes = {side: ListedOutcomes() for side in SIDES}
         self.too_many = False
+
+    @property
+    def most_cells(self) -> int:
+        """How many cells may be looked at together."""
+        return MOST_CELLS if self._room is None else min(MOST_CELLS, 2 * self._room // CELL_BYTES)
 
     def watched(self, side: str, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Yield the tables of the clusters of a side, which are looked at on the way."""
@@ -113,18 +118,18 @@ def _looked_up(
     wanted = {"true": np.union1d(gathers, to_open["true"]), "pred": to_numpy(splits["code"])}
     if ev.contingency.weighting == "outer" or gathers.size > MOST_GATHERS:
         ranked = rank_repairs(ev, list(KINDS), LISTED) if ev.ranges is None else None
-    elif _take(written, wanted):
+    elif _take(written, wanted, passing.most_cells):
         ranked = rank_some(written, clusters, written.cell_excerpt, passing.lost, splits, gathers, LISTED)
-    if written.has_items and (written.cells_at_hand is not None or _take(written, to_open)):
+    if written.has_items and (written.cells_at_hand is not None or _take(written, to_open, passing.most_cells)):
         opened = look_up(written, to_open, MEMBERS, MOST_MEMBERS)
     return ranked, opened
 
 
-def _take(written: InFiles, codes: Codes) -> bool:
-    """Look the cells of some clusters up; tell whether they are not too many."""
+def _take(written: InFiles, codes: Codes, most: int) -> bool:
+    """Look the cells of some clusters up; tell whether they are not more than so many."""
     if any(own.size for own in codes.values()):
         sizes_of = written.saved_clusters.sizes_of
-        written.cells_at_hand = few_cells(written.contingency, codes, sizes_of, MOST_CELLS)
+        written.cells_at_hand = few_cells(written.contingency, codes, sizes_of, most)
         return written.cells_at_hand is not None
     return True
 

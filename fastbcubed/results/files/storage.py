@@ -28,6 +28,7 @@ from fastbcubed.results.items.stored_items import StoredItems, StoredTable
 from fastbcubed.results.listings.drilldown import columns_by_code, known_by_cluster
 from fastbcubed.results.listings.outcomes import named
 from fastbcubed.results.listings.repairs import KINDS, list_repairs, require_repairable
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.checksums import NO_BYTES, Stamp
 from fastbcubed.runtime.pool import Pool, ahead, blocks
 from fastbcubed.runtime.staging import Staging
@@ -96,6 +97,8 @@ def save(
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
         digest = None
         if passing is not None and is_large(files):
+            buffers.release()  # what writing took
+            pa.default_memory_pool().release_unused()
             digest = make_digest(passing, ev, {name: staging.path(name) for name in files}, keep)
         if digest is None:
             obsolete.append(DIGEST)
