@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         edit,
         entropies,
         entropy,
+        fetching,
         generation,
         hashing,
         item_pairs,
@@ -60,10 +61,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "assignment", "boxes", "cache", "cells", "charges", "close_mates", "closing", "components", "condensing",
-    "coreference", "covers", "edit", "entropies", "entropy", "generation", "hashing", "item_pairs", "item_sets", "jit",
-    "join", "largest", "matches", "matching", "mates", "meetings", "memberships", "merge_effects", "merge_tree",
-    "merges", "numbering", "outcomes", "overlap", "paired", "pairs", "partition", "repairs", "resampling", "rows",
-    "runs", "subsets", "sums", "texts", "threshold_sums", "true_rows", "wide_cells",
+    "coreference", "covers", "edit", "entropies", "entropy", "fetching", "generation", "hashing", "item_pairs",
+    "item_sets", "jit", "join", "largest", "matches", "matching", "mates", "meetings", "memberships", "merge_effects",
+    "merge_tree", "merges", "numbering", "outcomes", "overlap", "paired", "pairs", "partition", "repairs",
+    "resampling", "rows", "runs", "subsets", "sums", "texts", "threshold_sums", "true_rows", "wide_cells",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly, bit_length, table_size
+from fastbcubed.kernels.fetching import RECORDS_AHEAD, fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import target_of
 
@@ -63,6 +64,7 @@ def scatter_cells(
             target = target_of(pred, j - first, targets)
             to = next_cell[at(target)]
             next_cell[at(target)] = to + 1
+            fetch(out, to + RECORDS_AHEAD)
             weight = np.float64(cells[at(j)].n)
             own = weight
             if weighted is not None:
@@ -89,6 +91,7 @@ def scatter_arrived(cells, start, stop, targets, next_cell, out, places):
         target = target_of(cells[at(i)].pred, i, targets)
         to = next_cell[at(target)]
         next_cell[at(target)] = to + 1
+        fetch(out, to + RECORDS_AHEAD)
         if places is not None:
             places[at(i)] = to
         out[at(to)].pred = cells[at(i)].pred

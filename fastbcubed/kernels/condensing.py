@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
+from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.numbering import fetch
 
 #: Rows whose slots are found before they are counted.
 ROWS_AT_A_TIME = 4096

@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
+from fastbcubed.kernels.fetching import RECORDS_AHEAD, fetch
 from fastbcubed.kernels.jit import at, kernel
 
 WORD = np.uint64
@@ -210,6 +211,7 @@ def scatter_pairs(first, second, shift, cursor, pairs):
         partition = first[i] >> shift
         place = cursor[partition]
         if place >= 0:
+            fetch(pairs, 2 * (place + RECORDS_AHEAD))
             pairs[place, 0] = first[i]
             pairs[place, 1] = second[i]
             cursor[partition] = place + 1

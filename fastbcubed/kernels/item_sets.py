@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import table_size
+from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.join import row_of
 from fastbcubed.kernels.memberships import sort_codes
-from fastbcubed.kernels.numbering import fetch
 from fastbcubed.kernels.partition import mix
 
 #: What a row is marked with: that an item has come before; that it is one in no cluster. An item in one cluster has its

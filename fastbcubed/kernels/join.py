@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import table_size
+from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.numbering import fetch
 from fastbcubed.kernels.partition import bits_of, mix, part_of
 
 #: How many rows ahead memory is asked for.

@@ -10,8 +10,8 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.close_mates import find_mates, may_have
+from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.numbering import fetch
 from fastbcubed.kernels.overlap import AHEAD, add_others, add_size
 
 

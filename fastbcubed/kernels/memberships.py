@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.numbering import fetch
 
 #: Longer rows are left to a sort that does not slow down with the square of the length.
 SHORT = 32

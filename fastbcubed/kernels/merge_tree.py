@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.numbering import fetch
 
 #: Bits of a key that one pass of a sort looks at.
 DIGIT = 11

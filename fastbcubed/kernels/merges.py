@@ -7,8 +7,8 @@ A cluster is a stretch of rows: what it holds stands at the first, and both its 
 from __future__ import annotations
 
 from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.numbering import fetch
 
 #: Merges whose clusters are fetched ahead, so that one does not wait for the memory of another.
 AHEAD = 16

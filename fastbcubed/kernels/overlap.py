@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.numbering import fetch
 
 #: How many cells or memberships ahead memory is asked for: those of a cluster stand far from each other.
 AHEAD = 24

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels.fetching import RECORDS_AHEAD, fetch
 from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.runs import RUN
 
@@ -133,6 +134,7 @@ def scatter_pairs(keys, payload, n_each, start, stop, mixed, skip, bits, heavy, 
         for i in range(n):
             j = next_row[at(parts[at(i)])]
             next_row[at(parts[at(i)])] = j + 1
+            fetch(rows, j + RECORDS_AHEAD)
             rows[at(j)].true = trues[at(i)]
             rows[at(j)].pred = preds[at(i)]
             if payload is not None:

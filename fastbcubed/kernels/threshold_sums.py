@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.numbering import fetch
 
 #: Meetings whose sums are fetched ahead, so that one does not wait for the memory of another.
 AHEAD = 16
