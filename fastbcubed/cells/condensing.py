@@ -50,6 +50,8 @@ TABLE_SLOTS = 1 << 22
 APART = 128
 #: Slots handled by one kernel call, about.
 SLOTS_AT_ONCE = 1 << 16
+#: Rows that one thread has room for at once; those that a block leaves stand after those of the last one.
+ROOM_ROWS = 4 * ROWS_AT_ONCE
 
 PAIR = np.dtype([("true", "i8"), ("pred", "i8")])
 #: The record of a slot that has many rows, without weights and with them.
@@ -67,13 +69,34 @@ class Condensed(NamedTuple):
     weight: Weights
     n: NDArray[np.int64]  #: for how many rows each stands
 
-    def front(self, end: int) -> Condensed:
-        """Copy the rows that have been written."""
-        front = _room(end, self.weight is not None)
-        for to, field in zip(front, self, strict=True):
-            if to is not None and field is not None:
-                to[:] = field[:end]
-        return front
+    def rows(self, start: int, stop: int) -> Condensed:
+        """Return some of the rows."""
+        return Condensed(*(None if each is None else each[start:stop] for each in self))  # type: ignore[arg-type]
+
+
+class Room:
+    """Where one thread writes rows without a slot, block after block: those of one would leave huge pages half full."""
+
+    def __init__(self, n_rows: int, *, weighted: bool) -> None:
+        true, pred, *x = buffers.empty((2 + weighted, n_rows), np.int64)
+        self._columns = true, pred, x[0].view(np.float64) if weighted else None
+        self._end = 0
+
+    def fits(self, n_rows: int) -> bool:
+        """Say whether so many more rows fit."""
+        return self._end + n_rows <= self._columns[0].size
+
+    @property
+    def free(self) -> tuple[Keys, Keys, Weights]:
+        """The room that is left."""
+        true, pred, x = self._columns
+        return true[self._end :], pred[self._end :], None if x is None else x[self._end :]
+
+    def keep(self, n: NDArray[np.int64]) -> Condensed:
+        """Return the rows that have just been written, which stand for so many each."""
+        true, pred, x = (None if each is None else each[: n.size] for each in self.free)
+        self._end += n.size
+        return Condensed(true, pred, x, n)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,21 +179,28 @@ class PairTable:
         tables = self._tables(weight)
         shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
 
+        ones = np.ones(min(self.n_rows, ROWS_AT_ONCE), np.int64)
+
         def count(t: int, start: int, stop: int) -> list[Condensed]:
             table = tuple(None if field is None else field[t, : self.n_slots + 1] for field in tables)
             for field in table[:2]:
                 if field is not None:
                     field[:] = 0
+            return [
+                count_block(table, a, min(a + ROWS_AT_ONCE, stop)) for a in range(start, stop, ROWS_AT_ONCE)
+            ]
+
+        def count_block(table: tuple[Any, ...], start: int, stop: int) -> Condensed:
             with pool.workspace(
-                ("condense", weight is None), lambda: _room(ROWS_AT_ONCE, weight is not None)
-            ) as out:
-                return [
-                    out.front(kernels.condensing.condense_rows(
-                        (true_keys, pred_keys), weight, a, min(a + ROWS_AT_ONCE, stop),
-                        self.box, self.pairs, table, out, places,
-                    ))
-                    for a in range(start, stop, ROWS_AT_ONCE)
-                ]  # fmt: skip
+                ("condense", weight is None),
+                lambda: Room(min(self.n_rows, ROOM_ROWS), weighted=weight is not None),
+                lambda room: room.fits(stop - start),
+            ) as room:
+                n = kernels.condensing.condense_rows(
+                    (true_keys, pred_keys), weight, start, stop,
+                    self.box, self.pairs, table, room.free, places,
+                )  # fmt: skip
+                return room.keep(ones[:n])
 
         left = pool.map(
             count, range(self.n_tables), *zip(*shares, strict=True), stage="count pairs of clusters"
@@ -215,11 +245,12 @@ class Counted:
         pairs, weight = self.pairs, self.tables[1]
 
         def write(first: int, last: int) -> Condensed:
-            out = _room(last - first, weight is not None)
+            true, pred, n, *x = buffers.empty((3 + (weight is not None), last - first), np.int64)
+            out = Condensed(true, pred, x[0].view(np.float64) if x else None, n)
             end = kernels.condensing.write_pairs(
                 pairs.box, pairs.pairs, weight, self.tables, first, last, out
             )
-            return out.front(end)
+            return out.rows(0, end)
 
         slots = blocks(pairs.n_slots, SLOTS_AT_ONCE)
         written = pool.map(write, *zip(*slots, strict=True), stage="add up pairs of clusters")
@@ -251,12 +282,6 @@ class Counted:
             kernels.condensing.settle_places(places, start, stop, many, shift)
 
         pool.map(settle, starts, stops, shifts, stage="locate pairs")
-
-
-def _room(n_rows: int, weighted: bool) -> Condensed:
-    """Return room for so many rows, in one piece of memory."""
-    true, pred, n, *x = buffers.empty((3 + weighted, n_rows), np.int64)
-    return Condensed(true, pred, x[0].view(np.float64) if weighted else None, n)
 
 
 def _unsigned(*numbers: int) -> Any:

@@ -74,7 +74,7 @@ def enter_pairs(true, pred, pairs):
 def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
     """Add a few rows to the slots of their pairs; write the others to `out`, and return how many there are.
 
-    `rows` are (true, pred), `out` is (true, pred, x, n); `box` is (low_true, n_true, low_pred, n_pred), and `pairs`
+    `rows` are (true, pred), `out` is (true, pred, x); `box` is (low_true, n_true, low_pred, n_pred), and `pairs`
     None where it is used. `table` is (few, x, many) by slot, the last of which takes all rows without a slot: see
     `n_of_slot` and `weight_of_slot`. `weights` may be None. `places`, if given, gets -1 - slot, or the place in
     `out`, of each row.
@@ -134,7 +134,7 @@ def write_others(rows, weights, first, n, other, slots, others, left, out, place
     Which these are is found first, in `others`, without a branch on what cannot be foretold.
     """
     trues, preds = rows
-    out_true, out_pred, out_x, out_n = out
+    out_true, out_pred, out_x = out
     found = 0
     for j in range(n):
         known = slots[at(j)] != other
@@ -144,7 +144,7 @@ def write_others(rows, weights, first, n, other, slots, others, left, out, place
         found += not known
     for k in range(found):
         i = first + others[at(k)]
-        out_true[at(left + k)], out_pred[at(left + k)], out_n[at(left + k)] = trues[at(i)], preds[at(i)], 1
+        out_true[at(left + k)], out_pred[at(left + k)] = trues[at(i)], preds[at(i)]
         if weights is not None:
             out_x[at(left + k)] = weights[at(i)]
     return left + found

@@ -19,6 +19,9 @@ import numpy as np
 #: Smaller arrays are left to NumPy.
 SMALLEST = 1 << 20
 _HUGE_PAGE = 2 << 20
+#: How many times as large idle memory may be that is lent: stages need buffers of other sizes, and were it fewer times,
+#: each would have its pages taken for the next one, call after call.
+_LARGER = 3
 
 #: Idle memory and how much of it has pages by its `id`, longest idle first, and how much is in use by the `id` of the
 #: memory. Single operations on a dictionary, its copy among them, are atomic: no lock, which a fork or the garbage
@@ -103,9 +106,11 @@ def _take(size: int) -> mmap.mmap:
 
 
 def _take_idle(size: int) -> mmap.mmap | None:
-    """Take the smallest idle memory that fits and is not more than twice as large."""
+    """Take the smallest idle memory that fits and is not much larger."""
     fitting = sorted(
-        (len(memory), key) for key, (memory, _) in _idle.copy().items() if size <= len(memory) <= 2 * size
+        (len(memory), key)
+        for key, (memory, _) in _idle.copy().items()
+        if size <= len(memory) <= _LARGER * size
     )
     for _, key in fitting:
         found = _idle.pop(key, None)

@@ -45,6 +45,21 @@ def test_a_small_buffer_does_not_take_a_large_one_from_the_next_call() -> None:
     assert int(again.min()) == 2 and small.size == 2 * MIB
 
 
+@pytest.mark.skipif(not hasattr(mmap, "MADV_FREE"), reason="the system keeps no idle memory")
+def test_stages_of_other_sizes_keep_their_memory() -> None:
+    """Each takes what the last one left, where it is up to three times as large, and no pages go to and fro."""
+    gc.collect()
+    buffers.release()
+    places = []
+    for _ in range(3):
+        for sizes in [(24, 24, 34), (8, 10, 32)]:
+            lent = [buffers.empty(size * MIB, np.uint8) for size in sizes]
+            places.append(sorted(each.ctypes.data for each in lent))
+            del lent
+            assert buffers.idle_bytes() == 82 * MIB
+    assert all(each == places[0] for each in places)
+
+
 def test_sizes_may_be_numbers_of_numpy():
     """Kernels that are not compiled return such."""
     assert buffers.empty(np.int64(3), np.int64).shape == (3,)
