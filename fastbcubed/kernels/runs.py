@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.jit import at, kernel
 
 #: Cells whose scores are summed plainly, eight at a time; sums of more are added exactly by the caller.
 RUN = 1 << 10
+#: Cells of a run that are read and scored together: all that is known of so many stays in a core's first cache.
+PIECE = 1 << 8
 
 
 @kernel
@@ -17,6 +19,28 @@ def sum_run(values):
     for i in range(0, RUN, 8):
         for lane in range(8):
             a[lane] += values[i + lane]
+    return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]))
+
+
+@kernel
+def add_to_lanes(values, lanes):
+    """Add numbers to eight sums, each eighth one to the same; `sum_run` does so, too. Shapes: (PIECE,), (8,)."""
+    a, b, c, d, e, f, g, h = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7]
+    for i in range(0, PIECE, 8):
+        a += values[at(i)]
+        b += values[at(i + 1)]
+        c += values[at(i + 2)]
+        d += values[at(i + 3)]
+        e += values[at(i + 4)]
+        f += values[at(i + 5)]
+        g += values[at(i + 6)]
+        h += values[at(i + 7)]
+    lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7] = a, b, c, d, e, f, g, h
+
+
+@kernel
+def sum_lanes(a):
+    """Add up eight sums, as `sum_run` does."""
     return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]))
 
 
@@ -36,10 +60,19 @@ def sum_products(weight, scores, sums):
 
 @kernel
 def read_run(cells, begin, length, outer, weight, tp, fp, fn):
-    """Read the weights and matrices of a run of cells, of counts if `outer`; the rest of the run weighs 0."""
+    """Read the weights and matrices of some cells, of counts if `outer`; the rest of the arrays weighs 0.
+
+    Field by field, as the compiler would read those of one cell together by instructions that take longer.
+    """
     weight[length:] = 0.0
     for i in range(length):
-        weight[i] = cells[begin + i].weight
-        tp[i] = np.float64(cells[begin + i].n) if outer else weight[i]
-        fp[i] = cells[begin + i].fp
-        fn[i] = cells[begin + i].fn
+        weight[at(i)] = cells[at(begin + i)].weight
+    for i in range(length):
+        fp[at(i)] = cells[at(begin + i)].fp
+    for i in range(length):
+        fn[at(i)] = cells[at(begin + i)].fn
+    if outer:
+        for i in range(length):
+            tp[at(i)] = cells[at(begin + i)].n
+    else:
+        tp[:length] = weight[:length]

@@ -14,7 +14,7 @@ import numpy as np
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.paired import add_shares, square_units
-from fastbcubed.kernels.runs import RUN, read_run, sum_run
+from fastbcubed.kernels.runs import PIECE, RUN, add_to_lanes, read_run, sum_lanes
 from fastbcubed.metrics import impact, pointwise
 
 #: The formulas, in the order in which `weigh_run` knows them.
@@ -40,33 +40,34 @@ def position(formula: Callable[..., Any] | None) -> int | None:
 
 @kernel
 def weigh_run(formula, weight, tp, fp, fn, products):
-    """Compute weight * score of a run of cells, by the formula at this position."""
+    """Compute weight * score of some cells, by the formula at this position. Shapes: (n,) each."""
+    n = products.size
     if formula == 0:
-        for i in range(RUN):
+        for i in range(n):
             products[i] = weight[i] * precision(tp[i], fp[i], fn[i], 0.0)
     elif formula == 1:
-        for i in range(RUN):
+        for i in range(n):
             products[i] = weight[i] * recall(tp[i], fp[i], fn[i], 0.0)
     elif formula == 2:
-        for i in range(RUN):
+        for i in range(n):
             products[i] = weight[i] * over_merge_rate(tp[i], fp[i], fn[i], 0.0)
     elif formula == 3:
-        for i in range(RUN):
+        for i in range(n):
             products[i] = weight[i] * under_merge_rate(tp[i], fp[i], fn[i], 0.0)
     elif formula == 4:
-        for i in range(RUN):
+        for i in range(n):
             products[i] = weight[i] * mean_f1(tp[i], fp[i], fn[i], 0.0)
     elif formula == 5:
-        for i in range(RUN):
+        for i in range(n):
             products[i] = weight[i] * jaccard_index(tp[i], fp[i], fn[i], 0.0)
     elif formula == 6:
-        for i in range(RUN):
+        for i in range(n):
             products[i] = weight[i] * jaccard_distance(tp[i], fp[i], fn[i], 0.0)
     elif formula == 7:
-        for i in range(RUN):
+        for i in range(n):
             products[i] = weight[i] * split_jaccard_distance(tp[i], fp[i], fn[i], 0.0)
     else:
-        for i in range(RUN):
+        for i in range(n):
             products[i] = weight[i] * merge_jaccard_distance(tp[i], fp[i], fn[i], 0.0)
 
 
@@ -76,15 +77,19 @@ def sum_scores(cells, start, stop, outer, formulas, sums):
 
     Shapes: `formulas` int64 (n,), by position; `sums` float64 (n_runs, 1 + n), one row per run of RUN cells.
     """
-    weight, tp, fp, fn = np.zeros(RUN), np.ones(RUN), np.zeros(RUN), np.zeros(RUN)
-    products = np.empty(RUN)
+    weight, tp, fp, fn = np.zeros(PIECE), np.ones(PIECE), np.zeros(PIECE), np.zeros(PIECE)
+    products, lanes = np.empty(PIECE), np.empty((1 + formulas.size, 8))
     run = 0
     for begin in range(start, stop, RUN):
-        read_run(cells, begin, min(RUN, stop - begin), outer, weight, tp, fp, fn)
-        sums[run, 0] = sum_run(weight)
-        for k in range(formulas.size):
-            weigh_run(formulas[k], weight, tp, fp, fn, products)
-            sums[run, 1 + k] = sum_run(products)
+        lanes[:] = 0.0
+        for first in range(begin, min(begin + RUN, stop), PIECE):
+            read_run(cells, first, min(PIECE, stop - first), outer, weight, tp, fp, fn)
+            add_to_lanes(weight, lanes[0])
+            for k in range(formulas.size):
+                weigh_run(formulas[k], weight, tp, fp, fn, products)
+                add_to_lanes(products, lanes[1 + k])
+        for k in range(1 + formulas.size):
+            sums[run, k] = sum_lanes(lanes[k])
         run += 1
 
 
