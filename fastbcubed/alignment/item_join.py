@@ -34,7 +34,7 @@ from fastbcubed.alignment.weights import (
 )
 from fastbcubed.clusterings.stretches import Block, Stretch
 from fastbcubed.runtime.joining import match_parts
-from fastbcubed.runtime.parts import MAX_BITS, part_bits
+from fastbcubed.runtime.parts import MAX_SHARD_BITS, part_bits
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.arrays import from_numpy
@@ -376,7 +376,7 @@ def _told_already(fault: Fault) -> None:
 def join_bits(n_rows: int, words: int, carried: int, limit: int) -> int:
     """Return how many bits tell the shards apart in which rows are joined: so many words, and bytes that go along."""
     shards = -(-n_rows * (JOIN_BYTES * max(3, words) + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
-    return min(max(shards - 1, 0).bit_length(), MAX_BITS)
+    return min(max(shards - 1, 0).bit_length(), MAX_SHARD_BITS)
 
 
 def kept_of(limit: int) -> int:

@@ -25,7 +25,7 @@ from fastbcubed.cells.planning import WIDE, Plan
 from fastbcubed.cells.spread import HeavySums, Spread
 from fastbcubed.errors import OptionError
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import MAX_BITS, offsets, part_bits
+from fastbcubed.runtime.parts import MAX_BITS, MAX_SHARD_BITS, offsets, part_bits
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Behind, Packed, Spool
@@ -54,7 +54,7 @@ class Layout:
     def of(cls, n_rows: int, limit: int) -> Layout:
         """Choose so that two fifths of the limit hold shards at work, and half of it what is kept."""
         shards = -(-n_rows * WORK_BYTES // (limit * 2 // 5))
-        return cls(min(max(shards - 1, 0).bit_length(), MAX_BITS), limit * 3 // 10, limit // 5)
+        return cls(min(max(shards - 1, 0).bit_length(), MAX_SHARD_BITS), limit * 3 // 10, limit // 5)
 
     def expected_spill(self, n_rows: int, row_bytes: int) -> int:
         """Return the bytes that would be spilled if every row were a cell of its own."""

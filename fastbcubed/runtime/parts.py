@@ -11,7 +11,10 @@ from fastbcubed.runtime.pool import blocks
 
 #: Rows of one part on average: its cells and their hash table then stay in a core's cache.
 PART_ROWS = 30_000
-MAX_BITS = 10
+#: More parts than that take longer to write than their size saves; parts of more than 60 million rows are larger.
+MAX_BITS = 11
+#: Shards on disk are told apart by bits after these, so many at most.
+MAX_SHARD_BITS = 10
 #: Parts handled by one kernel call, at least.
 PARTS_AT_ONCE = 4
 #: Rows or cells scattered by one kernel call, at least: a call costs some 50 microseconds beside its work.
