@@ -179,7 +179,8 @@ class PairTable:
         tables = self._tables(weight)
         shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
 
-        ones = np.ones(min(self.n_rows, ROWS_AT_ONCE), np.int64)
+        ones = buffers.empty(min(self.n_rows, ROWS_AT_ONCE), np.int64)
+        ones[:] = 1
 
         def count(t: int, start: int, stop: int) -> list[Condensed]:
             table = tuple(None if field is None else field[t, : self.n_slots + 1] for field in tables)
