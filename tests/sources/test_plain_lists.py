@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fastbcubed.errors import IdTypeError
 from fastbcubed.sources import arrays
-from tests.oracles.effort import examples
 
 
 def read(values: list[Any]) -> pa.ChunkedArray:
