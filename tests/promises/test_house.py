@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -129,22 +130,26 @@ def test_every_module_is_in_a_room() -> None:
     assert {_room(name) for name in MODULES} == set(ORDER)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_imports_point_down_the_data_flow(name: str) -> None:
-    for imported, where in _imports(name):
-        if imported not in MODULES:
-            continue
-        assert ORDER.index(_room(imported)) <= ORDER.index(_room(name)), (
-            f"{name or 'fastbcubed'} imports {imported or 'fastbcubed'} ({where}), which comes after it"
-        )
+def test_imports_point_down_the_data_flow() -> None:
+    up = [
+        f"{name or 'fastbcubed'} imports {imported or 'fastbcubed'} ({where}), which comes after it"
+        for name in MODULES
+        for imported, where in _imports(name)
+        if imported in MODULES and ORDER.index(_room(imported)) > ORDER.index(_room(name))
+    ]
+    assert not up
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("kernels")])
-def test_kernels_know_numpy_and_numba_only(name: str) -> None:
-    for imported, _ in _imports(name):
-        top = imported.split(".")[0]
-        known = top in ("numpy", "numba", "llvmlite", "kernels") or top in sys.stdlib_module_names
-        assert known, f"{name} imports {imported}"
+def test_kernels_know_numpy_and_numba_only() -> None:
+    known = {"numpy", "numba", "llvmlite", "kernels", *sys.stdlib_module_names}
+    others = [
+        f"{name} imports {imported}"
+        for name in MODULES
+        if name.startswith("kernels")
+        for imported, _ in _imports(name)
+        if _room(imported) not in known
+    ]
+    assert not others
 
 
 def test_no_imports_go_round_in_a_circle() -> None:
@@ -162,16 +167,9 @@ def test_no_two_files_have_one_name() -> None:
     assert not {name for name in files if files.count(name) > 1}
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_no_module_has_a_second_subject(name: str) -> None:
-    lines = len(MODULES[name].read_text(encoding="utf-8").splitlines())
-    assert lines <= LONGEST or name in LONGER, (
-        f"{MODULES[name].relative_to(PACKAGE.parent)} has {lines} lines"
-    )
-
-
-def test_longer_modules_are_longer() -> None:
-    assert all(len(MODULES[name].read_text(encoding="utf-8").splitlines()) > LONGEST for name in LONGER)
+def test_no_module_has_a_second_subject() -> None:
+    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
+    assert {name: n for name, n in lines.items() if n > LONGEST}.keys() == LONGER.keys()
 
 
 def test_kernels_are_loaded_on_first_use() -> None:
@@ -182,12 +180,10 @@ def test_kernels_are_loaded_on_first_use() -> None:
         _ = kernels.nonsense
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith("kernels")])
-def test_kernels_are_called_by_their_module(name: str) -> None:
-    if name == "metrics.compiled":
-        return  # kernels itself
-    imported = {imported for imported, _ in _imports(name) if _room(imported) == "kernels"}
-    assert imported <= {"kernels"}, f"say `from fastbcubed import kernels` and `kernels.sums.…` in {name}"
+def test_kernels_are_called_by_their_module() -> None:
+    callers = [name for name in MODULES if _room(name) != "kernels" and name != "metrics.compiled"]
+    by_name = [name for name in callers if any(one.startswith("kernels.") for one, _ in _imports(name))]
+    assert not by_name, "say `from fastbcubed import kernels` and `kernels.sums.…`"
 
 
 def _room(name: str) -> str:
@@ -195,8 +191,14 @@ def _room(name: str) -> str:
     return name.split(".")[0]
 
 
-def _imports(name: str) -> Iterator[tuple[str, str]]:
-    """Yield what a module imports, and where; a module of the package by its name within it."""
+@cache
+def _tree(name: str) -> ast.Module:
+    return ast.parse(MODULES[name].read_text(encoding="utf-8"))
+
+
+@cache
+def _imports(name: str) -> list[tuple[str, str]]:
+    """Return what a module imports, and where; a module of the package by its name within it."""
 
     def visit(node: ast.AST, where: str) -> Iterator[tuple[str, str]]:
         for child in ast.iter_child_nodes(node):
@@ -211,7 +213,7 @@ def _imports(name: str) -> Iterator[tuple[str, str]]:
             else:
                 yield from visit(child, _where(child, where))
 
-    yield from visit(ast.parse(MODULES[name].read_text(encoding="utf-8")), "at the top")
+    return list(visit(_tree(name), "at the top"))
 
 
 def _where(node: ast.AST, outer: str) -> str:
@@ -250,14 +252,16 @@ def test_kernels_take_few_arguments() -> None:
     assert not many, "pass what belongs together as a tuple"
 
 
-def _kernels() -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Yield the functions that Numba compiles."""
-    for path in MODULES.values():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef):
-                decorators = {ast.unparse(each).split("(")[0] for each in node.decorator_list}
-                if decorators & {"kernel", "inlined", "kernels.jit.kernel"}:
-                    yield node.name, node
+@cache
+def _kernels() -> list[tuple[str, ast.FunctionDef]]:
+    """Return the functions that Numba compiles."""
+    nodes = (node for name in MODULES for node in ast.walk(_tree(name)) if isinstance(node, ast.FunctionDef))
+    made = {"kernel", "inlined", "kernels.jit.kernel"}
+    return [
+        (node.name, node)
+        for node in nodes
+        if made & {ast.unparse(each).split("(")[0] for each in node.decorator_list}
+    ]
 
 
 def _lines_of(node: ast.FunctionDef) -> int:
