@@ -11,6 +11,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import types
 
 from fastbcubed.kernels import cache
 
@@ -67,9 +68,19 @@ def kernel(function: Any = None, **options: Any) -> Any:
         return _interpreted(function)
     options |= {"no_cfunc_wrapper": True}  # code for callers in C, of whom there are none
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    _take_constants_as_numbers(compiled)
     if cache.WANTED:
         cache.keep(compiled)
     return compiled
+
+
+def _take_constants_as_numbers(compiled: Any) -> None:
+    """Let a kernel that another calls with a constant be compiled for its type alone.
+
+    Numba takes a constant for a type of its own: where a loop begins with one, it compiles a kernel twice.
+    """
+    template_of = compiled.get_call_template
+    compiled.get_call_template = lambda args, kws: template_of([*map(types.unliteral, args)], kws)
 
 
 #: A part of a kernel, which LLVM is told to write in its place: a call would pass every array on.

@@ -22,10 +22,10 @@ from fastbcubed.cells import boxed, condensing, planning, stages
 from fastbcubed.cells import build as memory
 from fastbcubed.cells.stages import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
+from fastbcubed.kernels import cache, jit, partition
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import cells as cells_kernels
 from fastbcubed.kernels import condensing as condensing_kernels
-from fastbcubed.kernels import partition
 from fastbcubed.metrics import aggregation, groups
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.runtime import joining, parts
@@ -882,6 +882,26 @@ def test_few_signatures():
     found = {name: int(k) for name, k in (line.split() for line in child.stdout.splitlines())}
     assert 1 <= found["cells.build_cells"] <= 2
     assert {name: k for name, k in found.items() if k > MOST_SIGNATURES} == {}
+
+
+def test_a_constant_is_compiled_as_any_other_number(monkeypatch):
+    """Numba has a type for each constant, for which it would compile a kernel that another calls with it anew."""
+    monkeypatch.setattr(cache, "WANTED", False)
+
+    @jit.kernel
+    def add(state, step):
+        return state[0] + step, state[1]
+
+    @jit.kernel
+    def count(n):
+        state = (0, n)
+        for _ in range(n):
+            state = add(state, 1)
+        return state[0]
+
+    assert count(3) == 3
+    (signature,) = add.nopython_signatures
+    assert "Literal" not in str(signature)
 
 
 def test_table_size():
