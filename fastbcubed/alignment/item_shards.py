@@ -22,7 +22,7 @@ from fastbcubed.runtime.parts import MAX_BITS, offsets
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
-from fastbcubed.sources.arrays import from_numpy
+from fastbcubed.sources.arrays import from_numpy, read_only
 from fastbcubed.sources.stash import Stash
 
 NO_KEYS = np.empty(0, np.int64)
@@ -109,31 +109,30 @@ class ItemShards:
         columns: pa.Table | None = None,
     ) -> None:
         """Take a block of rows: item keys, the sides that have them, weights, numbers, columns that go with them."""
-        names = self._spool.dtype.names or ()
-        n = keys.first.size
+        n, names = keys.first.size, self._spool.dtype.names or ()
+        given: dict[str, Any] = {
+            "key": keys.first, "second": keys.second, "number": numbers, "weight": weight,
+            **{name: side.labels for name, side in zip(("label", "other"), sides, strict=False)},
+        }  # fmt: skip
+        if "flags" in names:
+            given["flags"] = _flags(sides, n)
+        words = tuple(_words(given[name]) for name in names)
         counts = np.zeros((1, self._spool.n_shards), np.int64)
         kernels.partition.count_parts(
-            keys.first, None, 0, n, False, MAX_BITS, self._bits, NO_KEYS, 0, counts[0]
+            words[0], None, 0, n, False, MAX_BITS, self._bits, NO_KEYS, 0, counts[0]
         )
         bounds, next_row = offsets(counts)
-        labels = sides[0].labels if sides else None
-        other = sides[1].labels if "other" in names else None
-        flags = _flags(sides, n) if "flags" in names else None
         if columns is not None:
             places = np.empty(n, np.int32)
             kernels.partition.place_rows(
-                keys.first, keys.first, MAX_BITS, self._bits, NO_KEYS, 0, next_row[0].copy(), places
+                words[0], words[0], MAX_BITS, self._bits, NO_KEYS, 0, next_row[0].copy(), places
             )
             order = np.empty(n, np.int32)
             order[places] = np.arange(n, dtype=np.int32)
             self._columns.put(index, columns.take(from_numpy(order)), bounds)
         with self._spool.pages() as pages:
-            rows = pages.empty(n, self._spool.dtype)
-            kernels.join.scatter_records(
-                keys.first, labels, other, keys.second if "second" in names else None,
-                numbers if "number" in names else None, flags,
-                weight if "weight" in names else None, MAX_BITS, self._bits, next_row[0], rows,
-            )  # fmt: skip
+            rows = pages.empty(n, self._spool.dtype).view(np.int64).reshape(n, len(names))
+            kernels.join.scatter_columns(words, MAX_BITS, self._bits, next_row[0], rows)
             self._spool.put(index, pages, bounds)
 
     def sizes(self) -> NDArray[np.int64]:
@@ -164,6 +163,11 @@ class ItemShards:
 def rows_of(chosen: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the row of each that is chosen, -1 staying -1; None means all."""
     return rows if chosen is None else np.where(chosen < 0, -1, np.append(rows, -1)[chosen])
+
+
+def _words(column: np.ndarray) -> NDArray[np.int64]:
+    """Return a column of any type as words: one kernel is compiled for each number of columns."""
+    return read_only(np.ascontiguousarray(column).view(np.int64))
 
 
 def _flags(sides: tuple[Side, ...], n_rows: int) -> NDArray[np.int64]:

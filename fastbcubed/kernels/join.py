@@ -145,31 +145,20 @@ def take_rows(values, rows, start, stop, out):
 
 
 @kernel
-def scatter_records(keys, labels, others, second, numbers, flags, weights, skip, bits, next_row, rows):
-    """Write the rows of a block to the shards of their item keys, which are mixed, in row order; None is left out.
+def scatter_columns(columns, skip, bits, next_row, rows):
+    """Write the rows of a block, whose words come in columns, to the shards of their item keys, in row order.
 
-    Keys are those of the item, of its label, and of its other label where one row has both; `second` proves
-    the item key. The shard is what `bits` bits of the mixed key after the first `skip` say. Shapes: `keys`,
-    `labels`, `others`, `second`, `numbers`, `flags`, `weights` (n,), `next_row` (n_shards,).
+    The first column is the item keys, which are mixed. The shard is what `bits` bits of the mixed key after the first
+    `skip` say. Shapes: `columns` (n,) each, `next_row` (n_shards,), `rows` (n, n_columns).
     """
-    for i in range(keys.size):
-        key = mix(keys[i])
+    for i in range(columns[0].size):
+        key = mix(columns[0][at(i)])
         shard = bits_of(key, skip, bits)
-        j = next_row[shard]
-        next_row[shard] = j + 1
-        rows[j].key = key
-        if labels is not None:
-            rows[j].label = labels[i]
-        if others is not None:
-            rows[j].other = others[i]
-        if second is not None:
-            rows[j].second = second[i]
-        if numbers is not None:
-            rows[j].number = numbers[i]
-        if flags is not None:
-            rows[j].flags = flags[i]
-        if weights is not None:
-            rows[j].weight = weights[i]
+        j = next_row[at(shard)]
+        next_row[at(shard)] = j + 1
+        rows[at(j), 0] = key
+        for c in range(1, len(columns)):
+            rows[at(j), at(c)] = columns[c][at(i)]
 
 
 @kernel
