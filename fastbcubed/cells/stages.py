@@ -18,6 +18,7 @@ from fastbcubed.cells.planning import Plan
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import offsets, part_blocks, row_blocks, slots_for
 from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources.arrays import read_only
 
 NO_KEYS = np.empty(0, np.int64)
 #: True keys, pred keys, payload (the field `x`) and how many rows each stands for; the last two may be None.
@@ -35,7 +36,7 @@ def partition_rows(
     Keys may be `mixed` already. Shapes: of the arrays of each of the `pieces` (n_in_piece,).
     """
     heavy = HeavyKeys.of(plan.heavy)
-    tasks = _in_blocks(pieces)
+    tasks = _in_blocks([for_reading(*piece) for piece in pieces])
     counts = np.zeros((len(tasks), plan.n_parts), np.int64)
 
     def count(task: list[Block], out: NDArray[np.int64]) -> None:
@@ -55,6 +56,14 @@ def partition_rows(
 
     pool.map(scatter, tasks, next_row, stage="partition rows")
     return rows, bounds
+
+
+def for_reading(
+    true: np.ndarray, pred: np.ndarray, payload: np.ndarray | None, n_each: np.ndarray | None
+) -> Piece:
+    """Return a piece whose arrays cannot be written, wherever they come from: one kernel serves all."""
+    payload, n_each = (None if values is None else read_only(values) for values in (payload, n_each))
+    return read_only(true), read_only(pred), payload, n_each
 
 
 def _in_blocks(pieces: Sequence[Piece]) -> list[list[Block]]:

@@ -15,6 +15,7 @@ from fastbcubed.runtime.grouping import Numbered, number
 from fastbcubed.runtime.joining import scatter_keys
 from fastbcubed.runtime.parts import PART_ROWS, part_bits, part_blocks, slots_for
 from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources.arrays import read_only
 
 Codes = NDArray[np.int64]
 Integers = NDArray[np.integer]
@@ -101,15 +102,16 @@ def _in_parts(keys: Codes, clusters: Codes, wide: type[np.integer], pool: Pool) 
         codes[:] = clusters
         near = np.arange(PART_ROWS, keys.size, PART_ROWS)
         cuts = np.unique(np.searchsorted(keys, keys[near]))  # the first row of an item
-        return Rows(keys, None, codes, np.concatenate([[0], cuts[cuts > 0], [keys.size]]))
+        return Rows(read_only(keys), None, codes, np.concatenate([[0], cuts[cuts > 0], [keys.size]]))
     bits = part_bits(keys.size, PART_ROWS)
     mixed, rows, bounds = scatter_keys(keys, bits, pool, (clusters, codes), wide)
-    return Rows(mixed, rows, codes, bounds)
+    return Rows(read_only(mixed), rows, codes, bounds)
 
 
 def _gather(parts: Rows, weight: NDArray[np.float64] | None, marks: Integers, pool: Pool) -> tuple[int, int]:
     """Mark the first row of each item; return repeated and reweighted rows. See `gather_parts`."""
     marks.fill(kernels.item_sets.REPEATED)
+    weight = None if weight is None else read_only(weight)
     largest, wide = int(np.diff(parts.bounds).max()), marks.dtype
 
     def gather(first: int, last: int) -> tuple[int, int]:
