@@ -130,6 +130,12 @@ def test_every_module_is_in_a_room() -> None:
     assert {_room(name) for name in MODULES} == set(ORDER)
 
 
+def test_contributors_are_told_of_all_rooms() -> None:
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    folders = [room for room in ORDER if (PACKAGE / room).is_dir() and room]
+    assert re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE) == folders
+
+
 def test_imports_point_down_the_data_flow() -> None:
     up = [
         f"{name or 'fastbcubed'} imports {imported or 'fastbcubed'} ({where}), which comes after it"
