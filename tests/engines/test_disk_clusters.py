@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from both_engines import LIMIT, SETTINGS, assert_same, both
+from both_engines import HALF, LIMIT, SETTINGS, assert_same, both
 from effort import pairwise
 from growth import growth
 from hypothesis import given
@@ -63,7 +63,7 @@ def draw_options(data, pair, policy, weighting):
     return options | {"metrics": SCORES[:5] if outside else SCORES}
 
 
-@SETTINGS
+@HALF
 @given(pairs(max_size=30), st.sampled_from(POLICIES), st.sampled_from(["pointwise", "outer"]), st.data())
 def test_listings(many_shards, ranges, pair, policy, weighting, data):
     options = draw_options(data, pair, policy, weighting)
@@ -73,7 +73,7 @@ def test_listings(many_shards, ranges, pair, policy, weighting, data):
         assert_same_clusters(on_disk, in_memory, side, order_by)
 
 
-@SETTINGS
+@HALF
 @given(pairs(max_size=30), st.sampled_from(POLICIES), st.sampled_from(["pointwise", "outer"]), st.data())
 def test_saved_and_loaded(many_shards, ranges, tmp_path, pair, policy, weighting, data):
     options = draw_options(data, pair, policy, weighting)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from both_engines import LIMIT, SETTINGS, assert_same, both
+from both_engines import HALF, LIMIT, SETTINGS, assert_same, both
 from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,7 +104,7 @@ def test_slices_and_items(many_shards, pair, policy, data):
 
 
 @pytest.mark.parametrize("ranges", ["small", "one"])
-@SETTINGS
+@HALF
 @given(pair=pairs(max_size=30), policy=st.sampled_from(POLICIES), data=st.data())
 def test_clusters(many_shards, ranges, monkeypatch, pair, policy, data):
     if ranges == "small":

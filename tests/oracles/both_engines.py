@@ -14,12 +14,14 @@ import fastbcubed as fb
 from fastbcubed.cells import shards as disk
 from fastbcubed.errors import EvaluationWarning, WeightError
 
-__all__ = ["LIMIT", "SETTINGS", "SPILLS", "assert_same", "both"]
+__all__ = ["HALF", "LIMIT", "SETTINGS", "SPILLS", "assert_same", "both"]
 
 LIMIT = disk.SMALLEST_LIMIT
 #: How much is spilled, as the fixture many_shards takes it.
 SPILLS = ["all in memory", "all spilled", "some spilled"]
 SETTINGS = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+#: For a test that is run with two sizes of the ranges of clusters, too.
+HALF = examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def both(*args, **options):
