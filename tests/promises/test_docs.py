@@ -2,9 +2,9 @@
 
 In README.md every block marked `python` is run, from top to bottom and in one namespace; where it has
 `>>>` prompts, its outputs are compared as in a doctest. In blocks marked `console`, every command that
-begins with `$ fastbcubed ` is run. Lines below it, or in a `text` block right after, are its output or
-part of it: `...` or `…` stands for what is left out, and spaces are not compared. All of it happens in
-a directory that has the example data.
+begins with `$ fastbcubed ` is run. Lines below it, or in a `text` block right after it or after one of
+`python`, are its output or part of it: `...` or `…` stands for what is left out, and spaces are not
+compared. All of it happens in a directory that has the example data.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import contextlib
 import doctest
 import inspect
 import io
+import itertools
 import re
 import shlex
 import shutil
@@ -119,10 +120,14 @@ def test_blocks_share_a_namespace(beside_data: Path) -> None:
     _run_python("".join(f"Text.\n\n```python\n{block}\n```\n" for block in blocks))
 
 
-@pytest.mark.parametrize("text", ["1 / 0", ">>> 1 + 1\n3", ">>> 1 / 0"])
+@pytest.mark.parametrize("text", ["1 / 0", ">>> 1 + 1\n3", ">>> 1 / 0", "print(2)\n```\n\n```text\n3"])
 def test_wrong_python_is_found(text: str) -> None:
     with pytest.raises((ZeroDivisionError, AssertionError)):
         _run_python(f"# Title\n\n```python\n{text}\n```\n")
+
+
+def test_text_elsewhere_is_not_what_python_prints() -> None:
+    _run_python("```python\nprint(1, 2)\n```\n\n```text\n1…\n```\n\n```text\n3\n```\n")
 
 
 def test_commands_are_read_with_their_output() -> None:
@@ -161,13 +166,17 @@ def _blocks(text: str) -> list[Block]:
 
 def _run_python(text: str, name: str = "a test") -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for block in _blocks(text):
+    blocks = _blocks(text)
+    for block, after in itertools.zip_longest(blocks, blocks[1:]):
         if block.kind != "python":
             continue
         if re.search(r"^>>> ", block.text, re.MULTILINE):
             _run_doctest(block, namespace, name)
-        else:
+            continue
+        with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile("\n" * block.above + block.text, name, "exec"), namespace)
+        if after and after.kind == "text" and after.above == block.above + block.text.count("\n") + 3:
+            _assert_shown(after.text.splitlines(), out.getvalue(), block.text)
 
 
 def _run_doctest(block: Block, namespace: dict[str, Any], name: str) -> None:
@@ -204,11 +213,16 @@ def _run_command(command: Command) -> None:
         code = main(words[1 : min(ends, default=len(words))])
     printed = f"{out.getvalue()}\n{err.getvalue()}"
     assert code == 0, f"$ {command.line}\nexits with {code}: {err.getvalue()}"
+    _assert_shown(command.shown, printed, f"$ {command.line}")
+
+
+def _assert_shown(shown: list[str], printed: str, by: str) -> None:
+    """Raise unless the lines that are shown are part of what was printed, in this order."""
     rest = _spaced_once(CONTROL.sub("", printed))
-    for line in command.shown:
+    for line in shown:
         for piece in filter(None, map(_spaced_once, re.split(r"\.\.\.|…", line))):
             _, found, rest = rest.partition(piece)
-            assert found, f"$ {command.line}\ndoes not print, or not there: {line}\nbut:\n{printed}"
+            assert found, f"{by}\ndoes not print, or not there: {line}\nbut:\n{printed}"
 
 
 def _spaced_once(text: str) -> str:
