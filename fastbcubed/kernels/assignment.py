@@ -14,22 +14,6 @@ from fastbcubed.kernels.jit import inlined, kernel
 
 
 @kernel
-def number_codes(codes, numbers):
-    """Write over each code its number in order of first appearance; `numbers` comes as -1 by code.
-
-    Shapes: (edges,), (codes,) -> how many codes there are.
-    """
-    count = 0
-    for i in range(codes.size):
-        k = codes[i]
-        if numbers[k] < 0:
-            numbers[k] = count
-            count += 1
-        codes[i] = numbers[k]
-    return count
-
-
-@kernel
 def group_edges(rows, columns, gains, starts, columns_by_row, gains_by_row):
     """Bring the edges of each row together, in order.
 

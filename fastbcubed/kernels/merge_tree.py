@@ -10,6 +10,7 @@ import numpy as np
 
 from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.numbering import number_codes
 
 #: Bits of a key that one pass of a sort looks at.
 DIGIT = 11
@@ -244,11 +245,4 @@ def label_clusters(order, levels, level, labels, numbers):
         labels[at(order[at(place)])] = cluster
         cluster += levels[at(place)] >= level
     numbers[:cluster] = -1
-    count = 0
-    for item in range(labels.size):
-        own = labels[item]
-        if numbers[own] < 0:
-            numbers[own] = count
-            count += 1
-        labels[item] = numbers[own]
-    return count
+    return number_codes(labels, numbers)

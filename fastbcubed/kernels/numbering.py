@@ -61,3 +61,19 @@ def enter_keys(keys, n, slots):
         while slots[s] >= 0:
             s = (s + 1) & mask
         slots[s] = code
+
+
+@kernel
+def number_codes(codes, numbers):
+    """Write over each code its number in order of first appearance; `numbers` comes as -1 by code.
+
+    Shapes: (n,), (n_codes,) -> how many codes there are.
+    """
+    count = 0
+    for i in range(codes.size):
+        k = codes[i]
+        if numbers[k] < 0:
+            numbers[k] = count
+            count += 1
+        codes[i] = numbers[k]
+    return count

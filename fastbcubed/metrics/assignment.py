@@ -73,8 +73,8 @@ def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_column
     if not gains.size:
         return gains
     rows, columns = rows.copy(), columns.copy()
-    n_rows = kernels.assignment.number_codes(rows, np.full(n_rows, -1, np.int32))
-    n_columns = kernels.assignment.number_codes(columns, np.full(n_columns, -1, np.int32))
+    n_rows = kernels.numbering.number_codes(rows, np.full(n_rows, -1, np.int32))
+    n_columns = kernels.numbering.number_codes(columns, np.full(n_columns, -1, np.int32))
     starts = np.zeros(n_rows + 1, np.int64)
     edges = np.empty(gains.size, np.int32), np.empty(gains.size)
     kernels.assignment.group_edges(rows, columns, gains, starts, *edges)
