@@ -97,7 +97,7 @@ class ItemShards:
         fields += [("weight", "f8")] * (weighted and n_labels > 0)
         self._bits = bits
         self._spool = Spool(np.dtype(fields), 1 << bits, spill, memory)
-        self._columns = Stash(spill, 1 << bits)
+        self._columns = Stash(spill)
 
     def put(
         self,

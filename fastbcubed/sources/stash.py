@@ -21,9 +21,8 @@ ALIGNED = 64
 class Stash:
     """Batches of a table, each in pieces by shard."""
 
-    def __init__(self, spill: Spill, n_shards: int = 1) -> None:
+    def __init__(self, spill: Spill) -> None:
         self._spill = spill
-        self._n_shards = n_shards
         self._lock = threading.Lock()
         self._schema: pa.Schema | None = None
         self._batches: dict[Any, tuple[int, NDArray[np.int64], pa.Schema]] = {}

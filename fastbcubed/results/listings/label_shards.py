@@ -35,7 +35,7 @@ class LabelShards:
         spill: Spill,
         pool: Pool,
     ) -> None:
-        self._stash = Stash(spill, 1 << bits)
+        self._stash = Stash(spill)
         self._bits = bits
         self._read: tuple[int, NDArray[np.int64], pa.Array] | None = None
 
