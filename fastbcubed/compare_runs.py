@@ -24,6 +24,7 @@ from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import SliceKey
 from fastbcubed.results.warnings.notices import WARNING
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
@@ -128,7 +129,7 @@ def compare(
     bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), whole_number(seed, "seed")
     arguments = not_default(compare, locals())
     names = _names(runs, baseline)
-    if align not in ("common", "each"):
+    if not is_one_of(align, ("common", "each")):
         raise OptionError(f'align is "common" or "each", not {align!r}')
     level = check_level(level)
     alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
@@ -183,7 +184,7 @@ def _names(runs: Any, baseline: Any) -> list[str]:
             f"the names of runs are texts, not {first_few(strange)}; a dict from item to cluster is one run, given "
             'as {"new": that dict}'
         )
-    if baseline is not None and baseline not in runs:
+    if not is_one_of(baseline, (None, *runs)):
         raise OptionError(f"the baseline {baseline!r} is no run; there are {', '.join(map(repr, runs))}")
     return list(runs)
 

@@ -24,6 +24,7 @@ from fastbcubed.results.files import storage
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.results.warnings.notices import WARNING
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.written import require_writable
 from fastbcubed.sources.open import as_rows
@@ -222,7 +223,7 @@ def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str, 
 
 def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bool) -> None:
     """Raise OptionError for what does not go with a truth, or without one."""
-    if unlabelled not in ("drop", "outside"):
+    if not is_one_of(unlabelled, ("drop", "outside")):
         raise OptionError(f'unlabelled is "drop" or "outside", not {unlabelled!r}')
     if truth is None:
         if unlabelled != "drop":

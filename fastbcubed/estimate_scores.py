@@ -15,6 +15,7 @@ from fastbcubed.engines.touching import Asked, touch
 from fastbcubed.errors import EvaluationWarning, OptionError, without_overlap
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.warnings.notices import WARNING
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
@@ -157,7 +158,7 @@ def estimate(
     level, chosen = check_level(level), choose(metrics, beta)
     if population_clusters is not None:
         population_clusters = whole_number(population_clusters, "population_clusters", "true clusters")
-    if missing not in ("singleton", "drop"):
+    if not is_one_of(missing, ("singleton", "drop")):
         raise OptionError(f'missing is "singleton" or "drop", not {missing!r}')
     policies = Policies.of({"truth": "drop", "prediction": "outside"}, nulls, duplicates, None)
     given = Given(sample, prediction, item, cluster)

@@ -323,7 +323,7 @@ def _by_position(links: Links, n_items: int) -> Links:
 
 def _without(noise: Any, clustering: Clustering) -> Clustering:
     """Return a clustering none of whose labels, which are numbers from 0, is the label of noise."""
-    if isinstance(noise, bool) or not isinstance(noise, (int, np.integer)) or noise < 0:
+    if isinstance(noise, bool) or not isinstance(noise, (int, np.integer)) or not 0 <= noise < 2**62:
         return clustering
     labels = clustering.labels.keys() + (int(noise) + 1)
     return replace(clustering, labels=as_column(labels, "cluster", clustering.labels.where))

@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass, fields
 from typing import Any, Literal
 
 from fastbcubed.errors import OptionError, first_few
+from fastbcubed.runtime.choices import is_one_of
 
 #: What may happen to items that one side lacks, to null clusters, and to rows that repeat an earlier one.
 Unmatched = Literal["drop", "raise", "singleton", "outside"]
@@ -86,12 +87,12 @@ class Policies:
 
 def _check_unmatched(sides: Mapping[str, str]) -> None:
     for side, policy in sides.items():
-        if policy == "outside" and side == "truth":
+        if side == "truth" and is_one_of(policy, ("outside",)):
             raise OptionError(
                 "unmatched= cannot be outside for items that only the truth has: that is for those that only "
                 "the prediction has. Choose drop, raise or singleton"
             )
-        if policy not in ("drop", "raise", "singleton", "outside"):
+        if not is_one_of(policy, ("drop", "raise", "singleton", "outside")):
             raise OptionError(
                 f"unmatched= is drop, raise, singleton, or outside for items that only the prediction has, "
                 f"not {policy!r}"
@@ -99,7 +100,7 @@ def _check_unmatched(sides: Mapping[str, str]) -> None:
 
 
 def _check(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
+    if not is_one_of(value, known):
         raise OptionError(f"{name}= is {', '.join(known[:-1])} or {known[-1]}, not {value!r}")
 
 

@@ -58,7 +58,7 @@ def align_together(
     n_truth = len(pairs[0][0]) if truth is None else int(np.count_nonzero(truth))
     n_common = n_truth + further[0].size
     n_scored = [both.true_keys.size if (own := both.scored) is None else int(own.sum()) for both in combined]
-    require_some(n_common, names, n_scored)
+    require_some(n_truth, names, n_scored)
     start = _unused_by_all(combined)
     runs = [
         _restricted(pair, both, truth, own, start)
@@ -68,13 +68,13 @@ def align_together(
     return Together(runs, n_common, n_scored, [both.coverage for both in combined])
 
 
-def require_some(n_common: int, names: Sequence[str], n_scored: Sequence[int]) -> None:
-    """Raise if no item is scored by all runs, and tell how many each of them scores."""
-    if not n_common:
+def require_some(n_truth: int, names: Sequence[str], n_scored: Sequence[int]) -> None:
+    """Raise if no item of the truth is scored by all runs, and tell how many items each of them scores."""
+    if not n_truth:
         counts = ", ".join(f"{name} {count:,}" for name, count in zip(names, n_scored, strict=True))
         raise EmptyInputError(
-            f"no item is scored in every run (items scored: {counts}); check that the runs cluster the same items, "
-            'or pass align="each"'
+            f"no item of the truth is scored in every run (items scored: {counts}); check that the runs cluster the "
+            'same items, or pass align="each"'
         )
 
 

@@ -20,6 +20,7 @@ from fastbcubed.cells.records import SIDES, add_up, as_counts, as_masses, requir
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.pool import Pool, blocks
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class Contingency:
         sizes |= {array.size for array in (mass, squares) if array is not None}
         if len(sizes) > 1:
             raise ColumnError(f"cells differ in length: {sorted(sizes)} in the arrays given")
-        if weighting not in ("pointwise", "outer"):
+        if not is_one_of(weighting, ("pointwise", "outer")):
             raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
         cells, pred_codes, n_codes = tabulate(*table, mass, outer=weighting == "outer")
         pair_weight = None

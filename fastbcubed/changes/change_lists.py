@@ -27,6 +27,7 @@ from fastbcubed.results.listings import drilldown
 from fastbcubed.results.listings.listing import listed
 from fastbcubed.results.listings.opening import chosen_columns, rows_in_clusters, with_attributes
 from fastbcubed.results.listings.table import Table
+from fastbcubed.runtime.choices import as_several, is_one_of
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 
@@ -68,7 +69,7 @@ class DiffLists(Diffed):
         item's own rate, divided by the weight of all items. So they add up to split_rate and merge_rate.
         """
         old, ev = side_of(side), self.evaluation
-        if outcome is not None and outcome == OF_ONE_SIDE[old]:
+        if is_one_of(outcome, (OF_ONE_SIDE[old],)):
             return self._of_one_side(old, order_by, limit)
         known = _outcome_of(old, outcome)
         with in_words_of_a_diff():
@@ -171,7 +172,7 @@ class DiffLists(Diffed):
         return Table(in_a_diff(with_attributes(found, ev, asked, at, 3), asked))
 
     def _asked_columns(self, columns: str | Iterable[str]) -> list[str]:
-        names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        names = as_several(columns)
         judged = self.judgement is not None
         asked = [asked_name(name, judged=judged) if isinstance(name, str) else name for name in names]
         return chosen_columns(self.evaluation, asked)
@@ -250,7 +251,7 @@ def _outcome_of(side: str, outcome: str | None) -> str | None:
     if outcome is None:
         return None
     known = {new: old for old, new in OUTCOMES[side].items()}
-    if outcome not in known:
+    if not is_one_of(outcome, known):
         listed_names = ", ".join(map(repr, (*known, OF_ONE_SIDE[side])))
         kind = "a baseline" if side == "true" else "an experiment"
         raise OptionError(f"the outcome of {kind} cluster is one of {listed_names}, not {outcome!r}")

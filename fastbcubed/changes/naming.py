@@ -16,6 +16,7 @@ from fastbcubed.results.listings.listing import LOSS
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.bins import Bins
 from fastbcubed.results.slices.slicing import Element, SliceKey, name_columns
+from fastbcubed.runtime.choices import is_one_of
 
 #: The sides of a diff, and what an evaluation calls them: in tables, and in policies and attributes.
 SIDES = {"baseline": "true", "experiment": "pred"}
@@ -120,7 +121,7 @@ def _splits_first(names: list[str]) -> list[str]:
 
 def asked_order(order_by: str | None) -> str:
     """Return by what an evaluation orders a listing to have it in this order; by what changed most if it is None."""
-    if order_by is None or order_by == CHANGE:
+    if is_one_of(order_by, (None, CHANGE)):
         return LOSS
     if not isinstance(order_by, str):
         raise MetricError(f"a listing is ordered by a score or another column by name, not {order_by!r}")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.sources.arrays import from_texts, table_of
 from fastbcubed.uncertainty.intervals import Interval, t_quantile
 from fastbcubed.uncertainty.units import Units
@@ -48,7 +49,7 @@ class Differences:
 
 def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
     """Return the confidence of each interval, so that all experiments together have `level`."""
-    if adjust not in ADJUSTMENTS:
+    if not is_one_of(adjust, ADJUSTMENTS):
         raise OptionError(f"adjust is {' or '.join(map(repr, ADJUSTMENTS))}, not {adjust!r}")
     return level if adjust == "none" else 1 - (1 - level) / max(1, n_experiments)
 

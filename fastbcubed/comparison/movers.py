@@ -18,6 +18,7 @@ from fastbcubed.results.listings.listing import first_rows, require_limit, sorta
 from fastbcubed.results.listings.opening import chosen_columns
 from fastbcubed.results.listings.outcomes import OUTCOMES
 from fastbcubed.results.slices.slicing import attribute_values
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, to_numpy
 
@@ -124,7 +125,7 @@ def _code_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def rank_of(order_by: str, changes: Sequence[Floats]) -> Floats:
     """Return numbers that ascend from what is listed first, from what is added to precision and to recall."""
-    if order_by not in (DELTA, WORSE, BETTER):
+    if not is_one_of(order_by, (DELTA, WORSE, BETTER)):
         raise OptionError(f"order_by is {DELTA!r}, {WORSE!r} or {BETTER!r}, not {order_by!r}")
     if order_by == DELTA:  # what one gains and the other loses does not cancel out
         return np.asarray(-np.sum(np.abs(changes), axis=0))

@@ -15,6 +15,7 @@ from fastbcubed.results.listings.opening import chosen_columns, rows_of_cluster
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.wording import Grid, aligned, count, escaped, html_table, label
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sources.arrays import from_numpy
 
@@ -125,10 +126,10 @@ def open_in_runs(
 ) -> ClusterInRuns:
     """Return a true cluster, or one of a run, and where each run has its items."""
     members = whole_number(members, "members")
-    if side in ("true", "truth"):
+    if is_one_of(side, ("true", "truth")):
         rows = rows_of_cluster(runs[baseline], "true", which)
         side = "true"
-    elif side in runs:
+    elif is_one_of(side, runs):
         rows = rows_of_cluster(runs[side], "pred", which)
     else:
         raise OptionError(

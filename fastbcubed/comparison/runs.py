@@ -26,6 +26,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings import drilldown
 from fastbcubed.results.slices.slicing import slice_codes
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.uncertainty.standard_errors import why_none
 
@@ -67,7 +68,7 @@ class Runs:
         self.__dict__.update(state, runs=MappingProxyType(state["runs"]))
 
     def __getitem__(self, name: str) -> Evaluation:
-        if name not in self.runs:
+        if not is_one_of(name, self.runs):
             raise OptionError(f"there is no run {name!r}; there are {', '.join(map(repr, self.runs))}")
         return self.runs[name]
 

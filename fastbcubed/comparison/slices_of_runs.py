@@ -97,7 +97,7 @@ def slices_of_runs(
     else:
         whole = _by_change(whole.filter(pc.not_equal(whole["run"], baseline)), order_by)
     require_limit(limit)
-    whole = whole.slice(0, limit)
+    whole = whole.slice(0, None if limit is None else min(limit, whole.num_rows))
     shown = [name for name in whole.column_names if name not in (AT, RUN_AT)]
     return Table(whole.select(_in_order(shown, names)))
 

@@ -9,6 +9,7 @@ from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.spark import frames
 from fastbcubed.errors import OptionError, TooMuchWorkError
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.limits import available_memory
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.tables import is_path
@@ -24,7 +25,7 @@ def choose(engine: str | None, request: Request, *others: Request, compared: boo
 
     `others` differ from the request in their prediction, and are held at once; `compared` tells that all are compared.
     """
-    if engine not in (None, "memory", "disk", "spark"):
+    if not is_one_of(engine, (None, "memory", "disk", "spark")):
         raise OptionError(f'engine is "memory", "disk" or "spark", not {engine!r}')
     if engine == "spark" or frames.is_any(request.given.sources):
         return _spark(engine)

@@ -21,6 +21,7 @@ from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers
 from fastbcubed.results.listings.summary import Bounds
 from fastbcubed.results.slices.slicing import Element, SliceKey, check_key, elements, slice_name
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit
 
@@ -48,9 +49,9 @@ class Request:
     spill_dir: Any = None
 
     def __post_init__(self) -> None:
-        if self.keep not in ("scores", "cells", "items"):
+        if not is_one_of(self.keep, ("scores", "cells", "items")):
             raise OptionError(f'keep is "scores", "cells" or "items", not {self.keep!r}')
-        if self.weighting not in ("pointwise", "outer"):
+        if not is_one_of(self.weighting, ("pointwise", "outer")):
             raise OptionError(f'weighting is "pointwise" or "outer", not {self.weighting!r}')
         if self.memory_limit is not None:
             memory_limit(self.memory_limit)

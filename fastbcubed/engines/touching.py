@@ -24,6 +24,7 @@ from fastbcubed.clusterings.inputs import Given, asked_of_sides, one_side
 from fastbcubed.clusterings.stretches import Cut, open_pair
 from fastbcubed.engines import disk
 from fastbcubed.errors import AlignmentError, OptionError
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
@@ -59,7 +60,7 @@ class Asked(NamedTuple):
 
 def touch(engine: str | None, asked: Asked, pool: Pool) -> Touched:
     """Return the cells of a sample, in an order of their own; by the engine that is named, or the one that suits."""
-    if engine not in (None, "memory", "disk"):
+    if not is_one_of(engine, (None, "memory", "disk")):
         raise OptionError(f'engine is "memory" or "disk", not {engine!r}')
     if engine is None:
         engine = "disk" if _is_large_file(asked.given.prediction) else "memory"

@@ -16,6 +16,7 @@ from fastbcubed.results.listings.outcomes import not_defined, outcome_code
 from fastbcubed.results.listings.size_classes import SizeClasses, classes_of_cells, recall_alone
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.choices import is_one_of
 
 if TYPE_CHECKING:
     from fastbcubed.results.listings.cluster_tables import ClusterRanges
@@ -97,9 +98,11 @@ class ByCluster(Evaluated):
     ) -> Table:
         """Return what `clusters` does, and the code of each cluster."""
         side = side_of(side)
-        drilldown.require_items(self.contingency, [m for m in self.metrics if m.name == order_by], self.beta)
+        drilldown.require_items(
+            self.contingency, [m for m in self.metrics if is_one_of(order_by, (m.name,))], self.beta
+        )
         metrics = drilldown.known_by_cluster(self.contingency, self.metrics, self.beta)
-        order_by = LOSS_OF_SIDE[side] if order_by in (None, LOSS) else order_by
+        order_by = LOSS_OF_SIDE[side] if order_by is None or is_one_of(order_by, (LOSS,)) else order_by
         named_by = ("code", "cluster", lambda found: self.cluster_labels(side, found))
         if outcome is not None:
             self._require_outcomes()

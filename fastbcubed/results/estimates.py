@@ -21,6 +21,7 @@ from fastbcubed.results.listings.table import Table
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slices.slicing import slice_codes
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_texts, table_of
 from fastbcubed.uncertainty.intervals import Interval, check_level, interval
@@ -277,7 +278,7 @@ class Estimated(ByCluster):
             return saved
         whole = self._components  # raises if there are no cells
         drilldown.require_items(self.contingency, metrics, self.beta)
-        if unit not in (COMPONENT, TRUE_CLUSTER):
+        if not is_one_of(unit, (COMPONENT, TRUE_CLUSTER)):
             return self._errors_by_column(metrics, unit)
         units = whole if unit == COMPONENT else true_clusters(self.contingency)
         counted = self.units if unit == COMPONENT else count_units(self.contingency, units)

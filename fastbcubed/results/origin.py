@@ -110,7 +110,8 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    return value is default or (isinstance(value, str | bool | int | float | tuple) and value == default)
+    plain = isinstance(value, tuple if isinstance(default, tuple) else str | bool | int | float)
+    return value is default or (plain and value == default)
 
 
 def as_told(value: Any) -> Any:

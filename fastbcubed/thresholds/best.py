@@ -14,6 +14,7 @@ from fastbcubed.linkage.curve import Curve
 from fastbcubed.linkage.kept_scores import COUNTED
 from fastbcubed.metrics.registry import METRICS, computed_as
 from fastbcubed.results.text.wording import count, score
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.sources.suggestions import did_you_mean
 from fastbcubed.thresholds.conditions import Condition, as_conditions
 
@@ -116,9 +117,9 @@ def best_point(
 def known_score(curve: Curve, name: str) -> str:
     """Return the score of the curve that goes by this name; raise MetricError if there is none."""
     names = [metric.name for metric in curve.metrics]
-    if name in (*COUNTED, "threshold"):
+    if is_one_of(name, (*COUNTED, "threshold")):
         raise MetricError(f"{name!r} is no score that is best somewhere; put a condition on it with where=")
-    known = name if name in names else computed_as(str(name), names)
+    known = name if is_one_of(name, names) else computed_as(str(name), names)
     if known is None:
         raise MetricError(
             f"the curve has no score {name!r}; it has {', '.join(names)}.{did_you_mean(str(name), names)} Name a score "

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.registry import computed_as
+from fastbcubed.runtime.choices import as_several
 from fastbcubed.sources.suggestions import did_you_mean
 
 WRITTEN = re.compile(r"\s*(\w[\w-]*)\s*(>=|<=|>|<)\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)\s*")
@@ -42,12 +43,7 @@ def as_conditions(where: str | Iterable[str] | None, names: Collection[str]) -> 
     """
     if where is None:
         return []
-    if not isinstance(where, Iterable):
-        raise OptionError(
-            f'where is a condition such as "precision >= 0.98", or a list of several, not {where!r}'
-        )
-    texts = [where] if isinstance(where, str) else list(where)
-    parts = [part for text in texts for part in re.split(r"\s+and\s+|&", str(text))]
+    parts = [part for text in as_several(where) for part in re.split(r"\s+and\s+|&", str(text))]
     return [_condition(part, names) for part in parts]
 
 

@@ -316,6 +316,17 @@ def test_no_item_that_every_run_scores():
     assert len(fb.compare(TRUTH, runs, align="each").deltas()) > 0
 
 
+def test_runs_that_have_but_items_in_common_which_the_truth_lacks():
+    """As where no item is scored: it was an error of Python, for a coverage of nothing."""
+    runs = {"old": {"a": 1, "x": 3}, "new": {"b": 1, "x": 2}}
+    options = {"unmatched": {"truth": "drop", "prediction": "singleton"}}
+    with pytest.raises(
+        EmptyInputError, match=r"no item of the truth is scored in every run \(items scored: old 2"
+    ):
+        fb.compare({"a": 1, "b": 2}, runs, **options)
+    assert fb.compare({"a": 1, "b": 2}, runs, align="each", **options)["new"].coverage.n_common == 1
+
+
 def test_arrays_of_unequal_length():
     with pytest.raises(FastBCubedError, match="new"):
         fb.compare([1, 1, 2], {"old": [1, 1, 2], "new": [1, 2]})

@@ -216,7 +216,7 @@ def test_what_raises(engine):
         return fb.compare(truth, dict(zip(("old", "new"), runs, strict=True)), engine=engine, **options)
 
     with pytest.raises(
-        EmptyInputError, match=r"no item is scored in every run \(items scored: old 2, new 2\)"
+        EmptyInputError, match=r"no item of the truth is scored in every run \(items scored: old 2, new 2\)"
     ):
         compare(run("ab"), run("cd"))
     with pytest.raises(EmptyInputError, match="no item of the truth is in the prediction"):

@@ -104,7 +104,7 @@ def test_no_link_may_be_best() -> None:
         ("presision", None, MetricError, "Did you mean 'precision'"),
         ("mean_f1", None, MetricError, "the curve has no score 'mean_f1'"),
         ("clusters", None, MetricError, "'clusters' is no score that is best somewhere"),
-        ("f1", 5, OptionError, "where is a condition such as .* not 5"),
+        ("f1", 5, OptionError, "where is a condition such as .* not '5'"),
         ("f1", "precision", OptionError, 'such as "precision >= 0.98"'),
         ("f1", "recall >= 2", OptionError, "recall is at most 1"),
         ("f1", "presision >= 0.5", OptionError, "Did you mean 'precision'"),

@@ -29,6 +29,7 @@ from fastbcubed.results.listings.listing import LOSS
 from fastbcubed.results.listings.outcomes import OUTCOMES, SCHEMA, outcome_code
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.choices import is_one_of
 
 #: Rows that a listing has unless more are asked for.
 LIMIT = 1000
@@ -138,7 +139,7 @@ class SparkEvaluation(Evaluation):
         if outcome is not None:
             outcome_code(side, outcome)
             frame = frame.where(functions().col("outcome") == outcome)
-        order_by = LOSS_OF_SIDE[side] if order_by in (None, LOSS) else order_by
+        order_by = LOSS_OF_SIDE[side] if order_by is None or is_one_of(order_by, (LOSS,)) else order_by
         return first_of(frame, self.metrics, order_by, limit, ["cluster"])
 
     def outcomes(self) -> Table:

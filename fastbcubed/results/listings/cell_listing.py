@@ -28,7 +28,7 @@ COLUMNS = ("n_items", "weight", "fp", "fn", *LOSSES)
 def list_cells(ev: Evaluated, order_by: str | None, limit: int | None) -> Table:
     """Return the cells as `Evaluation.cells` does."""
     require_limit(limit)
-    key, table = order_by or LOSS, ev.contingency
+    key, table = LOSS if order_by is None else order_by, ev.contingency
     require_known(key, COLUMNS)
     n_cells = table.n_cells  # raises if they were not kept
     named_by = None if table.overlapping else ("cell", "clusters", lambda cells: _labels(ev, cells))

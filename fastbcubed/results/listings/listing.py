@@ -12,6 +12,7 @@ from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.table import Table
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, storage_of, to_numpy
@@ -75,7 +76,7 @@ def require_limit(limit: int | None) -> None:
 def require_known(order_by: str, known: Collection[str]) -> None:
     """Raise if there is no such column to order by; where there are losses, there is their sum."""
     known = [*known, LOSS] if set(LOSSES) <= set(known) else list(known)
-    if order_by not in known:
+    if not is_one_of(order_by, known):
         raise MetricError(
             f"cannot order by {order_by!r}; there are {', '.join(known)}. Name a score in "
             "metrics= to have it in the tables"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -25,6 +25,7 @@ from fastbcubed.results.listings.outcomes import OUTCOMES
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.cluster_view import KINDS, Cluster
+from fastbcubed.runtime.choices import as_several
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources import arrow_functions as pc
@@ -122,7 +123,7 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
 def chosen_columns(ev: Evaluated, columns: Any) -> list[str]:
     """Return the attributes asked for by name, each once; the first few that there are if `columns` is None."""
     if columns is not None:
-        names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        names = as_several(columns)
         if strange := [name for name in names if not isinstance(name, str)]:
             raise OptionError(f"columns are attributes by name, not {first_few(strange)}")
         for name in names:

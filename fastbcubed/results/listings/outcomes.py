@@ -17,6 +17,7 @@ from fastbcubed.cells.records import SIDES
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.listings.passes import ranges_of_clusters
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import codes_of, from_numpy, from_texts, to_numpy
 
@@ -44,7 +45,7 @@ def not_defined() -> MetricError:
 
 def outcome_code(side: str, outcome: str) -> int:
     """Return the place of an outcome among those of a side."""
-    if outcome not in OUTCOMES[side]:
+    if not is_one_of(outcome, OUTCOMES[side]):
         known = ", ".join(map(repr, OUTCOMES[side]))
         kind = "true" if side == "true" else "predicted"
         raise OptionError(f"the outcome of a {kind} cluster is one of {known}, not {outcome!r}")

@@ -17,6 +17,7 @@ from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.listings.listing import first_rows, require_limit, sortable
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.text.wording import label
+from fastbcubed.runtime.choices import as_several, is_one_of
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources import arrow_functions as pc
@@ -45,8 +46,8 @@ def rank_repairs(ev: Evaluated, kinds: Sequence[str], limit: int | None) -> Rank
 def kinds_asked(kinds: str | Iterable[str], limit: int | None) -> list[str]:
     """Return the kinds of repairs that are asked for."""
     require_limit(limit)
-    wanted = [kinds] if isinstance(kinds, str) or not isinstance(kinds, Iterable) else list(kinds)
-    if not wanted or any(kind not in tuple(KINDS) for kind in wanted):
+    wanted = as_several(kinds)
+    if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
         raise OptionError(f'kinds are "split", "gather" or both, not {kinds!r}')
     return [kind for kind in KINDS if kind in wanted]
 

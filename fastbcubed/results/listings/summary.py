@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.confusion import confusion
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency
 from fastbcubed.results.text.wording import percent, score
+from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import blocks
 
 #: Bounds of precision this far apart are worth a warning.
@@ -117,6 +118,8 @@ def _size_histogram(counts: NDArray[np.integer]) -> Histogram:
 
 def as_json(value: Any, indent: int | None = 2) -> str:
     """Return a value as JSON; NaN and infinities become null, keys and odd types strings."""
+    if indent is not None:
+        indent = whole_number(indent, "indent", "spaces", most=100)
     return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.results.slices.slicing import SliceKey, check_key
+from fastbcubed.runtime.choices import as_several
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.written import require_writable
 from fastbcubed.sources.tables import is_path
@@ -38,7 +38,7 @@ class Asked:
         if title is not None and not isinstance(title, str):
             raise OptionError(f"title is a text, not {title!r}")
         worst, members = whole_number(worst, "worst", most=MOST), whole_number(members, "members", most=MOST)
-        names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        names = as_several(columns)
         keys = [] if by is None else by if isinstance(by, list) else [by]
         return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)))
 

@@ -1,0 +1,33 @@
+"""Texts among the arguments of public functions: one of a few, or several of any."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+
+def is_one_of(value: Any, known: Collection[str | None]) -> bool:
+    """Tell whether a value is one of these; what cannot be compared or looked up with them, such as arrays, is not.
+
+    Examples
+    --------
+    >>> is_one_of("cells", ("scores", "cells")), is_one_of(["cells"], {"cells": 1}), is_one_of(None, (None, "disk"))
+    (True, False, True)
+    """
+    return (value is None or isinstance(value, str)) and value in known
+
+
+def as_several(value: Any) -> list[Any]:
+    """Return several values as a list, and one alone as a list of itself.
+
+    Examples
+    --------
+    >>> as_several("country"), as_several(("country", "year")), as_several(3)
+    (['country'], ['country', 'year'], [3])
+    """
+    if isinstance(value, str):
+        return [value]
+    try:
+        return list(value)
+    except TypeError:
+        return [value]
