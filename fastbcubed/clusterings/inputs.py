@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.mistaken import refuse_items_of_clusters, refuse_items_with_clusters
 from fastbcubed.clusterings.set_lists import by_position
 from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightError
 from fastbcubed.sources.arrays import is_pandas
@@ -205,7 +206,8 @@ def _from_two(
             "Clustering.from_series(...) of both; if rows correspond by position, pass .to_numpy()."
         )
     if overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
-        _refuse_items_of_clusters(truth, prediction)
+        refuse_items_of_clusters(truth, prediction)
+    refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
     asked = asked_of_sides(item, cluster)
     sides = [
@@ -236,22 +238,6 @@ def refuse_one_result(truth: Any, prediction: Any) -> None:
             "the truth and the prediction are one connection of DuckDB, which holds the result of its last execute() "
             "alone; pass con.sql(...) of each, or two cursors"
         )
-
-
-def _refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:
-    """Raise if two dicts of sets look like clusters and their items: most labels agree, and exceed the keys."""
-    sides = [[v for v in given.values() if isinstance(v, set | frozenset)] for given in (truth, prediction)]
-    labels = [set[Any]().union(*sets) for sets in sides]
-    common = len(labels[0] & labels[1])
-    more = all(len(own) > len(sets) for own, sets in zip(labels, sides, strict=True))
-    if not more or 2 * common < min(map(len, labels)):
-        return
-    raise OptionError(
-        f"The dicts have {len(truth)} and {len(prediction)} keys, and more values in their sets, of which {common} "
-        "are on both sides: they look like clusters and the items of each, but a dict goes from an item to the set "
-        "of its clusters. Pass Clustering.from_clusters(...) of both; or, if the keys are items, "
-        "Clustering.from_dict(..., overlapping=True)."
-    )
 
 
 class Asked(NamedTuple):

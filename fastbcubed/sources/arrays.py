@@ -31,6 +31,11 @@ def is_dataset(values: object) -> bool:
     return datasets is not None and isinstance(values, datasets.Dataset)
 
 
+def is_object(dtype: Any) -> bool:
+    """Say whether this is the type of Python objects in Polars, which Arrow would get the addresses of."""
+    return str(dtype) == "Object"
+
+
 def from_stream(values: Any) -> pa.ChunkedArray | None:
     """Read whatever exports Arrow data, a table as a struct column; None if it exports nothing."""
     if isinstance(values, pa.ChunkedArray):
@@ -87,6 +92,8 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
         return pa.chunked_array([values])
     if isinstance(values, np.ndarray):
         return _from_numpy(values, where)
+    if is_object(kind):
+        return _from_objects(series.to_list(), where)
     if (streamed := from_stream(values)) is not None:
         if pa.types.is_struct(streamed.type):
             raise ColumnError(f"{where} should be one column, but a table was given.")
@@ -101,6 +108,11 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
         )
     if values.dtype.kind == "O":
         return _from_objects(values.tolist(), where)
+    if values.dtype.names:
+        raise IdTypeError(
+            f"{where} cannot be read as one column: they are records ({', '.join(values.dtype.names)}). Give all "
+            "values one type: pass one field, or pandas.DataFrame(records) in place of all."
+        )
     if values.dtype.kind in "biuf":
         mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
         return _chunked(from_numpy(np.ma.getdata(values), mask))
@@ -199,7 +211,7 @@ def id_kind(kind: pa.DataType, where: str) -> str:
     elif is_type.is_nested(plain):
         hint = (
             'An id of several parts is given as several columns: ["source", "id"]; lists of items, one for each '
-            "cluster, go to Clustering.from_clusters."
+            "cluster, go to Clustering.from_clusters, and records, one for each item, to pandas.DataFrame."
         )
     else:
         hint = "Cast to string or int64."

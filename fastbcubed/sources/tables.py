@@ -185,9 +185,11 @@ def column_names(names: Any, argument: str) -> list[str]:
     """
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
+        numbered = isinstance(names, int) and not isinstance(names, bool)
         raise OptionError(
             f"{argument} is the name of a column, or a list of names that make a composite id, not "
             f"{type(names).__name__} ({first_few([names])})."
+            + (f' If that is what a column is called, pass "{names}".' if numbered else "")
         )
     if len(set(listed)) < len(listed):
         raise OptionError(f"{argument} names the same column twice: {first_few(listed)}.")

@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from fastbcubed.errors import ColumnError
+from fastbcubed.sources.arrays import is_object
 
 #: What a relation or result of DuckDB calls its ways to Arrow, by age.
 TO_TABLE = ("to_arrow_table", "fetch_arrow_table")
@@ -16,12 +17,20 @@ TO_READER = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 
 
 def unwrapped(source: Any) -> Any:
-    """Return the frame or relation behind a lazy frame of Polars or a frame of Splink; anything else as it is."""
-    if hasattr(source, "collect_schema") and hasattr(source, "collect"):
-        return source.collect()
+    """Return the frame or relation behind a lazy frame of Polars or a frame of Splink; anything else as it is.
+
+    A frame of Polars with Python objects becomes a dict of its columns.
+    """
+    if hasattr(source, "collect_schema"):
+        frame = source.collect() if hasattr(source, "collect") else source
+        return _by_column(frame) if any(map(is_object, frame.schema.values())) else frame
     if hasattr(source, "physical_name") and hasattr(source, "as_pandas_dataframe"):
         return _of_splink(source)
     return source
+
+
+def _by_column(frame: Any) -> dict[str, Any]:
+    return {name: frame[name] for name in frame.columns}
 
 
 def _of_splink(frame: Any) -> Any:

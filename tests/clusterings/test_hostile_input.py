@@ -20,7 +20,9 @@ from fastbcubed.errors import (
     DuplicateItemError,
     EmptyInputError,
     FastBCubedError,
+    IdTypeError,
     NullError,
+    OptionError,
     OverlapError,
 )
 
@@ -288,3 +290,37 @@ def test_unmatched_items_are_listed() -> None:
     with refused(AlignmentError, "3 of 1000 items", "the prediction", "997", '"outside"'):
         evaluate(prediction, truth, unmatched={"prediction": "raise"})
     assert evaluate(prediction, truth, unmatched={"truth": "raise", "prediction": "singleton"}).recall == 1.0
+
+
+# --- what looks as if something else was meant ---
+
+
+def test_lists_of_items_with_their_clusters() -> None:
+    """They were taken as labels, all of them different: any prediction was perfect."""
+    truth, prediction = [("a", 1), ("b", 1)], [("a", 1), ("b", 2)]
+    for sides in ((truth, prediction), (truth, prediction[::-1]), (truth, [*prediction, ("c", 2)])):
+        with refused(
+            OptionError, "('a', 1)", "items and their clusters", "Pass dict(truth) and dict(prediction)"
+        ):
+            evaluate(*sides)
+    assert scores(dict(truth), dict(prediction)) == (1, 1 / 2)
+    labels = [("x", 1), ("x", 1), ("y", 1)]  # labels of two parts, as in other tests
+    assert scores(labels, [("x", 1), ("x", 2), ("y", 1)]) == (1, 2 / 3)
+    assert scores([("x", 1), ("y", 1)], [("z", 1), ("z", 1)]) == (1 / 2, 1)
+
+
+def test_records() -> None:
+    records = np.array([("a", 1), ("b", 1)], dtype=[("item", "U1"), ("cluster", int)])
+    with refused(
+        IdTypeError, "the labels of the truth", "records (item, cluster)", "pandas.DataFrame(records)"
+    ):
+        evaluate(records, records)
+    with refused(IdTypeError, "the labels of the truth", "records, one for each item, to pandas.DataFrame"):
+        evaluate([{"item": 1, "cluster": 1}], [1])
+
+
+def test_columns_called_by_numbers() -> None:
+    frame = pd.DataFrame([["a", 1], ["b", 1]])
+    with refused(OptionError, "item is the name of a column", 'pass "0"'):
+        evaluate(frame, frame, item=0, cluster=1)  # type: ignore[arg-type]
+    assert scores(frame, frame, item="0", cluster="1") == (1, 1)

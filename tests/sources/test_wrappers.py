@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import pandas as pd
@@ -83,3 +84,31 @@ def test_lists_of_clusters_can_be_read_in_two_ways() -> None:
     assert ev.recall == 0.875
     ev = fb.evaluate(fb.Clustering.from_clusters([{1, 2}, {3}]), fb.Clustering.from_clusters([{1}, {2, 3}]))
     assert (ev.precision, ev.recall) == SCORES
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_python_objects_in_polars(lazy: bool) -> None:
+    """Arrow gets their addresses in memory: equal clusters were different ones, and equal items never met."""
+
+    def frame(clusters: list[int]) -> pl.DataFrame | pl.LazyFrame:
+        made = pl.DataFrame(
+            {
+                "item": [UUID(int=i) for i in range(3)],
+                "cluster": [UUID(int=9 + c) for c in clusters],
+                "w": [1, 1, 1],
+            }
+        )
+        assert set(made.select("item", "cluster").dtypes) == {pl.Object}
+        return made.lazy() if lazy else made
+
+    ev = fb.evaluate(frame([0, 0, 1]), frame([5, 6, 6]), weight="w")
+    assert (ev.precision, ev.recall) == SCORES
+    assert ev.item(UUID(int=0))["weight"] == 1
+
+
+def test_python_objects_in_series_of_polars() -> None:
+    labels = [pl.Series([UUID(int=9 + c) for c in clusters]) for clusters in ([0, 0, 1], [5, 6, 6])]
+    ev = fb.evaluate(*labels)
+    assert (ev.precision, ev.recall) == SCORES
+    with pytest.raises(IdTypeError, match="cannot be read as one column: Could not convert <object object"):
+        fb.evaluate(pl.Series([object()], dtype=pl.Object), labels[0][:1])

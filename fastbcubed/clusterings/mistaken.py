@@ -1,0 +1,45 @@
+"""Clusterings that could be read, but look as if something else was meant: refused, with what to pass instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastbcubed.errors import OptionError, first_few
+
+
+def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:
+    """Raise if two dicts of sets look like clusters and their items: most labels agree, and exceed the keys."""
+    sides = [[v for v in given.values() if isinstance(v, set | frozenset)] for given in (truth, prediction)]
+    labels = [set[Any]().union(*sets) for sets in sides]
+    common = len(labels[0] & labels[1])
+    more = all(len(own) > len(sets) for own, sets in zip(labels, sides, strict=True))
+    if not more or 2 * common < min(map(len, labels)):
+        return
+    raise OptionError(
+        f"The dicts have {len(truth)} and {len(prediction)} keys, and more values in their sets, of which {common} "
+        "are on both sides: they look like clusters and the items of each, but a dict goes from an item to the set "
+        "of its clusters. Pass Clustering.from_clusters(...) of both; or, if the keys are items, "
+        "Clustering.from_dict(..., overlapping=True)."
+    )
+
+
+def refuse_items_with_clusters(truth: Any, prediction: Any) -> None:
+    """Raise if both sides are lists of pairs no two of which begin alike: items with their clusters, not labels."""
+    if all(map(_are_items_with_clusters, (truth, prediction))):
+        raise OptionError(
+            f"The truth and the prediction are lists of pairs (first: {first_few(truth[:1])} and "
+            f"{first_few(prediction[:1])}), no two of which begin alike: they look like items and their clusters, but "
+            "a list has the label of each item, by position. Pass dict(truth) and dict(prediction)."
+        )
+
+
+def _are_items_with_clusters(given: Any) -> bool:
+    if not isinstance(given, list | tuple) or len(given) < 2:
+        return False
+    if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in given):
+        return False
+    try:
+        return len({item for item, _ in given}) == len(given)
+    except TypeError:  # what has no hash is no item
+        return False
