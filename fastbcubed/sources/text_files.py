@@ -62,6 +62,10 @@ class CsvFile(TextFile):
                 raise FileFormatError(
                     f"{path} has no text, not even names of columns. Was it written to the end?"
                 )
+            if (
+                alone := len(begin.splitlines()) == 1
+            ):  # of a header without an end Arrow says that it is empty
+                begin += b"\n"
             parse = pyarrow.csv.ParseOptions(delimiter=delimiter_of(head, path))
             types = dict.fromkeys(_names(begin, parse), pa.string())
             convert = pyarrow.csv.ConvertOptions(
@@ -70,7 +74,7 @@ class CsvFile(TextFile):
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             )
-            with place.open_text(path) as text:
+            with pa.BufferReader(begin) if alone else place.open_text(path) as text:
                 super().__init__(
                     path, pyarrow.csv.read_csv(text, parse_options=parse, convert_options=convert)
                 )
