@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastbcubed.clusterings.clustering import Clustering
-from fastbcubed.clusterings.mistaken import refuse_items_of_clusters, refuse_items_with_clusters
+from fastbcubed.clusterings.mistaken import (
+    refuse_items_of_clusters,
+    refuse_items_with_clusters,
+    refuse_lists_of_files,
+)
 from fastbcubed.clusterings.set_lists import by_position
 from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightError
 from fastbcubed.sources.arrays import is_pandas
@@ -207,6 +211,7 @@ def _from_two(
         )
     if overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
         refuse_items_of_clusters(truth, prediction)
+    refuse_lists_of_files(truth, prediction)
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
     asked = asked_of_sides(item, cluster)

@@ -24,6 +24,7 @@ from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit
+from fastbcubed.sources.files import require_outside
 
 if TYPE_CHECKING:
     from fastbcubed.results.listings.cluster_tables import ClusterRanges
@@ -53,6 +54,8 @@ class Request:
             raise OptionError(f'keep is "scores", "cells" or "items", not {self.keep!r}')
         if not is_one_of(self.weighting, ("pointwise", "outer")):
             raise OptionError(f'weighting is "pointwise" or "outer", not {self.weighting!r}')
+        if self.out is not None:
+            require_outside(self.out, self.given.sources)
         if self.memory_limit is not None:
             memory_limit(self.memory_limit)
         self.resolve()  # what is wrong is said before the work

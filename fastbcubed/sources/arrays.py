@@ -78,6 +78,11 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
         )
     if hasattr(values, "collect"):
         raise ColumnError(f"{where} is a lazy frame or query: call .collect() first.")
+    if hasattr(values, "readline"):
+        raise ColumnError(
+            f"{where} should be a one-dimensional array or list, not an open file. Pass its path, or the table that is "
+            "read from it."
+        )
     if isinstance(values, (str, bytes, set, frozenset)) or not isinstance(values, Iterable):
         raise ColumnError(f"{where} should be a one-dimensional array or list, not {type(values).__name__}.")
     series: Any = values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -14,15 +14,15 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, FileFormatError
+from fastbcubed.errors import ColumnError, FileFormatError, OptionError
 from fastbcubed.runtime.limits import available_memory
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
 from fastbcubed.sources.formats import SUFFIXES, IpcFile, ParquetFile, sniff
-from fastbcubed.sources.locations import LOCAL, Place, is_pattern, split_pattern
+from fastbcubed.sources.locations import LOCAL, Place, at_home, is_pattern, split_pattern
 from fastbcubed.sources.pipes import place_of
 from fastbcubed.sources.selection import plain
-from fastbcubed.sources.tables import BaseRows, Rows
+from fastbcubed.sources.tables import BaseRows, Rows, is_path
 from fastbcubed.sources.text_files import CsvFile, JsonFile, TextFile
 
 #: Groups, and rows of each, that are looked at to see how long values are.
@@ -34,8 +34,8 @@ WHOLE = r"^(0|-?[1-9]\d{0,14})\.0$"
 def open_files(source: Any) -> Rows:
     """Open the table that lies in one file, in the files of a glob, or below a directory.
 
-    Directories are searched for Parquet, then Arrow IPC, CSV and JSON lines; names that begin with a dot or underscore
-    are skipped; `key=value` folders become columns.
+    Below a directory, files of Parquet, Arrow IPC, CSV or JSON lines are found by their names, which are to be of one
+    format; names that begin with a dot or underscore are skipped; `key=value` folders become columns.
 
     Only the beginning and end of the files are read; columns are read when asked for.
     """
@@ -63,10 +63,16 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
     """Return the files that a path, glob or directory stands for, sorted, and the folder that they are below."""
     if place.is_folder(name):
         files = [path for path in place.below(name) if not _hidden(os.path.relpath(path, name))]
-        for suffixes in SUFFIXES.values():
-            chosen = [path for path in files if path.lower().endswith(suffixes)]
-            if chosen:
-                return chosen, name
+        by_form = [[path for path in files if path.lower().endswith(ends)] for ends in SUFFIXES.values()]
+        known = list(filter(None, by_form))
+        if len(known) > 1:
+            shown = " and ".join(f"{os.path.relpath(some[0], name)} among {len(some)}" for some in known)
+            raise FileFormatError(
+                f"Directory {name} has files of several formats: {shown}. Name those of one by a glob, such as "
+                f"{os.path.join(name, '**', '*' + os.path.splitext(known[0][0])[1])}"
+            )
+        if known:
+            return known[0], name
         found = f"only {', '.join(map(os.path.basename, files[:3]))}" if files else "no files"
         raise FileFormatError(
             f"Directory {name} has {found}; expected files named *.parquet (or .arrow, .csv, .jsonl)."
@@ -87,6 +93,19 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
         else f"There is no folder {folder} either."
     )
     raise FileFormatError(f"There is no file {name or repr(name)}. {hint}")
+
+
+def require_outside(out: Any, sources: Iterable[Any]) -> None:
+    """Raise if what is written to a directory would be read as input the next time."""
+    for source in sources:
+        if not is_path(source) or not os.path.isdir(folder := at_home(os.fspath(source))):
+            continue
+        inside = os.path.relpath(os.path.realpath(out), os.path.realpath(folder))
+        if not inside.startswith("..") and not _hidden(inside):
+            raise OptionError(
+                f"out= is {out}, but all files below {source} are input: what is written there would be read the next "
+                "time. Name another directory, or one that begins with an underscore"
+            )
 
 
 def _hidden(path: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -324,3 +326,25 @@ def test_columns_called_by_numbers() -> None:
     with refused(OptionError, "item is the name of a column", 'pass "0"'):
         evaluate(frame, frame, item=0, cluster=1)  # type: ignore[arg-type]
     assert scores(frame, frame, item="0", cluster="1") == (1, 1)
+
+
+def test_lists_of_files(tmp_path: Path) -> None:
+    """They were labels, all of them different: a prediction in as many files as the truth was perfect."""
+    for given in (["d/a.parquet", "d/b.parquet"], ("d/a.CSV.gz",), [Path("d/a"), Path("d/b")]):
+        for sides in ((given, given), (TRUTH, given), (given, LABELS)):
+            with refused(OptionError, "as a list", "Pass a directory, or a glob, such as d/*.parquet"):
+                evaluate(*sides)
+    assert scores(["a.com", "a.com", "b"], ["a.com", "b", "b"]) == SCORES
+
+
+def test_open_files(tmp_path: Path) -> None:
+    """Their lines were labels."""
+    (tmp_path / "t.parquet").write_bytes(b"1\n1\n2\n")
+    for text in (
+        open(tmp_path / "t.parquet", "rb"),
+        open(tmp_path / "t.parquet"),
+        io.BytesIO(b"1\n"),
+        io.StringIO("1\n"),
+    ):
+        with text, refused(ColumnError, "the labels of the truth", "an open file", "Pass its path"):
+            evaluate(text, text)

@@ -304,6 +304,13 @@ def test_odd_results_have_pages(given: dict[str, Any]) -> None:
 # -- How it is asked for ---------------------------------------------------------------------------
 
 
+def test_a_page_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As out= and save() write: it was looked for in a directory called "~"."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    small().report("~/page.html")
+    assert (tmp_path / "page.html").exists()
+
+
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text("mine")

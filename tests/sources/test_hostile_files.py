@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from fastbcubed.errors import (
     FileFormatError,
     IdTypeError,
     NullError,
+    OptionError,
     WeightError,
 )
 
@@ -255,3 +257,19 @@ def test_a_result_is_not_written_over_a_file(tmp_path: Path) -> None:
     with refused(FileFormatError, "taken"):
         evaluate(TRUTH, PREDICTION, out=tmp_path / "taken")
     assert (tmp_path / "taken").read_text() == "mine"
+
+
+@pytest.mark.parametrize("place", ["", "more/results", "."])
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_results_among_the_input(place: str, engine: Any, tmp_path: Path) -> None:
+    """They were written, and the next run read them as input."""
+    (tmp_path / "d").mkdir()
+    pq.write_table(TRUTH, tmp_path / "d" / "part-0.parquet")
+    with refused(OptionError, "out= is", "would be read the next time", "begins with an underscore"):
+        evaluate(tmp_path / "d", PREDICTION, out=tmp_path / "d" / place, engine=engine)
+    with refused(OptionError, "out= is"):
+        fb.diff(PREDICTION, tmp_path / "d", out=tmp_path / "d" / place)
+    assert os.listdir(tmp_path / "d") == ["part-0.parquet"]
+    evaluate(tmp_path / "d", PREDICTION, out=tmp_path / "d" / "_results", engine=engine)
+    assert scores(tmp_path / "d", PREDICTION) == SCORES
+    evaluate(tmp_path / "d" / "part-0.parquet", PREDICTION, out=tmp_path / "dd", engine=engine)

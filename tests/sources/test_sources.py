@@ -707,6 +707,11 @@ def test_faults_of_files(tmp_path: Path) -> None:
     TABLES["ipc file"](["a"], [1], tmp_path).rename(tmp_path / "mixed" / "b.parquet")
     with pytest.raises(FileFormatError, match="mixes formats"):
         read_table(tmp_path / "mixed")
+    (tmp_path / "mixed" / "c.csv").write_text("item,cluster\nc,2\n")  # it was left out, without a word
+    with pytest.raises(
+        FileFormatError, match=r"several formats: a\.parquet among 2 and c\.csv among 1\. Name"
+    ):
+        read_table(tmp_path / "mixed")
 
 
 def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:

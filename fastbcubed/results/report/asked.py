@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ from fastbcubed.results.slices.slicing import SliceKey, check_key
 from fastbcubed.runtime.choices import as_several
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.written import require_writable
+from fastbcubed.sources.locations import at_home
 from fastbcubed.sources.tables import is_path
 
 #: Packages of the extra, by the name that they are imported by.
@@ -56,7 +58,7 @@ def require_place(path: Any, *, overwrite: bool) -> Path:
     """Return where a page is to be written; raise if that cannot be, or if a file is there that is to stay."""
     if not is_path(path):
         raise OptionError(f"path is where to write the page, such as 'report.html', not {path!r}")
-    file = Path(path)
+    file = Path(at_home(os.fspath(path)))
     if file.is_dir():
         raise OptionError(f"{file} is a directory; name a file, such as {file / 'report.html'}")
     if file.exists() and not overwrite:
