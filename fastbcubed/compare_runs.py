@@ -24,7 +24,7 @@ from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import SliceKey
 from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.choices import is_one_of
+from fastbcubed.runtime.choices import is_one_of, is_utf8
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
@@ -179,7 +179,7 @@ def _names(runs: Any, baseline: Any) -> list[str]:
         )
     if not runs:
         raise OptionError('runs is empty; give at least one, such as {"new": new}')
-    if strange := [name for name in runs if not isinstance(name, str) or not name]:
+    if strange := [name for name in runs if not isinstance(name, str) or not name or not is_utf8(name)]:
         raise OptionError(
             f"the names of runs are texts, not {first_few(strange)}; a dict from item to cluster is one run, given "
             'as {"new": that dict}'

@@ -54,9 +54,11 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
 
 def bound_of(text: str) -> tuple[str, float, str]:
     """Return score, value and slice of SCORE=VALUE or SCORE=VALUE@SLICE."""
-    bound, _, where = text.partition("@")
+    bound, at, where = text.partition("@")
     name, _, value = bound.partition("=")
     try:
+        if at and not where.strip():  # as of a variable that is not set: all items are not what was meant
+            raise ValueError
         return name.strip(), float(value), where.strip()
     except ValueError:
         raise argparse.ArgumentTypeError(

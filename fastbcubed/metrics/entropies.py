@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Floats
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.pool import Pool, blocks
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Entropies(NamedTuple):
             "max": max(x, y),
             "joint": x + self.pred_given_true,
         }
-        if average not in found:
+        if not is_one_of(average, found):
             raise OptionError(f"average_method is one of {', '.join(found)}, not {average!r}")
         return found[average]
 

@@ -17,6 +17,15 @@ def is_one_of(value: Any, known: Collection[str | None]) -> bool:
     return (value is None or isinstance(value, str)) and value in known
 
 
+def is_utf8(text: str) -> bool:
+    """Tell whether a text can be written as UTF-8; halves of surrogate pairs cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def as_several(value: Any) -> list[Any]:
     """Return several values as a list, and one alone as a list of itself.
 

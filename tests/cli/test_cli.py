@@ -402,6 +402,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --slice nothing", "no attribute 'nothing'"),
         ("evaluate T P --fail-under f1", "SCORE=VALUE"),
         ("evaluate T P --fail-under f1=high", "SCORE=VALUE"),
+        ("evaluate T P --fail-under f1=0.9@", "SCORE=VALUE@NAME=SLICE"),
         ("evaluate T P --fail-under nothing=1", "Unknown score 'nothing'"),
         ("evaluate T P --fail-under elm=1", "is a family"),
         ("evaluate T P --fail-under jaccard_distance=0.1", "use --fail-over jaccard_distance=0.1"),

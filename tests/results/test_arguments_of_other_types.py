@@ -56,6 +56,11 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[Any], Any]]] = {
     "unlabelled": (OptionError, "unlabelled is", lambda odd: fb.diff(*SIDES, truth=SIDES[0], unlabelled=odd)),
     "order in a diff": (MetricError, "ordered by", lambda odd: diff.items(order_by=odd)),
     "outcome in a diff": (OptionError, "the outcome of", lambda odd: diff.clusters("baseline", outcome=odd)),
+    "average": (
+        OptionError,
+        "average_method is",
+        lambda odd: fb.metrics.ami(LABELS, OTHER, average_method=odd),
+    ),
     "missing": (OptionError, "missing is", lambda odd: fb.estimate(*SIDES, missing=odd)),
     "best": (MetricError, "no score", lambda odd: sweep.best(odd)),
     "JSON": (OptionError, "indent is a number of spaces", lambda odd: ev.to_json(indent=odd)),

@@ -92,6 +92,8 @@ def test_a_score_that_is_not_defined_fails(ev) -> None:
         ((), {}, OptionError, "name what has to be reached"),
         (("f1>0.9",), {}, OptionError, "a gate is written as"),
         ((0.9,), {}, OptionError, "a gate is written as"),
+        (("f1>=0.9@",), {}, OptionError, "a gate is written as"),
+        (("f1>=0.9@ ",), {}, OptionError, "a gate is written as"),
         (("f1>=0.9@US",), {}, OptionError, "a slice is written as country=US"),
         (("f1<=0.9",), {}, OptionError, 'higher is better there; use "f1>=0.9"'),
         ((), {"f1": 90}, OptionError, "f1 is from 0 to 1. Write 90 % as 0.9"),

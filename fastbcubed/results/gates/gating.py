@@ -25,7 +25,7 @@ from fastbcubed.sources.suggestions import did_you_mean
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
 COVERAGES = ("truth_coverage", "prediction_coverage")
 #: How a gate is written: a score, what it has to be, a value, and which slice.
-WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*))?")
+WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*\S.*))?")
 #: A comma between the attributes of a slice: without a backslash before it, and not that of a bin such as [0.5, 1).
 COMMA = re.compile(r"(?<!\\),(?!\s*[^,=]*\)\s*(?:,|$))")
 #: Names of bins: 1990-1999, -10 to -1, [0.5, 1), <1990, >=1990.
