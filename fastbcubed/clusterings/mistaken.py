@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
@@ -40,7 +41,10 @@ def refuse_lists_of_files(*sides: Any) -> None:
 
 
 def _is_file(given: Any) -> bool:
-    return isinstance(given, PurePath) or (isinstance(given, str) and given.lower().endswith(ENDS))
+    """Tell whether this is the path of a table, and no label that looks like one: the file that a record came from."""
+    if not isinstance(given, str):
+        return isinstance(given, PurePath)
+    return given.lower().endswith(ENDS) and ("/" in given or os.path.exists(given))
 
 
 def refuse_items_with_clusters(truth: Any, prediction: Any) -> None:

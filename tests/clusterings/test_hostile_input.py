@@ -337,6 +337,12 @@ def test_lists_of_files(tmp_path: Path) -> None:
     assert scores(["a.com", "a.com", "b"], ["a.com", "b", "b"]) == SCORES
 
 
+def test_names_of_files_are_labels_where_there_are_no_such_files() -> None:
+    """The file that each record came from is a cluster like any other."""
+    labels = ["shop.csv", "shop.csv", "crm.parquet"]
+    assert fb.evaluate(labels, [0, 0, 1]).f1 == 1.0
+
+
 def test_open_files(tmp_path: Path) -> None:
     """Their lines were labels."""
     (tmp_path / "t.parquet").write_bytes(b"1\n1\n2\n")

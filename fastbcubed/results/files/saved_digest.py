@@ -120,7 +120,9 @@ def _looked_up(
         ranked = rank_repairs(ev, list(KINDS), LISTED) if ev.ranges is None else None
     elif _take(written, wanted, passing.most_cells):
         ranked = rank_some(written, clusters, written.cell_excerpt, passing.lost, splits, gathers, LISTED)
-    if written.has_items and (written.cells_at_hand is not None or _take(written, to_open, passing.most_cells)):
+    if written.has_items and (
+        written.cells_at_hand is not None or _take(written, to_open, passing.most_cells)
+    ):
         opened = look_up(written, to_open, MEMBERS, MOST_MEMBERS)
     return ranked, opened
 
