@@ -89,7 +89,7 @@ def _how_to_write(sample: pa.Table) -> dict[str, Any]:
     repeat = [name for name in names if _repeats(sample[name], is_attribute="." in name)]
     differ = [name for name in names if pa.types.is_integer(sample[name].type) and name not in repeat]
     how = {"use_dictionary": repeat or False, "write_page_checksum": True, "write_batch_size": BATCH}
-    made = _made(differ, [name for name in names if name not in differ])
+    made = _options(differ, [name for name in names if name not in differ])
     file = pa.BufferOutputStream()
     pq.write_table(sample, file, **how, **made)
     group = pq.read_metadata(pa.BufferReader(file.getvalue())).row_group(0)
@@ -100,12 +100,12 @@ def _how_to_write(sample: pa.Table) -> dict[str, Any]:
         plain = sample[name].nbytes if name in differ else column.total_uncompressed_size
         if column.total_compressed_size < SMALL_ENOUGH * plain:
             small.add(name)
-    return how | _made(
+    return how | _options(
         [n for n in differ if n in small], [n for n in names if n in small and n not in differ]
     )
 
 
-def _made(differ: Sequence[str], compressed: Sequence[str]) -> dict[str, Any]:
+def _options(differ: Sequence[str], compressed: Sequence[str]) -> dict[str, Any]:
     """Return the options for columns that are written as differences, and for some that are compressed."""
     return {
         "column_encoding": dict.fromkeys(differ, "DELTA_BINARY_PACKED") or None,
