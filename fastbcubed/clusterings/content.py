@@ -11,6 +11,7 @@ from fastbcubed import kernels
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.stretches import Block, Pair, Stretch
 from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.sources.arrays import read_only
 from fastbcubed.sources.fingerprints import Writer, writer_of
 
 #: Rows that are hashed at once: their words stay in the cache.
@@ -94,7 +95,7 @@ def _of_numbers(first_row: int, words: Words) -> Writer:
     """Return what writes the hashes of the numbers of rows, for items without id."""
 
     def write(start: int, stop: int, first: Words, second: Words) -> None:
-        numbers = np.arange(first_row + start, first_row + stop)
+        numbers = read_only(np.arange(first_row + start, first_row + stop))
         kernels.hashing.hash_integers(numbers, False, words, first, second)
 
     return write

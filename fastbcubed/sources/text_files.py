@@ -62,9 +62,9 @@ class CsvFile(TextFile):
                 raise FileFormatError(
                     f"{path} has no text, not even names of columns. Was it written to the end?"
                 )
-            if (
-                alone := len(begin.splitlines()) == 1
-            ):  # of a header without an end Arrow says that it is empty
+            # Arrow says of a header without an end that it is empty; zeros are no text
+            alone = len(begin.splitlines()) == 1 and b"\0" not in begin
+            if alone:
                 begin += b"\n"
             parse = pyarrow.csv.ParseOptions(delimiter=delimiter_of(head, path))
             types = dict.fromkeys(_names(begin, parse), pa.string())

@@ -190,14 +190,14 @@ def test_faults_of_uris(memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     write("memory://d/a.parquet", TRUTH)
     whole = memory.cat("/d/a.parquet")
     memory.pipe("/d/short.parquet", whole[:-100])
-    memory.pipe("/d/empty.csv", b"")
+    memory.pipe("/e/empty.csv", b"")
     memory.pipe("/d/page.html", b"<html>")
     for uri, said in {
         "memory://d/b.parquet": r"There is no file memory://d/b\.parquet",
         "memory://nowhere": "There is no file memory://nowhere",
         "memory://d/*.pq": r"No file matches memory://d/\*\.pq",
         "memory://d/short.parquet": r"memory://d/short\.parquet is truncated",
-        "memory://d/empty.csv": r"memory://d/empty\.csv is empty",
+        "memory://e/empty.csv": r"memory://e/empty\.csv is empty",
         "memory://d/page.html": r"memory://d/page\.html is not Parquet",
         "memory://d": r"memory://d/short\.parquet is truncated",
         f"file://{tmp_path}/a.parquet": "There is no file",
