@@ -78,8 +78,7 @@ class Room:
     """Where one thread writes rows without a slot, block after block: those of one would leave huge pages half full."""
 
     def __init__(self, n_rows: int, *, weighted: bool) -> None:
-        true, pred, *x = buffers.empty((2 + weighted, n_rows), np.int64)
-        self._columns = true, pred, x[0].view(np.float64) if weighted else None
+        self._columns = _room(2, n_rows, weighted=weighted)
         self._end = 0
 
     def fits(self, n_rows: int) -> bool:
@@ -246,8 +245,8 @@ class Counted:
         pairs, weight = self.pairs, self.tables[1]
 
         def write(first: int, last: int) -> Condensed:
-            true, pred, n, *x = buffers.empty((3 + (weight is not None), last - first), np.int64)
-            out = Condensed(true, pred, x[0].view(np.float64) if x else None, n)
+            true, pred, n, x = _room(3, last - first, weighted=weight is not None)
+            out = Condensed(true, pred, x, n)
             end = kernels.condensing.write_pairs(
                 pairs.box, pairs.pairs, weight, self.tables, first, last, out
             )
@@ -283,6 +282,12 @@ class Counted:
             kernels.condensing.settle_places(places, start, stop, many, shift)
 
         pool.map(settle, starts, stops, shifts, stage="locate pairs")
+
+
+def _room(n_integers: int, n_rows: int, *, weighted: bool) -> Any:
+    """Return columns of integers, and then one of weights or None, in one piece of memory."""
+    columns = list(buffers.empty((n_integers + weighted, n_rows), np.int64))
+    return *columns[:n_integers], columns[-1].view(np.float64) if weighted else None
 
 
 def _unsigned(*numbers: int) -> Any:

@@ -15,7 +15,7 @@ from numba import config, types
 from numba.extending import intrinsic
 
 from fastbcubed.kernels.fetching import RECORDS_AHEAD, fetch
-from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.jit import at, inlined, kernel
 
 WORD = np.uint64
 ZERO, ONE, FOUR, EIGHT, SIXTEEN = (np.uint64(v) for v in (0, 1, 4, 8, 16))
@@ -159,12 +159,17 @@ def hash_integers(values, unsigned, words, first, second):
         second[i] = fold(b ^ words[5], value ^ words[4])
 
 
+@inlined
+def combined(one, other, part_one, part_other, words):
+    """Fold a part of a composite id into a fingerprint, two words each."""
+    return fold(one ^ words[2], part_one ^ words[4]), fold(other ^ words[3], part_other ^ words[5])
+
+
 @kernel
 def combine_words(first, second, part_first, part_second, words):
     """Fold a part of a composite id into the fingerprints so far. Shapes: four times (n,), (6,)."""
     for i in range(first.size):
-        first[i] = fold(first[i] ^ words[2], part_first[i] ^ words[4])
-        second[i] = fold(second[i] ^ words[3], part_second[i] ^ words[5])
+        first[i], second[i] = combined(first[i], second[i], part_first[i], part_second[i], words)
 
 
 @kernel
@@ -172,8 +177,7 @@ def add_combined(first, second, part_first, part_second, words):
     """Return the sums of what `combine_words` makes of fingerprints, which stay. Shapes: four times (n,), (6,)."""
     sums = ZERO, ZERO
     for i in range(first.size):
-        one = fold(first[i] ^ words[2], part_first[i] ^ words[4])
-        other = fold(second[i] ^ words[3], part_second[i] ^ words[5])
+        one, other = combined(first[i], second[i], part_first[i], part_second[i], words)
         sums = sums[0] + one, sums[1] + other
     return sums
 

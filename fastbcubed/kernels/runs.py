@@ -13,20 +13,13 @@ PIECE = 1 << 8
 
 
 @kernel
-def sum_run(values):
-    """Sum RUN numbers, eight at a time."""
-    a = np.zeros(8)
-    for i in range(0, RUN, 8):
-        for lane in range(8):
-            a[lane] += values[i + lane]
-    return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]))
+def add_in_lanes(values, start, stop, lanes):
+    """Add numbers to eight sums, each eighth one to the same, and return these: one alone waits for each addition.
 
-
-@kernel
-def add_to_lanes(values, lanes):
-    """Add numbers to eight sums, each eighth one to the same; `sum_run` does so, too. Shapes: (PIECE,), (8,)."""
-    a, b, c, d, e, f, g, h = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7]
-    for i in range(0, PIECE, 8):
+    There are as many as a multiple of eight.
+    """
+    a, b, c, d, e, f, g, h = lanes
+    for i in range(start, stop, 8):
         a += values[at(i)]
         b += values[at(i + 1)]
         c += values[at(i + 2)]
@@ -35,13 +28,28 @@ def add_to_lanes(values, lanes):
         f += values[at(i + 5)]
         g += values[at(i + 6)]
         h += values[at(i + 7)]
-    lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7] = a, b, c, d, e, f, g, h
+    return a, b, c, d, e, f, g, h
 
 
 @kernel
-def sum_lanes(a):
-    """Add up eight sums, as `sum_run` does."""
-    return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]))
+def sum_lanes(lanes):
+    """Add up eight sums."""
+    a, b, c, d, e, f, g, h = lanes
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+
+
+@kernel
+def sum_run(values):
+    """Sum RUN numbers."""
+    return sum_lanes(add_in_lanes(values, 0, RUN, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+
+
+@kernel
+def add_to_lanes(values, lanes):
+    """Add PIECE numbers to eight sums that are kept; see `add_in_lanes`. Shapes: (PIECE,), (8,)."""
+    a, b, c, d, e, f, g, h = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7]
+    a, b, c, d, e, f, g, h = add_in_lanes(values, 0, PIECE, (a, b, c, d, e, f, g, h))
+    lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7] = a, b, c, d, e, f, g, h
 
 
 @kernel

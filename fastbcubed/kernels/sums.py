@@ -6,6 +6,7 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly, bit_length
 from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.runs import add_in_lanes, sum_lanes
 
 #: Weights in this range can be added, squared and divided without overflow or loss of digits.
 LEAST, MOST = 1e-120, 1e120
@@ -36,21 +37,12 @@ def count_out_of_range(weights, start, stop, zero_allowed):
 
 @kernel
 def add_up(weights, start, stop):
-    """Return the sum of some weights: eight sums at once, as one alone waits for each addition."""
-    a = b = c = d = e = f = g = h = 0.0
+    """Return the sum of some weights."""
     rest = stop - (stop - start) % 8
-    for i in range(start, rest, 8):
-        a += weights[at(i)]
-        b += weights[at(i + 1)]
-        c += weights[at(i + 2)]
-        d += weights[at(i + 3)]
-        e += weights[at(i + 4)]
-        f += weights[at(i + 5)]
-        g += weights[at(i + 6)]
-        h += weights[at(i + 7)]
+    a, b, c, d, e, f, g, h = add_in_lanes(weights, start, rest, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     for i in range(rest, stop):
         a += weights[at(i)]
-    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+    return sum_lanes((a, b, c, d, e, f, g, h))
 
 
 @kernel

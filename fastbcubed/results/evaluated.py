@@ -196,6 +196,11 @@ class Evaluated:
         -------
         str
 
+        Raises
+        ------
+        OptionError
+            If `indent` is not a whole number up to 100, or None.
+
         Examples
         --------
         >>> import json

@@ -22,7 +22,6 @@ from fastbcubed.errors import OptionError, SpillError
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import lend
 
-BYTE = np.dtype(np.uint8)
 #: Direct writes begin and end at multiples of this.
 PAGE = 4096
 #: So much is written through the page cache, where it may stay; more would only wait for the disk.
@@ -54,7 +53,7 @@ class Pages:
 
     def whole(self, size: int) -> np.ndarray:
         """Return so many bytes, up to the end of a page, to be written to."""
-        return self.empty(-(-size // PAGE) * PAGE, BYTE)
+        return self.empty(-(-size // PAGE) * PAGE, np.dtype(np.uint8))
 
 
 class Spill:

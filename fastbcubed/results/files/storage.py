@@ -20,7 +20,7 @@ from fastbcubed.metrics.pair_counts import pair_counts
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.by_cluster import ByCluster
 from fastbcubed.results.evaluated import Evaluated
-from fastbcubed.results.files.manifest import DIFF_MARK, ITEMS, MANIFEST, is_large, sealed
+from fastbcubed.results.files.manifest import ITEMS, MANIFEST, is_large, may_be_read_in_parts, sealed
 from fastbcubed.results.files.portable import item_table, labels_by_code
 from fastbcubed.results.files.saved_covers import as_table
 from fastbcubed.results.files.saved_digest import DIGEST, Passing, as_text, make_digest
@@ -183,8 +183,8 @@ def _slice_text(values: tuple[Any, ...]) -> str | None:
 
 def _passing(ev: ByCluster, keep: str, extra: Mapping[str, Any]) -> Passing | None:
     """Return what looks at the clusters while they are written; None for results that are read as a whole."""
-    known = vars(ev).get("_outcomes", ev)
-    if keep == "scores" or ev.contingency.overlapping or known is None or DIFF_MARK in extra:
+    known = vars(ev).get("_outcomes", ())  # which are still to be counted, if they are not known
+    if not may_be_read_in_parts({"keep": keep, "definition": ev.definition, "outcomes": known, **extra}):
         return None
     room = None if ev._memory_limit is None else ev._memory_limit // 8
     lost = ev.loss_of_all("pred"), ev.loss_of_all("true")
