@@ -16,6 +16,7 @@ from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells, to_keep
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.excerpts import CellExcerpt, Codes, excerpt_of
+from fastbcubed.cells.records import SIDES
 from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import NotKeptError
 from fastbcubed.metrics.metric import Metric
@@ -242,15 +243,15 @@ class Evaluated:
     def _first_rows(self) -> dict[str, RowNumbers]:
         """A row of each cluster, by side and code."""
         rows, table = self._rows(), self.contingency
-        scored = np.flatnonzero(rows.cell >= 0)[::-1]
+        scored, none = np.flatnonzero(rows.cell >= 0)[::-1], rows.cell.size
+        of_cell = np.full(table.n_cells, none)
+        of_cell[rows.cell[scored]] = scored
         found = {}
-        for side, codes, n in (
-            ("true", table.true, table.true_n.size),
-            ("pred", table.pred, table.pred_n.size),
-        ):
-            first = np.full(n, -1)
-            first[codes[rows.cell[scored]]] = scored
-            found[side] = first
+        for side in SIDES:
+            codes, n, cells = table.memberships(side)
+            first = np.full(n, none)
+            np.minimum.at(first, codes, of_cell if cells is None else of_cell[cells])
+            found[side] = np.where(first < none, first, -1)
         return found
 
     def first_rows(self, side: str) -> RowNumbers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pyarrow as pa
 import pytest
 from asking_compare import close, deltas, number
 from effort import examples
@@ -77,3 +78,20 @@ def test_items_that_runs_lack_are_alone(pair, data):
     pair = Covers(pair.truth, [cluster for cluster in pair.prediction if cluster])
     families = runs_of(pair, data.draw(st.integers(0, len(pair.prediction) - 1)))
     check(compare(pair, families, unmatched={"truth": "singleton"}), pair, families, "singleton")
+
+
+def test_clusters_that_a_policy_has_made_are_those_of_their_items_in_every_run():
+    """By hand: x and y, which the truth lacks, are together in old, 1/2 each, and alone in new, of 5 items."""
+
+    def table(*rows):
+        return pa.table({"item": [e for e, _ in rows], "cluster": [k for _, k in rows]})
+
+    truth = table(("a", 1), ("b", 1), ("b", 2), ("c", 2))
+    old = table(("a", 1), ("b", 1), ("c", 2), ("x", 3), ("y", 3))
+    new = table(("y", 4), ("x", 3), ("a", 1), ("b", 1), ("b", 2), ("c", 2))
+    options = {"overlapping": True, "unmatched": "singleton", "align": "each"}
+    found = fb.compare(truth, {"old": old, "new": new}, **options).clusters()
+    made = [row for row in found.to_pylist() if row["cluster"] is None]
+    assert [(row["old.precision"], row["new.precision"]) for row in made] == [(0.5, 1), (0.5, 1)]
+    assert [row["precision_delta"] for row in made] == [close(0.5 / 5)] * 2
+    assert {row["cluster"] for row in found.to_pylist()} == {1, 2, None}
