@@ -261,8 +261,9 @@ class Evaluated:
     def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
         """Return the labels of clusters by code, null for one that a policy has made."""
         if self._labels is not None:
-            return self._labels(side, codes)
-        labels = self.kept_items().labels(side, self._first_rows[side][codes])
+            labels = self._labels(side, codes)
+        else:
+            labels = self.kept_items().labels(side, self._first_rows[side][codes])
         return without_noise(labels, self.policies.noise)
 
     def cell_excerpt(self, codes: Codes) -> CellExcerpt:

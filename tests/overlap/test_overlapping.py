@@ -202,7 +202,24 @@ def test_noise_and_null_singletons() -> None:
     # item 1 is in a and in a cluster of its own: of itself it shares two true clusters and one predicted
     assert ev.recall == pytest.approx((0.75 + 1 + 1) / 3)
     assert (ev.coverage.n_null, ev.coverage.n_noise) == (1, 1)
-    assert sorted(map(str, ev.clusters("true")["cluster"].to_pylist())) == ["None", "a", "x"]
+    assert sorted(map(str, ev.clusters("true")["cluster"].to_pylist())) == ["None", "None", "a"]
+
+
+def test_the_noise_label_names_no_cluster(tmp_path: Path) -> None:
+    """Each item with it is alone, as in a listing of partitions; a page opens the clusters that have a name."""
+    truth = pa.table({"item": list("abcdab"), "cluster": [1, 1, 2, -1, -1, 2]})
+    prediction = pa.table({"item": list("abcd"), "cluster": [-1, -1, 2, -1]})
+    ev = fb.evaluate(truth, prediction, overlapping=True, noise=-1)
+    ev.save(tmp_path / "result")
+    for each in (ev, fb.load(tmp_path / "result")):
+        for side, names in (("true", [1, 2, None, None]), ("pred", [2, None, None, None])):
+            assert sorted(each.clusters(side)["cluster"].to_pylist(), key=str) == names
+        rows = each.report().content["clusters"]["true"]["rows"]
+        assert [(row["cluster"], row["opened"] is None) for row in rows] == [
+            (1, False),
+            (2, False),
+            (None, True),
+        ]
 
 
 def test_one_weight_per_item() -> None:
