@@ -21,6 +21,7 @@ from fastbcubed.engines.choose import choose
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
 from fastbcubed.errors import EvaluationWarning, OptionError, first_few, naming
 from fastbcubed.evaluate import Progress, evaluation
+from fastbcubed.results.estimates import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import SliceKey
 from fastbcubed.results.warnings.notices import WARNING
@@ -88,7 +89,8 @@ def compare(
         What replicates are drawn from. The same seed draws the same, whatever the engine and the order of rows.
     unit : str
         What could have been drawn otherwise, as a whole: "component", a connected component of the truth and all
-        runs; "true_cluster", which is right only with ``unmatched="outside"``; or a column of the truth.
+        runs; "true_cluster", which is right only with ``unmatched="outside"``; or a column of the truth, in memory and
+        with ``align="common"``.
     item, cluster, weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
         As for `evaluate`. Of a pair of columns the second is that of all runs. Policies are those of all runs: if one
         is made of links, items that only the truth has are alone by default.
@@ -150,7 +152,7 @@ def compare(
     )
     threads = as_threads(threads)
     with reporting(progress) as report, Pool(threads, report) as pool:
-        found = _answers(first, runs, names, engine, align, pool)
+        found = _answers(first, runs, names, engine, align, unit, pool)
     evs = {name: evaluation(*of_run, arguments) for name, of_run in zip(names, found.runs, strict=True)}
     for named, said in told_of_runs(evs):
         if said["level"] == WARNING:
@@ -202,11 +204,14 @@ class _Found(NamedTuple):
 
 
 def _answers(
-    first: Request, runs: Mapping[str, Any], names: list[str], engine: Any, align: str, pool: Pool
+    first: Request, runs: Mapping[str, Any], names: list[str], engine: Any, align: str, unit: str, pool: Pool
 ) -> _Found:
     """Score all runs, with the engine that the largest needs."""
     requests = [replace(first, given=replace(first.given, prediction=runs[name])) for name in names]
-    if choose(engine, *requests, compared=True) is not memory.run:
+    on_disk = choose(engine, *requests, compared=True) is not memory.run
+    if not first.given.overlapping:
+        _require_unit(unit, align, on_disk=on_disk)
+    if on_disk:
         from fastbcubed.engines import several_on_disk
 
         done = several_on_disk.run(requests, names, pool, common=align == "common")
@@ -222,6 +227,19 @@ def _answers(
     if align == "common":
         _require_same_items(first.policies, names, [answer.coverage for answer in answers])
     return _Found(list(zip(requests, answers, strict=True)), False)
+
+
+def _require_unit(unit: str, align: str, *, on_disk: bool) -> None:
+    """Raise if the unit is a column, by which the rows of all runs are added up, and these are not in one order."""
+    if unit in (COMPONENT, TRUE_CLUSTER) or (align == "common" and not on_disk):
+        return
+    lacking, instead = (
+        ("the disk engine", 'engine="memory"') if on_disk else ('align="each"', 'align="common"')
+    )
+    raise OptionError(
+        f"units by the column {unit!r} take the items of all runs in one order, which {lacking} does not have. Pass "
+        f'unit="component", or {instead}'
+    )
 
 
 def _require_same_items(policies: Policies, names: list[str], coverage: list[Coverage]) -> None:

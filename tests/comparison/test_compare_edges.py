@@ -384,3 +384,19 @@ def test_numbers_of_numpy():
     for wrong in ({"bootstrap": np.int64(-1)}, {"seed": np.bool_(True)}, {"threads": np.int64(0)}):
         with pytest.raises(OptionError, match=next(iter(wrong))):
             fb.compare(TRUTH, runs, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"align": "each"}, 'align="common"'),
+        ({"engine": "disk", "memory_limit": "256MiB"}, 'engine="memory"'),
+    ],
+)
+def test_units_by_a_column_are_refused_before_the_work_where_rows_are_in_no_order(options, told, tmp_path):
+    truth = pa.table({"item": list("abcd"), "cluster": [1, 1, 2, 2], "country": list("uudd")})
+    pq.write_table(truth, tmp_path / "truth.parquet")
+    runs = {"old": tmp_path / "truth.parquet", "new": tmp_path / "truth.parquet"}
+    with pytest.raises(OptionError, match=f"units by the column 'country' .* or {told}"):
+        fb.compare(tmp_path / "truth.parquet", runs, unit="country", **options)
+    assert repr(fb.compare(tmp_path / "truth.parquet", runs, unit="country"))
