@@ -231,7 +231,7 @@ def _answers(
 
 def _require_unit(unit: str, align: str, *, on_disk: bool) -> None:
     """Raise if the unit is a column, by which the rows of all runs are added up, and these are not in one order."""
-    if unit in (COMPONENT, TRUE_CLUSTER) or (align == "common" and not on_disk):
+    if is_one_of(unit, (COMPONENT, TRUE_CLUSTER)) or (align == "common" and not on_disk):
         return
     lacking, instead = (
         ("the disk engine", 'engine="memory"') if on_disk else ('align="each"', 'align="common"')

@@ -13,6 +13,8 @@ from fastbcubed.runtime.choices import as_several
 from fastbcubed.sources.suggestions import did_you_mean
 
 WRITTEN = re.compile(r"\s*(\w[\w-]*)\s*(>=|<=|>|<)\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)\s*")
+#: Commas between thousands; any other may be meant as a decimal point.
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(?![\d,])[^,]*")
 HOLDS: dict[str, Callable[[Any, float], Any]] = {
     ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
@@ -59,6 +61,10 @@ def _condition(text: str, names: Collection[str]) -> Condition:
         raise OptionError(
             f"there is no {name!r} to put a condition on; there are {', '.join(names)}.{did_you_mean(name, names)} "
             "Name a score in metrics= to have it"
+        )
+    if "," in value and not THOUSANDS.fullmatch(value):
+        raise OptionError(
+            f"where has numbers with a decimal point and commas between thousands, such as 0.98 or 1,000, not {value!r}"
         )
     try:
         return Condition(known, sign, float(value.replace(",", "")))

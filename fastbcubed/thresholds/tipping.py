@@ -14,6 +14,7 @@ from fastbcubed.linkage.merge_effects import Effects
 from fastbcubed.metrics.rates import f_measure
 from fastbcubed.results.items.items import AlignedItems, without_noise
 from fastbcubed.results.listings.table import Table
+from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.arrays import from_numpy
 
@@ -29,7 +30,7 @@ def list_merges(
 ) -> Table:
     """Return merges, the most telling first; those used at a point of the curve, or all."""
     order_by = "f1_change" if order_by is None else order_by
-    if order_by not in ORDERS:
+    if not is_one_of(order_by, ORDERS):
         raise OptionError(f"order_by is one of {', '.join(ORDERS)}, not {order_by!r}")
     rows = sweep._placed.rows
     first = len(sweep._curve) - sweep.tree.n_levels  # the point of the first level

@@ -88,6 +88,7 @@ def test_conditions_restrict_the_best(sweep: fb.Sweep) -> None:
     assert sweep.best("recall", where="precision>=0.6 and largest < 5").threshold == 0.7
     assert sweep.best("recall", where=["precision >= 0.98", "threshold > 0.8"]).threshold == 0.9
     assert sweep.best("over_merge_rate", where="clusters <= 2").threshold == 0.5
+    assert sweep.best("recall", where="largest <= 1,000").threshold == 0.4
 
 
 def test_no_link_may_be_best() -> None:
@@ -108,6 +109,7 @@ def test_no_link_may_be_best() -> None:
         ("f1", "precision", OptionError, 'such as "precision >= 0.98"'),
         ("f1", "recall >= 2", OptionError, "recall is at most 1"),
         ("f1", "presision >= 0.5", OptionError, "Did you mean 'precision'"),
+        ("f1", "threshold <= 0,5", OptionError, "a decimal point and commas between thousands.* not '0,5'"),
         ("f1", "precision >= 0.99 and recall >= 0.99", OptionError, "but not together"),
     ],
 )
@@ -495,3 +497,9 @@ def test_a_truth_that_overlaps_is_not_told_of_an_argument_that_is_not_there(trut
     with pytest.raises(OverlapError, match=r"more than one cluster.*: choose one for each") as caught:
         fb.sweep(truth, [(1, 2, 0.5)])
     assert "overlapping=" not in str(caught.value)
+
+
+@pytest.mark.parametrize("order_by", ["f1", ["f1_change"], 3])
+def test_what_merges_are_not_ordered_by(sweep: fb.Sweep, order_by: Any) -> None:
+    with pytest.raises(OptionError, match="order_by is one of f1_change, precision_change, recall_change"):
+        sweep.merges(order_by=order_by)
