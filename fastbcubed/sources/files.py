@@ -19,7 +19,7 @@ from fastbcubed.runtime.limits import available_memory
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
 from fastbcubed.sources.formats import SUFFIXES, IpcFile, ParquetFile, sniff
-from fastbcubed.sources.locations import LOCAL, Place, at_home, is_pattern, split_pattern
+from fastbcubed.sources.locations import LOCAL, Place, is_pattern, is_uri, locate, matches, split_pattern
 from fastbcubed.sources.pipes import place_of
 from fastbcubed.sources.selection import plain
 from fastbcubed.sources.tables import BaseRows, Rows, is_path
@@ -27,6 +27,8 @@ from fastbcubed.sources.text_files import CsvFile, JsonFile, TextFile
 
 #: Groups, and rows of each, that are looked at to see how long values are.
 PROBED, PROBE_ROWS = 8, 1 << 10
+#: The files of results, which a glob may match.
+RESULTS = ("cells", "items", "pred_clusters", "repairs", "slices", "true_clusters")
 #: Whole numbers as floats are written, which no two texts of this form share.
 WHOLE = r"^(0|-?[1-9]\d{0,14})\.0$"
 
@@ -96,15 +98,26 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
 
 
 def require_outside(out: Any, sources: Iterable[Any]) -> None:
-    """Raise if what is written to a directory would be read as input the next time."""
-    for source in sources:
-        if not is_path(source) or not os.path.isdir(folder := at_home(os.fspath(source))):
+    """Raise if what is written to a directory would be read as input the next time: of a directory, or by a glob."""
+    for source in filter(is_path, sources):
+        text = os.fspath(source)
+        if is_uri(text) and not text.startswith("file:"):
             continue
+        _, name = locate(text)
+        is_folder = os.path.isdir(name)
+        if not is_folder and (os.path.exists(name) or not is_pattern(name)):
+            continue
+        folder, pattern = (name, []) if is_folder else split_pattern(name)
         inside = os.path.relpath(os.path.realpath(out), os.path.realpath(folder))
-        if not inside.startswith("..") and not _hidden(inside):
+        written = [Path(inside, f"{each}.parquet").parts for each in RESULTS]
+        read = not _hidden(inside) if is_folder else any(matches(parts, pattern) for parts in written)
+        if read and not inside.startswith(".."):
+            every, other = (
+                ("below", ", or one that begins with an underscore") if is_folder else ("that match", "")
+            )
             raise OptionError(
-                f"out= is {out}, but all files below {source} are input: what is written there would be read the next "
-                "time. Name another directory, or one that begins with an underscore"
+                f"out= is {out}, but all files {every} {source} are input: what is written there would be read the "
+                f"next time. Name another directory{other}"
             )
 
 

@@ -123,7 +123,7 @@ class _Remote:
         base, parts = split_pattern(self._path(pattern))
         cut = len(base.rstrip("/")) + 1
         found = self._listed(base, len(parts) > 1 or "**" in parts)
-        return [name for name in found if _matches(self._path(name)[cut:].split("/"), parts)]
+        return [name for name in found if matches(self._path(name)[cut:].split("/"), parts)]
 
     def state(self, name: str) -> State:
         found = self._info(name)
@@ -242,11 +242,11 @@ def split_pattern(name: str) -> tuple[str, list[str]]:
     return "/".join(parts[:first]) or name[: name.startswith("/")], parts[first:]
 
 
-def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+def matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     """Say whether the parts of a path match those of a glob, as `glob.glob` does with ``recursive=True``."""
     if not parts or not pattern:
         return not parts and all(each == "**" for each in pattern)
     hidden = parts[0].startswith(".") and not pattern[0].startswith(".")
     if pattern[0] == "**":
-        return _matches(parts, pattern[1:]) or (not hidden and _matches(parts[1:], pattern))
-    return not hidden and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+        return matches(parts, pattern[1:]) or (not hidden and matches(parts[1:], pattern))
+    return not hidden and fnmatchcase(parts[0], pattern[0]) and matches(parts[1:], pattern[1:])

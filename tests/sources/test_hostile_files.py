@@ -27,6 +27,8 @@ from fastbcubed.errors import (
     OptionError,
     WeightError,
 )
+from fastbcubed.results.files.manifest import ASKED_FOR, FILES
+from fastbcubed.sources.files import RESULTS
 
 
 def write(path: Path, kind: str, table: pa.Table) -> Path:
@@ -273,3 +275,36 @@ def test_results_among_the_input(place: str, engine: Any, tmp_path: Path) -> Non
     evaluate(tmp_path / "d", PREDICTION, out=tmp_path / "d" / "_results", engine=engine)
     assert scores(tmp_path / "d", PREDICTION) == SCORES
     evaluate(tmp_path / "d" / "part-0.parquet", PREDICTION, out=tmp_path / "dd", engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place"),
+    [
+        ("*.parquet", ""),
+        ("**/*.parquet", "results"),
+        ("**/*.parquet", "_results"),
+        ("*/*.parquet", "results"),
+        ("**/[pr]*s.parquet", "results"),
+    ],
+)
+@pytest.mark.parametrize("uri", [False, True])
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+def test_results_that_a_glob_matches(pattern: str, place: str, uri: bool, tmp_path: Path) -> None:
+    """A glob that matches what has been written reads it the next time, as a directory does."""
+    (tmp_path / "d" / "part").mkdir(parents=True)
+    for folder in (tmp_path / "d", tmp_path / "d" / "part"):
+        pq.write_table(TRUTH.slice(0, 2) if folder.name == "d" else TRUTH.slice(2), folder / "rows.parquet")
+    truth = f"file://{tmp_path}/d/{pattern}" if uri else f"{tmp_path}/d/{pattern}"
+    with refused(OptionError, "out= is", "all files that match", "would be read the next time"):
+        evaluate(truth, PREDICTION, out=tmp_path / "d" / place)
+    with refused(OptionError, "out= is"):
+        fb.diff(PREDICTION, truth, out=tmp_path / "d" / place)
+    assert sorted(os.listdir(tmp_path / "d")) == ["part", "rows.parquet"]
+    evaluate(f"{tmp_path}/d/**/*.parquet", PREDICTION, out=tmp_path / "results")
+    before = evaluate(f"{tmp_path}/d/*.parquet", PREDICTION, out=tmp_path / "d" / "part" / "results").overall
+    assert evaluate(f"{tmp_path}/d/*.parquet", PREDICTION).overall == before
+
+
+def test_all_files_of_results_are_known_to_globs() -> None:
+    """Those that a glob is looked at for are those that are written."""
+    assert {f"{name}.parquet" for name in RESULTS} == FILES["items"] | ASKED_FOR
