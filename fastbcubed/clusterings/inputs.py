@@ -14,6 +14,7 @@ from fastbcubed.clusterings.mistaken import (
     refuse_items_of_clusters,
     refuse_items_with_clusters,
     refuse_lists_of_files,
+    refuse_weights_by_row,
 )
 from fastbcubed.clusterings.set_lists import by_position
 from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightError
@@ -30,6 +31,7 @@ from fastbcubed.sources.tables import (
     column_names,
     is_array,
     read_columns,
+    refuse_other_indexes,
     weight_array,
 )
 from fastbcubed.sources.wrappers import is_result
@@ -60,6 +62,10 @@ class Given:
             given["weight"] = self.weight
         for name, source in held_once(given).items():
             object.__setattr__(self, name, source)
+        if self.table is None:
+            refuse_weights_by_row(self.weight, zip(self.sources, per_side(self.item, "item"), strict=True))
+        elif is_pandas(self.weight, "Series"):
+            refuse_other_indexes((self.table, self.weight), "the table and the weights")
 
     @property
     def sources(self) -> tuple[Any, ...]:
@@ -130,9 +136,12 @@ def read_pair(
         if weight_table is None:
             require_weight(sides, weight)
     elif weight is not None:
-        sides, weight_table = _given_weight(sides, weight, items[0], table is not None, truth)
+        sides, weight_table = _given_weight(sides, weight, items[0], table is not None, (truth, prediction))
     attribute_table = None
     if attributes is not None:
+        if sides[0].items is None and table is None:
+            columns = attributes.values() if isinstance(attributes, Mapping) else [attributes]
+            refuse_other_indexes((truth, prediction, *columns), "the labels and the attributes")
         sides, attribute_table = _given_attributes(sides, attributes, items[0])
     for joined in (weight_table, attribute_table):
         if joined is not None:
@@ -312,7 +321,7 @@ def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
 
 
 def _given_weight(
-    sides: tuple[Clustering, Clustering], weight: Any, item: ColumnName, one_table: bool, truth: Any
+    sides: tuple[Clustering, Clustering], weight: Any, item: ColumnName, one_table: bool, labels: Any
 ) -> tuple[tuple[Clustering, Clustering], tuple[Column, np.ndarray] | None]:
     ids = sides[0].items
     by_item = ids is not None and not one_table
@@ -344,8 +353,8 @@ def _given_weight(
             "a table with the columns item and weight, or a dict from item to weight, not "
             f"{type(weight).__name__}."
         )
-    if is_pandas(weight, "Series") and is_pandas(truth, "Series"):
-        if not weight.index.equals(truth.index):
+    if is_pandas(weight, "Series"):
+        if not all(weight.index.equals(each.index) for each in labels if is_pandas(each, "Series")):
             raise WeightError("weight is a Series with another index than the labels have.")
     values = weight_array(weight, "weight")
     if len(values) != len(sides[0]):

@@ -11,7 +11,7 @@ from fastbcubed.clusterings.labelled_rows import LabelledRows
 from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.columns import as_column
-from fastbcubed.sources.tables import weight_array
+from fastbcubed.sources.tables import refuse_other_indexes, weight_array
 
 
 class MadeOfLabels(LabelledRows):
@@ -47,6 +47,8 @@ class MadeOfLabels(LabelledRows):
         ------
         ColumnError
             If these are no columns, or of different lengths.
+        AlignmentError
+            If they are pandas Series with different indexes.
         NullError, IdTypeError, WeightError
             If an item is null, items or labels are of a type that ids cannot have, or weights are no numbers.
 
@@ -56,6 +58,7 @@ class MadeOfLabels(LabelledRows):
         >>> len(fb.Clustering.from_labels([0, 0, 1]))
         3
         """
+        refuse_other_indexes((labels, items, weight), name)
         return cls(
             as_column(labels, "cluster", f"the labels of {name}"),
             None if items is None else as_column(items, "item", f"the items of {name}"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from fastbcubed.errors import OptionError, first_few
+import numpy as np
+
+from fastbcubed.errors import OptionError, WeightError, first_few
+from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.formats import SUFFIXES
 
 #: How the names of files end that hold tables.
@@ -66,3 +69,25 @@ def _are_items_with_clusters(given: Any) -> bool:
         return len({item for item, _ in given}) == len(given)
     except TypeError:  # what has no hash is no item
         return False
+
+
+def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> None:
+    """Raise if weights are a Series as it was taken out of a table: its index numbers rows, and has no items.
+
+    Then it is the index of one of the tables, has no name, and differs from all columns that may have the items. Each
+    table comes with the name of that column, which it may lack.
+    """
+    frames = [(frame, item) for frame, item in tables if is_pandas(frame, "DataFrame")]
+    if not frames or not is_pandas(weight, "Series") or weight.index.names != [None]:
+        return
+    index = weight.index
+    if not any(frame.index.names == [None] and frame.index.equals(index) for frame, _ in frames):
+        return
+    for frame, item in frames:
+        columns = [at for at, name in enumerate(frame.columns) if name == item] or range(frame.shape[1])
+        if any(np.array_equal(frame.iloc[:, at].to_numpy(), index.to_numpy()) for at in columns):
+            return
+    raise WeightError(
+        f"weight is a Series with the index of the rows of a table (first: {first_few(index[:4].tolist())}), but it is "
+        "looked up by item. Name the column of weights, or pass a dict from item to weight."
+    )

@@ -11,7 +11,16 @@ import pyarrow as pa
 from fastbcubed.errors import ColumnError, IdTypeError
 from fastbcubed.sources.arrays import from_stream, is_dataset, is_pandas
 from fastbcubed.sources.columns import Column
-from fastbcubed.sources.tables import ArrayRows, ArrowRows, BaseRows, PandasRows, Rows, is_array, is_path
+from fastbcubed.sources.tables import (
+    ArrayRows,
+    ArrowRows,
+    BaseRows,
+    PandasRows,
+    Rows,
+    is_array,
+    is_path,
+    refuse_other_indexes,
+)
 from fastbcubed.sources.wrappers import arrow_table, unwrapped
 
 
@@ -70,4 +79,5 @@ def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
             + ", ".join(f"{name} has {length}" for name, length in lengths.items())
             + "."
         )
+    refuse_other_indexes(source.values(), where)
     return ArrayRows(source, next(iter(lengths.values()), 0), where)

@@ -8,12 +8,20 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, FastBCubedError, OptionError, WeightError, first_few
+from fastbcubed.errors import (
+    AlignmentError,
+    ColumnError,
+    FastBCubedError,
+    OptionError,
+    WeightError,
+    first_few,
+)
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import (
     CONVERSION,
     convert,
     is_null,
+    is_pandas,
     storage_of,
     to_arrow,
     to_numpy,
@@ -171,6 +179,16 @@ def is_array(values: object) -> bool:
     """Say whether `values` may be a column in a dict of columns: it has a length, and is no text or set."""
     sized = hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0
     return sized and not isinstance(values, (str, bytes, set, frozenset, Mapping))
+
+
+def refuse_other_indexes(values: Iterable[Any], where: str) -> None:
+    """Raise if pandas Series that correspond by position have different indexes: pandas would match rows by these."""
+    first, *others = [each.index for each in values if is_pandas(each, "Series", "DataFrame")] or [None]
+    if not all(first.equals(other) for other in others):
+        raise AlignmentError(
+            f"Series of {where} have different indexes. If rows correspond by position, pass .to_numpy() of each; else "
+            "pass a DataFrame of them, which matches their rows by index."
+        )
 
 
 def is_path(source: object) -> bool:

@@ -136,6 +136,29 @@ def test_weight_tables() -> None:
         evaluate(fewer, PREDICTION, weight={"a": 1.0, "b": 2.0}, unmatched="outside")
 
 
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_series_taken_out_of_a_table(engine: Any) -> None:
+    """Its index, the numbers of the rows, was taken for items where these are numbers, too."""
+    truth = pd.DataFrame({"item": [2, 0, 1], "cluster": LABELS, "w": [1, 2, 3]})
+    prediction = pd.DataFrame({"item": [2, 0, 1], "cluster": OTHER})
+    expected = scores(LABELS, OTHER, weight=[1, 2, 3])
+    for frame in (truth, truth.set_axis([7, 2, 0])):
+        for sides in ((frame, prediction), (prediction.set_axis(frame.index), frame)):
+            with refused(WeightError, "index of the rows", "Name the column", "a dict from item to weight"):
+                evaluate(*sides, weight=frame["w"], engine=engine)
+        assert scores(frame, prediction, weight="w", engine=engine) == pytest.approx(expected, abs=1e-15)
+    by_item = truth.groupby("item")["w"].sum()
+    in_order, indexed = truth.sort_values("item", ignore_index=True), truth.set_index("item")
+    for side, weight in (
+        (truth, by_item),
+        (truth, by_item.to_dict()),
+        (truth, indexed["w"]),
+        (in_order, in_order["w"]),
+        (indexed, indexed["w"]),
+    ):
+        assert scores(side, prediction, weight=weight, engine=engine) == pytest.approx(expected, abs=1e-15)
+
+
 def exact(true: list[int], pred: list[int], weight: Any) -> list[Fraction]:
     """Precision, recall, over- and under-merge rate from the definitions."""
     w = [Fraction(float(x)) for x in weight]

@@ -26,6 +26,7 @@ from fastbcubed.errors import (
     NullError,
     OptionError,
     OverlapError,
+    WeightError,
 )
 
 NAN, INF = math.nan, math.inf
@@ -354,3 +355,30 @@ def test_open_files(tmp_path: Path) -> None:
     ):
         with text, refused(ColumnError, "the labels of the truth", "an open file", "Pass its path"):
             evaluate(text, text)
+
+
+def test_series_that_pandas_would_match_by_index() -> None:
+    """Their rows were matched by position, though their indexes say otherwise."""
+    truth, ids = pd.Series(LABELS, index=[5, 6, 7]), pd.Series(["a", "b", "c"], index=[5, 6, 7])
+    prediction, weight = pd.Series(OTHER, index=[7, 6, 5]), pd.Series([1, 2, 3], index=[7, 6, 5])
+    for make in (
+        lambda: Clustering.from_labels(prediction, items=ids),
+        lambda: Clustering.from_labels(truth, items=ids, weight=weight),
+        lambda: Clustering.from_table({"item": ids, "cluster": prediction}),
+        lambda: evaluate(truth, OTHER, attributes=pd.DataFrame({"g": weight})),
+        lambda: evaluate(LABELS, truth, attributes={"g": weight}),
+    ):
+        with refused(AlignmentError, "different indexes", "to_numpy", "a DataFrame"):
+            make()
+    with refused(WeightError, "another index"):
+        evaluate(LABELS, truth, weight=weight)
+    with refused(AlignmentError, "the table and the weights", "different indexes"):
+        evaluate("x", "y", table=pd.DataFrame({"x": truth, "y": OTHER}), weight=weight)
+    by_item = dict(zip("abc", OTHER, strict=True))
+    for same in (
+        Clustering.from_labels(truth, items=ids),
+        Clustering.from_table({"item": ids, "cluster": LABELS}),
+    ):
+        assert scores(same, by_item) == SCORES
+    expected = scores(LABELS, OTHER, weight=[1, 2, 3])
+    assert scores(LABELS, pd.Series(OTHER), weight=pd.Series([1, 2, 3])) == expected
