@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from fastbcubed.clusterings.labelled_rows import LabelledRows
 from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.columns import as_column
-from fastbcubed.sources.tables import refuse_other_indexes, weight_array
+from fastbcubed.sources.tables import is_array, refuse_other_indexes, weight_array
 
 
 class MadeOfLabels(LabelledRows):
@@ -108,10 +109,10 @@ class MadeOfLabels(LabelledRows):
         items, labels = list(mapping), list(mapping.values())
         if any(isinstance(value, (set, frozenset)) for value in labels):
             items, labels = _flatten_sets(mapping, overlapping, name)
-        elif any(isinstance(value, (list, dict, np.ndarray)) for value in labels):
+        elif _are_columns(mapping):
             raise OptionError(
                 f"{name}: a dict has a cluster or a set of clusters for each item, but some values "
-                "are lists or dicts. For several clusters per item use sets, for a dict of columns "
+                "are lists, arrays or dicts. For several clusters per item use sets, for a dict of columns "
                 "Clustering.from_table, for lists of items Clustering.from_clusters."
             )
         return cls.from_labels(labels, items=items, name=name)
@@ -158,6 +159,8 @@ class MadeOfLabels(LabelledRows):
         groups: Iterable[Any] = clusters.values() if isinstance(clusters, Mapping) else clusters
         members: list[list[Any]] = []
         for group in groups:
+            if isinstance(group, pa.Scalar):  # of an Arrow array of lists
+                group = group.as_py()
             if isinstance(group, (str, bytes)) or not isinstance(group, Iterable):
                 raise OptionError(
                     f"{name}: every cluster should be a list of items, but one is {first_few([group])}."
@@ -217,6 +220,16 @@ class MadeOfLabels(LabelledRows):
         if is_pandas(weight, "Series") and not weight.index.equals(series.index):
             raise ColumnError(f"The weights of {name} have another index than its labels.")
         return cls.from_labels(series, items=series.index, weight=weight, name=name)
+
+
+def _are_columns(mapping: Mapping[Any, Any]) -> bool:
+    """Say whether a dict has lists or dicts, or tuples that are columns, and no clusters."""
+    one_of_each = {type(value): value for value in mapping.values()}
+    if one_of_each.keys() == {tuple}:  # clusters of several parts, or else columns
+        return {"item", "cluster"} <= mapping.keys()
+    return any(
+        isinstance(v, dict) or (is_array(v) and not isinstance(v, tuple)) for v in one_of_each.values()
+    )
 
 
 def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> tuple[list[Any], list[Any]]:

@@ -103,7 +103,13 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
         if pa.types.is_struct(streamed.type):
             raise ColumnError(f"{where} should be one column, but a table was given.")
         return streamed
-    return _from_objects(values if isinstance(values, list) else list(values), where)
+    listed = values if isinstance(values, list) else list(values)
+    if listed and hasattr(listed[0], "columns"):
+        raise ColumnError(
+            f"{where} should be one column, but these are tables, one after the other. Pass one table, such as "
+            "pandas.concat(...), polars.concat(...) or pyarrow.Table.from_batches(...) of them."
+        )
+    return _from_objects(listed, where)
 
 
 def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +20,8 @@ from fastbcubed.errors import (
     DuplicateItemError,
     EmptyInputError,
     FastBCubedError,
-    IdTypeError,
     NullError,
-    OptionError,
     OverlapError,
-    WeightError,
 )
 
 NAN, INF = math.nan, math.inf
@@ -293,92 +288,3 @@ def test_unmatched_items_are_listed() -> None:
     with refused(AlignmentError, "3 of 1000 items", "the prediction", "997", '"outside"'):
         evaluate(prediction, truth, unmatched={"prediction": "raise"})
     assert evaluate(prediction, truth, unmatched={"truth": "raise", "prediction": "singleton"}).recall == 1.0
-
-
-# --- what looks as if something else was meant ---
-
-
-def test_lists_of_items_with_their_clusters() -> None:
-    """They were taken as labels, all of them different: any prediction was perfect."""
-    truth, prediction = [("a", 1), ("b", 1)], [("a", 1), ("b", 2)]
-    for sides in ((truth, prediction), (truth, prediction[::-1]), (truth, [*prediction, ("c", 2)])):
-        with refused(
-            OptionError, "('a', 1)", "items and their clusters", "Pass dict(truth) and dict(prediction)"
-        ):
-            evaluate(*sides)
-    assert scores(dict(truth), dict(prediction)) == (1, 1 / 2)
-    labels = [("x", 1), ("x", 1), ("y", 1)]  # labels of two parts, as in other tests
-    assert scores(labels, [("x", 1), ("x", 2), ("y", 1)]) == (1, 2 / 3)
-    assert scores([("x", 1), ("y", 1)], [("z", 1), ("z", 1)]) == (1 / 2, 1)
-
-
-def test_records() -> None:
-    records = np.array([("a", 1), ("b", 1)], dtype=[("item", "U1"), ("cluster", int)])
-    with refused(
-        IdTypeError, "the labels of the truth", "records (item, cluster)", "pandas.DataFrame(records)"
-    ):
-        evaluate(records, records)
-    with refused(IdTypeError, "the labels of the truth", "records, one for each item, to pandas.DataFrame"):
-        evaluate([{"item": 1, "cluster": 1}], [1])
-
-
-def test_columns_called_by_numbers() -> None:
-    frame = pd.DataFrame([["a", 1], ["b", 1]])
-    with refused(OptionError, "item is the name of a column", 'pass "0"'):
-        evaluate(frame, frame, item=0, cluster=1)  # type: ignore[arg-type]
-    assert scores(frame, frame, item="0", cluster="1") == (1, 1)
-
-
-def test_lists_of_files(tmp_path: Path) -> None:
-    """They were labels, all of them different: a prediction in as many files as the truth was perfect."""
-    for given in (["d/a.parquet", "d/b.parquet"], ("d/a.CSV.gz",), [Path("d/a"), Path("d/b")]):
-        for sides in ((given, given), (TRUTH, given), (given, LABELS)):
-            with refused(OptionError, "as a list", "Pass a directory, or a glob, such as d/*.parquet"):
-                evaluate(*sides)
-    assert scores(["a.com", "a.com", "b"], ["a.com", "b", "b"]) == SCORES
-
-
-def test_names_of_files_are_labels_where_there_are_no_such_files() -> None:
-    """The file that each record came from is a cluster like any other."""
-    labels = ["shop.csv", "shop.csv", "crm.parquet"]
-    assert fb.evaluate(labels, [0, 0, 1]).f1 == 1.0
-
-
-def test_open_files(tmp_path: Path) -> None:
-    """Their lines were labels."""
-    (tmp_path / "t.parquet").write_bytes(b"1\n1\n2\n")
-    for text in (
-        open(tmp_path / "t.parquet", "rb"),
-        open(tmp_path / "t.parquet"),
-        io.BytesIO(b"1\n"),
-        io.StringIO("1\n"),
-    ):
-        with text, refused(ColumnError, "the labels of the truth", "an open file", "Pass its path"):
-            evaluate(text, text)
-
-
-def test_series_that_pandas_would_match_by_index() -> None:
-    """Their rows were matched by position, though their indexes say otherwise."""
-    truth, ids = pd.Series(LABELS, index=[5, 6, 7]), pd.Series(["a", "b", "c"], index=[5, 6, 7])
-    prediction, weight = pd.Series(OTHER, index=[7, 6, 5]), pd.Series([1, 2, 3], index=[7, 6, 5])
-    for make in (
-        lambda: Clustering.from_labels(prediction, items=ids),
-        lambda: Clustering.from_labels(truth, items=ids, weight=weight),
-        lambda: Clustering.from_table({"item": ids, "cluster": prediction}),
-        lambda: evaluate(truth, OTHER, attributes=pd.DataFrame({"g": weight})),
-        lambda: evaluate(LABELS, truth, attributes={"g": weight}),
-    ):
-        with refused(AlignmentError, "different indexes", "to_numpy", "a DataFrame"):
-            make()
-    with refused(WeightError, "another index"):
-        evaluate(LABELS, truth, weight=weight)
-    with refused(AlignmentError, "the table and the weights", "different indexes"):
-        evaluate("x", "y", table=pd.DataFrame({"x": truth, "y": OTHER}), weight=weight)
-    by_item = dict(zip("abc", OTHER, strict=True))
-    for same in (
-        Clustering.from_labels(truth, items=ids),
-        Clustering.from_table({"item": ids, "cluster": LABELS}),
-    ):
-        assert scores(same, by_item) == SCORES
-    expected = scores(LABELS, OTHER, weight=[1, 2, 3])
-    assert scores(LABELS, pd.Series(OTHER), weight=pd.Series([1, 2, 3])) == expected
