@@ -100,7 +100,7 @@ def _of_clusters(
     sums = UnitSums(np.empty((n_shares, n_kept)), np.empty((len(runs), n_kept, len(needed))))
     moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
     squares = squares_of_cells(tables, by_unit, units.of_true, needed, scores, moves, pool, kept=sums)
-    return _Found(scores, sums, keys_of_units(runs, units) if drawn else None, squares)
+    return _Found(scores, sums, keys_of_units(runs, units, numbers) if drawn else None, squares)
 
 
 def _of_column(

@@ -1,7 +1,7 @@
 """The bootstrap of differences: units drawn anew, the same ones in all runs.
 
 How often a unit is drawn follows from what it holds, the seed and the number of the replicate alone: not from the order
-of rows, the engine or the number of threads.
+of rows or runs, the engine or the number of threads.
 """
 
 from __future__ import annotations
@@ -50,31 +50,39 @@ def content_of(values: Any, name: str) -> Keys:
     return found if nulls is None else np.where(nulls, 0, found)
 
 
-def keys_of_units(runs: Sequence[Evaluation], units: RunUnits) -> Keys:
-    """Return what tells the units apart: the hashes of the labels of their true clusters, mixed and added up.
+def keys_of_units(runs: Sequence[Evaluation], units: RunUnits, numbers: Sequence[Keys] | None) -> Keys:
+    """Return what tells the units apart: the keys of the true clusters that any run has of them, added up.
+
+    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
+    """
+    if numbers is None:
+        runs, numbers = runs[:1], [np.arange(runs[0].contingency.n_codes["true"])]
+    keys = np.zeros(units.n, np.int64)
+    known = np.zeros(1 + max(int(own.max(initial=-1)) for own in numbers), np.bool_)
+    for r, ev in enumerate(runs):
+        new = np.flatnonzero((ev.contingency.true_n > 0) & ~known[numbers[r]])
+        np.add.at(keys, units.of_true[r][new], _keys_of_true_clusters(ev, new))
+        known[numbers[r][new]] = True
+    return keys
+
+
+def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
+    """Return the hashes of the labels of true clusters, mixed.
 
     A true cluster that a policy has made has no label, and its item stands for it.
     """
-    keys = np.zeros(units.n, np.int64)
-    known = np.zeros(units.n, np.bool_)
-    for ev, codes in zip(runs, units.of_true, strict=True):
-        there = np.flatnonzero((ev.contingency.true_n > 0) & ~known[codes])
-        labels = ev.cluster_labels("true", there)
-        own = content_of(labels, "cluster")
-        nameless = np.flatnonzero(labels.is_null())
-        if nameless.size and not ev.has_items:
-            raise NotKeptError(
-                f"the bootstrap draws true clusters by their labels, and {nameless.size:,} that a policy has made have "
-                'none; compare with engine="memory", where their items stand for them'
-            )
-        if nameless.size:
-            ids = ev.kept_items().ids(ev.first_rows("true")[there[nameless]])
-            own[nameless] = ~content_of(ids, "item")
-        np.add.at(keys, codes[there], kernels.partition.mix_all(own))
-        known[codes[there]] = True
-        if len({id(each) for each in units.of_true}) == 1:  # the codes of all runs are the same
-            break
-    return keys
+    labels = ev.cluster_labels("true", codes)
+    keys = content_of(labels, "cluster")
+    nameless = np.flatnonzero(labels.is_null())
+    if nameless.size and not ev.has_items:
+        raise NotKeptError(
+            f"the bootstrap draws true clusters by their labels, and {nameless.size:,} that a policy has made have "
+            'none; compare with engine="memory", where their items stand for them'
+        )
+    if nameless.size:
+        ids = ev.kept_items().ids(ev.first_rows("true")[codes[nameless]])
+        keys[nameless] = ~content_of(ids, "item")
+    return np.asarray(kernels.partition.mix_all(keys))
 
 
 def replicates(

@@ -112,6 +112,22 @@ def test_order_of_rows_and_runs(case, data):
     assert all(found[key] == close(expected[key]) for key in expected)
 
 
+@pytest.mark.parametrize("unmatched", ["singleton", "drop"])
+def test_order_of_runs_where_one_has_more_true_clusters(unmatched):
+    """A component draws the same though one run has only some of its true clusters."""
+    truth = {item: item // 2 for item in range(40)}
+    merged = {item: item // 4 if item % 8 < 4 else item for item in range(60)}
+    runs = {"old": {item: item // 2 for item in truth if item % 4 < 2}, "new": merged}
+    options = {"baseline": "old", "align": "each", "unmatched": unmatched, "bootstrap": 20}
+    found, turned = (
+        ends(fb.compare(truth, {name: runs[name] for name in names}, **options))
+        for names in (("old", "new"), ("new", "old"))
+    )
+    assert all(turned[key] == close(found[key]) for key in found)
+    low, high = found["new", "precision"]
+    assert low < high
+
+
 @examples(25)
 @given(comparisons(20, least_runs=2))
 def test_threads(case):
