@@ -14,6 +14,7 @@ from fastbcubed.changes.judgement import Judgement
 from fastbcubed.changes.labelling import label, read_truth, truth_of_table, weighed_by
 from fastbcubed.changes.naming import as_policies, asked_slices, in_words_of_a_diff, meant, renamed_slices
 from fastbcubed.clusterings.inputs import Given
+from fastbcubed.clusterings.part_order import order_of
 from fastbcubed.engines.request import Request, as_metrics, as_slices
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError
 from fastbcubed.evaluate import Keep, Progress, carry_out
@@ -170,7 +171,8 @@ def diff(
     keys = as_slices(slices)
     known = None
     if truth is not None and table is None:
-        known = read_truth(truth, columns["item"][1], columns["cluster"][1], weight)
+        of_truth = {name: of_all[1] for name, of_all in columns.items()}
+        known = read_truth(truth, of_truth, order_of(item), weight)
     unmatched = as_policies(unmatched, baseline, experiment)
     with weighed_by(known), in_words_of_a_diff():
         policies = Policies.of(unmatched, nulls, duplicates, noise)

@@ -72,7 +72,8 @@ def evaluate(
         that have a set of labels for each item. With `table`, the names of two of its columns.
     item, cluster : str, list of str, or tuple of two of these
         Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a
-        composite id. A default name that a table lacks stands for the only column left, or for the one that
+        composite id. Its parts go by name where both sides have the same names, else, and in a pair of lists, by
+        position. A default name that a table lacks stands for the only column left, or for the one that
         Splink, Zingg, dedupe or Senzing writes, which a note in `Evaluation.warnings` says.
     weight : str, array-like of shape (n_items,), or table, optional
         A column of the truth (else of the prediction), weights by position, or a table or dict from

@@ -21,6 +21,7 @@ from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.alignment.side import Rows, Side, require_known_type
 from fastbcubed.alignment.weights import CheckedWeights, WeightTable, row_weights
 from fastbcubed.clusterings.clustering import Clustering
+from fastbcubed.clusterings.part_order import in_one_order
 from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.columns import Column
@@ -62,6 +63,7 @@ def align(
     Items may have their weights in a table of their own. If `outer`, these serve the mean alone, so that zeros are
     allowed. If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
     """
+    prediction = in_one_order(truth, prediction)
     both = matched(
         truth, prediction, policies, pool,
         weight_table=weight_table, outer=outer, null_is_absent=null_is_absent,

@@ -22,7 +22,7 @@ from fastbcubed.results.items.items import AttributeTable, RowNumbers
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources import selection
 from fastbcubed.sources.attributes import attribute, refused
-from fastbcubed.sources.columns import as_column
+from fastbcubed.sources.columns import Order, as_column
 from fastbcubed.sources.suggestions import Typed
 from fastbcubed.sources.tables import ColumnName
 
@@ -38,10 +38,9 @@ class Labelled:
     keys: NDArray[np.int64]  #: equal keys, equal cluster; shape as of `rows`
 
 
-def read_truth(truth: Any, item: ColumnName, cluster: ColumnName, weight: Any = None) -> Clustering:
+def read_truth(truth: Any, columns: dict[str, ColumnName], order: Order, weight: Any = None) -> Clustering:
     """Read the truth, whatever holds it, with the column of weights that it may have."""
-    columns = {"item": item, "cluster": cluster}
-    return one_side(truth, Asked("the truth", columns, Typed()), weight, False)
+    return one_side(truth, Asked("the truth", columns, Typed(), order), weight, False)
 
 
 @contextmanager
@@ -67,7 +66,9 @@ def label(
 ) -> tuple[Labelled, TruthAttributes]:
     """Find the items of a diff in the truth; return those that have a true cluster, and what the truth knows of all."""
     items, cell = ev.kept_items(), ev._rows().cell
-    ids = items.ids() if items.item_names else None
+    ids = as_column(items.ids(), "item", "the items of baseline and experiment") if items.item_names else None
+    if ids is not None and truth.items is not None:
+        ids.order = truth.items.order  # their values do not tell
     both = Clustering.from_labels(cell, items=ids, name="baseline and experiment")
     policies = replace(policies, truth="drop", prediction="drop")
     found = align(truth, both, policies, pool, null_is_absent=null_is_absent)

@@ -16,13 +16,15 @@ from fastbcubed.clusterings.mistaken import (
     refuse_lists_of_files,
     refuse_weights_by_row,
 )
+from fastbcubed.clusterings.part_order import in_one_order, in_order, order_of
 from fastbcubed.clusterings.set_lists import by_position
 from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightError
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.choosing import choose_columns
-from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.columns import Column, Order, as_column
 from fastbcubed.sources.lists import unlisted
 from fastbcubed.sources.open import as_rows
+from fastbcubed.sources.part_names import joined_in_order
 from fastbcubed.sources.pipes import held_once
 from fastbcubed.sources.suggestions import Typed, did_you_mean
 from fastbcubed.sources.tables import (
@@ -153,7 +155,8 @@ def read_pair(
                 raise OptionError(
                     f"{name}={names!r} names a column, but no table was given that could have it."
                 )
-    return Inputs(*sides, weight_table, attribute_table)
+    ids = sides[0].items
+    return Inputs(*sides, joined_in_order(ids, weight_table), joined_in_order(ids, attribute_table))
 
 
 def _was_read(side: Clustering, given: Any) -> bool:
@@ -242,7 +245,7 @@ def _from_two(
             f"cannot be matched. Pass the {bare} as a table, or as Clustering.from_labels(labels, "
             "items=ids)."
         )
-    return sides[0], sides[1]
+    return sides[0], in_one_order(*sides)
 
 
 def refuse_one_result(truth: Any, prediction: Any) -> None:
@@ -260,15 +263,17 @@ class Asked(NamedTuple):
     name: str
     columns: dict[str, ColumnName]
     typed: Typed
+    order: Order = Order.LISTED
 
 
 def asked_of_sides(item: PerSide, cluster: PerSide) -> tuple[Asked, Asked]:
     """Return what is asked of the truth and of the prediction."""
     given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
     truth, prediction = ({part: names[side] for part, names in given.items()} for side in (0, 1))
+    order = order_of(item)
     return (
-        Asked("the truth", truth, Typed(0, prediction)),
-        Asked("the prediction", prediction, Typed(1, truth)),
+        Asked("the truth", truth, Typed(0, prediction), order),
+        Asked("the prediction", prediction, Typed(1, truth), order),
     )
 
 
@@ -286,7 +291,8 @@ def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Cluste
     if rows is None:
         return Clustering.from_labels(given, name=asked.name)
     named = weight if isinstance(weight, str) and weight in rows.names else None
-    return Clustering._of_table(rows, asked.columns, named, asked.name, asked.typed)
+    found = Clustering._of_table(rows, asked.columns, named, asked.name, asked.typed)
+    return in_order(found, asked.order)
 
 
 def own_weight(side: Clustering, weight: Any) -> np.ndarray | None:

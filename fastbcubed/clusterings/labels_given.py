@@ -34,7 +34,8 @@ class MadeOfLabels(LabelledRows):
         labels : array-like of shape (n_rows,)
             Cluster of each item.
         items : array-like of shape (n_rows,), optional
-            Item ids; without them the position is the identity.
+            Item ids; without them the position is the identity. Tuples, a MultiIndex or an Arrow array of structs
+            make composite ids; names of parts say which are the same on both sides.
         weight : array-like of shape (n_rows,), optional
             Weight of each item.
         name : str, optional
@@ -186,7 +187,7 @@ class MadeOfLabels(LabelledRows):
         Parameters
         ----------
         series : pandas.Series
-            A MultiIndex makes composite ids.
+            A MultiIndex makes composite ids; names of its levels say which parts are the same on both sides.
         weight : array-like of shape (n_rows,), optional
             Weight of each row, in the same order; a Series must have the same index.
         name : str, optional

@@ -23,6 +23,7 @@ from fastbcubed.sources.columns import Column, as_column
 from fastbcubed.sources.keys import check_kinds, proved_keys, seeded_keys
 from fastbcubed.sources.link_columns import LinkColumns, choose_links
 from fastbcubed.sources.open import as_rows
+from fastbcubed.sources.part_names import in_order_of
 from fastbcubed.sources.readers import open_stream
 from fastbcubed.sources.selection import combined, plain
 from fastbcubed.sources.tables import (
@@ -191,8 +192,10 @@ def links_of(left: Column, right: Column, others: Column | None, name: str) -> L
         raise ColumnError(
             f"{name}: each pair has two items, but there are {len(left)} left and {len(right)} right ones."
         )
+    right = in_order_of(left, right, strict=False)
     if others is not None:
         others.refuse_nulls()
+        others = in_order_of(left, others, strict=False)
     columns = LinkColumns(list(left.names), list(right.names), None, list(left.names))
     return _number(cut_columns(left, right), others, columns, name, Allowance(), strict=False)
 

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from fastbcubed.clusterings.inputs import (
     refuse_one_result,
     require_weight,
 )
+from fastbcubed.clusterings.part_order import in_one_order
 from fastbcubed.errors import AlignmentError, FastBCubedError, OptionError, naming
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.runtime.spill import Spill
@@ -231,14 +231,19 @@ def _of_sources(
         ]
         return _of_inputs(read_pair(*shown, item=item, cluster=cluster, weight=weight), opened.size)
 
-    def cut(k: int) -> list[Stretch]:
+    def cut(k: int, like: Clustering | None = None) -> list[Stretch]:
+        def ordered(found: tuple[Clustering, ...]) -> tuple[Clustering, ...]:
+            return found if like is None else (in_one_order(like, *found),)
+
         source = sources[k]
         if source is None:
-            return _cut(whole[k], opened.size)
-        return opened.stretches(source, asked[k].name, partial(make, k))
+            return _cut(ordered(whole[k]), opened.size)
+        return opened.stretches(source, asked[k].name, lambda rows: ordered(make(k, rows)))
 
-    truth, prediction = cut(0), cut(1)
-    firsts = _first(truth)[0], _first(prediction)[0]
+    truth = cut(0)
+    first = _first(truth)[0]
+    prediction = cut(1, first)
+    firsts = first, _first(prediction)[0]
     weight_table = None
     if name_of_weight is not None:
         require_weight(firsts, name_of_weight)

@@ -23,7 +23,7 @@ from fastbcubed.errors import (
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
-from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.columns import Column
 from fastbcubed.sources.suggestions import did_you_mean
 from fastbcubed.sources.tables import read_columns
 
@@ -92,7 +92,7 @@ def _numbered(side: Clustering, kept: Counts, codes: Counts) -> Clustering:
     assert side.items is not None
     items = side.items
     if kept.size < len(side):
-        items = as_column(items.take(kept), items.name, items.where)
+        items = items.chosen(kept)
     labels = pa.chunked_array([from_numpy(codes)])
     return Clustering(
         Column("cluster", [labels], "the numbers of the sampled clusters"), items, name=side.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,20 @@ from fastbcubed.sources.selection import (
 from fastbcubed.sources.whole_numbers import is_fractional, whole_numbers
 
 
+class Order(Enum):
+    """Who put the parts of composite ids in order."""
+
+    OWN = "own"  #: the data: as levels of a MultiIndex, fields of a struct, or tuples
+    LISTED = "listed"  #: the columns of a table were listed
+    PAIRED = "paired"  #: they were listed for each side, so that they correspond by position
+
+
 class Column:
     """Ids or labels, one per row, of one part or of several (a composite id).
 
     `kind` is "integer", "string", "binary" or "composite", and `kinds` those of the parts. `parts` are the
     data as they came, but not run-end encoded; `plain` the same as integers, strings, binary or dictionaries
-    of these. `where` says what the column is, for messages.
+    of these. `where` says what the column is, for messages, and `order` who named the parts in this order.
 
     Nothing is copied: the Arrow data are kept as they came.
 
@@ -53,6 +62,7 @@ class Column:
         self.names = (names,) if isinstance(names, str) else tuple(names)
         self.name = ", ".join(self.names)
         self.where = where = where or f"column {self.name!r}"
+        self.order = Order.LISTED
         #: whether values came as floats or decimals, which are all whole numbers
         self.was_fractional = any(len(part) and is_fractional(part.type) for part in parts)
         self.parts = tuple(_decoded(part, where) for part in parts)
@@ -124,8 +134,19 @@ class Column:
 
     def stretch(self, start: int, stop: int) -> Column:
         """Return the column of consecutive rows; nothing is copied."""
-        found = Column(self.names, [part.slice(start, stop - start) for part in self.parts], self.where)
-        found.was_fractional = self.was_fractional
+        return self._of(self.names, [part.slice(start, stop - start) for part in self.parts])
+
+    def chosen(self, rows: np.ndarray) -> Column:
+        """Return the column of some rows."""
+        return self._of(self.names, self.rows_of(rows))
+
+    def reordered(self, order: Sequence[int]) -> Column:
+        """Return the column with its parts in another order; nothing is copied."""
+        return self._of([self.names[k] for k in order], [self.parts[k] for k in order])
+
+    def _of(self, names: Sequence[str], parts: Sequence[pa.ChunkedArray]) -> Column:
+        found = Column(names, parts, self.where)
+        found.was_fractional, found.order = self.was_fractional, self.order
         return found
 
     def find(self, value: Any) -> np.ndarray:
@@ -163,16 +184,24 @@ def as_column(values: Any, name: str, where: str = "") -> Column:
     parts: Any
     if is_pandas(values, "MultiIndex"):
         parts = [values.get_level_values(level) for level in range(values.nlevels)]
-        names = [f"{name}_{i}" if own is None else str(own) for i, own in enumerate(values.names)]
+        names = [unnamed(name, i) if own is None else str(own) for i, own in enumerate(values.names)]
     else:
         parts = split_tuples(values, where)
-        names = [f"{name}_{i}" for i in range(len(parts or ()))]
+        names = [unnamed(name, i) for i in range(len(parts or ()))]
     if parts is not None:
-        return Column(names, [to_arrow(part, where) for part in parts], where)
-    if isinstance(values, (pa.Array, pa.ChunkedArray)) and pa.types.is_struct(values.type):
+        found = Column(names, [to_arrow(part, where) for part in parts], where)
+    elif isinstance(values, (pa.Array, pa.ChunkedArray)) and pa.types.is_struct(values.type):
         data = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-        return Column([field.name for field in data.type], data.flatten(), where)
-    return Column(name, [to_arrow(values, where)], where)
+        found = Column([field.name for field in data.type], data.flatten(), where)
+    else:
+        return Column(name, [to_arrow(values, where)], where)
+    found.order = Order.OWN
+    return found
+
+
+def unnamed(name: str, part: int) -> str:
+    """Return what a part of composite ids is called that has no name of its own."""
+    return f"{name}_{part}"
 
 
 def _is_id(kind: pa.DataType) -> bool:

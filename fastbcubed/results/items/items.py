@@ -27,6 +27,7 @@ from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 from fastbcubed.sources.attributes import as_kept, attribute, refused
 from fastbcubed.sources.columns import Column
+from fastbcubed.sources.part_names import in_order_of
 from fastbcubed.sources.tables import read_columns
 
 RowNumbers = NDArray[np.int64]
@@ -115,7 +116,7 @@ class AlignedItems:
         truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
         if truth is None or prediction is None:
             return self._positions(ids)
-        column = as_column(ids, "item", "the items asked for")
+        column = in_order_of(truth, as_column(ids, "item", "the items asked for"))
         found = np.full(len(column), -1)
         for side, items in (("pred", prediction), ("true", truth)):
             at = _find_all(items, column)
@@ -216,7 +217,7 @@ class TableItems:
         return self._table[f"{side}_cluster"] if rows is None else self._some(f"{side}_cluster", rows)
 
     def rows_of(self, ids: Any) -> RowNumbers:
-        return _find_all(self._column, as_column(ids, "item", "the items asked for"))
+        return _find_all(self._column, in_order_of(self._column, as_column(ids, "item", "the items asked for")))
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
         column = self._table[f"{side}_cluster"]
