@@ -140,7 +140,7 @@ class AlignedItems:
             raise SliceError("an item is asked for twice; name each once")
         return np.array([int(i) if 0 <= int(i) < len(self) else -1 for i in wanted], np.int64)
 
-    def label_keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def label_keys(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the keys of the labels of all rows, of the truth and of the prediction."""
         return self._alignment.true_keys, self._alignment.pred_keys
 
@@ -217,7 +217,9 @@ class TableItems:
         return self._table[f"{side}_cluster"] if rows is None else self._some(f"{side}_cluster", rows)
 
     def rows_of(self, ids: Any) -> RowNumbers:
-        return _find_all(self._column, in_order_of(self._column, as_column(ids, "item", "the items asked for")))
+        return _find_all(
+            self._column, in_order_of(self._column, as_column(ids, "item", "the items asked for"))
+        )
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
         column = self._table[f"{side}_cluster"]
