@@ -15,7 +15,7 @@ from fastbcubed.engines.touching import Asked, touch
 from fastbcubed.errors import EvaluationWarning, OptionError, without_overlap
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.choices import is_one_of
+from fastbcubed.runtime.choices import is_one_of, true_or_false
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
@@ -237,6 +237,8 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
         If a pair is there twice.
     ColumnError
         If a column is missing, or has something else than numbers.
+    OptionError
+        If `by_stratum` is neither True nor False, or `level` is no confidence.
 
     Notes
     -----
@@ -276,4 +278,4 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
     <BLANKLINE>
     2 rows
     """
-    return judged_pairs.estimate(labelled, by_stratum, level)
+    return judged_pairs.estimate(labelled, true_or_false(by_stratum, "by_stratum"), level)

@@ -9,6 +9,7 @@ from fastbcubed.changes.difference import Diff
 from fastbcubed.changes.keeping import MARK, parts_of
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.files.loading import read_saved
+from fastbcubed.runtime.choices import true_or_false
 
 
 def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
@@ -38,7 +39,7 @@ def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
     FileFormatError
         If the directory holds no saved result, files of several, or one that is damaged.
     OptionError
-        If this is no path.
+        If this is no path, or `check` is neither True nor False.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
     ...     fb.load(directory).f1
     0.6666666666666666
     """
-    found: Evaluation | Diff = read_saved(directory, _made, check=check)
+    found: Evaluation | Diff = read_saved(directory, _made, check=true_or_false(check, "check"))
     return found
 
 

@@ -14,7 +14,7 @@ from fastbcubed.alignment.align import Alignment, align
 from fastbcubed.alignment.policies import Duplicates, Nulls, Policies, Unmatched
 from fastbcubed.cells.build import build_cells
 from fastbcubed.clusterings.clustering import Clustering
-from fastbcubed.clusterings.components import as_ascending, as_thresholds
+from fastbcubed.clusterings.components import as_thresholds
 from fastbcubed.clusterings.inputs import Given
 from fastbcubed.clusterings.link_faults import warn_if_distances
 from fastbcubed.clusterings.links import JoinedLinks, Links, read_links
@@ -35,6 +35,7 @@ from fastbcubed.results.items.items import AlignedItems
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.allowance import Allowance
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting, require_progress
 from fastbcubed.sources.arrays import to_numpy
@@ -156,7 +157,7 @@ def sweep(
     Any threshold from there to just before 0.4 gives the same clusters.
     """
     require_progress(progress)
-    ascending = as_ascending(ascending)
+    ascending = true_or_false(ascending, "ascending")
     truth_only = "singleton" if items is None else "drop"
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     outside = policies.prediction == "outside"

@@ -36,6 +36,7 @@ from fastbcubed.results.slices.slicing import (
     slice_name,
     subset_mask,
 )
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.sources.arrays import from_texts, table_of
 
 if TYPE_CHECKING:
@@ -209,12 +210,12 @@ class Diff(DiffErrors):
 
         Raises
         ------
-        ColumnError
-            If there is no such attribute.
-        SliceError
-            If a subset has no scored item, or an attribute cannot be sliced by.
+        ColumnError, SliceError
+            If there is no such attribute, it cannot be sliced by, or a subset has no scored item.
+        OptionError
+            If `errors` is neither True nor False, or there is no such column to list by.
         """
-        key, ev = check_key(by), self.evaluation
+        key, ev, errors = check_key(by), self.evaluation, true_or_false(errors, "errors")
         order = asked_order(order_by) if order_by is not None or limit is not None else None
         if not ev.has_items and not errors and slice_name(key) in self.sliced:
             return _again(self.sliced[slice_name(key)], self.metrics, order_by, limit)

@@ -117,13 +117,6 @@ def as_thresholds(thresholds: Any) -> list[float]:
     return found
 
 
-def as_ascending(ascending: Any) -> bool:
-    """Return whether scores are distances, or raise OptionError."""
-    if not isinstance(ascending, bool):
-        raise OptionError(f"ascending is True or False, not {ascending!r}.")
-    return ascending
-
-
 def as_threshold(threshold: Any) -> float:
     """Return a threshold, or raise OptionError."""
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):

@@ -19,6 +19,7 @@ from fastbcubed.clusterings.mistaken import (
 from fastbcubed.clusterings.part_order import in_one_order, in_order, order_of
 from fastbcubed.clusterings.set_lists import by_position
 from fastbcubed.errors import AlignmentError, ColumnError, OptionError, WeightError
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.choosing import choose_columns
 from fastbcubed.sources.columns import Column, Order, as_column
@@ -58,6 +59,7 @@ class Given:
     weighing: Clustering | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "overlapping", true_or_false(self.overlapping, "overlapping"))
         names = ("truth", "prediction", "attributes") if self.table is None else ("table", "attributes")
         given = {name: getattr(self, name) for name in names}
         if not isinstance(self.weight, str):
@@ -291,8 +293,7 @@ def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Cluste
     if rows is None:
         return Clustering.from_labels(given, name=asked.name)
     named = weight if isinstance(weight, str) and weight in rows.names else None
-    found = Clustering._of_table(rows, asked.columns, named, asked.name, asked.typed)
-    return in_order(found, asked.order)
+    return in_order(Clustering._of_table(rows, asked.columns, named, asked.name, asked.typed), asked.order)
 
 
 def own_weight(side: Clustering, weight: Any) -> np.ndarray | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastbcubed.clusterings.labelled_rows import LabelledRows
 from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.tables import is_array, refuse_other_indexes, weight_array
@@ -91,7 +92,7 @@ class MadeOfLabels(LabelledRows):
         Raises
         ------
         OptionError
-            If this is no dict, or has lists or dicts for clusters.
+            If this is no dict, or has lists or dicts for clusters, or `overlapping` is neither True nor False.
         OverlapError
             If an item is in several clusters, without `overlapping`.
         NullError, IdTypeError
@@ -103,6 +104,7 @@ class MadeOfLabels(LabelledRows):
         >>> len(fb.Clustering.from_dict({"a": 1, "b": 1, "c": 2}))
         3
         """
+        overlapping = true_or_false(overlapping, "overlapping")
         if not isinstance(mapping, Mapping):
             raise OptionError(
                 f"{name}: from_dict takes a dict from item to cluster, not {type(mapping).__name__}."

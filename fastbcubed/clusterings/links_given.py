@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from fastbcubed.clusterings.labelled_rows import LabelledRows
 from fastbcubed.errors import OptionError
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.tables import ColumnName
 
@@ -89,18 +90,13 @@ class MadeOfLinks(LabelledRows):
         >>> fb.Clustering.from_links(links, threshold=0.9).to_table().to_pydict()
         {'item': ['a', 'b', 'c', 'd', 'e'], 'cluster': [0, 0, 1, 2, 2]}
         """
-        from fastbcubed.clusterings.components import (
-            as_ascending,
-            as_threshold,
-            connect,
-            warn_if_none_reaches,
-        )
+        from fastbcubed.clusterings.components import as_threshold, connect, warn_if_none_reaches
         from fastbcubed.clusterings.link_faults import warn_if_distances
         from fastbcubed.clusterings.links import read_links
         from fastbcubed.runtime.allowance import Allowance
 
         allowance = Allowance(memory_limit)
-        ascending = as_ascending(ascending)
+        ascending = true_or_false(ascending, "ascending")
         threshold = None if threshold is None else as_threshold(threshold)
         if isinstance(items, LabelledRows):
             if items.items is None:

@@ -16,6 +16,7 @@ from fastbcubed.errors import OptionError
 from fastbcubed.results.listings.summary import as_json
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import SliceKey, check_key
+from fastbcubed.runtime.choices import true_or_false
 
 if TYPE_CHECKING:
     from fastbcubed.results.gates.gating import Gate
@@ -87,6 +88,8 @@ class Comparison(Compared):
         ------
         ColumnError, SliceError
             As `Evaluation.slices` does.
+        OptionError
+            If `deltas` is neither True nor False, or there is no such order or number of rows.
 
         Examples
         --------
@@ -103,7 +106,8 @@ class Comparison(Compared):
         <BLANKLINE>
         4 rows
         """
-        return slices_of_runs(self, check_key(by), deltas or order_by is not None, order_by, limit)
+        deltas = true_or_false(deltas, "deltas") or order_by is not None
+        return slices_of_runs(self, check_key(by), deltas, order_by, limit)
 
     def items(
         self,

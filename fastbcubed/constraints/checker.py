@@ -15,6 +15,7 @@ from fastbcubed.constraints.properties import PROPERTIES, Case
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.labelings import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, resolve
+from fastbcubed.runtime.choices import true_or_false
 
 Labels = NDArray[np.int64]
 Score = Callable[[Labels, Labels], float]
@@ -140,7 +141,7 @@ def check_constraints(
     MetricError
         If there is no score of that name, it has no direction, or a score is NaN.
     OptionError
-        If a check is unknown, or `greater_is_better` comes with a name.
+        If a check is unknown, or `greater_is_better` comes with a name, or is neither True nor False.
 
     Notes
     -----
@@ -169,7 +170,8 @@ def check_constraints(
         function = named([score])(score)
     else:
         title = getattr(score, "__name__", "score")
-        greater_is_better, function = greater_is_better is not False, score
+        greater_is_better = greater_is_better is None or true_or_false(greater_is_better, "greater_is_better")
+        function = score
     return check(title, function, greater_is_better, to_try(names, n_random, seed), tolerance)
 
 

@@ -24,6 +24,7 @@ from fastbcubed.results.slices.slicing import (
     slice_name,
     subset_mask,
 )
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.sources.arrays import from_texts, table_of
 
 
@@ -106,7 +107,7 @@ class BySlice(Estimated):
         SliceError
             If a subset has no scored item, or an attribute cannot be sliced by.
         MetricError, OptionError
-            If there is no such column to order by, or `limit` is no number of rows.
+            If there is no such column to order by, `limit` is no number of rows, or `errors` neither True nor False.
         NotKeptError
             If the items were not kept.
 
@@ -124,7 +125,7 @@ class BySlice(Estimated):
         >>> ev.slices({"first two": ["a", "b"]})["precision"].to_pylist()  # (1 + 1/2) / 2
         [0.75]
         """
-        by = check_key(by)
+        by, errors = check_key(by), true_or_false(errors, "errors")
         order_by = LOSS if order_by is None and limit is not None else order_by
         if not self.has_items and not errors and slice_name(by) in self.sliced:
             return listed(self.sliced[slice_name(by)], self.metrics, order_by, limit)
@@ -172,8 +173,8 @@ class BySlice(Estimated):
             If there is no such attribute.
         SliceError
             If no slice has as many items, or an attribute cannot be sliced by.
-        MetricError
-            If `f_of_means` lacks a score that it takes.
+        MetricError, OptionError
+            If `f_of_means` lacks a score that it takes, or is neither True nor False, or `min_items` is no number.
         NotKeptError
             If the items were not kept, and the slices are not those that were asked for when evaluating.
 
@@ -203,6 +204,7 @@ class BySlice(Estimated):
         >>> ev.macro("source", f_of_means=True)["mean"][2].as_py()
         0.75
         """
+        f_of_means = true_or_false(f_of_means, "f_of_means")
         table = self.slices(by, attributes=attributes)
         return macro_of(
             table,

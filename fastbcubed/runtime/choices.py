@@ -1,9 +1,13 @@
-"""Texts among the arguments of public functions: one of a few, or several of any."""
+"""Booleans and texts among the arguments of public functions: true or false, one of a few, or several of any."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Any
+
+import numpy as np
+
+from fastbcubed.errors import OptionError, first_few
 
 
 def is_one_of(value: Any, known: Collection[str | None]) -> bool:
@@ -15,6 +19,23 @@ def is_one_of(value: Any, known: Collection[str | None]) -> bool:
     (True, False, True)
     """
     return (value is None or isinstance(value, str)) and value in known
+
+
+def true_or_false(value: Any, name: str) -> bool:
+    """Return a boolean of Python or NumPy, or raise OptionError.
+
+    Examples
+    --------
+    >>> true_or_false(True, "errors")
+    True
+    >>> true_or_false("no", "errors")
+    Traceback (most recent call last):
+    ...
+    fastbcubed.errors.OptionError: errors is True or False, not 'no'
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise OptionError(f"{name} is True or False, not {first_few([value])}")
+    return bool(value)
 
 
 def is_utf8(text: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from fastbcubed.errors import DiskSpaceError, OptionError
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.reporting import reporting
@@ -104,6 +105,8 @@ def generate(
     row_group = whole_number(row_group, "row_group", "rows", least=1, most=MOST_ROWS)
     if threads is not None:
         threads = whole_number(threads, "threads", "threads", least=1)
+    flags = {"weights": weights, "attributes": attributes, "overwrite": overwrite}
+    weights, attributes, overwrite = (true_or_false(value, name) for name, value in flags.items())
     more = ["weight"] * weights + REPEATING * attributes
     extra = dict(zip(more, more, strict=True))
     if prediction_out is None:

@@ -27,6 +27,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings.listing import require_limit
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.thresholds.best import Best, best_point, known_score
@@ -79,8 +80,14 @@ class SweptCurve:
         Table
             threshold, clusters, largest, singletons (of scored items) and the scores. The first row, whose threshold
             is infinite, is that of no link.
+
+        Raises
+        ------
+        OptionError
+            If `limit` is no number of rows, or `errors` is neither True nor False.
         """
         require_limit(limit)
+        errors = true_or_false(errors, "errors")
         points = self._curve.thinned(limit)
         columns: dict[str, Any] = {"threshold": from_numpy(self._curve.thresholds[points])}
         for name in self._curve.names:

@@ -15,6 +15,7 @@ from fastbcubed.results.report.palette import DARK, LIGHT, as_style
 from fastbcubed.results.report.shortening import halved
 from fastbcubed.results.text.wording import amount, count, label, percent, score, with_error
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.runtime.written import written_aside
 
 #: Bytes that no page reaches; and how often its listings are halved to stay below them.
@@ -79,7 +80,7 @@ def report_of(
 ) -> Report:
     """Return the page of some content, written to `path` unless that is None; all checks come before the work."""
     require_packages("a report")
-    found = Asked.of(**asked)
+    found, overwrite = Asked.of(**asked), true_or_false(overwrite, "overwrite")
     file = None if path is None else require_place(path, overwrite=overwrite)
     report = Report(content(found))
     if file is not None:
