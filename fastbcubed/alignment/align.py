@@ -34,9 +34,9 @@ class Alignment:
 
     truth: Clustering
     prediction: Clustering
-    #: equal keys on a side, equal cluster; shape (n_rows,), as of all arrays here
-    true_keys: NDArray[np.int64]
-    pred_keys: NDArray[np.int64]
+    #: equal keys on a side, equal cluster; int64, or int32 if `narrow`; shape (n_rows,), as of all arrays here
+    true_keys: NDArray[Any]
+    pred_keys: NDArray[Any]
     absent_true: int | None  #: the key of items that the side lacks; None where no item is missing
     absent_pred: int | None
     true_rows: Rows | None  #: row of the clustering, -1 where it lacks the item; None for all as they are
@@ -57,16 +57,18 @@ def align(
     weight_table: WeightTable | None = None,
     outer: bool = False,
     null_is_absent: bool = False,
+    narrow: bool = False,
 ) -> Alignment:
     """Put two clusterings side by side, by item id or by position; raise for what the policies do not allow.
 
     Items may have their weights in a table of their own. If `outer`, these serve the mean alone, so that zeros are
-    allowed. If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
+    allowed. If `null_is_absent`, a null cluster says "not on that side" (the one-table form). Keys of labels that go by
+    position may be `narrow`.
     """
     prediction = in_one_order(truth, prediction)
     both = matched(
         truth, prediction, policies, pool,
-        weight_table=weight_table, outer=outer, null_is_absent=null_is_absent,
+        weight_table=weight_table, outer=outer, null_is_absent=null_is_absent, narrow=narrow,
     )  # fmt: skip
     start = _unused_run(both.true_keys, both.pred_keys) if both.needs_special_keys else 0
     return Alignment(truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage)
@@ -83,6 +85,7 @@ def matched(
     null_is_absent: bool,
     join: Join | None = None,
     checked: CheckedWeights | None = None,
+    narrow: bool = False,
 ) -> Combination:
     """Match the rows of two clusterings; raise for what the policies do not allow. Parameters are those of `align`.
 
@@ -91,7 +94,10 @@ def matched(
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
     pair = truth, prediction
-    true_side, pred_side = (Side.of(side, policies, side.labels.keys(pool), null_is_absent) for side in pair)
+    narrow &= _as_they_are(pair, policies)
+    true_side, pred_side = (
+        Side.of(side, policies, side.labels.keys(pool, narrow=narrow), null_is_absent) for side in pair
+    )
     for side in pair:
         if not len(side):
             raise EmptyInputError(f"there are no rows in {side.name}")
@@ -101,6 +107,12 @@ def matched(
     require_common(both.coverage, Facts.of(true_side, truth.items), Facts.of(pred_side, prediction.items))
     both.report_faults()
     return both
+
+
+def _as_they_are(pair: tuple[Clustering, Clustering], policies: Policies) -> bool:
+    """Tell whether rows go by position, and each key stands for a label."""
+    by_position = all(side.items is None for side in pair)
+    return by_position and policies.noise is None and all(side.labels.null_rows is None for side in pair)
 
 
 def _items(

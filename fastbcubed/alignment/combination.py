@@ -26,8 +26,8 @@ class Combination:
     """The two sides, row by row, before policies make anything of the rows that one side lacks."""
 
     #: keys of labels, of no meaning in rows that the side lacks, or that are alone; shape (n_rows,), as of all here
-    true_keys: NDArray[np.int64]
-    pred_keys: NDArray[np.int64]
+    true_keys: NDArray[Any]
+    pred_keys: NDArray[Any]
     lacks_true: Mask | None  #: rows that the side lacks
     lacks_pred: Mask | None
     alone_true: Mask | None  #: rows that are a cluster of their own on the side

@@ -26,6 +26,7 @@ from fastbcubed.cells.if_alone import IfAlone
 from fastbcubed.cells.planning import Plan, plan_parts
 from fastbcubed.cells.true_rows import TrueRows
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.keys import widened
 
 
 def build_cells(
@@ -47,8 +48,8 @@ def build_cells(
 
 
 def cells_of_keys(
-    true_keys: NDArray[np.int64],
-    pred_keys: NDArray[np.int64],
+    true_keys: NDArray[Any],
+    pred_keys: NDArray[Any],
     weight: NDArray[np.float64] | None,
     pool: Pool,
     *,
@@ -60,15 +61,19 @@ def cells_of_keys(
 ) -> Contingency:
     """Build the cells of rows by the keys of their clusters; `absent` are the keys for "not on this side", if any.
 
-    A plan is followed as it stands; without one, rows are condensed first where that pays.
+    A plan is followed as it stands; without one, rows are condensed first where that pays. Keys are int64, or without
+    a plan int32.
     """
     outer, filled = weighting == "outer", None
-    rows: Sequence[stages.Piece] = [(true_keys, pred_keys, weight, None)]
     pairs = PairTable.of(true_keys, pred_keys) if plan is None else None
+    if pairs is None or not pairs.takes(true_keys, pred_keys):
+        true_keys, pred_keys = widened(true_keys, pool), widened(pred_keys, pool)
     counted = None if pairs is None else pairs.count(true_keys, pred_keys, weight, pool)
     if counted is not None and counted.is_box and absent == (None, None):
         built, filled = close_box(counted, pool, outer=outer)
     else:
+        true_keys, pred_keys = widened(true_keys, pool), widened(pred_keys, pool)
+        rows: Sequence[stages.Piece] = [(true_keys, pred_keys, weight, None)]
         stands_for = None
         if counted is not None:
             rows, stands_for = counted.condensed(pool), true_keys.size

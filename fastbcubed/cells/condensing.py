@@ -57,7 +57,7 @@ PAIR = np.dtype([("true", "i8"), ("pred", "i8")])
 #: The record of a slot that has many rows, without weights and with them.
 COUNTED = np.dtype([("n", "i8")])
 WEIGHED = np.dtype([("n", "i8"), ("mass", "f8"), ("rest", "f8")])
-Keys = NDArray[np.int64]
+Keys = NDArray[Any]  #: int64; int32 of rows that are counted in a box
 Weights = NDArray[np.float64] | None
 
 
@@ -145,6 +145,7 @@ class PairTable:
     @classmethod
     def _frequent(cls, n_rows: int, true: Keys, pred: Keys) -> PairTable | None:
         """Return slots for the pairs seen often, if most rows are theirs."""
+        true, pred = true.astype(np.int64, copy=False), pred.astype(np.int64, copy=False)
         first, seen = np.empty(true.size, np.int64), np.empty(true.size, np.int64)
         slots = np.full(table_slots(true.size), -1, np.int32)
         n_pairs = kernels.condensing.count_pairs(true, pred, slots, first, seen)
@@ -157,6 +158,10 @@ class PairTable:
         pairs, rows = np.empty(n_slots, PAIR), first[chosen]
         kernels.condensing.enter_pairs(true[rows], pred[rows], pairs)
         return cls(n_rows, n_slots, _unsigned(0, 0, 0, 1), pairs)
+
+    def takes(self, true_keys: Keys, pred_keys: Keys) -> bool:
+        """Tell whether keys can be counted as they are: those of 32 bits on both sides in a box alone."""
+        return true_keys.dtype == pred_keys.dtype and (self.pairs is None or true_keys.dtype == np.int64)
 
     def condense_block(self, true_keys: Keys, pred_keys: Keys, weight: Weights) -> Condensed:
         """Return the rows of one block condensed, on this thread."""

@@ -70,6 +70,7 @@ def build(pair: Pair, request: Request, pool: Pool) -> Built:
         weight_table=pair.weight_table,
         outer=request.outer,
         null_is_absent=request.null_is_absent,
+        narrow=True,
     )
     cells = build_cells(rows, pool, weighting=request.weighting, outside=request.outside)
     return Built(rows.coverage, cells, AlignedItems(rows))

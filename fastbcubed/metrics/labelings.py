@@ -107,7 +107,7 @@ def _open(
 
 
 def _build(pair: Pair, policies: Policies, pool: Pool) -> Contingency:
-    rows = align(*pair.first, policies, pool, weight_table=pair.weight_table)
+    rows = align(*pair.first, policies, pool, weight_table=pair.weight_table, narrow=True)
     return build_cells(rows, pool, weighting="pointwise", outside=False)
 
 

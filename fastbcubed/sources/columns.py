@@ -95,7 +95,7 @@ class Column:
             rows = np.flatnonzero(nulls)
             raise Nulls(True, self.where, rows.size, len(nulls), rows[:4].tolist()).error()
 
-    def keys(self, pool: Pool | None = None) -> np.ndarray:
+    def keys(self, pool: Pool | None = None, *, narrow: bool = False) -> np.ndarray:
         """Return an int64 per row; two are equal if and only if the values are equal.
 
         Integers are their own keys, uint64 reinterpreted: 64-bit ones in a contiguous NumPy array
@@ -104,9 +104,10 @@ class Column:
         meanwhile). Null rows get an arbitrary key.
         Keys of two columns compare only if they come from one call of `key_pair`.
 
-        Shapes: returns (n_rows,).
+        Those of a column without nulls may be `narrow`: int32, if integers are of at most 32 bits, or values are
+        numbered. Shapes: returns (n_rows,).
         """
-        return comparable_keys([self], pool)[0]
+        return comparable_keys([self], pool, narrow=narrow)[0]
 
     def take(self, rows: np.ndarray) -> pa.Array:
         """Return the values of some rows, in their own type; of a composite id as a struct.

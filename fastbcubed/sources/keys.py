@@ -22,6 +22,8 @@ from fastbcubed.sources.validity import require_valid
 
 #: Hash seeds that are tried; a second one is needed about once in 3,000 columns of 10**8 strings.
 ATTEMPTS = 8
+#: The types of keys, and of those that are half as much to read where all of them fit.
+WIDE, NARROW = np.dtype(np.int64), np.dtype(np.int32)
 
 
 class Column(Protocol):
@@ -48,17 +50,20 @@ def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray
     return keys[0], keys[1]
 
 
-def comparable_keys(columns: Sequence[Column], pool: Pool | None = None) -> list[np.ndarray]:
+def comparable_keys(
+    columns: Sequence[Column], pool: Pool | None = None, *, narrow: bool = False
+) -> list[np.ndarray]:
     """Return the keys of columns, equal across them exactly where the values are equal.
 
-    They are of one kind; an empty column, or one of nulls only, goes with every kind.
+    They are of one kind; an empty column, or one of nulls only, goes with every kind. Keys of one column without nulls
+    may be `narrow`: int32, where all fit.
 
     Text that is not UTF-8, and a code that is not in its dictionary, raise IdTypeError.
     """
     check_kinds(columns)
     try:
         with _some(pool) as threads:
-            return _keys(columns, threads)
+            return _keys(columns, threads, narrow)
     except pa.ArrowInvalid:
         for column in columns:
             for part in column.plain:
@@ -66,13 +71,13 @@ def comparable_keys(columns: Sequence[Column], pool: Pool | None = None) -> list
         raise
 
 
-def _keys(columns: Sequence[Column], threads: Pool) -> list[np.ndarray]:
+def _keys(columns: Sequence[Column], threads: Pool, narrow: bool) -> list[np.ndarray]:
     plain = all(column.kind == "integer" for column in columns)
     if plain and not _signs_clash(columns):
-        return [read_only(_integer_keys(column.plain[0], threads)) for column in columns]
+        return [read_only(_integer_keys(column.plain[0], threads, narrow)) for column in columns]
     if len(columns) == len(columns[0].plain) == 1:
         for number in (number_values, number_texts):
-            numbers = number(columns[0].plain[0], threads)
+            numbers = number(columns[0].plain[0], threads, narrow=narrow)
             if numbers is not None:
                 return [read_only(numbers)]
     from fastbcubed.sources.fingerprints import find_collision, write_pairs  # imports numba
@@ -185,33 +190,55 @@ def _reaches(part: pa.ChunkedArray, unsigned: bool) -> bool:
     return False
 
 
-def _integer_keys(part: pa.ChunkedArray, pool: Pool) -> np.ndarray:
-    chunks = part.chunks
-    dictionary = pa.types.is_dictionary(part.type)
-    if len(chunks) == 1 and not dictionary:
-        view = to_numpy(chunks[0])
-        if view.dtype.itemsize == 8:
-            return view.view(np.int64)
-    keys = buffers.empty(len(part), np.int64)
-    starts = accumulate((len(chunk) for chunk in chunks), initial=0)
-    tasks = []
-    for chunk, offset in zip(chunks, starts, strict=False):
-        table = None
-        if dictionary:
-            values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
-            table = to_numpy(values).astype(np.int64) if len(values) else np.zeros(1, np.int64)
-        view = codes_of(chunk) if dictionary else to_numpy(chunk)
-        tasks += [
-            (view[start:stop], table, keys[offset + start : offset + stop])
-            for start, stop in blocks(len(view))
-        ]
+def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
+    """Return keys as int64, those that are narrow copied."""
+    if keys.dtype == WIDE:
+        return keys
+    wide = buffers.empty(keys.size, WIDE)
+
+    def copy(start: int, stop: int) -> None:
+        np.copyto(wide[start:stop], keys[start:stop])
+
+    pool.map(copy, *zip(*blocks(keys.size), strict=True), stage="read ids")
+    return read_only(wide)
+
+
+def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np.ndarray:
+    pieces = [_numbers_of(chunk) for chunk in part.chunks]
+    dtype = NARROW if narrow and all(_is_narrow(*piece) for piece in pieces) else WIDE
+    if len(pieces) == 1:
+        view, table = pieces[0]
+        if table is None and view.dtype.itemsize == dtype.itemsize:
+            return view.view(dtype)
+    keys = buffers.empty(len(part), dtype)
+    starts = accumulate((view.size for view, _ in pieces), initial=0)
+    tasks = [
+        (view[start:stop], table, keys[offset + start : offset + stop])
+        for (view, table), offset in zip(pieces, starts, strict=False)
+        for start, stop in blocks(view.size)
+    ]
     if tasks:
         pool.map(_copy_block, *zip(*tasks, strict=True), stage="read ids")
     return keys
+
+
+def _numbers_of(chunk: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return integers, or codes and the integers that these stand for."""
+    if not pa.types.is_dictionary(chunk.type):
+        return to_numpy(chunk), None
+    values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
+    return codes_of(chunk), to_numpy(values).astype(WIDE) if len(values) else np.zeros(1, WIDE)
+
+
+def _is_narrow(view: np.ndarray, table: np.ndarray | None) -> bool:
+    """Tell whether keys fit into 32 bits: by their type, or each that a code stands for."""
+    if table is None:
+        return np.can_cast(view.dtype, NARROW)
+    return bool((table.astype(NARROW) == table).all())
 
 
 def _copy_block(values: np.ndarray, table: np.ndarray | None, out: np.ndarray) -> None:
     if table is None:
         np.copyto(out, values.view(np.int64) if values.dtype == np.uint64 else values)
     else:
-        np.take(table, values, out=out, mode="clip")
+        np.take(table.astype(out.dtype, copy=False), values, out=out, mode="clip")

@@ -7,6 +7,7 @@ shows that hashes tell them apart passes over those that a thread has just seen.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate, chain, product
 from typing import NamedTuple
 
@@ -50,10 +51,11 @@ class Missed(NamedTuple):
 
 
 class Others(NamedTuple):
-    """Rows whose texts are not known, counted from `start` on."""
+    """Rows whose texts are not known, counted from `start` on, and their hashes where numbers have no room for them."""
 
     start: int
     rows: np.ndarray
+    hashes: np.ndarray | None
 
 
 class Sample(NamedTuple):
@@ -80,6 +82,12 @@ class Sample(NamedTuple):
         return cls(len(taken), encoded.dictionary, seen)
 
     @property
+    def frequent(self) -> np.ndarray:
+        """The texts that are seen often, the most frequent ones first, no more than can be known."""
+        chosen = np.argsort(-self.seen, kind="stable")[:MOST_TEXTS]
+        return np.asarray(chosen[self.seen[chosen] >= OFTEN])
+
+    @property
     def repeats(self) -> bool:
         """Whether many of its rows have a text that another row has, too."""
         return int((self.seen - 1).sum()) > MANY_REPEATS * self.size
@@ -99,8 +107,7 @@ class KnownTexts(NamedTuple):
     @classmethod
     def of(cls, sample: Sample) -> KnownTexts | None:
         """Return the texts that are frequent in a sample of a column, None if these are not most of it."""
-        chosen = np.argsort(-sample.seen, kind="stable")[:MOST_TEXTS]
-        chosen = chosen[sample.seen[chosen] >= OFTEN]
+        chosen = sample.frequent
         if not chosen.size or sample.seen[chosen].sum() < LEAST_SHARE * sample.size:
             return None
         texts = sample.texts.take(from_numpy(chosen))
@@ -138,10 +145,11 @@ def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray,
     return read_only(offsets - offsets[0] + offsets.dtype.type(TAIL)), read_only(roomy)
 
 
-def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
+def number_texts(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
     """Return a number per row, the same for equal texts and no other; None if these do not repeat, or are no texts.
 
-    Null rows get an arbitrary number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
+    Numbers are int64, or int32 if they may be `narrow` and nearly all texts are known. Null rows get an arbitrary
+    number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
     """
     kind = data.type
     plain = pa.types.is_string(kind) or pa.types.is_large_string(kind)
@@ -151,7 +159,8 @@ def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
     known = KnownTexts.of(sample)
     if known is None and not sample.repeats:
         return None
-    numbers, repeats = buffers.empty(len(data), np.int64), list[Repeats]()
+    narrow &= known is not None and sample.size - sample.seen[sample.frequent].sum() <= sample.size // RARE
+    numbers, repeats = buffers.empty(len(data), np.int32 if narrow else np.int64), list[Repeats]()
 
     def number(chunk: pa.Array, start: int) -> list[Others]:
         own = numbers[start : start + len(chunk)]
@@ -171,9 +180,7 @@ def number_texts(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
     n_known, pairs = known.starts.size if known else 0, [pair for seen in repeats for pair in seen.kept]
     if (known and any((first < n_known).any() for first, _ in pairs)) or find_conflict(pairs, pool):
         return None
-    if 0 < sum(each.rows.size for each in others) <= len(data) // RARE:
-        _number_others(numbers, np.concatenate([each.start + each.rows for each in others]), n_known)
-    return numbers
+    return _with_others(numbers, others, n_known)
 
 
 def _hash(chunk: pa.Array, numbers: np.ndarray, room: np.ndarray, seen: Repeats) -> None:
@@ -187,7 +194,7 @@ def _number(
     chunk: pa.Array, known: KnownTexts, numbers: np.ndarray, room: Missed, seen: Repeats, start: int
 ) -> list[Others]:
     """Write numbers of texts, whose rows are those from `start` on; add hashes of others to those that were seen."""
-    words, others, done = kernels.hashing.seed_words(0), [], 0
+    words, others, done = kernels.hashing.seed_words(0), list[Others](), 0
     for offsets, texts in _pieces(*offsets_and_bytes(chunk)):
         own = numbers[done : done + offsets.size - 1]
         n, is_ascii = kernels.texts.number_texts(offsets, texts, known, words, own, room)
@@ -195,7 +202,8 @@ def _number(
             chunk.validate(full=True)
         if n:
             seen.add(room.first[:n], room.second[:n])
-        others.append(Others(start + done, room.rows[:n].copy()))
+        hashes = None if numbers.dtype == np.int64 else room.first[:n].astype(np.int64)
+        others.append(Others(start + done, room.rows[:n].copy(), hashes))
         done += own.size
     return others
 
@@ -208,11 +216,25 @@ def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.
     return [*first, (offsets[head:], data)] if head < offsets.size - 1 else first
 
 
-def _number_others(numbers: np.ndarray, rows: np.ndarray, n_known: int) -> None:
-    """Give texts of some rows that are not known the next numbers."""
-    values, codes = np.unique(numbers[rows], return_inverse=True)
-    if n_known + values.size <= FEW_VALUES:
-        numbers[rows] = n_known + codes
+def _with_others(numbers: np.ndarray, others: Sequence[Others], n_known: int) -> np.ndarray:
+    """Return numbers in which other texts have the next ones if their rows are rare, else their hashes."""
+    n_others, kept = sum(each.rows.size for each in others), numbers.dtype == np.int64
+    rare = n_others <= numbers.size // RARE
+    if not n_others or (kept and not rare):
+        return numbers
+    rows = np.concatenate([each.start + each.rows for each in others])
+    hashes = (
+        numbers[rows] if kept else np.concatenate([each.hashes for each in others if each.hashes is not None])
+    )
+    if rare:
+        values, codes = np.unique(hashes, return_inverse=True)
+        if n_known + values.size <= FEW_VALUES:
+            numbers[rows] = n_known + codes
+            return numbers
+    if not kept:
+        numbers = numbers.astype(np.int64)
+        numbers[rows] = hashes
+    return numbers
 
 
 def _room() -> Missed:

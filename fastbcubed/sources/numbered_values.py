@@ -19,10 +19,11 @@ from fastbcubed.sources.selection import without_views
 FEW_VALUES = 1 << 16
 
 
-def number_values(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
+def number_values(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
     """Return a number per row, the same for equal values and no other; None if this is no dictionary of few values.
 
-    Null rows get an arbitrary number. Values and codes that are not valid raise pyarrow.ArrowInvalid.
+    Numbers are int64, or int32 if `narrow`. Null rows get an arbitrary number. Values and codes that are not valid
+    raise pyarrow.ArrowInvalid.
     """
     if not pa.types.is_dictionary(data.type) or not len(data):
         return None
@@ -30,7 +31,7 @@ def number_values(data: pa.ChunkedArray, pool: Pool) -> np.ndarray | None:
     tables = _number_dictionaries([chunk.dictionary for chunk in chunks])
     if tables is None:
         return None
-    numbers = buffers.empty(len(data), np.int64)
+    numbers = buffers.empty(len(data), np.int32 if narrow else np.int64)
     tasks = []
     for chunk, table, offset in zip(chunks, tables, accumulate(map(len, chunks), initial=0), strict=False):
         tasks += [
@@ -72,4 +73,5 @@ def _look_up(rows: pa.DictionaryArray, table: np.ndarray, out: np.ndarray) -> No
     if (table == np.arange(table.size)).all() and not rows.null_count:
         np.copyto(out, codes)
     else:
-        np.take(table if table.size else np.zeros(1, np.int64), codes, out=out, mode="clip")
+        known = table if table.size else np.zeros(1, np.int64)
+        np.take(known.astype(out.dtype, copy=False), codes, out=out, mode="clip")

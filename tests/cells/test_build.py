@@ -33,6 +33,8 @@ from fastbcubed.runtime.pool import Pool
 
 #: Keys that stand for "not on this side"; any number can.
 ABSENT_TRUE, ABSENT_PRED = -(2**63), 2**63 - 1
+#: The types of the keys of either side.
+WIDTHS = {"wide": "qq", "narrow": "ii", "true alone": "iq", "pred alone": "qi"}
 
 
 def keys(values):
@@ -65,8 +67,11 @@ def build(true, pred, weight=None, *, absent=False, part_rows=4, wide=None, thre
     return plan, table
 
 
-def condense(true, pred, weight=None, *, absent=False, table="box", threads=1, outer=False, outside=False):
+def condense(
+    true, pred, weight=None, *, absent=False, table="box", threads=1, outer=False, outside=False, width="wide"
+):
     """Build cells as the pipeline does where few pairs hold most rows, in a table of this kind."""
+    true_type, pred_type = WIDTHS[width]
     kinds = {
         "box": {"ROWS_PER_CELL": 0},
         "frequent": {"MOST_SLOTS": 0, "OFTEN": 1, "LEAST_SHARE": 0, "MOST_PAIRS": 4, "ROWS_PER_PAIR": 1},
@@ -83,7 +88,8 @@ def condense(true, pred, weight=None, *, absent=False, table="box", threads=1, o
         patch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 4)
         with Pool(threads) as pool:
             found = memory.cells_of_keys(
-                keys(true), keys(pred), None if weight is None else np.array(weight, np.float64), pool,
+                np.array(true, true_type), np.array(pred, pred_type),
+                None if weight is None else np.array(weight, np.float64), pool,
                 weighting="outer" if outer else "pointwise", outside=outside,
                 absent=(ABSENT_TRUE, ABSENT_PRED) if absent else (None, None),
             )  # fmt: skip
@@ -219,18 +225,53 @@ def test_condensed_rows_against_dicts(case, table, how, threads):
     )
 
 
+@examples(120)
+@given(
+    st.lists(st.tuples(*[st.sampled_from([-(2**31), -1, 0, 1, 2, 2**31 - 1])] * 2), min_size=1, max_size=60),
+    st.sampled_from(["box", "frequent"]),
+    st.sampled_from(["narrow", "true alone", "pred alone"]),
+    st.booleans(),
+    st.sampled_from([1, 2]),
+)
+def test_narrow_keys_against_dicts(pairs, table, width, weighted, threads):
+    weight = [1.0 + k / 7 for k in range(len(pairs))] if weighted else None
+    check(*zip(*pairs, strict=True), weight, table=table, width=width, threads=threads)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1000, 300_000])
+def test_narrow_keys_have_the_cells_of_wide_ones(n, weighted):
+    """Few clusters are counted in a box, of more and of fewer rows all are partitioned: the same bits."""
+    rng = np.random.default_rng(14)
+    for k in (10, 900):
+        true, pred = (rng.integers(-k, k, n).astype(np.int32) for _ in range(2))
+        weight = rng.uniform(1, 2, n) if weighted else None
+        tables = []
+        for sides in (
+            (true, pred),
+            (true.astype(np.int64), pred),
+            (true.astype(np.int64), pred.astype(np.int64)),
+        ):
+            with Pool(2) as pool:
+                tables.append(memory.cells_of_keys(*sides, weight, pool, weighting="pointwise"))
+        assert len({table.cells.tobytes() for table in tables}) == 1
+        assert len({table.rows.cell.tobytes() for table in tables}) == 1
+
+
+@pytest.mark.parametrize("width", ["wide", "narrow"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("spread", [3, 400])
 @pytest.mark.parametrize("table", ["box", "frequent"])
-def test_condensed_rows_that_the_sample_missed(table, spread, weighted):
+def test_condensed_rows_that_the_sample_missed(table, spread, weighted, width):
     """Pairs have hundreds of rows each, but for a few rows whose keys no look at the sample could tell."""
     rng = np.random.default_rng(8)
     n = 40_000
     true, pred = rng.integers(0, 3, n), rng.integers(0, spread, n)
     missed = np.setdiff1d(np.arange(n), parts.sampled_rows(n))[:12]
-    true[missed], pred[missed[:6]] = 10**12 + np.arange(12) // 2, -(10**15)
+    far = (10**12, -(10**15)) if width == "wide" else (10**9, -(10**9))
+    true[missed], pred[missed[:6]] = far[0] + np.arange(12) // 2, far[1]
     weight = rng.uniform(1, 2, n) if weighted else None
-    check(true.tolist(), pred.tolist(), weight, table=table)
+    check(true.tolist(), pred.tolist(), weight, table=table, width=width)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

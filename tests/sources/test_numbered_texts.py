@@ -41,9 +41,9 @@ even_texts = st.integers(0, 40).flatmap(
 )
 
 
-def numbers_of(data, n_threads=2):
+def numbers_of(data, n_threads=2, *, narrow=False):
     with Pool(n_threads) as pool:
-        return number_texts(data, pool)
+        return number_texts(data, pool, narrow=narrow)
 
 
 def few_texts(n_values, n=N, seed=3):
@@ -75,7 +75,7 @@ def unseen_row(n=N):
 @given(
     st.lists(st.lists(st.none() | texts, max_size=12), min_size=1, max_size=4),
     st.sampled_from(KINDS),
-    st.sampled_from(["known", "hashed"]),
+    st.sampled_from(["known", "hashed", "narrow", "narrow at first"]),
 )
 def test_equal_numbers_are_equal_texts(chunks, kind, how):
     patch = pytest.MonkeyPatch()
@@ -85,9 +85,11 @@ def test_equal_numbers_are_equal_texts(chunks, kind, how):
         settings = {"FEWEST_ROWS": 1, "OFTEN": 1, "LEAST_SHARE": 0.0, "MOST_TEXTS": 5}
         if how == "hashed":
             settings |= {"LEAST_SHARE": 2.0, "MANY_REPEATS": -1.0}
+        if "narrow" in how:  # all others count as rare, and have no numbers left if it is so at first alone
+            settings |= {"RARE": 1, "FEW_VALUES": 0 if "first" in how else 1 << 16}
         for name, value in settings.items():
             patched.setattr(numbered_texts, name, value)
-        numbers = numbers_of(data)
+        numbers = numbers_of(data, narrow="narrow" in how)
     if numbers is None:
         assert all(values[row] is None for row in (sampled_rows(len(values)) if values else ()))
         return
@@ -171,6 +173,19 @@ def test_numbers_are_small_and_the_same_for_any_number_of_threads(n_threads):
     assert sorted(set(numbers.tolist())) == list(range(301))
     assert numbers[unseen_row()] == 300
     assert (numbers == numbers_of(data, 4)).all()
+    narrow = numbers_of(data, narrow=True)
+    assert narrow.dtype == np.int32 and (narrow == numbers).all()
+
+
+def test_texts_that_many_rows_have_and_no_sample_are_no_longer_narrow():
+    values = few_texts(10)
+    known = np.zeros(N, bool)
+    known[sampled_rows(N).astype(np.int64)] = True
+    values[~known] = [f"alone {k % 5000}" for k in range(np.count_nonzero(~known))]
+    data = pa.chunked_array([pa.array(values)])
+    wide, narrow = (numbers_of(data, narrow=narrow) for narrow in (False, True))
+    assert narrow.dtype == np.int64 and (narrow == wide).all()
+    assert tells_apart(narrow, values)
 
 
 def test_texts_that_no_sample_has_seen_keep_hashes_where_they_are_not_rare():

@@ -157,6 +157,49 @@ def test_many_strings_do_not_collide() -> None:
     assert len(np.unique(column.keys())) == 300_000
 
 
+# --- narrow keys ---
+
+
+def test_narrow_keys_are_equal_where_values_are(build: Any) -> None:
+    column = as_column(build(IDS), "item")
+    found = column.keys(narrow=True)
+    assert found.dtype in (np.int32, np.int64)
+    assert not found.flags.writeable
+    assert groups(found) == groups(IDS)
+    assert keys.widened(found, Pool(1)).tolist() == found.tolist()
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_integers_of_at_most_32_bits_are_narrow(kind: str) -> None:
+    bounds = np.iinfo(kind)
+    values = np.array([bounds.min, 0, 1, bounds.max, 1], kind)
+    for data in (
+        values,
+        pa.chunked_array([values[:2], values[2:]]),
+        pa.chunked_array([], pa.from_numpy_dtype(values.dtype)),
+    ):
+        column = as_column(data, "item")
+        found = column.keys(narrow=True)
+        assert found.dtype == (
+            np.int32 if kind in ("i1", "u1", "i2", "u2", "i4") or not len(data) else np.int64
+        )
+        assert found.tolist() == column.keys().tolist()
+    shared = np.shares_memory(as_column(values, "item").keys(narrow=True), values)
+    assert shared == (kind in ("i4", "i8", "u8"))
+
+
+@pytest.mark.parametrize(
+    ("values", "narrow"), [([-(2**31), 2**31 - 1], True), ([0, 2**31], False), ([], True)]
+)
+def test_integers_of_dictionaries_are_narrow_where_all_are(values: list[int], narrow: bool) -> None:
+    codes = pa.array([0, 1, 1, 0][: 2 * len(values)], pa.int8())
+    data = pa.chunked_array([pa.DictionaryArray.from_arrays(codes, pa.array(values, pa.int64()))])
+    column = as_column(data, "item")
+    found = column.keys(narrow=True)
+    assert found.dtype == (np.int32 if narrow else np.int64)
+    assert found.tolist() == column.keys().tolist() == [values[code] for code in codes.to_pylist()]
+
+
 # --- integers at the border ---
 
 

@@ -58,7 +58,7 @@ def n_mixed(ev: Any) -> int:
     return int(np.unique(true[rows[pred[rows] == key]]).size)
 
 
-def _large_shape(table: Contingency, side: str, keys: NDArray[np.int64], n: int) -> Shape:
+def _large_shape(table: Contingency, side: str, keys: NDArray[Any], n: int) -> Shape:
     n_clusters = table.n_codes[side]
     if table.is_complete and n_clusters == n:
         return Shape(n, 1)
@@ -72,8 +72,8 @@ def _large_shape(table: Contingency, side: str, keys: NDArray[np.int64], n: int)
     return Shape(int(np.count_nonzero(counts)), int(counts.max()))
 
 
-def _large_key(keys: NDArray[np.int64]) -> int | None:
+def _large_key(keys: NDArray[Any]) -> int | None:
     """Return the most frequent key in a sample of the rows; None if it is surely that of a small cluster."""
-    sample = keys[sampled_rows(keys.size)]
+    sample = keys[sampled_rows(keys.size)].astype(np.int64, copy=False)
     found, counts = frequent_keys(sample, SURELY_SMALL * sample.size)
     return int(found[np.argmax(counts)]) if found.size else None
