@@ -25,7 +25,7 @@ from fastbcubed.results.estimates import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import SliceKey
 from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.choices import is_one_of, is_utf8
+from fastbcubed.runtime.choices import is_one_of, is_utf8, refuse_bare
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
@@ -130,6 +130,7 @@ def compare(
     """
     bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), whole_number(seed, "seed")
     arguments = not_default(compare, locals())
+    refuse_bare(metrics=metrics, slices=slices)
     names = _names(runs, baseline)
     if not is_one_of(align, ("common", "each")):
         raise OptionError(f'align is "common" or "each", not {align!r}')

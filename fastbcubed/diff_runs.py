@@ -25,7 +25,7 @@ from fastbcubed.results.files import storage
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.choices import is_one_of, true_or_false
+from fastbcubed.runtime.choices import is_one_of, refuse_bare, true_or_false
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.written import require_writable
 from fastbcubed.sources.open import as_rows
@@ -164,6 +164,7 @@ def diff(
         out = storage.as_path(out)
         require_writable(out)
     overlapping = true_or_false(overlapping, "overlapping")
+    refuse_bare(metrics=metrics, slices=slices)
     _require_judgeable(truth, unlabelled, engine, overlapping)
     names, judging = _split(metrics, judged=truth is not None, overlapping=overlapping)
     columns = {"item": _three(item, "item"), "cluster": _three(cluster, "cluster")}

@@ -15,7 +15,7 @@ from fastbcubed.engines.touching import Asked, touch
 from fastbcubed.errors import EvaluationWarning, OptionError, without_overlap
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.choices import is_one_of, true_or_false
+from fastbcubed.runtime.choices import is_one_of, refuse_bare, true_or_false
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
@@ -155,6 +155,7 @@ def estimate(
     >>> round(est.pair_f1, 6), round(est.errors.pair_f1, 6)  # 5/12, 1/6
     (0.416667, 0.166667)
     """
+    refuse_bare(metrics=metrics)
     level, chosen = check_level(level), choose(metrics, beta)
     if population_clusters is not None:
         population_clusters = whole_number(population_clusters, "population_clusters", "true clusters")

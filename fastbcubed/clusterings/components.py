@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.clusterings.links import Links
 from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.runtime.choices import is_bare
 from fastbcubed.runtime.pool import blocks
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.sources.link_columns import LinkColumns
@@ -107,7 +108,7 @@ def as_thresholds(thresholds: Any) -> list[float]:
     """Return several thresholds, or one, or raise OptionError."""
     if isinstance(thresholds, (int, float, np.number)):
         return [as_threshold(thresholds)]
-    if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable):
+    if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable) or is_bare(thresholds):
         raise OptionError(
             f"thresholds is a list of numbers, scores that links have to reach, not {thresholds!r}."
         )

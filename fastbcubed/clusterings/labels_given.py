@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fastbcubed.clusterings.labelled_rows import LabelledRows
 from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
-from fastbcubed.runtime.choices import true_or_false
+from fastbcubed.runtime.choices import is_bare, true_or_false
 from fastbcubed.sources.arrays import is_pandas
 from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.tables import is_array, refuse_other_indexes, weight_array
@@ -153,7 +153,7 @@ class MadeOfLabels(LabelledRows):
         >>> len(fb.Clustering.from_clusters([["a", "b"], ["c"]]))
         3
         """
-        if isinstance(clusters, (str, bytes)) or not isinstance(clusters, Iterable):
+        if isinstance(clusters, (str, bytes)) or not isinstance(clusters, Iterable) or is_bare(clusters):
             raise OptionError(
                 f"{name}: from_clusters takes a list of clusters, each a list of items, not "
                 f"{type(clusters).__name__}."
@@ -164,7 +164,7 @@ class MadeOfLabels(LabelledRows):
         for group in groups:
             if isinstance(group, pa.Scalar):  # of an Arrow array of lists
                 group = group.as_py()
-            if isinstance(group, (str, bytes)) or not isinstance(group, Iterable):
+            if isinstance(group, (str, bytes)) or not isinstance(group, Iterable) or is_bare(group):
                 raise OptionError(
                     f"{name}: every cluster should be a list of items, but one is {first_few([group])}."
                 )

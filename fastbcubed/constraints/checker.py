@@ -15,7 +15,7 @@ from fastbcubed.constraints.properties import PROPERTIES, Case
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.labelings import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, resolve
-from fastbcubed.runtime.choices import true_or_false
+from fastbcubed.runtime.choices import refuse_bare, true_or_false
 
 Labels = NDArray[np.int64]
 Score = Callable[[Labels, Labels], float]
@@ -160,6 +160,7 @@ def check_constraints(
     >>> print(check_constraints(purity, checks=["perfect_match"])["perfect_match"])
     perfect_match: tie, as in truth ab; worse a|b; better ab, scored 1 to 1
     """
+    refuse_bare(checks=checks)
     names = list(CHECKS if checks is None else checks)
     if unknown := [name for name in names if name not in CHECKS]:
         raise OptionError(f"There is no check {unknown[0]!r}. There are {', '.join(CHECKS)}.")

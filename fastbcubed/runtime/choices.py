@@ -38,6 +38,26 @@ def true_or_false(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def is_bare(value: Any) -> bool:
+    """Tell whether a value is a NumPy array without dimensions: it looks like a list, and nothing can be taken from it.
+
+    Examples
+    --------
+    >>> is_bare(np.array("f1")), is_bare(np.array(["f1"])), is_bare("f1")
+    (True, False, False)
+    """
+    return isinstance(value, np.ndarray) and value.ndim == 0
+
+
+def refuse_bare(**arguments: Any) -> None:
+    """Raise OptionError for arguments that are NumPy arrays without dimensions."""
+    for name, value in arguments.items():
+        if is_bare(value):
+            raise OptionError(
+                f"{name} is a NumPy array without dimensions, {value!r}; pass [{value.item()!r}]"
+            )
+
+
 def is_utf8(text: str) -> bool:
     """Tell whether a text can be written as UTF-8; halves of surrogate pairs cannot."""
     try:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.errors import SliceError, first_few
+from fastbcubed.runtime.choices import is_bare
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.sources.marks import plain, split
@@ -169,7 +170,7 @@ def bins(name: str, by: Number | Iterable[Number]) -> Bins:
     """
     if not isinstance(name, str) or not name:
         raise SliceError(f"bins are of an attribute, by its name, not {name!r}")
-    if isinstance(by, str | bytes) or not (isinstance(by, Iterable) or _is_number(by)):
+    if isinstance(by, str | bytes) or is_bare(by) or not (isinstance(by, Iterable) or _is_number(by)):
         raise SliceError(f"bins of {name!r} have a width, a number, or a list of edges, not {by!r}")
     if not isinstance(by, Iterable):
         if not by > 0:

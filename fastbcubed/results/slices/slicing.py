@@ -17,6 +17,7 @@ from fastbcubed.errors import ColumnError, FastBCubedError, SliceError, first_fe
 from fastbcubed.results.items.items import AttributeTable, Items, named_sides
 from fastbcubed.results.slices.bins import Bins, bins_meant
 from fastbcubed.results.slices.shared_attributes import shared_attribute
+from fastbcubed.runtime.choices import is_bare
 from fastbcubed.sources.arrays import from_numpy, from_texts, is_pandas, to_arrow
 from fastbcubed.sources.attributes import number_values, readable
 from fastbcubed.sources.selection import take_or_null
@@ -319,7 +320,7 @@ def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
     """Return a mask, or None and a list of items."""
     if isinstance(which, set | frozenset):
         which = list(which)
-    if isinstance(which, str | Mapping) or not hasattr(which, "__len__"):
+    if isinstance(which, str | Mapping) or is_bare(which) or not hasattr(which, "__len__"):
         raise SliceError(f"{name} is a list of items or a mask, not {which!r}")
     if not len(which):
         raise nothing_scored(name)
