@@ -153,8 +153,9 @@ def _weight_together(contingency: Contingency, sums: PairSums, pool: Pool) -> Fr
         return Fraction(contingency.pair_weight)
     if contingency.rows is None:
         raise MetricError(
-            "pairs of items with weights need the squares of the weights, and this contingency was made "
-            "from cells alone; pass weight_squares to from_cells, or build it from labels or tables"
+            "pairs of items with weights need the squares of the weights, which cells alone do not tell. To have the "
+            'score, name it in metrics= when evaluating, or evaluate with keep="items"; to cells of your own, given to '
+            "Contingency.from_cells, add weight_squares="
         )
     rows = contingency.rows
     if rows.n_rows == contingency.n_items:  # every row is scored

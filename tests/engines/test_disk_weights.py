@@ -21,7 +21,7 @@ from worked import PAIRS
 
 import fastbcubed as fb
 from fastbcubed.cells import cell_means, condensing, own_weights
-from fastbcubed.errors import EvaluationWarning, NotKeptError, WeightError
+from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, WeightError
 from fastbcubed.results.listings import cluster_tables
 
 ELM = ["elm_precision", "elm_recall", "elm_f1", "elm_mean_f1"]
@@ -263,6 +263,10 @@ def test_scores_that_come_later():
         assert kept.metric(name) == pytest.approx(expected.metric(name), rel=1e-15)
     with pytest.raises(NotKeptError, match="elm_recall takes the weight of each item"):
         on_disk(*sides, weight=weight).metric("elm_recall")
+    with pytest.raises(MetricError, match=r'To have the score, name it in metrics= .*, or .* keep="items";'):
+        on_disk([0, 0, 1], [0, 0, 1], weight=weight).metric("pair_f1")
+    named = on_disk([0, 0, 1], [0, 0, 1], weight=weight, metrics=["pair_f1"])
+    assert named.metric("pair_f1") == named.metric("pair_recall") == 1
 
 
 @pytest.mark.slow
