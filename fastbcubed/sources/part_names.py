@@ -46,5 +46,7 @@ def in_order_of(ids: Column, column: Column, *, strict: bool = True) -> Column:
 def _differ(names: tuple[str, ...], own: tuple[str, ...]) -> bool:
     """Tell whether names contradict that parts go by position: two differ, or one is elsewhere."""
     placed = enumerate(zip(names, own, strict=True))
-    other = any(first != second and unnamed("item", k) not in (first, second) for k, (first, second) in placed)
+    other = any(
+        first != second and unnamed("item", k) not in (first, second) for k, (first, second) in placed
+    )
     return other or any(name in own and own.index(name) != k for k, name in enumerate(names))
