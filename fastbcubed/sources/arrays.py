@@ -36,6 +36,16 @@ def is_object(dtype: Any) -> bool:
     return str(dtype) == "Object"
 
 
+def is_one_column(values: object) -> bool:
+    """Say whether this is one column, judged by its type alone, as of Polars: to export one may take long.
+
+    What may be structs is none: it is exported, and may be a table.
+    """
+    kind = getattr(values, "dtype", None)
+    is_array = kind is not None and hasattr(values, "__len__") and not hasattr(values, "columns")
+    return is_array and "struct" not in str(kind).lower()
+
+
 def from_stream(values: Any) -> pa.ChunkedArray | None:
     """Read whatever exports Arrow data, a table as a struct column; None if it exports nothing."""
     if isinstance(values, pa.ChunkedArray):

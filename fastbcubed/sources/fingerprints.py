@@ -60,6 +60,12 @@ def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return read_only(offsets), _bytes_of(data_buffer)
 
 
+def laid_out(array: pa.Array) -> pa.Array:
+    """Return texts or bytes one after the other: views are copied, as bytes that nobody has looked at."""
+    view = pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type)
+    return array.cast(pa.large_binary()) if view else array
+
+
 def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
     """Write the fingerprints of an Arrow array, no dictionary. Shapes: (n,), (6,), (n,), (n,).
 
@@ -78,13 +84,10 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
         data = _bytes_of(array.buffers()[1])[array.offset * width :]
         kernels.hashing.hash_fixed(data, width, words, first, second)
         return
-    given = array
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        array = array.cast(pa.large_binary())  # copies this block only
-    offsets, data = offsets_and_bytes(array)
+    offsets, data = offsets_and_bytes(laid_out(array))
     is_ascii = kernels.hashing.hash_strings(offsets, data, words, first, second)
     if not is_ascii:  # bytes alone, or more than ASCII
-        given.validate(full=True)
+        array.validate(full=True)
 
 
 def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:

@@ -19,10 +19,15 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.pool import Pool, blocks, lend
 from fastbcubed.sources.arrays import from_numpy, read_only, to_numpy
-from fastbcubed.sources.fingerprints import Repeats, find_conflict, hash_array, offsets_and_bytes
+from fastbcubed.sources.fingerprints import Repeats, find_conflict, hash_array, laid_out, offsets_and_bytes
 from fastbcubed.sources.numbered_values import FEW_VALUES
-from fastbcubed.sources.selection import take_rows
+from fastbcubed.sources.selection import combined, take_rows, without_views
 
+#: What tells types of texts, and of bytes like these.
+TEXTS = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+)  # fmt: skip
 #: Fewer rows are hashed at once.
 FEWEST_ROWS = 1 << 17
 #: Texts that are known are those seen so often in the sample, so many at most.
@@ -77,7 +82,7 @@ class Sample(NamedTuple):
     def of_rows(cls, data: pa.ChunkedArray, rows: np.ndarray) -> Sample:
         """Return a sample of these rows."""
         taken = take_rows(data, np.sort(rows))
-        encoded = taken.drop_null().dictionary_encode()
+        encoded = combined(without_views(pa.chunked_array([taken.drop_null()]))).dictionary_encode()
         seen = np.bincount(to_numpy(encoded.indices), minlength=len(encoded.dictionary))
         return cls(len(taken), encoded.dictionary, seen)
 
@@ -151,9 +156,7 @@ def number_texts(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> 
     Numbers are int64, or int32 if they may be `narrow` and nearly all texts are known. Null rows get an arbitrary
     number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
     """
-    kind = data.type
-    plain = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if len(data) < FEWEST_ROWS or not (plain or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+    if len(data) < FEWEST_ROWS or not any(is_kind(data.type) for is_kind in TEXTS):
         return None
     sample = Sample.of(data)
     known = KnownTexts.of(sample)
@@ -195,7 +198,7 @@ def _number(
 ) -> list[Others]:
     """Write numbers of texts, whose rows are those from `start` on; add hashes of others to those that were seen."""
     words, others, done = kernels.hashing.seed_words(0), list[Others](), 0
-    for offsets, texts in _pieces(*offsets_and_bytes(chunk)):
+    for offsets, texts in _pieces(*offsets_and_bytes(laid_out(chunk))):
         own = numbers[done : done + offsets.size - 1]
         n, is_ascii = kernels.texts.number_texts(offsets, texts, known, words, own, room)
         if not is_ascii:  # bytes alone, or more than ASCII

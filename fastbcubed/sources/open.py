@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.errors import ColumnError, IdTypeError
-from fastbcubed.sources.arrays import from_stream, is_dataset, is_pandas
+from fastbcubed.sources.arrays import from_stream, is_dataset, is_one_column, is_pandas
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.tables import (
     ArrayRows,
@@ -42,9 +42,8 @@ def as_rows(source: Any, where: str) -> Rows | None:
         return PandasRows(source, where)
     if isinstance(source, Mapping):
         return _mapping_rows(source, where)
-    if isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray)) or is_pandas(
-        source, "Series", "Index"
-    ):
+    plain = isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray))
+    if plain or is_pandas(source, "Series", "Index") or is_one_column(source):
         return None
     if is_dataset(source):
         from fastbcubed.sources.readers import DatasetRows

@@ -112,3 +112,27 @@ def test_python_objects_in_series_of_polars() -> None:
     assert (ev.precision, ev.recall) == SCORES
     with pytest.raises(IdTypeError, match="cannot be read as one column: Could not convert <object object"):
         fb.evaluate(pl.Series([object()], dtype=pl.Object), labels[0][:1])
+
+
+def test_a_column_is_exported_once():
+    """To export a column may take as long as all that is done with it; its type says that it is no table."""
+    exported = []
+
+    class Exporter:
+        def __init__(self, values):
+            self.values = pl.Series(values).cast(pl.Categorical)
+            self.dtype = self.values.dtype
+
+        def __len__(self):
+            return len(self.values)
+
+        def __iter__(self):
+            return iter(self.values)
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            exported.append(self)
+            return self.values.__arrow_c_stream__(requested_schema)
+
+    labels_true, labels_pred = Exporter(["a", "a", "b"]), Exporter(["x", "y", "y"])
+    assert fb.evaluate(labels_true, labels_pred, progress=False).precision == pytest.approx(2 / 3)
+    assert exported == [labels_true, labels_pred]
