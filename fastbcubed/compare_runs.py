@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.alignment.policies import Coverage, Duplicates, Nulls, Policies, Unmatched, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.clusterings.inputs import Given, PerSide, default_for_truth_only
-from fastbcubed.clusterings.stretches import open_pairs
+from fastbcubed.clusterings.stretches import Pair, open_pairs
 from fastbcubed.comparison.comparison import Comparison
 from fastbcubed.comparison.notices_of_runs import told_of_runs
 from fastbcubed.engines import memory, several
 from fastbcubed.engines.choose import choose
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import EvaluationWarning, OptionError, first_few, naming
+from fastbcubed.errors import ColumnError, EvaluationWarning, OptionError, first_few, naming
 from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.results.estimates import COMPONENT, TRUE_CLUSTER
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.items.items import attribute_sides
 from fastbcubed.results.origin import not_default
-from fastbcubed.results.slices.slicing import SliceKey
+from fastbcubed.results.slices.slicing import ID, SIZES, SliceKey, attribute_home, attribute_values, encoded
 from fastbcubed.results.warnings.notices import WARNING
 from fastbcubed.runtime.choices import is_one_of, is_utf8, refuse_bare
 from fastbcubed.runtime.counts import whole_number
@@ -107,6 +110,8 @@ def compare(
     ------
     OptionError
         If there is no run, or the baseline is none.
+    ColumnError, SliceError
+        If `unit` is a column that there is not, or that cannot be sliced by.
     EmptyInputError
         If no item is scored by every run.
     WeightError
@@ -132,6 +137,7 @@ def compare(
     arguments = not_default(compare, locals())
     refuse_bare(metrics=metrics, slices=slices)
     names = _names(runs, baseline)
+    baseline = names[0] if baseline is None else baseline
     if not is_one_of(align, ("common", "each")):
         raise OptionError(f'align is "common" or "each", not {align!r}')
     level = check_level(level)
@@ -153,14 +159,15 @@ def compare(
     )
     threads = as_threads(threads)
     with reporting(progress) as report, Pool(threads, report) as pool:
-        found = _answers(first, runs, names, engine, align, unit, pool)
+        found = _answers(first, runs, names, baseline, engine, align, unit, pool)
     evs = {name: evaluation(*of_run, arguments) for name, of_run in zip(names, found.runs, strict=True)}
+    _require_values(unit, evs[baseline])
     for named, said in told_of_runs(evs):
         if said["level"] == WARNING:
             warnings.warn(EvaluationWarning(f"{named}: {said['message']}", said["code"]), stacklevel=2)
     return Comparison(
         evs,
-        baseline=names[0] if baseline is None else baseline,
+        baseline=baseline,
         align=align,
         level=level,
         unit=unit,
@@ -205,9 +212,16 @@ class _Found(NamedTuple):
 
 
 def _answers(
-    first: Request, runs: Mapping[str, Any], names: list[str], engine: Any, align: str, unit: str, pool: Pool
+    first: Request,
+    runs: Mapping[str, Any],
+    names: list[str],
+    baseline: str,
+    engine: Any,
+    align: str,
+    unit: str,
+    pool: Pool,
 ) -> _Found:
-    """Score all runs, with the engine that the largest needs."""
+    """Score all runs, with the engine that the largest needs; a column that is the unit is one of the baseline's."""
     requests = [replace(first, given=replace(first.given, prediction=runs[name])) for name in names]
     on_disk = choose(engine, *requests, compared=True) is not memory.run
     if not first.given.overlapping:
@@ -218,6 +232,7 @@ def _answers(
         done = several_on_disk.run(requests, names, pool, common=align == "common")
         return _Found(list(zip(requests, done.runs, strict=True)), False, *done[1:])
     pairs = open_pairs([request.given for request in requests], names)
+    _require_column(unit, pairs[names.index(baseline)])
     if align == "common" and not first.given.overlapping:
         done = several.run(pairs, names, first, pool)
         return _Found(list(zip(requests, done.runs, strict=True)), True, *done[1:])
@@ -241,6 +256,32 @@ def _require_unit(unit: str, align: str, *, on_disk: bool) -> None:
         f"units by the column {unit!r} take the items of all runs in one order, which {lacking} does not have. Pass "
         f'unit="component", or {instead}'
     )
+
+
+def _require_column(unit: str, pair: Pair) -> None:
+    """Raise ColumnError if the unit is a column that there is not; of one that both sides have, the values decide."""
+    truth, prediction = pair.first
+    own = attribute_sides(truth, prediction)
+    if is_one_of(unit, (COMPONENT, TRUE_CLUSTER, *SIZES)) or all(unit in names for names in own.values()):
+        return
+    extra: Sequence[str] = ()
+    if pair.attribute_table is not None:
+        ids, table = pair.attribute_table
+        extra = [name for name in table.names if name not in ids.names]
+    parts = () if truth.items is None or len(truth.items.names) == 1 else truth.items.names
+    try:
+        attribute_home(unit, {**own, ID: parts}, extra)
+    except ColumnError as error:
+        raise ColumnError(f'unit is "component", "true_cluster" or a column, and {error}') from None
+
+
+def _require_values(unit: str, ev: Evaluation) -> None:
+    """Raise if the unit is a column whose values differ between the sides, or are of a type that makes no units."""
+    if is_one_of(unit, (COMPONENT, TRUE_CLUSTER, *SIZES)) or ev.contingency.overlapping:
+        return
+    none = attribute_values(unit, ev.kept_items(), ev.attributes, np.empty(0, np.int64))
+    if pa.types.is_nested(none.type):
+        encoded(unit, none)  # raises
 
 
 def _require_same_items(policies: Policies, names: list[str], coverage: list[Coverage]) -> None:

@@ -15,11 +15,13 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.errors import (
     AlignmentError,
+    ColumnError,
     EmptyInputError,
     FastBCubedError,
     IdTypeError,
     NullError,
     OptionError,
+    SliceError,
     WeightError,
 )
 
@@ -400,3 +402,39 @@ def test_units_by_a_column_are_refused_before_the_work_where_rows_are_in_no_orde
     with pytest.raises(OptionError, match=f"units by the column 'country' .* or {told}"):
         fb.compare(tmp_path / "truth.parquet", runs, unit="country", **options)
     assert repr(fb.compare(tmp_path / "truth.parquet", runs, unit="country"))
+
+
+def test_a_column_of_units_that_is_not_there_is_refused_before_the_work(tmp_path, monkeypatch):
+    truth = pa.table(
+        {"source": list("sstt"), "id": [1, 2, 1, 2], "cluster": [1, 1, 2, 2], "country": list("uudd")}
+    )
+    runs = {"old": truth.drop_columns(["country"]), "new": truth.append_column("src", pa.array(list("uuuu")))}
+    options = {"item": ["source", "id"], "attributes": truth.rename_columns(["source", "id", "c", "colour"])}
+    for known in ("country", "truth.country", "colour", "source", "pred_size"):
+        assert fb.compare(truth, runs, unit=known, **options).deltas().num_rows == 7
+    assert fb.compare(truth, runs, unit="src", baseline="new", **options).deltas().num_rows == 7
+    assert fb.compare(truth, {"old": truth, "new": truth}, unit="country", item=["source", "id"]).units.n == 2
+    monkeypatch.setattr("fastbcubed.engines.several.align_together", lambda *_, **__: pytest.fail("at work"))
+    for wrong, meant in (
+        ("colunm", "colour"),
+        ("countri", "country"),
+        ("src", "source"),
+        ("truth.colour", "colour"),
+    ):
+        told = f'^unit is "component", .* there is no attribute {wrong!r}.* Did you mean {meant!r}'
+        with pytest.raises(ColumnError, match=told):
+            fb.compare(truth, runs, unit=wrong, **options)
+    for wrong in ("", "cluster", "item"):
+        with pytest.raises(ColumnError, match=f"there is no attribute '{wrong}'.*truth: country"):
+            fb.compare(truth, runs, unit=wrong, **options)
+
+
+def test_columns_that_make_no_units_are_refused():
+    truth = pa.table({"item": [1, 2, 3], "cluster": [1, 1, 2], "tags": [["a"], ["b"], []], "year": [1, 2, 3]})
+    other = truth.set_column(3, "year", pa.array([1, 2, 4]))
+    for wrong, error, told in (
+        ("tags", SliceError, "cannot slice by 'tags'"),
+        ("year", ColumnError, "values differ"),
+    ):
+        with pytest.raises(error, match=told):
+            fb.compare(truth, {"old": other.drop_columns(["tags"]), "new": other}, unit=wrong)
