@@ -12,6 +12,7 @@ Shares of the rows and the table depend on the input alone, so the number of thr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -33,6 +34,8 @@ FEWEST_TO_SAMPLE = 1 << 18
 MOST_SLOTS = 1 << 20
 ROWS_PER_SLOT = 4
 ROWS_PER_CELL = 1
+#: Clusters of a range that a sample may have missed at either end: one in so many of those in between.
+BEYOND_SAMPLE = 512
 #: Frequent pairs are those seen so often in the sample; so many of them at most, for so many rows each, with so
 #: many slots for each. Where some are found, a larger sample of many rows knows more: one of so many.
 OFTEN = 2
@@ -43,8 +46,9 @@ ROWS_PER_PAIR = 8
 SLOTS_PER_PAIR = 4
 #: The share of the rows that has to be in frequent pairs.
 LEAST_SHARE = 0.6
-#: Shares of the rows that have a table of their own, and slots of all tables.
+#: Shares of the rows that have a table of their own: so many, with so many rows for each slot. Slots of all tables.
 MOST_TABLES = 64
+ROWS_PER_SLOT_OF_TABLE = 8
 TABLE_SLOTS = 1 << 22
 #: Slots between two tables that none uses, so that two threads never write to one line of the cache.
 APART = 128
@@ -136,11 +140,20 @@ class PairTable:
     def _box(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
         """Return a slot for each two keys of the ranges in the sample, if there are so many rows for each."""
         ranges = [(int(keys.min()), int(keys.max()) - int(keys.min()) + 1) for keys in (true, pred)]
-        (low_true, n_true), (low_pred, n_pred) = ranges
-        n_slots = n_true * n_pred
-        if n_slots > MOST_SLOTS or n_slots * rows_per_slot > n_rows:
+        if true.size < n_rows:  # the sample may have missed some at the ends
+            more = [n // BEYOND_SAMPLE for _, n in ranges]
+            wider = [(low - own, n + 2 * own) for (low, n), own in zip(ranges, more, strict=True)]
+            ranges = wider if cls._fits(n_rows, wider, rows_per_slot) else ranges
+        if not cls._fits(n_rows, ranges, rows_per_slot):
             return None
-        return cls(n_rows, n_slots, _unsigned(low_true, n_true, low_pred, n_pred), None)
+        (low_true, n_true), (low_pred, n_pred) = ranges
+        return cls(n_rows, n_true * n_pred, _unsigned(low_true, n_true, low_pred, n_pred), None)
+
+    @staticmethod
+    def _fits(n_rows: int, ranges: Sequence[tuple[int, int]], rows_per_slot: int) -> bool:
+        """Tell whether there are so many rows for each slot, and no more slots than there may be."""
+        n_slots = math.prod(n for _, n in ranges)
+        return n_slots <= MOST_SLOTS and n_slots * rows_per_slot <= n_rows
 
     @classmethod
     def _frequent(cls, n_rows: int, true: Keys, pred: Keys) -> PairTable | None:
@@ -216,7 +229,7 @@ class PairTable:
     def n_tables(self) -> int:
         """How many shares of the rows have a table each: two, and more if each then has many rows for a slot."""
         shares = self.n_rows // ROWS_AT_ONCE
-        wanted = max(min(shares, 2), min(shares, self.n_rows // (ROWS_PER_SLOT * self.n_slots)))
+        wanted = max(min(shares, 2), min(shares, self.n_rows // (ROWS_PER_SLOT_OF_TABLE * self.n_slots)))
         return max(1, min(wanted, MOST_TABLES, TABLE_SLOTS // self.n_slots))
 
     def _tables(self, weight: Weights) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:

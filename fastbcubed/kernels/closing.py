@@ -13,6 +13,9 @@ from fastbcubed.kernels.fetching import RECORDS_AHEAD, fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import target_of
 
+#: A part of so many cells for each slot of the table at hand is that of a few clusters: it is tried for them.
+LARGE = 8
+
 
 @kernel
 def add_margins(cells, first, n_cells, weighted, outer, targets, mass, rest):
@@ -118,11 +121,19 @@ def close_cells(
         first = bounds[part]
         last = bounds[part + 1]
         size = table_size(last - first)
-        table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
-        table[:] = -1
-        n_clusters[part] = number_clusters(
-            arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys
-        )
+        table = slots[: min(size, slots.size)]
+        known = -1
+        if size <= slots.size or last - first > LARGE * slots.size:
+            table[:] = -1
+            known = number_clusters(
+                arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys
+            )
+        if known < 0:
+            table = np.full(size, -1, np.int32)
+            known = number_clusters(
+                arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys
+            )
+        n_clusters[part] = known
         for j in range(first, last):
             k = pred_codes[at(j)]
             if k < 0:
@@ -137,7 +148,10 @@ def close_cells(
 
 @kernel
 def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys):
-    """Give the predicted clusters of a part numbers, and add up their items; return how many there are."""
+    """Give the predicted clusters of a part numbers, and add up their items; return how many there are.
+
+    That is -1 if they fill more than half of the table.
+    """
     room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
     found = 0
     for j in range(first, last):
@@ -149,6 +163,8 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
         own = np.float64(arrived[at(j)].n) if outer else arrived[at(j)].weight
         stranger = arrived[at(j)].true < 0
         if k < 0:
+            if 2 * found >= table.size:
+                return -1
             k = found
             found += 1
             table[at(s)] = (tag_of(pred, room) << room) | k

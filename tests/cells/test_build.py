@@ -25,6 +25,7 @@ from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cache, jit, partition
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import cells as cells_kernels
+from fastbcubed.kernels import closing as cell_closing
 from fastbcubed.kernels import condensing as condensing_kernels
 from fastbcubed.metrics import aggregation, groups
 from fastbcubed.metrics.registry import METRICS
@@ -258,6 +259,36 @@ def test_narrow_keys_have_the_cells_of_wide_ones(n, weighted):
         assert len({table.rows.cell.tobytes() for table in tables}) == 1
 
 
+@pytest.mark.parametrize("n_clusters", [10, 5000])
+def test_a_box_has_room_for_the_ends_of_a_range_that_a_sample_misses(n_clusters):
+    n = condensing.FEWEST_TO_SAMPLE
+    true = 3 + np.arange(n) % n_clusters
+    sampled = parts.sampled_rows(n)
+    ends = (true < 3 + n_clusters // 2000) | (true >= 3 + n_clusters - n_clusters // 2000)
+    true[sampled[ends[sampled]]] = 3 + n_clusters // 2
+    with Pool(1) as pool:
+        pairs = condensing.PairTable.of(true, true % 7)
+        counted = pairs.count(true, true % 7, None, pool)
+    assert (true.min() < true[sampled].min()) == (true.max() > true[sampled].max()) == (n_clusters == 5000)
+    assert counted.is_box and pairs.n_slots < 1.01 * 7 * n_clusters
+
+
+@pytest.mark.parametrize("n_pred", [1, 3, 1_200_000])
+def test_one_part_with_far_more_cells_than_any_other(n_pred):
+    """Few predicted clusters are told apart in a small table; where it fills up, in one as large as it takes."""
+    n = 1_200_000
+    true, pred = np.arange(n), np.arange(n) % n_pred
+    plan, table = build(true, pred, part_rows=10**9 if n_pred == n else 30_000)
+    small = parts.slots_for(n).size
+    assert n > cell_closing.LARGE * small and (n_pred > small // 2) == (n_pred == n)
+    sizes = np.bincount(pred)
+    assert plan.bits == 0 or n_pred < n
+    assert table.n_cells == n and table.n_pred == n_pred
+    assert table.fp.sum() == (sizes**2).sum() - n
+    assert (table.pred_n == sizes[:1]).all()
+    assert np.unique(table.rows.cell).size == n and not table.fn.any()
+
+
 @pytest.mark.parametrize("width", ["wide", "narrow"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("spread", [3, 400])
@@ -345,7 +376,7 @@ def test_when_rows_are_condensed():
     condensed = condensing.PairTable.of_sample(n, keys(side), keys(side))
     assert condensed.pairs is not None, "of so few rows for each slot most could be left"
     assert of(side, side).n_tables == 1 and replace(of(side, side), n_rows=2 * n).n_tables == 2
-    assert replace(of(side, side), n_rows=12 * n).n_tables == 3
+    assert replace(of(side, side), n_rows=24 * n).n_tables == 3
     scattered = partition.mix_all(few)
     assert of(scattered, scattered).pairs is not None, "keys of any values"
     assert of(scattered[1:], scattered[1:]) is None, "to look for pairs costs as much as so few rows"
