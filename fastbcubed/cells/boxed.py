@@ -67,7 +67,9 @@ def locate_in_box(
     cell_of_row = buffers.empty(box.n_rows, np.int64)
 
     def look_up(start: int, stop: int) -> None:
-        kernels.boxes.look_up_slots((true_keys, pred_keys), box.box, numbers, start, stop, cell_of_row)
+        kernels.boxes.look_up_slots(
+            (true_keys, pred_keys), box.box, box.grid, numbers, start, stop, cell_of_row
+        )
 
     pool.map(look_up, *zip(*blocks(box.n_rows), strict=True), stage="look up cells")
     return cell_of_row

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.cells.known_keys import Grid, KnownKeys
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows, table_slots
 from fastbcubed.runtime.pool import Pool, blocks
@@ -104,13 +105,14 @@ class Room:
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """Pairs of keys with a slot for each: those of two ranges, or `pairs` that are known to be frequent."""
+    """Pairs of keys with a slot for each: of two ranges, of few keys, or `pairs` that are known to be frequent."""
 
     n_rows: int
     n_slots: int
     #: lowest key and number of keys of the truth and of the prediction
     box: tuple[np.uint64, np.uint64, np.uint64, np.uint64]
-    pairs: np.ndarray | None  #: records of `PAIR`, shape (n_slots,); None for a box
+    grid: Grid | None  #: the known keys; None for a box of ranges
+    pairs: np.ndarray | None  #: records of `PAIR`, shape (n_slots,); None for a box or a grid
 
     @classmethod
     def of(cls, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
@@ -120,7 +122,7 @@ class PairTable:
             return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
         rows = sampled_rows(n_rows)
         true, pred = true_keys[rows], pred_keys[rows]
-        found = cls._box(n_rows, true, pred, ROWS_PER_CELL) or cls._frequent(n_rows, true, pred)
+        found = cls._whole(n_rows, true, pred, ROWS_PER_CELL) or cls._frequent(n_rows, true, pred)
         larger = min(n_rows // ROWS_PER_SAMPLED, LARGER_SAMPLE)
         if found is None or found.pairs is None or larger < 2 * rows.size:
             return found
@@ -132,9 +134,14 @@ class PairTable:
         """Return the table that a sample of so many rows calls for; None where few rows meet in a pair."""
         if not true_keys.size == pred_keys.size > 0:  # rows without a cluster are left out of samples
             return None
-        return cls._box(n_rows, true_keys, pred_keys, ROWS_PER_SLOT) or cls._frequent(
-            n_rows, true_keys, pred_keys
-        )
+        whole = cls._whole(n_rows, true_keys, pred_keys, ROWS_PER_SLOT)
+        return whole or cls._frequent(n_rows, true_keys, pred_keys)
+
+    @classmethod
+    def _whole(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
+        """Return a slot for each two keys of a sample, if there are so many rows for each."""
+        box = cls._box(n_rows, true, pred, rows_per_slot)
+        return box or cls._grid(n_rows, true, pred, rows_per_slot)
 
     @classmethod
     def _box(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
@@ -147,7 +154,22 @@ class PairTable:
         if not cls._fits(n_rows, ranges, rows_per_slot):
             return None
         (low_true, n_true), (low_pred, n_pred) = ranges
-        return cls(n_rows, n_true * n_pred, _unsigned(low_true, n_true, low_pred, n_pred), None)
+        return cls(n_rows, n_true * n_pred, _unsigned(low_true, n_true, low_pred, n_pred), None, None)
+
+    @classmethod
+    def _grid(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
+        """Return a slot for each two of few keys of any size."""
+        sides = []
+        for keys in (true, pred):
+            known = KnownKeys.of(keys.astype(np.int64, copy=False))
+            if known is None:
+                return None
+            sides.append(known)
+        ranges = [(0, each.keys.size) for each in sides]
+        if not cls._fits(n_rows, ranges, rows_per_slot):
+            return None
+        (_, n_true), (_, n_pred) = ranges
+        return cls(n_rows, n_true * n_pred, _unsigned(0, n_true, 0, n_pred), (sides[0], sides[1]), None)
 
     @staticmethod
     def _fits(n_rows: int, ranges: Sequence[tuple[int, int]], rows_per_slot: int) -> bool:
@@ -170,11 +192,12 @@ class PairTable:
         n_slots = SLOTS_PER_PAIR << int(chosen.size - 1).bit_length()
         pairs, rows = np.empty(n_slots, PAIR), first[chosen]
         kernels.condensing.enter_pairs(true[rows], pred[rows], pairs)
-        return cls(n_rows, n_slots, _unsigned(0, 0, 0, 1), pairs)
+        return cls(n_rows, n_slots, _unsigned(0, 0, 0, 1), None, pairs)
 
     def takes(self, true_keys: Keys, pred_keys: Keys) -> bool:
         """Tell whether keys can be counted as they are: those of 32 bits on both sides in a box alone."""
-        return true_keys.dtype == pred_keys.dtype and (self.pairs is None or true_keys.dtype == np.int64)
+        is_box = self.grid is None and self.pairs is None
+        return true_keys.dtype == pred_keys.dtype and (is_box or true_keys.dtype == np.int64)
 
     def condense_block(self, true_keys: Keys, pred_keys: Keys, weight: Weights) -> Condensed:
         """Return the rows of one block condensed, on this thread."""
@@ -216,7 +239,7 @@ class PairTable:
             ) as room:
                 n = kernels.condensing.condense_rows(
                     (true_keys, pred_keys), weight, start, stop,
-                    self.box, self.pairs, table, room.free, places,
+                    self.box, self.grid, self.pairs, table, room.free, places,
                 )  # fmt: skip
                 return room.keep(ones[:n])
 
@@ -252,7 +275,7 @@ class Counted:
 
     @property
     def is_box(self) -> bool:
-        """Whether each row has a slot in a box."""
+        """Whether each row has a slot in a box, or in a grid, which is a box of numbers."""
         return self.pairs.pairs is None and not any(block.n.size for block in chain.from_iterable(self.left))
 
     def condensed(self, pool: Pool, places: NDArray[np.int64] | None = None) -> list[Condensed]:
@@ -266,7 +289,7 @@ class Counted:
             true, pred, n, x = _room(3, last - first, weighted=weight is not None)
             out = Condensed(true, pred, x, n)
             end = kernels.condensing.write_pairs(
-                pairs.box, pairs.pairs, weight, self.tables, first, last, out
+                pairs.box, pairs.grid, pairs.pairs, weight, self.tables, first, last, out
             )
             return out.rows(0, end)
 

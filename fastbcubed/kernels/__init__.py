@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         paired,
         pairs,
         partition,
+        perfect,
         repairs,
         resampling,
         rows,
@@ -63,8 +64,8 @@ __all__ = [
     "assignment", "boxes", "cache", "cells", "charges", "close_mates", "closing", "components", "condensing",
     "coreference", "covers", "edit", "entropies", "entropy", "fetching", "generation", "hashing", "item_pairs",
     "item_sets", "jit", "join", "largest", "matches", "matching", "mates", "meetings", "memberships", "merge_effects",
-    "merge_tree", "merges", "numbering", "outcomes", "overlap", "paired", "pairs", "partition", "repairs",
-    "resampling", "rows", "runs", "subsets", "sums", "texts", "threshold_sums", "true_rows", "wide_cells",
+    "merge_tree", "merges", "numbering", "outcomes", "overlap", "paired", "pairs", "partition", "perfect",
+    "repairs", "resampling", "rows", "runs", "subsets", "sums", "texts", "threshold_sums", "true_rows", "wide_cells",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so

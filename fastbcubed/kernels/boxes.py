@@ -1,4 +1,4 @@
-"""Cells of a box: a table with a slot for each two clusters of two ranges, in which all rows have been counted.
+"""Cells of a box: a table with a slot for each two clusters of two ranges, or of a grid, where rows have been counted.
 
 Slots of a predicted cluster stand side by side, in the order of the true clusters. A range of predicted clusters is
 handled at once; true clusters are added up for each range, and then over the ranges.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
-from fastbcubed.kernels.condensing import find_in_box
+from fastbcubed.kernels.condensing import find_in_box, find_in_grid
 from fastbcubed.kernels.jit import at, kernel
 
 #: Slots whose tables are added up at once, about: what is known of them stays in a core's first cache.
@@ -171,9 +171,12 @@ def write_cells(n, weight, outer, first, last, to, codes, of_true, of_pred, cell
 
 
 @kernel
-def look_up_slots(rows, box, numbers, start, stop, out):
-    """Look up the number of the slot of each row of one block, all of which are in the box."""
+def look_up_slots(rows, box, grid, numbers, start, stop, out):
+    """Look up the number of the slot of each row of one block, all of which are in the box or in the grid."""
     found = out[start:stop]
-    find_in_box(rows, start, found.size, box, 0, found)
+    if grid is not None:
+        find_in_grid(rows, start, found.size, grid, 0, found)
+    else:
+        find_in_box(rows, start, found.size, box, 0, found)
     for j in range(found.size):
         found[at(j)] = numbers[at(found[at(j)])]

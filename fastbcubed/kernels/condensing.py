@@ -1,7 +1,8 @@
 """Rows of the same two clusters become one row with a count, where few pairs of clusters hold most of the rows.
 
-A table of pairs is either a box, with a slot for each two keys of two ranges, or has one slot that a pair can stand
-in, and just pairs that are known to be frequent. Rows of other pairs stay as they are.
+A table of pairs is a box, with a slot for each two keys of two ranges; a grid, with one for each two keys of few that
+are known; or it has one slot that a pair can stand in, and just pairs that are known to be frequent. Rows of other
+pairs stay as they are.
 
 Most slots of a large table have few rows: a byte that counts them, and the sum of their weights, are what stays in
 the cache. Each time `WEIGHTS_AT_ONCE` rows have come together, they are added to a record of the slot.
@@ -13,7 +14,9 @@ import numpy as np
 
 from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.fetching import fetch
+from fastbcubed.kernels.hashing import fold
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.perfect import slot_of
 
 #: Rows whose slots are found before they are counted.
 ROWS_AT_A_TIME = 4096
@@ -71,13 +74,22 @@ def enter_pairs(true, pred, pairs):
 
 
 @kernel
-def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
+def hash_keys(keys, seeds):
+    """Return hashes of keys. Shapes: (n,), (2,) -> (n,)."""
+    codes = np.empty(keys.size, np.uint64)
+    for k in range(keys.size):
+        codes[k] = fold(np.uint64(keys[k]) ^ seeds[0], seeds[1])
+    return codes
+
+
+@kernel
+def condense_rows(rows, weights, start, stop, box, grid, pairs, table, out, places):
     """Add a few rows to the slots of their pairs; write the others to `out`, and return how many there are.
 
-    `rows` are (true, pred), `out` is (true, pred, x); `box` is (low_true, n_true, low_pred, n_pred), and `pairs`
-    None where it is used. `table` is (few, x, many) by slot, the last of which takes all rows without a slot: see
-    `n_of_slot` and `weight_of_slot`. `weights` may be None. `places`, if given, gets -1 - slot, or the place in
-    `out`, of each row.
+    `rows` are (true, pred), `out` is (true, pred, x); `box` is (low_true, n_true, low_pred, n_pred), `grid` what is
+    known of the keys of either side, or None, and `pairs` None where these are used. `table` is (few, x, many) by slot,
+    the last of which takes all rows without a slot: see `n_of_slot` and `weight_of_slot`. `weights` may be None.
+    `places`, if given, gets -1 - slot, or the place in `out`, of each row.
     """
     few, x, many = table
     slots = np.full(ROWS_AT_A_TIME + ROWS_AHEAD, few.size - 1, np.int32)
@@ -85,10 +97,12 @@ def condense_rows(rows, weights, start, stop, box, pairs, table, out, places):
     left = 0
     for first in range(start, stop, ROWS_AT_A_TIME):
         n = min(stop - first, ROWS_AT_A_TIME)
-        if pairs is None:
-            n_known = find_in_box(rows, first, n, box, few.size - 1, slots)
-        else:
+        if pairs is not None:
             n_known = find_pairs(rows, first, n, pairs, few.size - 1, slots)
+        elif grid is not None:
+            n_known = find_in_grid(rows, first, n, grid, few.size - 1, slots)
+        else:
+            n_known = find_in_box(rows, first, n, box, few.size - 1, slots)
         if n_known < n or places is not None:
             left = write_others(rows, weights, first, n, few.size - 1, slots, others, left, out, places)
         count_rows(weights, first, n, slots, few, x, many)
@@ -105,6 +119,23 @@ def find_in_box(rows, first, n, box, other, slots):
         a, b = np.uint64(trues[at(first + j)]) - low_true, np.uint64(preds[at(first + j)]) - low_pred
         inside = (a < n_true) & (b < n_pred)
         slots[at(j)] = np.int64(b * n_true + a) if inside else other
+        known += inside
+    return known
+
+
+@kernel
+def find_in_grid(rows, first, n, grid, other, slots):
+    """Find the slots of a few rows, `other` for one of a key that is not known; return how many are of known ones."""
+    trues, preds = rows
+    (true_slots, true_pilots, true_seeds, true_keys), (pred_slots, pred_pilots, pred_seeds, _) = grid
+    a, b, c, d, n_true = true_seeds[0], true_seeds[1], pred_seeds[0], pred_seeds[1], true_keys.size
+    known = 0
+    for j in range(n):
+        true, pred = trues[at(first + j)], preds[at(first + j)]
+        s = slot_of(fold(np.uint64(true) ^ a, b), true_pilots)
+        r = slot_of(fold(np.uint64(pred) ^ c, d), pred_pilots)
+        inside = (true_slots[s].key == true) & (pred_slots[r].key == pred)
+        slots[at(j)] = pred_slots[r].number * n_true + true_slots[s].number if inside else other
         known += inside
     return known
 
@@ -188,7 +219,7 @@ def n_of_slot(few, many, t, s):
 
 
 @kernel
-def write_pairs(box, pairs, weights, tables, first, last, out):
+def write_pairs(box, grid, pairs, weights, tables, first, last, out):
     """Write the pairs of some slots that have rows to `out`, added up over all tables; return how many there are.
 
     The place of each pair stands in `n` of its slot in the first table after. `tables` are those of
@@ -204,11 +235,14 @@ def write_pairs(box, pairs, weights, tables, first, last, out):
             n += n_of_slot(few[t, s], many, t, s)
         if n == 0:
             continue
-        if pairs is None:
+        if pairs is not None:
+            out_true[end], out_pred[end] = pairs[s].true, pairs[s].pred
+        elif grid is not None:
+            true_keys, pred_keys = grid[0][3], grid[1][3]
+            out_true[end], out_pred[end] = true_keys[s % true_keys.size], pred_keys[s // true_keys.size]
+        else:
             out_true[end] = np.int64(low_true + np.uint64(s) % n_true)
             out_pred[end] = np.int64(low_pred + np.uint64(s) // n_true)
-        else:
-            out_true[end], out_pred[end] = pairs[s].true, pairs[s].pred
         out_n[end] = n
         if weights is not None:
             out_x[end] = weight_of_slot(few, x, many, s)

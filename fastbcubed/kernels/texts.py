@@ -4,7 +4,7 @@ Whether a text is a known one is decided by all of its bytes. The last 32 of the
 depends on what is found. They are read backwards from the end of a text, so at least 32 bytes have to stand before
 that; those that are not the text's own are masked.
 
-The table is a perfect hash: a pilot for each bucket of hashes sends all known texts to slots of their own.
+The table is a perfect hash: see `kernels.perfect`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from numba import config, types
 from numba.extending import intrinsic
 
 from fastbcubed.kernels.hashing import BEYOND_ASCII, EIGHT, SIXTEEN, WORD, ZERO, fold, hash_bytes, load_word
-from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.perfect import slot_of
 
 #: Bytes at the end of a text that are compared at once, as words.
 TAIL = np.uint64(32)
 TAIL_WORDS = np.uint64(4)
 TWO, THREE = np.uint64(2), np.uint64(3)
-#: Bits of a hash that say which pilot and which slot a text has: fixed numbers, to which registers need not be given.
-PILOT_BITS, SLOT_BITS = 10, 12
-BELOW_PILOT, SLOT = np.uint64(64 - PILOT_BITS), np.uint64((1 << SLOT_BITS) - 1)
 #: Words of a slot, as many as fill a line of the cache: the last bytes of its text, masked; then its number and size.
 SLOT_WORDS = np.uint64(8)
 NUMBER, SIZE = (np.uint64(word) for word in (4, 5))
@@ -66,12 +64,6 @@ else:
         return types.uint8(*arguments), codegen
 
 
-@inlined
-def slot_of(code, pilots):
-    """Return the slot that a text with this hash stands in, if it is known."""
-    return ((code >> EIGHT) ^ WORD(pilots[code >> BELOW_PILOT])) & SLOT
-
-
 @kernel
 def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
     """Write what a slot says of each text, and its hash, which is of the last eight bytes alone if `by_end`.
@@ -87,34 +79,6 @@ def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
         described[k, NUMBER], described[k, SIZE] = k, size
         more = ZERO if by_end else described[k, 2] + size
         codes[k] = fold(described[k, 3] ^ seeds[0], more ^ seeds[1])
-
-
-@kernel
-def place_texts(codes, pilots, places):
-    """Find pilots that send all texts to places of their own; return whether there are any.
-
-    Hashes of one bucket follow each other. Shapes: (n,), (buckets,), (slots,), which hold -1.
-    """
-    start = 0
-    while start < codes.size:
-        bucket, stop = codes[start] >> BELOW_PILOT, start + 1
-        while stop < codes.size and codes[stop] >> BELOW_PILOT == bucket:
-            stop += 1
-        placed = start
-        for pilot in range(places.size):
-            pilots[bucket] = pilot
-            while placed < stop and places[slot_of(codes[placed], pilots)] < 0:
-                places[slot_of(codes[placed], pilots)] = placed
-                placed += 1
-            if placed == stop:
-                break
-            while placed > start:
-                placed -= 1
-                places[slot_of(codes[placed], pilots)] = -1
-        if placed < stop:
-            return False
-        start = stop
-    return True
 
 
 @kernel

@@ -17,6 +17,7 @@ import pyarrow as pa
 from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
+from fastbcubed.runtime.perfect_hash import ATTEMPTS, MOST_VALUES, placed
 from fastbcubed.runtime.pool import Pool, blocks, lend
 from fastbcubed.sources.arrays import from_numpy, read_only, to_numpy
 from fastbcubed.sources.fingerprints import Repeats, find_conflict, hash_array, laid_out, offsets_and_bytes
@@ -32,12 +33,10 @@ TEXTS = (
 FEWEST_ROWS = 1 << 17
 #: Texts that are known are those seen so often in the sample, so many at most.
 OFTEN = 2
-MOST_TEXTS = 1 << 11
+MOST_TEXTS = MOST_VALUES
 #: The share of the sample that is looked at first, and is enough if each of its texts is seen so often on average.
 SMALL = 4
 VERY_OFTEN = 32
-#: How many hash functions are tried, one of which has to have a slot for each text alone.
-ATTEMPTS = 16
 #: The share of the sample that has to be known texts, and that which has to repeat if no text is known.
 LEAST_SHARE = 0.8
 MANY_REPEATS = 1 / 3
@@ -125,23 +124,17 @@ class KnownTexts(NamedTuple):
         offsets, own = with_room_before(*offsets_and_bytes(texts))
         sizes, codes = np.diff(offsets), np.empty(len(texts), np.uint64)
         described = np.zeros((sizes.size, kernels.texts.SLOT_WORDS), np.uint64)
-        pilots = np.zeros(1 << kernels.texts.PILOT_BITS, np.uint16)
         one_size = int(sizes[0]) if (sizes == sizes[0]).all() and 8 <= sizes[0] <= TAIL else 0
         for size, seed in product([one_size, 0] if one_size else [0], range(ATTEMPTS)):
             seeds = kernels.hashing.seed_words(seed)[:2]
-            places = np.full(1 << kernels.texts.SLOT_BITS, -1, np.int16)
             kernels.texts.describe_texts(offsets, own, MASKS, size > 0, seeds, described, codes)
-            order = _largest_buckets_first(codes >> kernels.texts.BELOW_PILOT)
-            if kernels.texts.place_texts(codes[order], pilots, places):
-                slots = described[order[np.maximum(places, 0)]].ravel()
-                return cls(slots, pilots, seeds, MASKS, np.uint64(size), own, offsets[:-1].astype(np.uint64))
+            if (places := placed(codes)) is not None:
+                slots, starts = (
+                    described[np.maximum(places.values, 0)].ravel(),
+                    offsets[:-1].astype(np.uint64),
+                )
+                return cls(slots, places.pilots, seeds, MASKS, np.uint64(size), own, starts)
         return None
-
-
-def _largest_buckets_first(buckets: np.ndarray) -> np.ndarray:
-    """Return an order in which what is in one bucket follows each other."""
-    _, bucket, counts = np.unique(buckets, return_inverse=True, return_counts=True)
-    return np.lexsort((bucket, -counts[bucket]))
 
 
 def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.cells import boxed, condensing, planning, stages
+from fastbcubed.cells import boxed, condensing, known_keys, planning, stages
 from fastbcubed.cells import build as memory
 from fastbcubed.cells.stages import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
@@ -75,6 +75,7 @@ def condense(
     true_type, pred_type = WIDTHS[width]
     kinds = {
         "box": {"ROWS_PER_CELL": 0},
+        "grid": {"ROWS_PER_CELL": 0},
         "frequent": {"MOST_SLOTS": 0, "OFTEN": 1, "LEAST_SHARE": 0, "MOST_PAIRS": 4, "ROWS_PER_PAIR": 1},
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -85,6 +86,9 @@ def condense(
             **kinds[table],
         }.items():
             patch.setattr(condensing, name, value)
+        if table == "grid":
+            patch.setattr(condensing.PairTable, "_box", lambda *ranges: None)
+            patch.setattr(known_keys, "RARE", 0)
         patch.setattr(boxed, "SLOTS_AT_ONCE", 7)
         patch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 4)
         with Pool(threads) as pool:
@@ -215,7 +219,7 @@ def test_against_dicts(case, part_rows, how, threads):
 @examples(120)
 @given(
     rows(),
-    st.sampled_from(["box", "frequent"]),
+    st.sampled_from(["box", "grid", "frequent"]),
     st.sampled_from(["inner", "outer", "outside", "outer outside"]),
     st.sampled_from([1, 2]),
 )
@@ -229,7 +233,7 @@ def test_condensed_rows_against_dicts(case, table, how, threads):
 @examples(120)
 @given(
     st.lists(st.tuples(*[st.sampled_from([-(2**31), -1, 0, 1, 2, 2**31 - 1])] * 2), min_size=1, max_size=60),
-    st.sampled_from(["box", "frequent"]),
+    st.sampled_from(["box", "grid", "frequent"]),
     st.sampled_from(["narrow", "true alone", "pred alone"]),
     st.booleans(),
     st.sampled_from([1, 2]),
@@ -292,7 +296,7 @@ def test_one_part_with_far_more_cells_than_any_other(n_pred):
 @pytest.mark.parametrize("width", ["wide", "narrow"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("spread", [3, 400])
-@pytest.mark.parametrize("table", ["box", "frequent"])
+@pytest.mark.parametrize("table", ["box", "grid", "frequent"])
 def test_condensed_rows_that_the_sample_missed(table, spread, weighted, width):
     """Pairs have hundreds of rows each, but for a few rows whose keys no look at the sample could tell."""
     rng = np.random.default_rng(8)
@@ -317,7 +321,7 @@ def test_boxes_of_all_shapes(shape, weighted, monkeypatch):
     check(true.tolist(), pred.tolist(), weight, table="box")
 
 
-@pytest.mark.parametrize("case", ["box", "missed", "absent", "frequent"])
+@pytest.mark.parametrize("case", ["box", "grid", "missed", "absent", "frequent"])
 def test_when_a_box_is_closed(case, monkeypatch):
     """A box is closed as it stands if all rows are in it, and all have clusters of both sides."""
     closed, close = [], boxed.close_box
@@ -332,8 +336,8 @@ def test_when_a_box_is_closed(case, monkeypatch):
             patch.setitem(globals(), "ABSENT_TRUE", 6)
             check(true.tolist(), pred.tolist(), absent=True, table="box")
     else:
-        check(true.tolist(), pred.tolist(), table="frequent" if case == "frequent" else "box")
-    assert len(closed) == (case == "box")
+        check(true.tolist(), pred.tolist(), table=case if case in ("grid", "frequent") else "box")
+    assert len(closed) == (case in ("box", "grid"))
 
 
 def test_a_box_that_leaves_the_cache():
@@ -378,12 +382,46 @@ def test_when_rows_are_condensed():
     assert of(side, side).n_tables == 1 and replace(of(side, side), n_rows=2 * n).n_tables == 2
     assert replace(of(side, side), n_rows=24 * n).n_tables == 3
     scattered = partition.mix_all(few)
-    assert of(scattered, scattered).pairs is not None, "keys of any values"
+    assert of(scattered, scattered).grid is not None, "keys of any values"
+    assert of(scattered, few).n_slots == of(few, scattered).n_slots == 100
+    pairs = partition.mix_all(np.arange(n) % 2000)
+    assert of(pairs, pairs).grid is None and of(pairs, pairs).pairs is not None, (
+        "more than a slot for each row"
+    )
     assert of(scattered[1:], scattered[1:]) is None, "to look for pairs costs as much as so few rows"
     mostly, half = (np.where(np.arange(n) % k == 0, many, 5) for k in (5, 2))
     assert of(mostly, mostly) is not None and of(mostly, many) is None and of(half, half) is None
     by_chance = np.random.default_rng(4).integers(0, 20_000, n) << 20
     assert of(by_chance, by_chance) is None, "half of the sample is seen twice, but a fifth of the rows"
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 1000, 2048])
+def test_each_known_key_has_a_slot_of_its_own(n):
+    """Ranges, multiples of powers of two and keys of any size."""
+    rng = np.random.default_rng(15)
+    for made in (
+        np.arange(n) - n // 2,
+        np.arange(n) << 50,
+        partition.mix_all(np.arange(n)),
+        rng.permutation(n),
+    ):
+        known = known_keys.KnownKeys.placed(made)
+        there = known.slots[known.slots["key"] == made[known.slots["number"]]]
+        assert set(there["number"].tolist()) == set(range(n)) and known.keys.tolist() == made.tolist()
+
+
+def test_which_keys_are_few():
+    n = parts.SAMPLE
+    few = partition.mix_all(np.arange(n) % 1000)
+    assert known_keys.KnownKeys.of(few).keys.tolist() == partition.mix_all(np.arange(1000)).tolist()
+    assert (
+        known_keys.KnownKeys.of(np.arange(n)) is None and known_keys.KnownKeys.of(np.arange(n) // 2) is None
+    )
+    rare, once = few.copy(), n // known_keys.RARE
+    rare[-once:] = 1 + np.arange(once)
+    assert known_keys.KnownKeys.of(rare).keys.size == 1000 + once
+    rare[-once - 1] = -1
+    assert known_keys.KnownKeys.of(rare) is None, "more rows have keys that are seen once"
 
 
 @examples(50)

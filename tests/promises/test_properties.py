@@ -447,8 +447,8 @@ def test_parts_do_not_matter(name, weight, monkeypatch):
 
 
 @pytest.mark.parametrize("weight", ["none", "plain", "wide"])
-@pytest.mark.parametrize("name", ["few", "both heavy", "one big"])
-def test_condensed_rows_do_not_matter(name, weight, small_parts, monkeypatch):
+@pytest.mark.parametrize(("name", "kind"), [("few", "grid"), ("both heavy", "frequent"), ("one big", "box")])
+def test_condensed_rows_do_not_matter(name, kind, weight, small_parts, monkeypatch):
     """Where few pairs hold most rows, all is as without a table of them, for any number of threads."""
     labels, mass = shape(name, 1200), seeded_weights(1200, weight)
     whole = evaluate(labels, mass)
@@ -457,7 +457,8 @@ def test_condensed_rows_do_not_matter(name, weight, small_parts, monkeypatch):
     monkeypatch.setattr(condensing, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(condensing, "LEAST_SHARE", 0.1)
     table = condensing.PairTable.of(*labels)
-    assert table is not None and (table.pairs is None) == (name == "one big")
+    assert table is not None
+    assert (table.grid is not None, table.pairs is not None) == (kind == "grid", kind == "frequent")
     one, two, four = (evaluate(labels, mass, threads=k) for k in (1, 2, 4))
     assert everything(one) == everything(two) == everything(four)
     assert_same(whole, one)
