@@ -62,7 +62,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--sizes", type=comma_sizes, help="numbers of items, such as 1e6,1e7")
     parser.add_argument(
-        "--shapes", type=comma_list, help=f"of {','.join([*SHAPES, *DRAWN])}; the last four in memory only"
+        "--shapes", type=comma_list, help=f"of {','.join([*SHAPES, *DRAWN])}; the last five in memory only"
     )
     parser.add_argument("--ids", type=comma_list, help=f"of {','.join(IDS)}")
     parser.add_argument(

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.kernels.partition import mix_all
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.pool import blocks as cut
 from fastbcubed.synthetic.rows import Synthetic
@@ -32,8 +33,11 @@ DRAWN: dict[str, tuple[int | None, int]] = {
     "few_10": (10, 10),
     "few_1000": (1000, 1000),
     "few_100000": (100_000, 100_000),
+    "few_ids": (100, 100),
     "lopsided": (None, 10),
 }
+#: Drawn shapes whose labels are no small numbers.
+HASHED = ("few_ids",)
 #: The share of items of a drawn shape that the prediction puts where all of their true cluster belong.
 KEPT = 0.8
 
@@ -62,13 +66,15 @@ def blocks(shape: str, n_items: int, ids: Ids = "int64", seed: int = 0) -> Itera
 
 
 def draw(shape: str, n_items: int, ids: Ids, seed: int, start: int, stop: int) -> pa.RecordBatch:
-    """Draw the rows of a block of a shape with few clusters; labels are numbers from 0 up."""
+    """Draw the rows of a block of a shape with few clusters; labels are numbers from 0 up, or hashes of these."""
     random = np.random.default_rng([seed, start])
     n_true, n_pred = DRAWN[shape]
     true = random.integers(0, n_true or -(-n_items // 3), stop - start)
     pred = np.where(random.random(true.size) < KEPT, true % n_pred, random.integers(0, n_pred, true.size))
+    if shape in HASHED:
+        true, pred = mix_all(true), mix_all(pred)
     labels = [
-        pa.array(side) if ids == "int64" else pa.array([f"c{k:016x}" for k in side.tolist()])
+        pa.array(side) if ids == "int64" else pa.array([f"c{k:016x}" for k in side.view(np.uint64).tolist()])
         for side in (true, pred)
     ]
     return pa.record_batch([*labels, random.uniform(0.5, 1.5, true.size)], names=list(Rows._fields))

@@ -89,7 +89,8 @@ def compare(
     bootstrap : int
         Replicates of the bootstrap, whose percentiles take the place of intervals by Student's t; none when 0.
     seed : int
-        What replicates are drawn from. The same seed draws the same, whatever the engine and the order of rows and runs.
+        What replicates are drawn from. The same seed draws the same, whatever the engine and the order of rows and of
+        runs.
     unit : str
         What could have been drawn otherwise, as a whole: "component", a connected component of the truth and all
         runs; "true_cluster", which is right only with ``unmatched="outside"``; or a column of the truth, in memory and
