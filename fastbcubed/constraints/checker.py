@@ -104,7 +104,7 @@ class ConstraintReport(Mapping[str, Finding]):
 def check_constraints(
     score: str | Callable[[Any, Any], float],
     *,
-    checks: Iterable[str] | None = None,
+    checks: str | Iterable[str] | None = None,
     greater_is_better: bool | None = None,
     n_random: int = 50,
     seed: int = 0,
@@ -121,8 +121,8 @@ def check_constraints(
     score : str or callable
         Name of a score, or any function of two labelings, truth first, that returns a number. It is
         called with int64 arrays.
-    checks : iterable of str, optional
-        Names among `CHECKS`; all when absent.
+    checks : str or iterable of str, optional
+        One name, or several, among `CHECKS`; all when absent.
     greater_is_better : bool, optional
         Direction of a function; True when absent. The direction of a named score is known.
     n_random : int
@@ -161,7 +161,7 @@ def check_constraints(
     perfect_match: tie, as in truth ab; worse a|b; better ab, scored 1 to 1
     """
     refuse_bare(checks=checks)
-    names = list(CHECKS if checks is None else checks)
+    names = [checks] if isinstance(checks, str) else list(CHECKS if checks is None else checks)
     if unknown := [name for name in names if name not in CHECKS]:
         raise OptionError(f"There is no check {unknown[0]!r}. There are {', '.join(CHECKS)}.")
     if isinstance(score, str):

@@ -21,9 +21,9 @@ class Scores(Mapping[str, float]):
         if found is None:
             if name in self._missing or computed_as(name, self._missing):
                 raise MetricError(self._missing[computed_as(name, self._missing) or name])
+            there = f"there are {', '.join(self._values)}" if self._values else "there is none"
             raise MetricError(
-                f"{name!r} was not computed; there are {', '.join(self._values)}. Name it in "
-                "metrics=, or ask for it with .metric(name)"
+                f"{name!r} was not computed; {there}. Name it in metrics=, or ask for it with .metric(name)"
             )
         return self._values[found]
 

@@ -411,6 +411,7 @@ def test_what_cannot_be_checked():
         check_constraints("bcubed")
     with pytest.raises(OptionError, match="leave greater_is_better out"):
         check_constraints("f1", greater_is_better=True)
+    assert check_constraints("bcubed_f1", checks="rag_bag")["rag_bag"].verdict == "strict"
     with pytest.raises(OptionError, match="There is no check 'homogenity'"):
         check_constraints("f1", checks=["homogenity"])
     with pytest.raises(MetricError, match="NaN"):

@@ -4,6 +4,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.errors import MetricError
+from fastbcubed.results.scores import Scores
 
 TRUTH, PREDICTION = list("aabbb"), [1, 1, 1, 2, 2]
 
@@ -39,6 +40,8 @@ def test_a_score_that_was_not_computed_has_no_name_either() -> None:
     ev = fb.evaluate(TRUTH, PREDICTION)
     with pytest.raises(AttributeError, match="ari"):
         ev.ari  # noqa: B018
+    with pytest.raises(MetricError, match=r"'f1' was not computed; there is none\. Name it in metrics="):
+        Scores({})["f1"]
     with pytest.raises(MetricError, match="'ari' was not computed"):
         ev.overall["ari"]
     assert ev.metric("ari") == ev.metric("adjusted_rand")
