@@ -81,7 +81,7 @@ def _two_tables(ids: str, work: Path) -> None:
 
 
 def _few_clusters(work: Path) -> None:
-    """Evaluate rows that are condensed: of labels from 0 up, of these and an unseen one, of any, and of texts."""
+    """Evaluate rows that are condensed: of labels from 0 up or any, narrow or not, with an unseen one, and of texts."""
     import numpy as np
     import pyarrow as pa
 
@@ -89,16 +89,20 @@ def _few_clusters(work: Path) -> None:
     from fastbcubed.cells.condensing import FEWEST_TO_SAMPLE
     from fastbcubed.runtime.parts import sampled_rows
 
-    labels = np.arange(FEWEST_TO_SAMPLE) % 10
+    rows = np.arange(FEWEST_TO_SAMPLE)
+    labels = rows % 10
     unseen = labels.copy()
-    unseen[np.setdiff1d(np.arange(FEWEST_TO_SAMPLE), sampled_rows(FEWEST_TO_SAMPLE))[0]] = 10
-    for side in (labels, unseen, labels << 40):
+    unseen[np.setdiff1d(rows, sampled_rows(rows.size))[0]] = 10
+    mostly = np.where(rows % 5, labels, rows)
+    narrow = [side.astype(np.int32) for side in (labels, unseen)]
+    for side in (labels, unseen, *narrow, labels << 40, unseen << 40, mostly << 40):
         for weight in (None, 1.0 + labels):
             _look_at(fb.evaluate(side, side, weight=weight, keep="items", progress=False), work)
-    some_repeat = np.where(labels < 5, labels, np.arange(labels.size))
+    some_repeat = np.where(labels < 5, labels, rows)
     for kind in (pa.string(), pa.large_string()):
         texts = [pa.array(side.astype(str)).cast(kind) for side in (labels, some_repeat)]
         fb.evaluate(*texts, progress=False)
+        fb.evaluate(*(pa.table({"item": rows, "cluster": side}) for side in texts), progress=False)
 
 
 def _covers(work: Path) -> None:

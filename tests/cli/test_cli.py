@@ -682,13 +682,18 @@ assert not seen.buffer, seen.buffer
     folder = Path(fb.__file__).parent / "data" / "patentsview"
     files = [str(folder / name) for name in ("truth.parquet", "pred_20211230.parquet")]
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
-    few = tmp_path / "few.parquet"
-    pq.write_table(pa.table({"truth": [*range(7)] * 40_000, "prediction": [*range(4)] * 70_000}), few)
+    few = []
+    for k, (labels, kind) in enumerate(
+        [(range(7), pa.int64()), (range(7), pa.int32()), ([2**40, -5, 7], pa.int64())]
+    ):
+        few.append(tmp_path / f"few {k}.parquet")
+        side = pa.array([*labels] * (280_000 // len(labels)), kind)
+        pq.write_table(pa.table({"truth": side[: 1 << 18], "prediction": side[1 : (1 << 18) + 1]}), few[-1])
     slices = ["--slice", "country,year"]
     for given in (
         [*files, *slices, "--metric", "all"],
         [*files, *slices, "--engine", "disk", "--out", str(tmp_path / "out")],
-        ["truth", "prediction", "--table", str(few)],
+        *(["truth", "prediction", "--table", str(table)] for table in few),
     ):
         command = [sys.executable, "-c", count, "evaluate", *given]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
