@@ -98,6 +98,11 @@ def speed_key(record: Record) -> tuple[bool, float]:
     return not finished, record["seconds"] if finished else 0.0
 
 
+def _drawn_small(record: Record) -> bool:
+    """Tell whether a table of its own shows this shape at this size."""
+    return record["shape"] in DRAWN and int(record["n_items"]) <= OF_SHAPES
+
+
 def make_tables(runs: list[list[Record]]) -> dict[str, str]:
     """Make all tables for which there are results, by name."""
     records = newest(runs)
@@ -114,7 +119,7 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
         "sweep": [r for r in of_er if r["rival"] not in SMALL],
         "shapes": [r for r in scores if r["n_items"] == OF_SHAPES and r["rival"] not in SMALL],
         "strings": [
-            r for r in scores if r["ids"] == "string" and r["rival"] not in SMALL and r["shape"] not in DRAWN
+            r for r in scores if r["ids"] == "string" and r["rival"] not in SMALL and not _drawn_small(r)
         ],
         "small": [r for r in of_er if workload(r) in small],
         **{name: [r for r in of_rivals if r.get("layout") == layout] for name, layout in OF_FILES.items()},
