@@ -94,7 +94,7 @@ def matched(
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
     pair = truth, prediction
-    narrow &= _as_they_are(pair, policies)
+    narrow = narrow and _as_they_are(pair, policies)
     true_side, pred_side = (
         Side.of(side, policies, side.labels.keys(pool, narrow=narrow), null_is_absent) for side in pair
     )
