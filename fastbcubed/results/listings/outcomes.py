@@ -113,17 +113,11 @@ class ListedOutcomes:
 
     def add(self, table: pa.Table) -> None:
         """Take some clusters; those without scored items do not count."""
-        n_items = to_numpy(table["n_items"])
         codes = codes_of(table["outcome"].combine_chunks())
-        self._counts[0] += np.bincount(codes[n_items > 0], minlength=4)
-        run = 4 * (np.arange(codes.size) // kernels.runs.RUN) + codes
-        n_runs = -(-codes.size // kernels.runs.RUN)
-        n_of_runs, *sums = (
-            np.bincount(run, to_numpy(table[name]), 4 * n_runs).reshape(n_runs, 4)
-            for name in ("n_items", *SUMS)
-        )
-        self._counts[1] += n_of_runs.astype(np.int64).sum(axis=0)  # a run of which is exact
-        self._runs.append(np.stack(sums, axis=1))
+        n_items, *figures = (to_numpy(table[name]) for name in ("n_items", *SUMS))
+        sums = np.zeros((-(-codes.size // kernels.runs.RUN), len(SUMS), 4))
+        kernels.outcomes.add_listed(codes, n_items, tuple(figures), self._counts, sums)
+        self._runs.append(sums)
 
     @staticmethod
     def of_sides(true: ListedOutcomes, pred: ListedOutcomes) -> pa.Table:
