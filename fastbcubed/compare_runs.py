@@ -28,7 +28,7 @@ from fastbcubed.results.items.items import attribute_sides
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import ID, SIZES, SliceKey, attribute_home, attribute_values, encoded
 from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.choices import is_one_of, is_utf8, refuse_bare
+from fastbcubed.runtime.choices import is_one_of, is_utf8
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
@@ -136,7 +136,6 @@ def compare(
     """
     bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), whole_number(seed, "seed")
     arguments = not_default(compare, locals())
-    refuse_bare(metrics=metrics, slices=slices)
     names = _names(runs, baseline)
     baseline = names[0] if baseline is None else baseline
     if not is_one_of(align, ("common", "each")):

@@ -164,7 +164,7 @@ def diff(
         out = storage.as_path(out)
         require_writable(out)
     overlapping = true_or_false(overlapping, "overlapping")
-    refuse_bare(metrics=metrics, slices=slices)
+    refuse_bare(metrics=metrics)
     _require_judgeable(truth, unlabelled, engine, overlapping)
     names, judging = _split(metrics, judged=truth is not None, overlapping=overlapping)
     columns = {"item": _three(item, "item"), "cluster": _three(cluster, "cluster")}

@@ -22,7 +22,6 @@ from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.choices import refuse_bare
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting, require_progress
 from fastbcubed.runtime.written import require_writable
@@ -171,7 +170,6 @@ def evaluate(
     """
     arguments = not_default(evaluate, locals())
     require_progress(progress)
-    refuse_bare(metrics=metrics, slices=slices)
     if out is not None and not is_any((truth, prediction)):
         out = storage.as_path(out)
         require_writable(out)

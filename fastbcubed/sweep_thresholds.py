@@ -35,7 +35,7 @@ from fastbcubed.results.items.items import AlignedItems
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.allowance import Allowance
-from fastbcubed.runtime.choices import refuse_bare, true_or_false
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting, require_progress
 from fastbcubed.sources.arrays import to_numpy
@@ -158,7 +158,6 @@ def sweep(
     """
     require_progress(progress)
     ascending = true_or_false(ascending, "ascending")
-    refuse_bare(metrics=metrics, slices=slices)
     truth_only = "singleton" if items is None else "drop"
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     outside = policies.prediction == "outside"

@@ -32,9 +32,8 @@ class Side:
     """One clustering while it is aligned, or a block of one: keys of its labels, and which rows are special."""
 
     name: str  #: what the clustering is, for messages
-    labels: NDArray[
-        Any
-    ]  #: keys, int64 or int32: equal ones, equal cluster; shape (n_rows,), as of all arrays here
+    #: keys, int64 or int32: equal ones, equal cluster; shape (n_rows,), as of all arrays here
+    labels: NDArray[Any]
     policies: Policies
     absent: Mask | None = None  #: rows that count as if the side lacked the item
     alone: Mask | None = None  #: rows that are a cluster of their own

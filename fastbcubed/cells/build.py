@@ -66,7 +66,7 @@ def cells_of_keys(
     """
     outer, filled = weighting == "outer", None
     pairs = PairTable.of(true_keys, pred_keys) if plan is None else None
-    if pairs is None or not pairs.takes(true_keys, pred_keys):
+    if pairs is not None and not pairs.takes(true_keys, pred_keys):
         true_keys, pred_keys = widened(true_keys, pool), widened(pred_keys, pool)
     counted = None if pairs is None else pairs.count(true_keys, pred_keys, weight, pool)
     if counted is not None and counted.is_box and absent == (None, None):

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.known_keys import Grid, KnownKeys
+from fastbcubed.cells.known_keys import Grid, KnownKeys, different
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows, table_slots
+from fastbcubed.runtime.parts import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.pool import Pool, blocks
 
 #: Fewer rows are partitioned as they are; of fewer than the latter all are looked at, and a sample of more.
@@ -147,44 +147,39 @@ class PairTable:
     def _box(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
         """Return a slot for each two keys of the ranges in the sample, if there are so many rows for each."""
         ranges = [(int(keys.min()), int(keys.max()) - int(keys.min()) + 1) for keys in (true, pred)]
+        found = None
         if true.size < n_rows:  # the sample may have missed some at the ends
             more = [n // BEYOND_SAMPLE for _, n in ranges]
             wider = [(low - own, n + 2 * own) for (low, n), own in zip(ranges, more, strict=True)]
-            ranges = wider if cls._fits(n_rows, wider, rows_per_slot) else ranges
-        if not cls._fits(n_rows, ranges, rows_per_slot):
-            return None
-        (low_true, n_true), (low_pred, n_pred) = ranges
-        return cls(n_rows, n_true * n_pred, _unsigned(low_true, n_true, low_pred, n_pred), None, None)
+            found = cls._of_ranges(n_rows, wider, rows_per_slot)
+        return found or cls._of_ranges(n_rows, ranges, rows_per_slot)
 
     @classmethod
     def _grid(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
         """Return a slot for each two of few keys of any size."""
-        sides = []
-        for keys in (true, pred):
-            known = KnownKeys.of(keys.astype(np.int64, copy=False))
-            if known is None:
-                return None
-            sides.append(known)
-        ranges = [(0, each.keys.size) for each in sides]
-        if not cls._fits(n_rows, ranges, rows_per_slot):
+        true_known = KnownKeys.of(true.astype(np.int64, copy=False))
+        pred_known = None if true_known is None else KnownKeys.of(pred.astype(np.int64, copy=False))
+        if true_known is None or pred_known is None:
             return None
-        (_, n_true), (_, n_pred) = ranges
-        return cls(n_rows, n_true * n_pred, _unsigned(0, n_true, 0, n_pred), (sides[0], sides[1]), None)
+        grid = true_known, pred_known
+        return cls._of_ranges(n_rows, [(0, each.keys.size) for each in grid], rows_per_slot, grid)
 
-    @staticmethod
-    def _fits(n_rows: int, ranges: Sequence[tuple[int, int]], rows_per_slot: int) -> bool:
-        """Tell whether there are so many rows for each slot, and no more slots than there may be."""
+    @classmethod
+    def _of_ranges(
+        cls, n_rows: int, ranges: Sequence[tuple[int, int]], rows_per_slot: int, grid: Grid | None = None
+    ) -> PairTable | None:
+        """Return slots for ranges of keys, or of the numbers of known ones, if there are so many rows for each."""
         n_slots = math.prod(n for _, n in ranges)
-        return n_slots <= MOST_SLOTS and n_slots * rows_per_slot <= n_rows
+        if n_slots > MOST_SLOTS or n_slots * rows_per_slot > n_rows:
+            return None
+        return cls(n_rows, n_slots, _unsigned(*chain.from_iterable(ranges)), grid, None)
 
     @classmethod
     def _frequent(cls, n_rows: int, true: Keys, pred: Keys) -> PairTable | None:
         """Return slots for the pairs seen often, if most rows are theirs."""
         true, pred = true.astype(np.int64, copy=False), pred.astype(np.int64, copy=False)
-        first, seen = np.empty(true.size, np.int64), np.empty(true.size, np.int64)
-        slots = np.full(table_slots(true.size), -1, np.int32)
-        n_pairs = kernels.condensing.count_pairs(true, pred, slots, first, seen)
-        often = np.flatnonzero(seen[:n_pairs] >= OFTEN)
+        first, seen = different(true, pred)
+        often = np.flatnonzero(seen >= OFTEN)
         chosen = often[np.argsort(-seen[often], kind="stable")[: min(MOST_PAIRS, n_rows // ROWS_PER_PAIR)]]
         known = chosen[seen[chosen] > OFTEN]  # they would have been found without the row in question
         if seen[known].sum() < LEAST_SHARE * true.size:

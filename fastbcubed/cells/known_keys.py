@@ -22,9 +22,8 @@ KNOWN = np.dtype([("key", "i8"), ("number", "i8")])
 class KnownKeys(NamedTuple):
     """The keys of a side, for the kernels."""
 
-    slots: (
-        np.ndarray
-    )  #: records of `KNOWN`; what stands in free slots is a key that is never looked for there
+    #: records of `KNOWN`; what stands in free slots is a key that is never looked for there
+    slots: np.ndarray
     pilots: NDArray[np.uint16]
     seeds: NDArray[np.uint64]  #: of the hash function
     keys: NDArray[np.int64]  #: by number
@@ -32,12 +31,13 @@ class KnownKeys(NamedTuple):
     @classmethod
     def of(cls, sample: NDArray[np.int64]) -> KnownKeys | None:
         """Return the keys of a sample of a side; None if there are many, or too many rows have others for sure."""
-        if _different(sample[:FIRST])[0].size > MOST_VALUES:
+        few = sample[:FIRST]
+        if different(few, few)[0].size > MOST_VALUES:
             return None
-        keys, seen = _different(sample)
-        if keys.size > MOST_VALUES or np.count_nonzero(seen == 1) * RARE > sample.size:
+        first, seen = different(sample, sample)
+        if first.size > MOST_VALUES or np.count_nonzero(seen == 1) * RARE > sample.size:
             return None
-        return cls.placed(keys)
+        return cls.placed(sample[first])
 
     @classmethod
     def placed(cls, keys: NDArray[np.int64]) -> KnownKeys | None:
@@ -53,12 +53,14 @@ class KnownKeys(NamedTuple):
         return None
 
 
-def _different(sample: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the different keys of a sample as they come, and how often each does."""
-    first, seen = np.empty(sample.size, np.int64), np.empty(sample.size, np.int64)
-    slots = np.full(table_slots(sample.size), -1, np.int32)
-    n = kernels.condensing.count_pairs(sample, sample, slots, first, seen)
-    return sample[first[:n]], seen[:n]
+def different(
+    true: NDArray[np.int64], pred: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first row of each pair of keys in a sample, as they come, and how often it is seen."""
+    first, seen = np.empty(true.size, np.int64), np.empty(true.size, np.int64)
+    slots = np.full(table_slots(true.size), -1, np.int32)
+    n = kernels.condensing.count_pairs(true, pred, slots, first, seen)
+    return first[:n], seen[:n]
 
 
 #: The known keys of the truth and of the prediction: a slot for each two of them.

@@ -21,7 +21,7 @@ from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers
 from fastbcubed.results.listings.summary import Bounds
 from fastbcubed.results.slices.slicing import Element, SliceKey, check_key, elements, slice_name
 from fastbcubed.runtime.cached import cached_property
-from fastbcubed.runtime.choices import is_one_of
+from fastbcubed.runtime.choices import is_one_of, refuse_bare
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit
 from fastbcubed.sources.files import require_outside
@@ -161,6 +161,7 @@ class Answer:
 
 def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
     """Return the scores asked for, formulas lifted; None for the usual ones."""
+    refuse_bare(metrics=metrics)
     if metrics is None:
         return None
     one = isinstance(metrics, str) or callable(metrics)
@@ -180,6 +181,7 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
 
 def as_slices(slices: Any) -> list[SliceKey]:
     """Return the slices asked for, each once; one alone need not be in a list, and a tuple crosses its names."""
+    refuse_bare(slices=slices)
     names = isinstance(slices, tuple) and bool(slices) and all(isinstance(name, Element) for name in slices)
     if names or isinstance(slices, Element | Mapping):
         return [check_key(slices)]

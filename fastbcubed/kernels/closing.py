@@ -121,19 +121,16 @@ def close_cells(
         first = bounds[part]
         last = bounds[part + 1]
         size = table_size(last - first)
-        table = slots[: min(size, slots.size)]
-        known = -1
-        if size <= slots.size or last - first > LARGE * slots.size:
+        if last - first > LARGE * slots.size:
+            size = slots.size
+        n_clusters[part] = -1
+        while n_clusters[part] < 0:  # again, if a table for a few is too small
+            table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
             table[:] = -1
-            known = number_clusters(
+            n_clusters[part] = number_clusters(
                 arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys
             )
-        if known < 0:
-            table = np.full(size, -1, np.int32)
-            known = number_clusters(
-                arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys
-            )
-        n_clusters[part] = known
+            size = table_size(last - first)
         for j in range(first, last):
             k = pred_codes[at(j)]
             if k < 0:

@@ -62,8 +62,7 @@ def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 def laid_out(array: pa.Array) -> pa.Array:
     """Return texts or bytes one after the other: views are copied, as bytes that nobody has looked at."""
-    view = pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type)
-    return array.cast(pa.large_binary()) if view else array
+    return array.cast(pa.large_binary()) if is_view(array.type) else array
 
 
 def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:

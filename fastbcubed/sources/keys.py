@@ -206,6 +206,7 @@ def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
 def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np.ndarray:
     pieces = [_numbers_of(chunk) for chunk in part.chunks]
     dtype = NARROW if narrow and all(_is_narrow(*piece) for piece in pieces) else WIDE
+    tables = [None if table is None else table.astype(dtype, copy=False) for _, table in pieces]
     if len(pieces) == 1:
         view, table = pieces[0]
         if table is None and view.dtype.itemsize == dtype.itemsize:
@@ -214,7 +215,7 @@ def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np
     starts = accumulate((view.size for view, _ in pieces), initial=0)
     tasks = [
         (view[start:stop], table, keys[offset + start : offset + stop])
-        for (view, table), offset in zip(pieces, starts, strict=False)
+        for (view, _), table, offset in zip(pieces, tables, starts, strict=False)
         for start, stop in blocks(view.size)
     ]
     if tasks:
@@ -241,4 +242,4 @@ def _copy_block(values: np.ndarray, table: np.ndarray | None, out: np.ndarray) -
     if table is None:
         np.copyto(out, values.view(np.int64) if values.dtype == np.uint64 else values)
     else:
-        np.take(table.astype(out.dtype, copy=False), values, out=out, mode="clip")
+        np.take(table, values, out=out, mode="clip")

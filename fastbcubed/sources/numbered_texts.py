@@ -92,6 +92,11 @@ class Sample(NamedTuple):
         return np.asarray(chosen[self.seen[chosen] >= OFTEN])
 
     @property
+    def n_others(self) -> int:
+        """How many of its rows have none of these texts."""
+        return int(self.size - self.seen[self.frequent].sum())
+
+    @property
     def repeats(self) -> bool:
         """Whether many of its rows have a text that another row has, too."""
         return int((self.seen - 1).sum()) > MANY_REPEATS * self.size
@@ -129,11 +134,8 @@ class KnownTexts(NamedTuple):
             seeds = kernels.hashing.seed_words(seed)[:2]
             kernels.texts.describe_texts(offsets, own, MASKS, size > 0, seeds, described, codes)
             if (places := placed(codes)) is not None:
-                slots, starts = (
-                    described[np.maximum(places.values, 0)].ravel(),
-                    offsets[:-1].astype(np.uint64),
-                )
-                return cls(slots, places.pilots, seeds, MASKS, np.uint64(size), own, starts)
+                slots, starts = described[np.maximum(places.values, 0)].ravel(), offsets[:-1]
+                return cls(slots, places.pilots, seeds, MASKS, np.uint64(size), own, starts.astype(np.uint64))
         return None
 
 
@@ -155,7 +157,7 @@ def number_texts(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> 
     known = KnownTexts.of(sample)
     if known is None and not sample.repeats:
         return None
-    narrow &= known is not None and sample.size - sample.seen[sample.frequent].sum() <= sample.size // RARE
+    narrow = narrow and known is not None and sample.n_others <= sample.size // RARE
     numbers, repeats = buffers.empty(len(data), np.int32 if narrow else np.int64), list[Repeats]()
 
     def number(chunk: pa.Array, start: int) -> list[Others]:

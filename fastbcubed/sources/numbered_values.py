@@ -32,6 +32,7 @@ def number_values(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) ->
     if tables is None:
         return None
     numbers = buffers.empty(len(data), np.int32 if narrow else np.int64)
+    tables = [table.astype(numbers.dtype, copy=False) for table in tables]
     tasks = []
     for chunk, table, offset in zip(chunks, tables, accumulate(map(len, chunks), initial=0), strict=False):
         tasks += [
@@ -73,5 +74,4 @@ def _look_up(rows: pa.DictionaryArray, table: np.ndarray, out: np.ndarray) -> No
     if (table == np.arange(table.size)).all() and not rows.null_count:
         np.copyto(out, codes)
     else:
-        known = table if table.size else np.zeros(1, np.int64)
-        np.take(known.astype(out.dtype, copy=False), codes, out=out, mode="clip")
+        np.take(table if table.size else np.zeros(1, out.dtype), codes, out=out, mode="clip")
