@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
+
 from fastbcubed import kernels
 from fastbcubed.errors import OptionError
 from fastbcubed.runtime.pool import Progress
@@ -24,7 +26,7 @@ _announced: list[bool] = []
 
 def require_progress(progress: Any) -> None:
     """Raise OptionError for what progress cannot be reported to."""
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+    if progress is not None and not isinstance(progress, bool | np.bool_) and not callable(progress):
         raise OptionError(f"progress is True, False or a function, not {progress!r}")
 
 
@@ -36,7 +38,7 @@ def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
     terminal.
     """
     require_progress(progress)
-    if progress is False:
+    if not (progress is None or callable(progress) or progress):
         yield None
         return
     with announcing_compilation():

@@ -364,6 +364,12 @@ def test_progress_that_is_none(function):
         function(TRUTH, other, progress="yes")
 
 
+@pytest.mark.parametrize("shown", [True, False, None])
+def test_progress_as_numpy_has_it(shown, capsys):
+    fb.evaluate(TRUTH, TRUTH, progress=shown if shown is None else np.bool_(shown))
+    assert not capsys.readouterr().err
+
+
 def test_numbers_of_numpy():
     """As they come out of another computation: arguments, limits, and a result that is saved with them."""
     runs = {"old": {"a": 1, "b": 2, "c": 3}, "new": {"a": 1, "b": 1, "c": 3}}

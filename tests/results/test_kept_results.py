@@ -167,6 +167,10 @@ def test_what_was_not_kept_is_told_with_the_argument_that_keeps_it(tmp_path: Pat
     ):
         with pytest.raises(NotKeptError, match='keep="items"'):
             ask()
+    with pytest.raises(
+        NotKeptError, match='items were not kept; pass keep="scores" to save what was, or eval'
+    ):
+        loaded.save(tmp_path)
     assert loaded.precision == fb.load(tmp_path).precision
 
 
@@ -201,8 +205,10 @@ def test_scores_that_take_the_items_leave_the_others_alone(
         loaded.metric(other)
     loaded.save(tmp_path / "again", keep="cells")
     assert fb.load(tmp_path / "again").clusters("true").equals(loaded.clusters("true"))
-    with pytest.raises(NotKeptError):
-        loaded.save(tmp_path / "again", keep="items")
+    with pytest.raises(
+        NotKeptError, match='items were not kept; pass keep="cells" to save what was, or eval'
+    ):
+        loaded.save(tmp_path / "again")
     assert "elm" in repr(loaded)
 
 

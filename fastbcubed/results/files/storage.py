@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.cells.cell_parts import NoCells, to_keep
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import EvaluationWarning, FileFormatError, OptionError
+from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError
 from fastbcubed.metrics.pair_counts import pair_counts
 from fastbcubed.overlap.covers import Cover
 from fastbcubed.results.by_cluster import ByCluster
@@ -57,6 +58,7 @@ def save(
     require_repairable(repairs, keep="cells", overlapping=ev.contingency.overlapping)
     if keep not in tuple(KEEP):
         raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
+    _require_kept(ev, keep)
     path = as_path(directory)
     best = list_repairs(ev, tuple(KINDS), repairs).to_arrow() if repairs else None
     levels = list(KEEP)[: list(KEEP).index(keep) + 1]
@@ -105,6 +107,17 @@ def save(
         else:
             staging.path(DIGEST).write_text(as_text(digest, files), encoding="utf-8")
         staging.publish(sealed(head, files, staging.name), obsolete)
+
+
+def _require_kept(ev: ByCluster, keep: str) -> None:
+    """Raise NotKeptError if what is to be written was not kept, and say how to write what was."""
+    kept = "scores" if isinstance(ev.contingency, NoCells) else "items" if ev.has_items else "cells"
+    levels = list(KEEP)
+    if levels.index(keep) > levels.index(kept):
+        raise NotKeptError(
+            f'the {keep} were not kept; pass keep="{kept}" to save what was, or evaluate with '
+            f"{to_keep(keep, ev.contingency)}"
+        )
 
 
 def _stored_items(ev: Evaluated) -> StoredTable | None:
