@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -139,7 +140,12 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
         return _chunked(from_numpy(np.ma.getdata(values), mask))
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
-    return _chunked(pa.array(values, from_pandas=True))
+    try:
+        return _chunked(pa.array(values, from_pandas=True))
+    except pa.ArrowNotImplementedError:
+        if values.dtype.kind != "T":  # NumPy's texts of any length, which newer versions of Arrow read
+            raise
+        return _from_objects(values.tolist(), where)
 
 
 def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
@@ -150,6 +156,10 @@ def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
         data = _chunked(pa.array(values, from_pandas=True))
     except OverflowError:
         data = _chunked(pa.array(values, type=pa.uint64(), from_pandas=True))
+    except pa.ArrowInvalid:
+        if not all(value is None or isinstance(value, UUID) for value in values):
+            raise
+        data = _from_uuids(values)  # which newer versions of Arrow read
     kind = plain_type(data.type)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         if text := [value for value in values if isinstance(value, str)]:
@@ -158,6 +168,11 @@ def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
                 f"{first_few(text)}). Give all values one type, for example str."
             )
     return data
+
+
+def _from_uuids(values: Iterable[UUID | None]) -> pa.ChunkedArray:
+    storage = pa.array([None if value is None else value.bytes for value in values], pa.binary(16))
+    return _chunked(pa.ExtensionArray.from_storage(pa.uuid(), storage))
 
 
 def _plain_list(values: Any) -> pa.Array | None:
@@ -180,29 +195,6 @@ def _plain_list(values: Any) -> pa.Array | None:
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-
-
-def split_tuples(values: Any, where: str) -> list[list[Any]] | None:
-    """Return the parts of a list of tuples, position by position; None if it is no such list.
-
-    A missing tuple (None) gives a missing value in every part.
-    """
-    if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
-        values = values.tolist()
-    if not isinstance(values, (list, tuple)):
-        return None
-    example = next((value for value in values if value is not None), None)
-    if not isinstance(example, tuple):
-        return None
-    missing = (None,) * len(example)
-    rows = [missing if value is None else value for value in values]
-    others = [row for row in rows if not isinstance(row, tuple) or len(row) != len(example)]
-    if others:
-        raise IdTypeError(
-            f"{where}: composite ids should all be tuples of {len(example)} values, as the first is, but "
-            f"{len(others)} of {len(rows)} are not (first: {first_few(others)})."
-        )
-    return [list(part) for part in zip(*rows, strict=True)]
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

@@ -153,7 +153,7 @@ def readable(values: pa.Array | pa.ChunkedArray) -> Any:
         return values
     try:
         _ends(values.cast(kind))
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError, KeyError):  # the last is what pytz makes of a time zone that it lacks
         try:
             return values.cast(kind).cast(pa.string())
         except pa.ArrowInvalid:  # there is no such time zone here

@@ -11,13 +11,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import ColumnError, IdTypeError, first_few
 from fastbcubed.runtime.pool import Pool, blocks
-from fastbcubed.sources.arrays import (
-    id_kind,
-    is_pandas,
-    split_tuples,
-    storage_of,
-    to_arrow,
-)
+from fastbcubed.sources.arrays import id_kind, is_pandas, storage_of, to_arrow
 from fastbcubed.sources.keys import comparable_keys
 from fastbcubed.sources.nulls import Nulls
 from fastbcubed.sources.selection import (
@@ -187,7 +181,7 @@ def as_column(values: Any, name: str, where: str = "") -> Column:
         parts = [values.get_level_values(level) for level in range(values.nlevels)]
         names = [unnamed(name, i) if own is None else str(own) for i, own in enumerate(values.names)]
     else:
-        parts = split_tuples(values, where)
+        parts = _split_tuples(values, where)
         names = [unnamed(name, i) for i in range(len(parts or ()))]
     if parts is not None:
         found = Column(names, [to_arrow(part, where) for part in parts], where)
@@ -227,3 +221,26 @@ def _decoded(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
 def _is_wrapped(kind: pa.DataType) -> bool:
     """Say whether values are of another type than they look, which few of Arrow's functions expect in a dictionary."""
     return isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind)
+
+
+def _split_tuples(values: Any, where: str) -> list[list[Any]] | None:
+    """Return the parts of a list of tuples, position by position; None if it is no such list.
+
+    A missing tuple (None) gives a missing value in every part.
+    """
+    if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
+        values = values.tolist()
+    if not isinstance(values, (list, tuple)):
+        return None
+    example = next((value for value in values if value is not None), None)
+    if not isinstance(example, tuple):
+        return None
+    missing = (None,) * len(example)
+    rows = [missing if value is None else value for value in values]
+    others = [row for row in rows if not isinstance(row, tuple) or len(row) != len(example)]
+    if others:
+        raise IdTypeError(
+            f"{where}: composite ids should all be tuples of {len(example)} values, as the first is, but "
+            f"{len(others)} of {len(rows)} are not (first: {first_few(others)})."
+        )
+    return [list(part) for part in zip(*rows, strict=True)]

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from versions import arrow_imports_no_pandas, rich_knows_widths
 
 import fastbcubed as fb
 from fastbcubed.cli import commands, demo, evaluating, generating
@@ -719,6 +720,7 @@ def test_version_and_help_start_fast() -> None:
     assert done.stdout.endswith("[]\n") and not done.stderr
 
 
+@arrow_imports_no_pandas
 def test_what_is_printed_needs_no_pandas(paths) -> None:
     """Its import takes as long as all else that a small evaluation does."""
     code = (
@@ -791,6 +793,7 @@ def test_names_that_the_terminal_cannot_show(paths) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@rich_knows_widths
 def test_on_a_terminal_names_give_way_to_figures(tmp_path) -> None:
     import fcntl
     import pty

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from versions import rich_knows_widths
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
@@ -81,6 +82,7 @@ def test_several_thresholds_give_a_column_each(capsys: pytest.CaptureFixture[str
         assert (ev.precision, ev.recall == 1) == (1.0, column == "cluster_p_0_4")
 
 
+@rich_knows_widths
 def test_all_links_connect_without_a_threshold(capsys: pytest.CaptureFixture[str]) -> None:
     Path("links.csv").write_text("a b,b,dist\n1,2,0.5\n2,3,2\n4,4,9\n")
     assert cli.main(["cluster", "links.csv", "--left", "a b", "--right", "b", "--out", "c.parquet"]) == 0

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import POLICIES, pairs
 from test_engine_disk import rows_with_faults
+from versions import ARROW
 
 import fastbcubed as fb
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
@@ -141,6 +142,8 @@ def test_types_of_labels(many_shards, ranges, kind, form, tmp_path):
     true, pred = labels_of(kind, NUMBERS), labels_of(kind, NUMBERS[::-1].copy())
     table = pa.table({"item": np.arange(500), "t": true, "p": pred})
     if form == "file":
+        if ARROW < 21 and kind == "string_view":
+            pytest.skip("Arrow writes none")
         pq.write_table(table, tmp_path / "rows.parquet", row_group_size=97)
         table = str(tmp_path / "rows.parquet")
     on_disk, in_memory = both("t", "p", table=table)

@@ -170,7 +170,7 @@ def test_no_column_of_slices_or_clusters():
 def of_cells(true, pred, weight):
     """Return some scores from sorted arrays, another way than the library's."""
     key, at = np.unique(np.stack([true, pred], 1), axis=0, return_inverse=True)
-    w = np.bincount(at, weight)
+    w = np.bincount(at.ravel(), weight)  # NumPy 2.0 gives it another shape
     a, b = np.bincount(key[:, 0], w)[key[:, 0]], np.bincount(key[:, 1], w)[key[:, 1]]
     best = {}
     for name, side, values in [

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hostile import quietly, refused
+from versions import ARROW
 
 import fastbcubed as fb
 from fastbcubed.cells import shards as disk
@@ -262,8 +263,9 @@ NESTED = {
     "struct": lambda: pa.array([{"a": 1}] * 6),
     "struct of views": lambda: pl.Series([{"a": "x"}] * 6).to_arrow(),
     "map": lambda: pa.array([[("a", 1)]] * 6, pa.map_(pa.string(), pa.int64())),
-    "tensor": lambda: pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((6, 2, 2))),
 }
+if ARROW >= 24:  # before, it does not read those that it has written where one is null
+    NESTED["tensor"] = lambda: pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((6, 2, 2)))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -113,7 +113,8 @@ def test_what_has_no_nulls_and_few_values_is_written_as_that(n, tmp_path):
             writer.add(without_nulls(table, ["score"]))
     found = pq.read_table(path)
     assert [field.nullable for field in found.schema] == [False, True, True, True]
-    assert maybe_with_nulls(found).equals(pa.concat_tables([table, table]).unify_dictionaries())
+    written = pa.concat_tables([table, table]).unify_dictionaries()
+    assert maybe_with_nulls(found.cast(written.schema)).equals(written)  # newer versions read codes as narrow
     group = pq.read_metadata(path).row_group(0)
     encodings = [set(group.column(k).encodings) for k in range(4)]
     assert ["RLE_DICTIONARY" in each for each in encodings] == [False, True, n == 5, False]

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from hostile import LABELS, OTHER, PREDICTION, SCORES, TRUTH, quietly, refused, scores, table
+from versions import PANDAS
 
 import fastbcubed as fb
 from fastbcubed import Clustering, evaluate
@@ -178,7 +179,7 @@ def test_strange_strings_stay_apart() -> None:
         STRINGS,
         np.array(STRINGS, object),
         pd.Series(STRINGS),
-        pd.Categorical(STRINGS),
+        pd.Categorical(STRINGS if PANDAS >= 3 else range(n)),  # before, to pandas a text ended at a NUL
         pa.array(STRINGS, pa.large_string()),
         pa.array(STRINGS, pa.string_view()),
         pl.Series(STRINGS),

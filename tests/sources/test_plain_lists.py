@@ -12,6 +12,7 @@ import pytest
 from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from versions import arrow_imports_no_pandas
 
 from fastbcubed.errors import IdTypeError
 from fastbcubed.sources import arrays
@@ -57,6 +58,7 @@ def test_what_arrow_cannot_hold_is_said(values: list[Any]) -> None:
         read(values)
 
 
+@arrow_imports_no_pandas
 def test_scoring_lists_and_dicts_loads_no_pandas() -> None:
     """Nor the functions of Arrow: either takes longer than the scoring."""
     code = (

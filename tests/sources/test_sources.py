@@ -20,6 +20,7 @@ from containers import COLUMNS, TABLES, text
 from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from versions import ARROW, arrow_imports_no_pandas
 
 from fastbcubed.errors import (
     ColumnError,
@@ -304,6 +305,7 @@ assert "pandas" not in sys.modules
 """
 
 
+@arrow_imports_no_pandas
 def test_pandas_is_not_imported(tmp_path: Path) -> None:
     """It takes longer to import than the rest."""
     rows = pa.table(
@@ -475,6 +477,8 @@ def test_text_that_is_not_utf8(kind: pa.DataType, tmp_path: Path) -> None:
     with pytest.raises(IdTypeError, match=r"1 of 1 texts in the ids"):
         as_column(pa.StructArray.from_arrays([bad[1:2], pa.array([1])], ["a", "b"]), "id", "the ids").keys()
     as_column(bad[2:4], "item").keys()
+    if ARROW < 21 and kind == pa.string_view():
+        return  # it writes none
     pq.write_table(pa.table({"item": bad}), tmp_path / "a.parquet")
     with pytest.raises(IdTypeError, match=r"texts in column 'item' of .*a\.parquet"):
         open_files(tmp_path / "a.parquet").column("item")
