@@ -286,7 +286,7 @@ def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Cluste
     over. If `overlapping`, a dict may put an item in several clusters.
     """
     if isinstance(given, Clustering):
-        return given if weight is None else replace(given, weight=own_weight(given, weight))
+        return given.as_side(asked.name, given.weight if weight is None else own_weight(given, weight))
     if isinstance(given, Mapping):
         return Clustering.from_dict(given, overlapping=overlapping, name=asked.name)
     rows = as_rows(given, asked.name)

@@ -17,6 +17,9 @@ from fastbcubed.sources.tables import Rows
 if TYPE_CHECKING:
     from fastbcubed.clusterings.components import Connected
 
+#: What a clustering is called that was given no name.
+UNNAMED = "the clustering"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledRows:
@@ -26,7 +29,7 @@ class LabelledRows:
     items: Column | None = None
     weight: np.ndarray | None = None
     attributes: Rows | None = None
-    name: str = "the clustering"
+    name: str = UNNAMED
     reading: Reading | None = None
     links: Connected | None = None
 
@@ -75,6 +78,10 @@ class LabelledRows:
         others = None if self.attributes is None else rows_between(self.attributes, start, stop)
         labels = self.labels.stretch(start, stop)
         return replace(self, labels=labels, items=items, weight=weight, attributes=others)
+
+    def as_side(self, name: str, weight: np.ndarray | None) -> Self:
+        """Return the clustering with these weights, and with a name if it has none of its own."""
+        return replace(self, weight=weight, name=name if self.name == UNNAMED else self.name)
 
     @property
     def attribute_names(self) -> tuple[str, ...]:

@@ -186,6 +186,16 @@ def test_an_item_in_two_clusters() -> None:
         evaluate(Clustering.from_clusters([["a", "b"], ["b"]]), {"a": 1, "b": 1})
 
 
+def test_a_clustering_without_a_name_goes_by_its_side() -> None:
+    fine, contrary = (Clustering.from_table(rows, name="the clustering") for rows in (PREDICTION, CONTRARY))
+    for side, sides in (("the truth", (contrary, fine)), ("the prediction", (fine, contrary))):
+        with refused(OverlapError, "1 of 3 items of", side):
+            evaluate(*sides)
+    with refused(OverlapError, "the gold file"):
+        evaluate(Clustering.from_table(CONTRARY, name="the gold file"), fine)
+    assert contrary.name == "the clustering"
+
+
 def test_repeats_of_composite_ids() -> None:
     for clusters, error in (([1, 1, 2], DuplicateItemError), ([1, 3, 2], OverlapError)):
         rows = pa.table({"p": ["x", "x", "y"], "q": [1, 1, 1], "cluster": clusters})
