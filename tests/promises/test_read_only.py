@@ -170,9 +170,8 @@ def test_a_damaged_cache_is_compiled_anew(image: Image) -> None:
 
 def test_a_full_disk_is_no_error(image: Image) -> None:
     code = "import os; from fastbcubed.kernels import cache, jit\n"
-    code += (
-        "jit.at._cache._cache.save_overload = lambda *_: open('/dev/full', 'w', buffering=1).write('x\\n')\n"
-    )
+    code += "full = os.open('/dev/full', os.O_WRONLY)\n"
+    code += "jit.at._cache._cache.save_overload = lambda *_: os.write(full, b'x')\n"
     done = image.run("-c", code + "print(jit.at(3), *cache.failures)", NUMBA_CACHE_DIR=str(image.tmp))
     assert done.stdout == "3 No space left on device\n" and not done.stderr
 
