@@ -46,6 +46,11 @@ class Question(NamedTuple):
         """Whether rows are needed again once their cells are closed."""
         return self.rows is not None or self.own is not None
 
+    @property
+    def asks_each_row(self) -> bool:
+        """Whether one row may not stand for several then."""
+        return self.own is not None and bool(self.own.names)
+
 
 class ClusterKeys(NamedTuple):
     """The mixed key of each cluster by code, mapped from files; the first ones of a side have cells in any part.
@@ -151,7 +156,7 @@ class CellParts:
         if own is not None:
             self.of_items = own.sums
         if own is not None and whole is not None:
-            whole.pair_weight = own.pair_weight
+            whole.pair_weight = own.pair_weight + shards.pair_weight_within
             whole.known_scores = {} if means is None else means.finish()
 
     def _table(self, apart: SetAside, n_true: int, n_pred: int) -> Contingency | None:

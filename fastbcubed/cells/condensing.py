@@ -47,6 +47,9 @@ ROWS_PER_PAIR = 8
 SLOTS_PER_PAIR = 4
 #: The share of the rows that has to be in frequent pairs.
 LEAST_SHARE = 0.6
+#: Where work goes shard by shard, pairs that have a larger share of the rows are known whatever the others are: all
+#: rows of a pair are in one shard.
+LARGE_SHARE = 1 / 32
 #: Shares of the rows that have a table of their own: so many, with so many rows for each slot. Slots of all tables.
 MOST_TABLES = 64
 ROWS_PER_SLOT_OF_TABLE = 8
@@ -131,11 +134,11 @@ class PairTable:
 
     @classmethod
     def of_sample(cls, n_rows: int, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
-        """Return the table that a sample of so many rows calls for; None where few rows meet in a pair."""
+        """Return the table that a sample of so many rows calls for; None where no pair has a large share of them."""
         if not true_keys.size == pred_keys.size > 0:  # rows without a cluster are left out of samples
             return None
         whole = cls._whole(n_rows, true_keys, pred_keys, ROWS_PER_SLOT)
-        return whole or cls._frequent(n_rows, true_keys, pred_keys)
+        return whole or cls._frequent(n_rows, true_keys, pred_keys, large=True)
 
     @classmethod
     def _whole(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
@@ -175,15 +178,17 @@ class PairTable:
         return cls(n_rows, n_slots, _unsigned(*chain.from_iterable(ranges)), grid, None)
 
     @classmethod
-    def _frequent(cls, n_rows: int, true: Keys, pred: Keys) -> PairTable | None:
-        """Return slots for the pairs seen often, if most rows are theirs."""
+    def _frequent(cls, n_rows: int, true: Keys, pred: Keys, *, large: bool = False) -> PairTable | None:
+        """Return slots for the pairs seen often, if most rows are theirs; if not, for the `large` ones among them."""
         true, pred = true.astype(np.int64, copy=False), pred.astype(np.int64, copy=False)
         first, seen = different(true, pred)
         often = np.flatnonzero(seen >= OFTEN)
         chosen = often[np.argsort(-seen[often], kind="stable")[: min(MOST_PAIRS, n_rows // ROWS_PER_PAIR)]]
         known = chosen[seen[chosen] > OFTEN]  # they would have been found without the row in question
         if seen[known].sum() < LEAST_SHARE * true.size:
-            return None
+            chosen = known[seen[known] > max(OFTEN, LARGE_SHARE * true.size)]
+            if not large or not chosen.size:
+                return None
         n_slots = SLOTS_PER_PAIR << int(chosen.size - 1).bit_length()
         pairs, rows = np.empty(n_slots, PAIR), first[chosen]
         kernels.condensing.enter_pairs(true[rows], pred[rows], pairs)
@@ -194,10 +199,12 @@ class PairTable:
         is_box = self.grid is None and self.pairs is None
         return true_keys.dtype == pred_keys.dtype and (is_box or true_keys.dtype == np.int64)
 
-    def condense_block(self, true_keys: Keys, pred_keys: Keys, weight: Weights) -> Condensed:
-        """Return the rows of one block condensed, on this thread."""
+    def condense_block(
+        self, true_keys: Keys, pred_keys: Keys, weight: Weights, places: NDArray[np.int64] | None = None
+    ) -> Condensed:
+        """Return the rows of one block condensed, on this thread; `places`, if given, takes which is for each row."""
         alone, pool = replace(self, n_rows=true_keys.size), Pool(1)
-        found = alone.count(true_keys, pred_keys, weight, pool).condensed(pool)
+        found = alone.count(true_keys, pred_keys, weight, pool, places).condensed(pool, places)
         fields: Any = zip(*found, strict=True)
         joined: Any = (None if blocks[0] is None else np.concatenate(blocks) for blocks in fields)
         return Condensed(*joined)

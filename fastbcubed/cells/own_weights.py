@@ -61,6 +61,11 @@ class OwnWeights:
         self._together: list[float] = []
 
     @property
+    def names(self) -> Sequence[str]:
+        """What the scores are called."""
+        return self._scores.names
+
+    @property
     def pair_weight(self) -> float:
         """The products of the weights of two items of a cell, added up."""
         return math.fsum(self._together) / 2

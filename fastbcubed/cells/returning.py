@@ -77,7 +77,8 @@ class WayBack:
         `heavy_sizes` are the items of the heavy true clusters, whose codes come first; `tn` the true
         negatives of the cells, if they are needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
         """
-        matrix = MATRIX_OF_ROW if own is None else MATRIX_OF_OTHERS
+        others = own is not None and bool(own.names)
+        matrix = MATRIX_OF_OTHERS if others else MATRIX_OF_ROW
         told, kind = self._told, matrix if self._told == "matrix" else self._number
         self._found = Spool(kind, len(self._rows.rows.indexes), self._rows.spill, self._memory)
         buffers.release()  # what was used in other sizes
@@ -103,7 +104,7 @@ class WayBack:
                 first, sizes = _scored_sizes(cells, closed) if batches[k][0] else (0, heavy_sizes)
                 tell = partial(kernels.rows.tell_matrices, at, cells, closed, first, sizes, tn, found)
                 self._map(tell, at.size, pool)
-                if sums is not None:
+                if others:
                     tell = partial(kernels.rows.tell_others, at, weight, sums, cells, found)
                     self._map(tell, at.size, pool)
             self._found.put(shard, self._pages, _bounds(self._rows.rows.segments(shard)))

@@ -8,6 +8,7 @@ at work is spilled. Shards are read in the order of their blocks, so that the nu
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -99,7 +100,8 @@ class RowShards:
     """The rows of all blocks, sharded by true key; those of large clusters by pred key.
 
     `n_rows` may be a guess. The `absent` key stands for "not on this side"; None if there are no such rows. Rows of
-    `pairs`, if given, are condensed before they are stored; no way leads back to them then.
+    `pairs`, if given, are condensed before they are stored: what is a row from there on may stand for several. If
+    `weighs_pairs`, their pairs are weighed, which nothing can tell afterwards.
     """
 
     def __init__(
@@ -113,10 +115,12 @@ class RowShards:
         spill: Spill,
         spread: Spread,
         pairs: PairTable | None = None,
+        weighs_pairs: bool = False,
     ) -> None:
         counted = pairs is not None
         self.plan = Plan.of(n_rows, 0, heavy, absent, absent, wide=n_rows >= WIDE, counted=counted)
-        self._pairs = pairs
+        self._pairs, self._absent = pairs, absent
+        self._within: list[float] | None = [] if weighs_pairs and weighted else None
         self.weighted = weighted
         self.layout = layout
         self.spill = spill
@@ -137,11 +141,18 @@ class RowShards:
     ) -> NDArray[np.int32] | None:
         """Take a block of rows; blocks count in the order of their indexes, whatever order they come in.
 
-        Where `placed`, returns the place of each row among those of the block, ordered by shard.
+        Where `placed`, returns the place of each row among those of the block that are stored, ordered by shard.
         """
-        n_each = None
+        n_each = stored_as = None
         if self._pairs is not None:
-            true_keys, pred_keys, weight, n_each = self._pairs.condense_block(true_keys, pred_keys, weight)
+            stored_as = np.empty(true_keys.size, np.int64) if placed or self._within is not None else None
+            of_rows = weight
+            true_keys, pred_keys, weight, n_each = self._pairs.condense_block(
+                true_keys, pred_keys, weight, stored_as
+            )
+            if self._within is not None and of_rows is not None and stored_as is not None:
+                scored = (true_keys != self._absent) & (pred_keys != self._absent)
+                self._within.append(kernels.condensing.weigh_pairs(of_rows, stored_as, scored))
         n, bits = true_keys.size, self.layout.bits
         pred_keys = self.spread.stand_ins(true_keys, pred_keys)
         true_keys, pred_keys, weight, n_each = stages.for_reading(true_keys, pred_keys, weight, n_each)
@@ -161,7 +172,14 @@ class RowShards:
                 next_row[0], rows,
             )  # fmt: skip
             self.rows.put(index, pages, bounds)
-        return places if placed else None
+        if not placed:
+            return None
+        return places if stored_as is None else places[stored_as]
+
+    @property
+    def pair_weight_within(self) -> float:
+        """The products of the weights of two items that one stored row stands for, added up; scored items alone."""
+        return math.fsum(self._within or ())
 
     def cells(
         self, pool: Pool, *, outer: bool, again: bool = False, keys: Packed | None = None
@@ -199,7 +217,7 @@ class RowShards:
     ) -> tuple[Plan, np.ndarray, NDArray[np.int64]]:
         """Return how the rows of a shard are cut into parts, these rows, and where each part begins."""
         plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
-        piece = (raw["true"], raw["pred"], payload, raw["n"] if self.plan.counted else None)
+        piece = (raw["true"], raw["pred"], payload, raw["n"] if "n" in (dtype.names or ()) else None)
         return plan, *stages.partition_rows(plan, [piece], dtype, pool, mixed=True)
 
     def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:

@@ -109,7 +109,7 @@ def _score(
     blocks = RowBlocks(spill) if questions else None
     rows = ShardedRows(
         pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks, request.limit,
-        again=question.asks_rows,
+        one_by_one=question.asks_each_row, weighs_pairs=question.own is not None,
     )  # fmt: skip
     with pool.wider() as readers:
         coverage = aligner.run(rows.take, readers)
@@ -207,10 +207,11 @@ class ShardedRows:
         blocks: RowBlocks | None,
         limit: int,
         *,
-        again: bool = False,
+        one_by_one: bool = False,
+        weighs_pairs: bool = False,
     ) -> None:
-        """Lay out the shards as soon as that can be; rows that are needed `again` are stored one by one."""
-        self._again = again
+        """Lay out the shards as soon as that can be; see `RowShards`. Rows may have to be stored `one_by_one`."""
+        self._one_by_one, self._weighs_pairs = one_by_one, weighs_pairs
         self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
         self._spill, self._weighted, self._pool = spill, weighted, pool
         self._rows_at_once = min(n_rows, block_rows(limit))
@@ -226,10 +227,11 @@ class ShardedRows:
         )
         absent = self._aligner.absent_key if self._aligner.may_lack else None
         table = PairTable.of_sample(self._rows_at_once, true_keys, pred_keys)
-        pairs = None if self._again else table
+        pairs = None if self._one_by_one else table
         self.shards = RowShards(
             self._n_rows, find_heavy_in_sample(true_keys), absent, weighted=self._weighted,
             layout=self._layout, spill=self._spill, spread=self._spread, pairs=pairs,
+            weighs_pairs=self._weighs_pairs,
         )  # fmt: skip
 
     def all_shards(self) -> RowShards:

@@ -269,3 +269,21 @@ def settle_places(places, start, stop, many, shift):
     for i in range(start, stop):
         place = places[at(i)]
         places[at(i)] = many[at(-1 - place)].n if place < 0 else place + shift
+
+
+@kernel
+def weigh_pairs(weights, places, there):
+    """Return the products of the weights of any two rows at one place that is `there`, added up.
+
+    Shapes: `weights`, `places` (n_rows,); `there` (n_places,).
+    """
+    before = np.zeros((2, there.size))
+    total, rest = 0.0, 0.0
+    for i in range(places.size):
+        j = places[at(i)]
+        if there[at(j)]:
+            total, rest = add_exactly(total, rest, weights[at(i)] * (before[0, at(j)] + before[1, at(j)]))
+            before[0, at(j)], before[1, at(j)] = add_exactly(
+                before[0, at(j)], before[1, at(j)], weights[at(i)]
+            )
+    return total + rest

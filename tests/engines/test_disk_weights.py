@@ -191,7 +191,26 @@ def test_the_same_bits_for_any_number_of_threads(many_shards, heavy):
 def test_other_scores_are_worked_out_as_before(heavy, metrics):
     plain = on_disk(heavy["t"], heavy["p"], weight=heavy["w"], metrics=metrics).overall
     beside = on_disk(heavy["t"], heavy["p"], weight=heavy["w"], metrics=[*metrics, "elm", "pairs"]).overall
-    assert {name: beside[name] for name in plain} == plain
+    assert {name: beside[name] for name in plain} == pytest.approx(plain, rel=1e-14)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 3, 40])
+@pytest.mark.parametrize("policy", ["raise", "singleton"])
+def test_pairs_of_few_clusters_weigh_as_in_memory(many_shards, n_clusters, policy):
+    """Rows of the same two clusters are stored as one, whatever is asked of them; some have no cluster."""
+    rng = np.random.default_rng(n_clusters)
+    true, pred = rng.integers(0, n_clusters, (2, 900))
+    both_have = {"item": np.arange(900), "w": 10.0 ** rng.integers(-6, 6, 900)}
+    sides = [pa.table({**both_have, "cluster": side}) for side in (true, pred)]
+    if policy == "singleton":
+        sides = [sides[0].slice(0, 850), sides[1].slice(40)]
+    how = {"metrics": ["pairs", "bcubed"], "weight": "w", "unmatched": policy, "keep": "items"}
+    on_disk, in_memory = both(*sides, **how)
+    assert_same(on_disk, in_memory)
+    told = [ev.items(limit=None).to_pandas().set_index("item").sort_index() for ev in (on_disk, in_memory)]
+    figures = ["weight", "tp", "fp", "fn", "bcubed_precision", "bcubed_recall"]
+    assert told[0].index.equals(told[1].index)
+    np.testing.assert_allclose(*(each[figures].to_numpy() for each in told), rtol=1e-12, atol=1e-9)
 
 
 def test_several_runs(many_shards, heavy):

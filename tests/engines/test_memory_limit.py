@@ -55,6 +55,39 @@ def test_all_items_in_one_predicted_cluster_of_two_tables(tmp_path):
     assert grown(f"{truth}, {prediction}", "{0: 0, 1: 1}, {0: 0, 1: 0}", slices="'pred_size'") < MOST
 
 
+CELLS = {
+    "one": lambda i: (np.zeros_like(i), np.zeros_like(i)),
+    "one true cluster": lambda i: (np.zeros_like(i), i % 2),
+    "half of the rows in one": lambda i: (np.where(i % 2, 0, i), np.where(i % 2, 0, i)),
+    "a fifth of the rows in one": lambda i: (np.where(i % 5, i, 0), np.where(i % 5, i, 0)),
+}
+
+
+@pytest.mark.parametrize(
+    ("cells", "asked"),
+    [
+        ("one", {"keep": "'items'"}),
+        *(
+            pytest.param(cells, asked, marks=pytest.mark.slow)
+            for cells in CELLS
+            for asked in (
+                {"slices": "'c'", "weight": "'w'"},
+                {"keep": "'items'", "weight": "'w'", "metrics": "['pair_f1']"},
+            )
+        ),
+    ],
+)
+def test_a_large_cell_whose_rows_are_needed_again(cells, asked, tmp_path):
+    """All rows of a cell are in one shard: stored one by one, they take 50 bytes each, and more with weights."""
+    i = np.arange(12_000_000)
+    true, pred = CELLS[cells](i)
+    path = write(
+        tmp_path / "rows.parquet", pa.table({"t": true, "p": pred, "c": i % 7, "w": 1.0 + i % 3}), 1 << 17
+    )
+    few = "{'t': [0, 1], 'p': [0, 0], 'c': [0, 1], 'w': [1., 2.]}"
+    assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={few}", **asked) < MOST
+
+
 # -- Text --------------------------------------------------------------------------------------------
 
 
