@@ -17,6 +17,7 @@ from typing import NoReturn, TextIO
 
 from fastbcubed._version import __version__
 from fastbcubed.cli.commands import parser
+from fastbcubed.cli.overwriting import refuse_overwriting
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import give_up, say
 from fastbcubed.errors import FastBCubedError, VerificationError
@@ -45,6 +46,7 @@ def _run(argv: Sequence[str] | None) -> int:
         with _raising_on_sigterm(), _collecting_rarely():
             try:
                 options = parser().parse_args(argv)
+                refuse_overwriting(options)
                 return int(options.run(options))
             finally:
                 sys.stdout.flush()

@@ -39,7 +39,7 @@ def as_rows(source: Any, where: str) -> Rows | None:
     if isinstance(source, pa.Table):
         return ArrowRows(source, where)
     if is_pandas(source, "DataFrame"):
-        return PandasRows(source, where)
+        return PandasRows(source.copy(deep=False), where)  # attributes are read later: as it was, then
     if isinstance(source, Mapping):
         return _mapping_rows(source, where)
     plain = isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray))

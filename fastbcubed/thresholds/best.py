@@ -30,7 +30,8 @@ class Best:
     value : float
         What it is there.
     threshold : float
-        The strongest threshold that gives it, a score of a link; infinite if it is best to use no link.
+        The strongest threshold that gives it, a score of a link; infinite if it is best to use no link, or
+        only those whose scores are infinite.
     until : float or None
         The next score at which clusters become one: every threshold before it gives the same clusters as this one.
         None if there is none.
@@ -53,13 +54,18 @@ class Best:
         """The best threshold, and what comes with it."""
         others = [n for n in ("precision", "recall", "f1") if n in self.figures and n != self.score]
         told = ", ".join(f"{name} {score(self.figures[name])}" for name in others)
-        at = "with no link at all" if np.isinf(self.threshold) else f"at threshold {shown(self.threshold)}"
+        at = "with no link at all" if self._no_link else f"at threshold {shown(self.threshold)}"
         clusters = self.figures["clusters"]
         return (
             f"{self.score} is best {at}{f', where {self.where}' if self.where else ''}: {score(self.value)}"
             f"{f' ({told})' if told else ''}, with {count(clusters)} cluster{'' if clusters == 1 else 's'}, the "
             f"largest of {count(self.figures['largest'])} item{'' if self.figures['largest'] == 1 else 's'}."
         )
+
+    @property
+    def _no_link(self) -> bool:
+        """Whether all items are alone: a threshold that is infinite uses links whose scores are, too."""
+        return bool(np.isinf(self.threshold)) and self.figures["largest"] <= 1
 
     @property
     def shown(self) -> str:
@@ -71,7 +77,7 @@ class Best:
         """Which other thresholds give the same clusters."""
         if self.until is None:
             return "No weaker threshold joins more."
-        if np.isinf(self.threshold):
+        if self._no_link:
             return f"The first clusters are joined at {shown(self.until)}."
         return f"Any threshold from there to just before {shown(self.until)} gives the same clusters."
 

@@ -316,6 +316,7 @@ def test_infinite_scores_are_scores() -> None:
     assert found.evaluate(0.5).f1 == pytest.approx(found.curve().to_pylist()[1]["f1"])
     assert not math.isnan(found.curve(errors=True).to_pylist()[0]["f1_se"])
     assert column(found.merges(order_by="recall_change", limit=None), "threshold")[0] == 0.5
+    assert str(found.best("precision")).startswith("precision is best at threshold inf: ")
 
 
 def test_scores_that_are_no_probabilities_warn() -> None:

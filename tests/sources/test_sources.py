@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from versions import ARROW, arrow_imports_no_pandas
 
+import fastbcubed as fb
 from fastbcubed.errors import (
     ColumnError,
     FileFormatError,
@@ -879,3 +880,16 @@ def test_inputs_are_not_changed() -> None:
         before = repr(given_values)
         key_pair(as_column(given_values, "a"), as_column(given_values, "b"))
         assert repr(given_values) == before
+
+
+def test_a_frame_that_is_changed_afterwards_is_read_as_it_was() -> None:
+    """Attributes are read when they are asked for, which may be later."""
+    truth = pd.DataFrame({"item": list("abcd"), "cluster": [1, 1, 2, 2], "g": list("xxyy")})
+    prediction = truth.assign(cluster=[1, 1, 2, 3]).drop(columns="g")
+    ev = fb.evaluate(truth, prediction, progress=False)
+    truth["g"] = list("zzzz")
+    truth.loc[4] = ["e", 5, "z"]
+    assert ev.slices("g").to_arrow()["recall"].to_pylist() == [1.0, 0.5]
+    assert ev.items(["g"]).to_pandas().set_index("item")["g"].to_dict() == dict(
+        zip("abcd", "xxyy", strict=True)
+    )
