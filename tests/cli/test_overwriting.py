@@ -45,6 +45,6 @@ def test_a_file_that_is_read_is_not_replaced(
 def test_other_files_are_replaced_as_before(files: Path) -> None:
     """Those of an earlier run of the same command."""
     for _ in range(2):
-        command = "evaluate t.csv p.csv --baseline result/overall.json --fail-worse f1=0.1 --out result --report page.html"
+        command = "evaluate t.csv p.csv --baseline result/overall.json --fail-worse f1=0 --out result --report r.html"
         assert main(command.split()) == 0
         assert main("cluster links.csv --out c.parquet".split()) == 0
