@@ -110,6 +110,8 @@ def _advice(error: BaseException) -> str:
     """Return what to do about an error of a reader."""
     if isinstance(error, UnicodeEncodeError):
         return "The path has to be UTF-8: rename the file, or set the locale that it is typed in to one of UTF-8."
+    if isinstance(error, FileNotFoundError):
+        return "It was there before. A relative path is looked for where the process is now."
     if "invalid UTF8" in str(error):
         return "Text has to be UTF-8: write the file so, or convert it, as with iconv -f latin1 -t utf-8."
     return "If the file exists and may be read, it is damaged: write or copy it again."
@@ -201,7 +203,8 @@ class ParquetFile:
         """Read columns."""
         with self._open() as file:
             table = file.read(columns=list(dict.fromkeys(names)))
-            return [table.column(name) for name in names]
+        _require_unchanged(self._place, self.path, self._state)
+        return [table.column(name) for name in names]
 
 
 def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.DictionaryArray:
@@ -268,7 +271,8 @@ class IpcFile:
         with self._open([self.names.index(name) for name in names]) as reader:
             table = reader.read_all()
             table.validate(full=True)
-            return [table.column(name) for name in names]
+        _require_unchanged(self._place, self.path, self._state)
+        return [table.column(name) for name in names]
 
 
 def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
@@ -301,4 +305,6 @@ def in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table
 
 def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> None:
     if place.state(path) != state:
-        raise FileFormatError(f"{path} changed while it was read. Try again when it is complete.")
+        raise FileFormatError(
+            f"{path} changed since its first rows were read. When it is complete, evaluate what is there now."
+        )

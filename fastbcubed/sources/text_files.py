@@ -79,7 +79,7 @@ class CsvFile(TextFile):
                     path, pyarrow.csv.read_csv(text, parse_options=parse, convert_options=convert)
                 )
         if any(not name or any(map(str.isdigit, name)) for name in self.names):
-            self.hint = _no_header(head.splitlines()[0], path)
+            self.hint = _no_header(head.splitlines()[0], path, len(self.names))
 
 
 class JsonFile(TextFile):
@@ -173,11 +173,16 @@ def _decoded(head: bytes, path: str) -> str:
     return head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
 
 
-def _no_header(line: str, path: str) -> str:
+def _no_header(line: str, path: str, n_columns: int) -> str:
     shown = line if len(line) <= 80 else f"{line[:79]}…"
     names = json.dumps(path)
+    told = f" The first line of {path} is {shown!r}. If that is no header, name the columns: pass "
+    if n_columns != 2:
+        return (
+            f"{told}pandas.read_csv({names}, header=None, names=[...]), with a name for each of the {n_columns}, "
+            '"item" and "cluster" among them'
+        )
     return (
-        f" The first line of {path} is {shown!r}. If that is no header, name the columns: pass "
-        f'pandas.read_csv({names}, header=None, names=["item", "cluster"]), or in a shell '
+        f'{told}pandas.read_csv({names}, header=None, names=["item", "cluster"]), or in a shell, of a prediction, '
         f"(echo item,cluster; cat {path}) | fastbcubed evaluate TRUTH -"
     )

@@ -414,7 +414,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --fail-over jaccard_distance=2", "jaccard_distance is from 0 to 1. Write 2 % as 0.02"),
         ("evaluate columns.parquet P", "Name the right one with --item and --cluster."),
         ("evaluate /dev/null P", "/dev/null is a pipe or a device"),
-        ("evaluate T P --out T", "cannot write to truth.parquet: Not a directory"),
+        ("evaluate T P --out T", "--out truth.parquet would replace truth.parquet, which is read"),
         ("evaluate T P --memory-limit 5x", "--memory-limit is a number of bytes"),
         ("evaluate T P --engine disk --memory-limit 1KB", "--memory-limit is 1,000 bytes"),
         ("evaluate T P --beta nan", "--beta must be a number"),

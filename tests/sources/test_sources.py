@@ -893,3 +893,30 @@ def test_a_frame_that_is_changed_afterwards_is_read_as_it_was() -> None:
     assert ev.items(["g"]).to_pandas().set_index("item")["g"].to_dict() == dict(
         zip("abcd", "xxyy", strict=True)
     )
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_file_that_is_replaced_afterwards_is_refused(form: str, tmp_path: Path) -> None:
+    """Its rows may stand in another order, and attributes would be those of other items."""
+    truth = pd.DataFrame({"item": list("abcd"), "cluster": [1, 1, 2, 2], "g": list("xxyy")})
+    path = tmp_path / f"truth.{form}"
+    write = truth.to_parquet if form == "parquet" else truth.to_feather
+    write(path)
+    ev = fb.evaluate(path, {"a": 1, "b": 1, "c": 2, "d": 3}, progress=False)
+    write(path.with_suffix(".new"))
+    path.with_suffix(".new").replace(path)
+    with pytest.raises(FileFormatError, match="changed since its first rows were read"):
+        ev.slices("g")
+    path.unlink()
+    with pytest.raises(FileFormatError, match="It was there before"):
+        ev.slices("g")
+
+
+def test_an_index_without_a_name_may_hold_the_items() -> None:
+    frame = pd.DataFrame({"cluster": [1, 1, 2]}, index=list("abc"))
+    with pytest.raises(ColumnError, match=r"no column 'item' .*frame\.rename_axis\('item'\)"):
+        fb.evaluate(frame, frame)
+    with pytest.raises(ColumnError) as caught:
+        fb.evaluate(frame.reset_index(drop=True), frame)
+    assert "index" not in str(caught.value)
+    assert fb.evaluate(*[frame.rename_axis("item")] * 2, metrics=["f1"]).f1 == 1

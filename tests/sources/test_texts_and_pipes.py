@@ -110,6 +110,10 @@ def test_a_file_without_a_header_says_what_to_pass(options: Any, tmp_path: Path)
     assert f"The first line of {path} is '17,a'. If that is no header" in told
     assert 'header=None, names=["item", "cluster"])' in told
     assert f"(echo item,cluster; cat {path}) | fastbcubed evaluate TRUTH -" in told
+    path.write_text("17,a,x\n18,b,x\n")
+    with pytest.raises(ColumnError, match=r"names=\[\.\.\.\]\), with a name for each of the 3") as caught:
+        fb.evaluate(TRUTH, path, **options)
+    assert "echo" not in str(caught.value)
     path.write_text("ident,entity\n18,b\n")
     with pytest.raises(ColumnError) as caught:
         fb.evaluate(TRUTH, path, item="id")
