@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.saying import say
+from fastbcubed.errors import OptionError
 from fastbcubed.sources.marks import plain, split
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def add_report_flags(parser: argparse.ArgumentParser) -> None:
 
 def check_report(options: argparse.Namespace) -> None:
     """Raise if a page cannot be made or written; before the work."""
+    if options.report is None and options.report_columns is not None:
+        raise OptionError("--report-columns goes with --report")
     if options.report is not None:
         from fastbcubed.results.report.asked import require_packages, require_place
 

@@ -237,11 +237,22 @@ def storage_of(part: pa.ChunkedArray) -> pa.ChunkedArray:
         chunks = [chunk.storage for chunk in part.chunks]
         return storage_of(pa.chunked_array(chunks, type=part.type.storage_type))
     if pa.types.is_run_end_encoded(part.type):
-        chunks = [pc.run_end_decode(chunk) for chunk in part.chunks]
+        chunks = [_run_by_run(chunk) for chunk in part.chunks]
         return storage_of(pa.chunked_array(chunks, type=part.type.value_type))
     if pa.types.is_null(part.type):
         return part.cast(pa.int64())
     return part
+
+
+def _run_by_run(chunk: pa.RunEndEncodedArray) -> pa.Array:
+    """Return the value of each row; Arrow decodes most types of values itself."""
+    try:
+        return pc.run_end_decode(chunk)
+    except pa.ArrowNotImplementedError:  # dictionaries among them
+        first, n_runs = chunk.find_physical_offset(), chunk.find_physical_length()
+        ends = to_numpy(chunk.run_ends)[first : first + n_runs].astype(np.int64) - chunk.offset
+        lengths = np.diff(np.minimum(ends, len(chunk)), prepend=0)
+        return chunk.values.take(from_numpy(np.repeat(np.arange(first, first + n_runs), lengths)))
 
 
 def join_pieces(pieces: list[pa.ChunkedArray], where: str) -> pa.ChunkedArray:

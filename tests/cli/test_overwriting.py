@@ -48,3 +48,8 @@ def test_other_files_are_replaced_as_before(files: Path) -> None:
         command = "evaluate t.csv p.csv --baseline result/overall.json --fail-worse f1=0 --out result --report r.html"
         assert main(command.split()) == 0
         assert main("cluster links.csv --out c.parquet".split()) == 0
+
+
+def test_columns_of_a_page_go_with_the_page(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("evaluate t.csv p.csv --report-columns g".split()) == 2
+    assert "--report-columns goes with --report" in capsys.readouterr().err

@@ -318,6 +318,9 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
         small().report(file)
     assert file.read_text() == "mine"
     report = small().report(file, overwrite=True)
+    assert repr(report).endswith(f"kB of HTML; in {file}") and "give report() a path" in repr(
+        small().report()
+    )
     assert file.read_text(encoding="utf-8") == report.html
     assert list(tmp_path.iterdir()) == [file]
 

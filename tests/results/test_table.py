@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import fastbcubed as fb
 from fastbcubed.errors import MissingPackageError
 from fastbcubed.results.listings.table import Table
 
@@ -127,3 +128,13 @@ def test_html_is_escaped() -> None:
     text = Table(ROWS)._repr_html_()
     assert "D&lt;E&gt;" in text and "<E>" not in text
     assert text.count("<tr>") == 4 and "3 rows" in text
+
+
+def test_a_dictionary_that_repeats_a_value_becomes_a_categorical() -> None:
+    labels = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 2, 3], pa.int32()), pa.array(["a", "b", "a", "b"])
+    )
+    ev = fb.evaluate(labels, [1, 1, 2, 2], progress=False)
+    assert ev.clusters("true").to_pandas()["cluster"].tolist() == ["a", "b"]
+    assert sorted(ev.items().to_pandas()["true_cluster"]) == ["a", "a", "b", "b"]
+    assert ev.cells().to_pandas()["true_cluster"].dtype == "category"

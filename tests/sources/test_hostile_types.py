@@ -228,6 +228,9 @@ SAME_TYPES = {
     "dictionary by chunk": lambda ids: pa.chunked_array(
         [pa.array(map(str, part), pa.string()).dictionary_encode() for part in (ids[:4], [], ids[4:])]
     ),
+    "runs of a dictionary": lambda ids: pa.RunEndEncodedArray.from_arrays(
+        pa.array(range(2, len(ids) + 2), pa.int32()), pa.array(["x", *map(str, ids)][1:]).dictionary_encode()
+    ).slice(1),
     "dictionary that repeats a value": lambda ids: pa.DictionaryArray.from_arrays(
         [i + 4 * (k % 2) for k, i in enumerate(ids)], [*"abcd", *"abcd"]
     ),

@@ -88,7 +88,12 @@ class Table:
         >>> Table(pa.table({"n": [2**60 + 1, None]})).to_pandas()["n"].tolist()
         [1152921504606846977, <NA>]
         """
-        frame = self._arrow.to_pandas(**options)
+        frame = self._arrow
+        for at, column in enumerate(frame.columns):
+            if _repeats_values(column):  # which no categorical of pandas does
+                plain = column.cast(column.type.value_type).dictionary_encode()
+                frame = frame.set_column(at, frame.field(at).with_type(plain.type), plain)
+        frame = frame.to_pandas(**options)
         if "types_mapper" not in options:
             for field in self._arrow.schema:
                 column = self._arrow[field.name]
@@ -229,3 +234,10 @@ def _extent(table: pa.Table, shown: int, left_out: Sequence[str]) -> str:
         return rows
     named = ", ".join(map(label, left_out[:6])) + (", …" if len(left_out) > 6 else "")
     return f"{rows}; {count(len(left_out))} more column{'' if len(left_out) == 1 else 's'}: {named}"
+
+
+def _repeats_values(column: pa.ChunkedArray) -> bool:
+    """Tell whether a dictionary has a value twice."""
+    if not pa.types.is_dictionary(column.type):
+        return False
+    return any(len(chunk.dictionary.unique()) < len(chunk.dictionary) for chunk in column.chunks)

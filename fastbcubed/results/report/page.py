@@ -44,6 +44,7 @@ class Report:
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self._asked = content
+        self._file: Path | None = None
 
     @cached_property
     def _made(self) -> tuple[str, dict[str, Any]]:
@@ -63,10 +64,12 @@ class Report:
         """Write the page to a file, which is there as a whole or not at all."""
         with written_aside(file) as aside:
             Path(aside).write_text(self.html, encoding="utf-8", newline="\n")
+        self._file = file
 
     def __repr__(self) -> str:
         size = f"{len(self.html.encode('utf-8')) / 1e3:,.0f} kB of HTML"
-        return f"Report {label(self.content['title'])!r}, {size}; give report() a path to write it"
+        where = "give report() a path to write it" if self._file is None else f"in {self._file}"
+        return f"Report {label(self.content['title'])!r}, {size}; {where}"
 
     def _repr_html_(self) -> str:
         return (
