@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells import stages
-from fastbcubed.cells.condensing import PairTable
+from fastbcubed.cells.condensing import Condensed, PairTable
 from fastbcubed.cells.if_alone import IfAlone
 from fastbcubed.cells.planning import WIDE, Plan
 from fastbcubed.cells.spread import HeavySums, Spread
@@ -101,7 +101,7 @@ class RowShards:
 
     `n_rows` may be a guess. The `absent` key stands for "not on this side"; None if there are no such rows. Rows of
     `pairs`, if given, are condensed before they are stored: what is a row from there on may stand for several. If
-    `weighs_pairs`, their pairs are weighed, which nothing can tell afterwards.
+    `weighs_pairs`, the pairs of items within such a row are weighed, as nothing can tell that afterwards.
     """
 
     def __init__(
@@ -146,13 +146,10 @@ class RowShards:
         n_each = stored_as = None
         if self._pairs is not None:
             stored_as = np.empty(true_keys.size, np.int64) if placed or self._within is not None else None
-            of_rows = weight
-            true_keys, pred_keys, weight, n_each = self._pairs.condense_block(
-                true_keys, pred_keys, weight, stored_as
-            )
-            if self._within is not None and of_rows is not None and stored_as is not None:
-                scored = (true_keys != self._absent) & (pred_keys != self._absent)
-                self._within.append(kernels.condensing.weigh_pairs(of_rows, stored_as, scored))
+            condensed = self._pairs.condense_block(true_keys, pred_keys, weight, stored_as)
+            if weight is not None and stored_as is not None:
+                self._weigh_within(weight, stored_as, condensed)
+            true_keys, pred_keys, weight, n_each = condensed
         n, bits = true_keys.size, self.layout.bits
         pred_keys = self.spread.stand_ins(true_keys, pred_keys)
         true_keys, pred_keys, weight, n_each = stages.for_reading(true_keys, pred_keys, weight, n_each)
@@ -175,6 +172,14 @@ class RowShards:
         if not placed:
             return None
         return places if stored_as is None else places[stored_as]
+
+    def _weigh_within(
+        self, weight: NDArray[np.float64], stored_as: NDArray[np.int64], rows: Condensed
+    ) -> None:
+        """Weigh the pairs of items within each of the rows that are stored, if that is asked for."""
+        if self._within is not None:
+            scored = (rows.true_keys != self._absent) & (rows.pred_keys != self._absent)
+            self._within.append(kernels.condensing.weigh_pairs(weight, stored_as, scored))
 
     @property
     def pair_weight_within(self) -> float:

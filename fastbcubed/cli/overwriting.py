@@ -12,21 +12,17 @@ from fastbcubed.errors import OptionError
 #: Options that name a file, or a directory, to write to, by the name that argparse has for them.
 OUTPUTS = {"out": "--out", "pairs_out": "--out", "report": "--report", "summary": "--summary"}
 
-#: The tables of a result, which replace those that are there.
-TABLES = {
-    f"{name}.parquet" for name in ("cells", "items", "pred_clusters", "repairs", "slices", "true_clusters")
-}
-
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
     """Raise OptionError if a file that is to be written is among those that are read."""
     given = vars(options)
-    inputs = [text for name in given.keys() - OUTPUTS.keys() for text in _files(given[name])]
-    for name, flag in OUTPUTS.items():
-        if (out := given.get(name)) and (found := next((file for file in inputs if _is_in(file, out)), None)):
-            raise OptionError(
-                f"{flag} {out} would replace {found}, which is read. Name another path for {flag}"
-            )
+    read = [value for name, value in given.items() if name not in OUTPUTS]
+    for flag, out in ((flag, given[name]) for name, flag in OUTPUTS.items() if given.get(name)):
+        for file in _files(read):
+            if _is_in(file, out):
+                raise OptionError(
+                    f"{flag} {out} would replace {file}, which is read. Name another path for {flag}"
+                )
 
 
 def _files(value: Any) -> Iterator[str]:
@@ -43,5 +39,7 @@ def _is_in(file: str, out: str | os.PathLike[str]) -> bool:
     """Tell whether a file is what is written to, or a table of a result that is written to that directory."""
     if os.path.isfile(out):
         return os.path.samefile(file, out)
+    from fastbcubed.sources.files import RESULTS
+
     folder, name = os.path.split(os.path.realpath(file))
-    return folder == os.path.realpath(out) and name in TABLES
+    return folder == os.path.realpath(out) and name.removesuffix(".parquet") in RESULTS

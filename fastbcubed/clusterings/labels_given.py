@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.clusterings.labelled_rows import LabelledRows
+from fastbcubed.clusterings.labelled_rows import UNNAMED, LabelledRows
 from fastbcubed.errors import ColumnError, OptionError, OverlapError, first_few
 from fastbcubed.runtime.choices import is_bare, true_or_false
 from fastbcubed.sources.arrays import is_pandas
@@ -26,7 +26,7 @@ class MadeOfLabels(LabelledRows):
         *,
         items: Any = None,
         weight: Any = None,
-        name: str = "the clustering",
+        name: str = UNNAMED,
     ) -> Self:
         """Make a clustering of a label per item.
 
@@ -71,9 +71,7 @@ class MadeOfLabels(LabelledRows):
         )
 
     @classmethod
-    def from_dict(
-        cls, mapping: Mapping[Any, Any], *, overlapping: bool = False, name: str = "the clustering"
-    ) -> Self:
+    def from_dict(cls, mapping: Mapping[Any, Any], *, overlapping: bool = False, name: str = UNNAMED) -> Self:
         """Make a clustering of a dict: item to cluster, or item to a set of clusters.
 
         Parameters
@@ -125,7 +123,7 @@ class MadeOfLabels(LabelledRows):
         cls,
         clusters: Iterable[Iterable[Any]] | Mapping[Any, Iterable[Any]],
         *,
-        name: str = "the clustering",
+        name: str = UNNAMED,
     ) -> Self:
         """Make a clustering of a list of clusters, each a list (or set) of items.
 
@@ -183,7 +181,7 @@ class MadeOfLabels(LabelledRows):
         return cls.from_labels(labels, items=items, name=name)
 
     @classmethod
-    def from_series(cls, series: Any, *, weight: Any = None, name: str = "the clustering") -> Self:
+    def from_series(cls, series: Any, *, weight: Any = None, name: str = UNNAMED) -> Self:
         """Make a clustering of a pandas Series: its index holds the items, its values the clusters.
 
         Parameters

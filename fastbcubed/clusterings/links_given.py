@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from fastbcubed.clusterings.labelled_rows import LabelledRows
+from fastbcubed.clusterings.labelled_rows import UNNAMED, LabelledRows
 from fastbcubed.errors import OptionError
 from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.sources.columns import as_column
@@ -124,7 +124,7 @@ class MadeOfLinks(LabelledRows):
         return cls(as_column(labels, "cluster"), links.items, None, None, links.name, links=made)
 
     @classmethod
-    def from_pairs(cls, left: Any, right: Any, *, items: Any = None, name: str = "the clustering") -> Self:
+    def from_pairs(cls, left: Any, right: Any, *, items: Any = None, name: str = UNNAMED) -> Self:
         """Make a clustering of two arrays of items that belong together, pair by pair: the connected components.
 
         For tables of links, and those with a score, see `from_links`.

@@ -50,10 +50,8 @@ def combined(data: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array; codes of different dictionaries are unified."""
     if data.num_chunks == 1:
         return data.chunk(0)
-    if not data.num_chunks:
-        return pa.nulls(
-            0, data.type
-        )  # Arrow has no way for some types, dictionaries of large texts among them
+    if not data.num_chunks:  # where Arrow has no way for some types, dictionaries of large texts among them
+        return pa.nulls(0, data.type)
     if pa.types.is_dictionary(data.type):
         data = _unified(data)
     array = data.combine_chunks()

@@ -153,7 +153,7 @@ class PandasRows(BaseRows):
         levels = [str(n) for n in frame.index.names if n is not None and str(n) not in columns]
         super().__init__([*columns, *levels], where)
         self._frame, self._n_columns = frame, len(columns)
-        if frame.index.names == [None] and type(frame.index).__name__ != "RangeIndex":
+        if frame.index.names == [None] and not is_pandas(frame.index, "RangeIndex"):
             self.hint = " If its index holds the items, give that a name: frame.rename_axis('item')."
 
     def __len__(self) -> int:

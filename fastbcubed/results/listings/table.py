@@ -11,6 +11,7 @@ import pyarrow as pa
 from fastbcubed.errors import MissingPackageError
 from fastbcubed.results.text.wording import Grid, aligned, amount, count, escaped, html_table, label, score
 from fastbcubed.sources.attributes import readable
+from fastbcubed.sources.selection import values_of_codes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ class Table:
         frame = self._arrow
         for at, column in enumerate(frame.columns):
             if _repeats_values(column):  # which no categorical of pandas does
-                plain = column.cast(column.type.value_type).dictionary_encode()
+                plain = values_of_codes(column).dictionary_encode()
                 frame = frame.set_column(at, frame.field(at).with_type(plain.type), plain)
         frame = frame.to_pandas(**options)
         if "types_mapper" not in options:
