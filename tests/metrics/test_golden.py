@@ -442,7 +442,7 @@ def test_patents(release):
     assert ev.coverage.n_prediction_only == 0
     assert ev.coverage.truth_coverage == n / 19_602
     assert ev.bounds is None
-    assert [(w["code"], w["level"]) for w in ev.warnings] == [("dropping-truth-flatters", "note")]
+    assert [(w["code"], w["level"]) for w in ev.warnings] == [("dropping-truth-flatters", "warning")]
 
 
 def test_patents_from_china_are_merged_most():

@@ -17,10 +17,8 @@ from fastbcubed.results.text.wording import count, percent, score
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
 from fastbcubed.sources.arrays import to_numpy
 
-#: A loss of F1 that one would report is worth a note, and so is such a share of the truth where F1 is not known.
+#: A loss of F1 from here on is a warning, and such a share of the truth where F1 is not known; a smaller one a note.
 FLATTERED = 0.01
-#: A loss of F1 from here on is more than lies between most systems, so that it has to be seen.
-FLATTERED_MUCH = 0.1
 #: Where the truth labels less than half of the prediction, the scores are about the smaller part of it.
 MOSTLY_LABELLED = 0.5
 #: Where the smaller side shares less than half of its items, neither side is a sample of the other.
@@ -38,7 +36,7 @@ def dropping_flatters(ev: Any) -> Iterator[Notice]:
 
 
 def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
-    """Warn if the scores would be lower had the items that only the truth has been alone in the prediction."""
+    """Warn if the scores would be lower had the items that only the truth has been alone; note it if hardly so."""
     n = ev.coverage.n_truth_only
     if not n or ev.policies.truth != "drop":
         return
@@ -47,11 +45,10 @@ def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
     f1, alone = figures["f1"], figures["f1_if_alone"]
     known = not math.isnan(alone)
     loss = f1 - alone if known else share
-    if loss <= FLATTERED:
+    if loss <= 0 or (known and score(f1) == score(alone)):
         return
     linked = ev._sides["pred"]["singletons"] == 0 and ev._sides["pred"]["items"] > 1
-    much = linked or (loss > FLATTERED_MUCH if known else share > MOSTLY_COMMON)
-    level = WARNING if much and n + ev.coverage.n_common >= FEW_ITEMS else NOTE
+    level = WARNING if loss >= FLATTERED and n + ev.coverage.n_common >= FEW_ITEMS else NOTE
     dropped = (
         f"{count(n)} item{' that' if n == 1 else 's that'} only the truth has ({percent(share)} of its items)"
     )
