@@ -246,7 +246,7 @@ class Diff(DiffErrors):
         self,
         n: int,
         *,
-        score: str = "good_split_rate",
+        score: str = "rates",
         by: SliceKey | None = None,
         columns: str | Iterable[str] = (),
         seed: int = 0,
@@ -258,7 +258,8 @@ class Diff(DiffErrors):
         n : int
             How many pairs to draw.
         score : str
-            What to estimate: a good or bad rate or distance, or delta_precision.
+            What to estimate: "rates", the good and bad rates of splits and merges, half of the pairs for each; a good
+            or bad rate or distance, or delta_precision.
         by : str, Bins or tuple of these, optional
             An attribute by whose values to draw apart, named as in `slices`.
         columns : str or iterable of str
@@ -281,15 +282,17 @@ class Diff(DiffErrors):
 
         Examples
         --------
-        Items 0 and 1 were together: (0, 1) and (1, 0) weigh 1/3 * 1/2 each. That is all that was split.
+        Items 0 and 1 were together: (0, 1) and (1, 0) weigh 1/3 * 1/2 each. Now 1 and 2 are.
 
         >>> import fastbcubed as fb
-        >>> fb.diff([0, 0, 1], [0, 1, 1]).sample_pairs(2).select(["pair", "change", "probability", "z"])
+        >>> fb.diff([0, 0, 1], [0, 1, 1]).sample_pairs(4).select(["pair", "change", "probability", "z"])
         pair  change  probability        z
         1     split             1  0.33333
-        2     split             1  0.33333
+        2     merged            1  0.33333
+        3     split             1  0.33333
+        4     merged            1  0.33333
         <BLANKLINE>
-        2 rows
+        4 rows
         """
         from fastbcubed.sampling.pair_sample import sample_pairs
 

@@ -148,6 +148,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
 
 PAIRS = """\
 Scores (--score)
+  rates                                   the four rates below, of splits and of merges, half of the pairs for each
   good_split_rate bad_split_rate          what was rightly, wrongly separated: share of an item's old cluster
   good_merge_rate bad_merge_rate          what was rightly, wrongly joined: share of its new cluster
   good_, bad_ split_, merge_distance      the same as shares of both clusters together; good_distance is the sum of

@@ -39,9 +39,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("-n", type=number, default=200, metavar="N", help="how many pairs to draw (default: 200)")
     add(
         "--score",
-        default="good_split_rate",
+        default="rates",
         metavar="NAME",
-        help="what to estimate, see below (default: good_split_rate)",
+        help="what to estimate, see below (default: rates, half of the pairs for splits and half for merges)",
     )
     add(
         "--by", metavar="NAME",

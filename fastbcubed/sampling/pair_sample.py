@@ -17,7 +17,7 @@ from fastbcubed.results.slices.slicing import SliceKey, attribute_values
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sampling.pair_draws import LEAST, Floats, Places, allot, draw_rows, sums_by_stratum
 from fastbcubed.sampling.pair_frame import Frame
-from fastbcubed.sampling.pair_scores import SPLIT, PairScore, pair_score
+from fastbcubed.sampling.pair_scores import RATES, SPLIT, PairScore, pair_score
 from fastbcubed.sources.arrays import from_numpy, from_texts
 
 
@@ -25,7 +25,7 @@ def sample_pairs(
     ev: Evaluation,
     n: int,
     *,
-    score: str = "good_split_rate",
+    score: str = "rates",
     by: SliceKey | None = None,
     columns: str | Iterable[str] = (),
     seed: int = 0,
@@ -39,8 +39,8 @@ def sample_pairs(
     n : int
         How many pairs to draw. The same pair may be drawn repeatedly: so many verdicts are needed at most.
     score : str
-        What to estimate: good_split_rate, bad_split_rate, good_merge_rate, bad_merge_rate, the same with _distance in
-        place of _rate, good_distance, bad_distance, or delta_precision.
+        What to estimate: "rates", which are good_split_rate, bad_split_rate, good_merge_rate and bad_merge_rate; one
+        of these alone, the same with _distance in place of _rate, good_distance, bad_distance, or delta_precision.
     by : str, Bins or tuple of these, optional
         An attribute by whose values to draw apart, named as in `Evaluation.slices`.
     columns : str or iterable of str
@@ -74,22 +74,24 @@ def sample_pairs(
     Each pair (i, j) is drawn in proportion to its weight in the score, c = (w_i / N) w_j / w(B) and the like, with
     replacement: the item by what its pairs add up to, then the mate by its weight. Pairs that were split and pairs that
     were merged, and stable ones that speak for and against, are drawn apart, in proportion to what they add up to (z),
-    but two of each stratum at least. A longer sample of the same seed begins with a shorter one. No pair is looked at
+    but two of each stratum at least; for "rates", half of the pairs were split and half were merged. A longer sample of the same seed begins with a shorter one. No pair is looked at
     that is not drawn: cost is linear in the cells and items, and beyond that in what is in the clusters drawn. Items
     are put in order by a hash of their ids, so the sample depends on neither engine nor order of the rows. Ids that
     are integers and the same ids as texts draw different samples.
 
     Examples
     --------
-    Items 0 and 1 were together: (0, 1) and (1, 0) weigh 1/3 * 1/2 each. That is all that was split.
+    Items 0 and 1 were together: (0, 1) and (1, 0) weigh 1/3 * 1/2 each. Now 1 and 2 are.
 
     >>> import fastbcubed as fb
-    >>> sample_pairs(fb.evaluate([0, 0, 1], [0, 1, 1]), 2).select(["pair", "repeats", "change", "probability", "z"])
+    >>> sample_pairs(fb.evaluate([0, 0, 1], [0, 1, 1]), 4).select(["pair", "repeats", "change", "probability", "z"])
     pair  repeats  change  probability        z
     1     (null)   split             1  0.33333
-    2     1        split             1  0.33333
+    2     (null)   merged            1  0.33333
+    3     1        split             1  0.33333
+    4     2        merged            1  0.33333
     <BLANKLINE>
-    2 rows
+    4 rows
     """
     asked = pair_score(score)
     n, seed = whole_number(n, "n", "pairs", least=LEAST), whole_number(seed, "seed")
@@ -101,7 +103,11 @@ def sample_pairs(
             f"n is {n}, and there are {len(strata)} strata ({_told(frame, strata)}), each of which needs {LEAST} "
             f"pairs: draw {LEAST * len(strata)} or more{'' if by is None else ', or by an attribute of fewer values'}"
         )
-    drawn = _draw(frame, strata, allot(np.array([each.z for each in strata]), n), seed)
+    sizes = np.array([each.z for each in strata])
+    if asked is RATES:  # splitting and merging are judged each by itself, however little of one there is
+        kinds = np.array([each.kind for each in strata])
+        sizes /= np.bincount(kinds, sizes)[kinds]
+    drawn = _draw(frame, strata, allot(sizes, n), seed)
     return Table(_table(frame, asked, strata, drawn, names))
 
 
@@ -134,8 +140,9 @@ def _strata(frame: Frame, score: PairScore) -> list[Stratum]:
     changed = "separated from another or joined with one"
     if len(score.counts) == 1:
         changed = "separated from another" if SPLIT in score.counts else "joined with another"
+    which = "each rate" if score is RATES else score.name
     raise EmptyInputError(
-        f"there is no pair to judge: no item was {changed}, and so {score.name} is 0, whatever is true"
+        f"there is no pair to judge: no item was {changed}, and so {which} is 0, whatever is true"
     )
 
 

@@ -27,7 +27,7 @@ class PairScore:
 
     @property
     def answers(self) -> list[PairScore]:
-        """The scores that pairs drawn for this one estimate: itself, and those of the same weights and of no more."""
+        """The scores that its pairs estimate: itself unless it is `RATES`, and those of the same weights and no more."""
         others = (
             other
             for other in PAIR_SCORES.values()
@@ -35,7 +35,7 @@ class PairScore:
             and other.by_union == self.by_union
             and other.counts.keys() <= self.counts.keys()
         )
-        return [self, *others]
+        return [*others] if self is RATES else [self, *others]
 
 
 def _quality(kind: str, split: str, merged: str) -> list[PairScore]:
@@ -60,9 +60,14 @@ PAIR_SCORES = {
 }
 
 
+#: Pairs for the four rates at once, of which half were separated and half joined.
+RATES = PairScore("rates", {SPLIT: DIFFERENT, MERGED: SAME})
+
+
 def pair_score(name: object) -> PairScore:
-    """Return the score of this name, or raise MetricError."""
-    if isinstance(name, str) and name in PAIR_SCORES:
-        return PAIR_SCORES[name]
-    asked = did_you_mean(name, PAIR_SCORES) if isinstance(name, str) else ""
-    raise MetricError(f"judged pairs estimate {', '.join(PAIR_SCORES)}, not {name!r}.{asked}")
+    """Return the score of this name, or `RATES`; raise MetricError if there is none."""
+    known = {RATES.name: RATES} | PAIR_SCORES
+    if isinstance(name, str) and name in known:
+        return known[name]
+    asked = did_you_mean(name, known) if isinstance(name, str) else ""
+    raise MetricError(f"judged pairs estimate {', '.join(known)}, not {name!r}.{asked}")

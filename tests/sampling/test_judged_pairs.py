@@ -123,6 +123,7 @@ def test_which_scores_a_sample_serves():
     assert of["bad_merge_distance"] == {"good_merge_distance", "bad_merge_distance"}
     assert of["delta_precision"] == {"delta_precision"} | rates
     assert of["good_distance"] == of["bad_distance"] == distances
+    assert set(by_score(judged(sample_pairs(ev, 20), IDEAL))) == rates
     for name in PAIR_SCORES:
         assert fb.estimate_pairs(judged(sample_pairs(ev, 20, score=name), IDEAL))["score"][0].as_py() == name
 

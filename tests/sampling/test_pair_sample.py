@@ -343,7 +343,7 @@ def test_the_disk_engine_draws_the_same(case, score):
 
 def test_columns_have_attributes_of_both_items():
     country = dict(zip(COUNTRIES["item"].to_pylist(), COUNTRIES["country"].to_pylist(), strict=True))
-    table = sample_pairs(patents(), 60, by="country", columns=["country", "year"])
+    table = sample_pairs(patents(), 120, by="country", columns=["country", "year"])
     assert table.column_names == [
         "pair", "repeats", "item", "mate", "score", "n_pairs", "stratum", "share", "change", "probability", "sign", "z",
         "item.country", "mate.country", "item.year", "mate.year", "verdict",
@@ -397,6 +397,8 @@ def test_nothing_changed_or_nothing_of_the_kind():
     with pytest.raises(
         EmptyInputError, match="no item was separated from another, and so good_split_rate is 0"
     ):
+        sample_pairs(same, 10, score="good_split_rate")
+    with pytest.raises(EmptyInputError, match="another or joined with one, and so each rate is 0"):
         sample_pairs(same, 10)
     with pytest.raises(
         EmptyInputError, match="separated from another or joined with one, and so delta_precision is 0"
@@ -426,6 +428,15 @@ def test_noise_and_nulls_are_no_mates():
     assert pairs_seen == {(1, 2), (2, 1), (1, 3), (2, 3)}
 
 
+def test_by_default_half_of_the_pairs_were_split_and_half_were_merged():
+    """100 items leave one cluster, each on its own, and two others join: 99 to 1 by their weight, and to be judged."""
+    before = {i: 0 for i in range(100)} | {100: 1, 101: 2}
+    ev = fb.evaluate(before, {i: i for i in range(100)} | {100: 100, 101: 100})
+    found = sample_pairs(ev, 50)
+    assert Counter(found["change"].to_pylist()) == {"split": 25, "merged": 25}
+    assert set(found["score"].to_pylist()) == {"rates"}
+
+
 def test_items_by_position():
-    table = sample_pairs(fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1]), 6)
+    table = sample_pairs(fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1]), 6, score="good_split_rate")
     assert {(r["item"], r["mate"]) for r in table.to_pylist()} == {(0, 1), (1, 0)}
