@@ -13,7 +13,6 @@ from fastbcubed.clusterings.inputs import Given, PerSide, asked_of_sides, one_si
 from fastbcubed.engines.request import as_threads
 from fastbcubed.engines.touching import Asked, touch
 from fastbcubed.errors import EvaluationWarning, OptionError, without_overlap
-from fastbcubed.results.listings.table import Table
 from fastbcubed.results.warnings.notices import WARNING
 from fastbcubed.runtime.choices import is_one_of, refuse_bare, true_or_false
 from fastbcubed.runtime.counts import whole_number
@@ -26,6 +25,7 @@ from fastbcubed.sampling.cluster_sample import UNIFORM, ClusterSample, read_samp
 from fastbcubed.sampling.drawn import Drawn
 from fastbcubed.sampling.estimable import choose
 from fastbcubed.sampling.estimated import Estimates, summarize
+from fastbcubed.sampling.pair_estimates import PairEstimates
 from fastbcubed.uncertainty.intervals import check_level
 
 __all__ = ["estimate", "estimate_pairs"]
@@ -206,7 +206,7 @@ def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampli
     return 1.0 - n / population_clusters
 
 
-def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.95) -> Table:
+def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.95) -> PairEstimates:
     """Estimate how good a change is from pairs of items that people have judged.
 
     Parameters
@@ -223,10 +223,11 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
 
     Returns
     -------
-    Table
-        stratum (if asked for), score: the one that the pairs were drawn for and others that are sums over the same
-        pairs; estimate, se, low, high; n_judged, n_unsure, n_unjudged: how many draws of pairs of this score are
-        judged "same" or "different", are "unsure", have no verdict; low_unsure and high_unsure: what the estimate
+    PairEstimates
+        A table whose text begins with sentences on how much of the splitting and of the merging is right (`sentences`).
+        Its columns: stratum (if asked for), score: the one that the pairs were drawn for and others that are sums over
+        the same pairs; estimate, se, low, high; n_judged, n_unsure, n_unjudged: how many draws of pairs of this score
+        are judged "same" or "different", are "unsure", have no verdict; low_unsure and high_unsure: what the estimate
         would be if all that is unsure went the one way, and the other.
 
     Raises

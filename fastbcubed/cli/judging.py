@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastbcubed.cli.saying import print_json, say
 
 if TYPE_CHECKING:
-    from fastbcubed.results.listings.table import Table
+    from fastbcubed.sampling.pair_estimates import PairEstimates
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Estimate, and print a table."""
+    """Estimate, and print how much is right, and a table."""
     import warnings
 
     import fastbcubed
@@ -48,10 +48,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print(found: Table, level: float) -> None:
+def _print(found: PairEstimates, level: float) -> None:
     """Write the estimates, with what is unsure where there is any."""
     from fastbcubed.cli.terminal import Terminal
-    from fastbcubed.results.text.wording import Grid, count, label, percent, score
+    from fastbcubed.results.text.wording import Grid, count, label, paragraph, percent, score
 
     names = [name for name in ("stratum", "score") if name in found.column_names]
     rows, unsure = found.to_pylist(), any(found["n_unsure"].to_pylist())
@@ -69,6 +69,7 @@ def _print(found: Table, level: float) -> None:
         ]
         for row in rows
     ]
+    terminal.line("\n".join(map(paragraph, found.sentences)) + "\n")
     terminal.grid(Grid(header, grid, len(names)))
     terminal.line(
         f"\nlow to high: interval of {percent(level)}; judged, unsure, not judged: draws of pairs of the score"

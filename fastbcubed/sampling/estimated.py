@@ -15,7 +15,7 @@ from fastbcubed.errors import MetricError
 from fastbcubed.results.listings.summary import as_json
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.scores import Scores
-from fastbcubed.results.text.wording import amount, count, escaped, label, paragraph, percent, with_error
+from fastbcubed.results.text.wording import amount, count, escaped, label, paragraph, percent_with_error, with_error
 from fastbcubed.results.warnings.notices import sentence
 from fastbcubed.sampling.cluster_sample import ClusterSample
 from fastbcubed.sampling.drawn import Drawn, hill_numbers
@@ -326,8 +326,7 @@ def _with_error(estimates: Estimates, name: str) -> str:
 def _share(estimates: Estimates, name: str) -> str:
     """Return a share in percent, with its error where there is one."""
     found = estimates.estimated[name]
-    text = with_error(100 * found.value, None if math.isnan(found.error) else 100 * found.error)
-    return f"{text} %" if "±" in text else percent(found.value)
+    return percent_with_error(found.value, found.error)
 
 
 def _items(number: int) -> str:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastbcubed.errors import EvaluationWarning, JudgementError, first_few
-from fastbcubed.results.listings.table import Table
 from fastbcubed.sampling.judged_table import Judged, Stratum, read_judged
+from fastbcubed.sampling.pair_estimates import PairEstimates
 from fastbcubed.sampling.pair_scores import DIFFERENT, SAME, UNSURE, PairScore
 from fastbcubed.sources.arrays import from_texts, table_of
 from fastbcubed.uncertainty.intervals import check_level
@@ -34,7 +34,7 @@ class Estimate(NamedTuple):
     high_unsure: float
 
 
-def estimate(labelled: Any, by_stratum: bool, level: float) -> Table:
+def estimate(labelled: Any, by_stratum: bool, level: float) -> PairEstimates:
     """Estimate scores from judged pairs, as `fastbcubed.estimate_pairs` does."""
     level, judged = check_level(level), read_judged(labelled)
     if not any(verdict for stratum in judged.strata for verdict in stratum.drawn):
@@ -54,7 +54,7 @@ def estimate(labelled: Any, by_stratum: bool, level: float) -> Table:
         columns = {"stratum": from_texts([name for name, _, _ in found])} | columns
     for name, values in zip(Estimate._fields, zip(*(each for _, _, each in found), strict=True), strict=True):
         columns[name] = np.array(values)
-    return Table(table_of(columns))
+    return PairEstimates(table_of(columns), level)
 
 
 def _of_skipped(judged: Judged) -> str:

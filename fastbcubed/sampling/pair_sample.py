@@ -74,10 +74,11 @@ def sample_pairs(
     Each pair (i, j) is drawn in proportion to its weight in the score, c = (w_i / N) w_j / w(B) and the like, with
     replacement: the item by what its pairs add up to, then the mate by its weight. Pairs that were split and pairs that
     were merged, and stable ones that speak for and against, are drawn apart, in proportion to what they add up to (z),
-    but two of each stratum at least; for "rates", half of the pairs were split and half were merged. A longer sample of the same seed begins with a shorter one. No pair is looked at
-    that is not drawn: cost is linear in the cells and items, and beyond that in what is in the clusters drawn. Items
-    are put in order by a hash of their ids, so the sample depends on neither engine nor order of the rows. Ids that
-    are integers and the same ids as texts draw different samples.
+    but two of each stratum at least; for "rates", half of the pairs were split and half were merged. A longer sample
+    of the same seed begins with a shorter one. No pair is looked at that is not drawn: cost is linear in the cells and
+    items, and beyond that in what is in the clusters drawn. Items are put in order by a hash of their ids, so the
+    sample depends on neither engine nor order of the rows. Ids that are integers and the same ids as texts draw
+    different samples.
 
     Examples
     --------

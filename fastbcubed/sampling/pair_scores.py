@@ -27,7 +27,7 @@ class PairScore:
 
     @property
     def answers(self) -> list[PairScore]:
-        """The scores that its pairs estimate: itself unless it is `RATES`, and those of the same weights and no more."""
+        """The scores that its pairs estimate: itself, but not `RATES`, and those of the same weights and no more."""
         others = (
             other
             for other in PAIR_SCORES.values()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 from collections import Counter
 
 import naive
@@ -60,6 +61,30 @@ def wilson(k, n):
     z = stats.norm.ppf(0.975)
     centre, reach = k + z * z / 2, z * math.sqrt(k * (n - k) / n + z * z / 4)
     return (centre - reach) / (n + z * z), (centre + reach) / (n + z * z)
+
+
+def test_it_begins_with_how_much_is_right():
+    """95 of 100 draws of what was split are different, and 80 of 100 of what was merged are the same."""
+    verdicts = ["different"] * 95 + ["same"] * 5 + ["same"] * 80 + ["different"] * 20
+    both = {
+        "score": ["rates"] * 200,
+        "change": ["split"] * 100 + ["merged"] * 100,
+        "z": [0.2] * 100 + [0.1] * 100,
+    }
+    found = fb.estimate_pairs(table(verdicts, **both))
+    split, merged = (" to ".join(f"{100 * end:.1f} %" for end in wilson(k, 100)) for k in (95, 80))
+    assert found.sentences == [
+        f"95 ± 2 % of the splitting is right ({split}) and 80 ± 4 % of the merging ({merged}).",
+        "(± is one standard error; in parentheses, intervals of 95 %.)",
+    ]
+    assert " ".join(repr(found).split()).startswith(" ".join(found.sentences))
+    again = pickle.loads(pickle.dumps(found))
+    assert again.sentences == found.sentences and again == found
+    alone = fb.estimate_pairs(table(["different"] * 100), level=0.9).sentences
+    assert (
+        alone[0].startswith("100 % of the splitting is right (9") and "; merging was not judged." in alone[0]
+    )
+    assert alone[1] == "(in parentheses, intervals of 90 %.)"
 
 
 # -- The figures -----------------------------------------------------------------------------------

@@ -343,7 +343,7 @@ def test_the_disk_engine_draws_the_same(case, score):
 
 def test_columns_have_attributes_of_both_items():
     country = dict(zip(COUNTRIES["item"].to_pylist(), COUNTRIES["country"].to_pylist(), strict=True))
-    table = sample_pairs(patents(), 120, by="country", columns=["country", "year"])
+    table = sample_pairs(patents(), 200, by="country", columns=["country", "year"])
     assert table.column_names == [
         "pair", "repeats", "item", "mate", "score", "n_pairs", "stratum", "share", "change", "probability", "sign", "z",
         "item.country", "mate.country", "item.year", "mate.year", "verdict",

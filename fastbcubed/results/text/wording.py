@@ -79,6 +79,18 @@ def percent(part: float) -> str:
     return f"{100 * part:.{decimals}f} %"
 
 
+def percent_with_error(part: float, error: float) -> str:
+    """Return a share and its standard error as percentages; the share alone where there is no error.
+
+    Examples
+    --------
+    >>> percent_with_error(0.95, 0.021), percent_with_error(1.0, 0.0)
+    ('95 ± 2 %', '100 %')
+    """
+    text = with_error(100 * part, None if math.isnan(error) else 100 * error)
+    return f"{text} %" if "±" in text else percent(part)
+
+
 def count(number: int) -> str:
     """Return a number of things, thousands apart."""
     return f"{number:,}"
