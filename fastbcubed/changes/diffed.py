@@ -19,7 +19,7 @@ from fastbcubed.errors import MetricError, NotKeptError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.estimates import ALWAYS
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.listings.table import Table
+from fastbcubed.results.listings.table import Table, refuse_table_verb
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slices.slicing import rows_for_json
 from fastbcubed.runtime.cached import cached_property
@@ -106,6 +106,7 @@ class Diffed:
         if not name.startswith("_") and "evaluation" in self.__dict__:
             if (known := self.overall.named(name)) is not None:
                 return float(self.overall[known])
+        refuse_table_verb(name, "a diff", '.changes() and .clusters("experiment")')
         raise AttributeError(
             f"a diff has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
         )

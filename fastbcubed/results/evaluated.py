@@ -24,7 +24,7 @@ from fastbcubed.results.files.portable import set_state, state_of
 from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers, without_noise
 from fastbcubed.results.listings.outcomes import by_side, count_outcomes
 from fastbcubed.results.listings.summary import Bounds, as_json, precision_bounds, summarize
-from fastbcubed.results.listings.table import Table
+from fastbcubed.results.listings.table import Table, refuse_table_verb
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slices.slicing import rows_for_json
@@ -72,6 +72,7 @@ class Evaluated:
         overall: Scores | None = self.__dict__.get("overall")
         if overall is not None and not name.startswith("_") and (known := overall.named(name)) is not None:
             return float(overall[known])
+        refuse_table_verb(name, "an evaluation", '.items(), .clusters("true") and .estimates()')
         raise AttributeError(
             f"an evaluation has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
         )

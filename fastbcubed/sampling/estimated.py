@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,17 @@ from fastbcubed._version import __version__
 from fastbcubed.alignment.policies import Coverage
 from fastbcubed.errors import MetricError
 from fastbcubed.results.listings.summary import as_json
-from fastbcubed.results.listings.table import Table
+from fastbcubed.results.listings.table import Table, refuse_table_verb
 from fastbcubed.results.scores import Scores
-from fastbcubed.results.text.wording import amount, count, escaped, label, paragraph, percent_with_error, with_error
+from fastbcubed.results.text.wording import (
+    amount,
+    count,
+    escaped,
+    label,
+    paragraph,
+    percent_with_error,
+    with_error,
+)
 from fastbcubed.results.warnings.notices import sentence
 from fastbcubed.sampling.cluster_sample import ClusterSample
 from fastbcubed.sampling.drawn import Drawn, hill_numbers
@@ -23,6 +31,11 @@ from fastbcubed.sampling.estimable import DESCRIPTIVE
 from fastbcubed.sampling.estimators import RATIOS, Estimate, estimate_ratio
 from fastbcubed.sources.arrays import from_texts, table_of
 from fastbcubed.uncertainty.intervals import Interval, check_level, interval, t_quantile
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,6 +106,7 @@ class Estimates:
             known = self.overall.named(name)
             if known is not None:
                 return self.estimated[known].value
+        refuse_table_verb(name, "this", ".estimates()")
         raise AttributeError(f"there is no estimate of {name!r}; name it in metrics=")
 
     def __dir__(self) -> list[str]:
@@ -170,6 +184,21 @@ class Estimates:
             "df": np.array([each.df for each in found], np.float64),
         }
         return Table(table_of(columns))
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Return `estimates()` as a data frame of pandas; the options are those of `Table.to_pandas`."""
+        return self.estimates().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `estimates()` as a data frame of Polars."""
+        return self.estimates().to_polars()
+
+    def to_arrow(self) -> pa.Table:
+        """Return `estimates()` as an Arrow table."""
+        return self.estimates().to_arrow()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.estimates().__arrow_c_stream__(requested_schema)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""

@@ -138,3 +138,24 @@ def test_a_dictionary_that_repeats_a_value_becomes_a_categorical() -> None:
     assert ev.clusters("true").to_pandas()["cluster"].tolist() == ["a", "b"]
     assert sorted(ev.items().to_pandas()["true_cluster"]) == ["a", "a", "b", "b"]
     assert ev.cells().to_pandas()["true_cluster"].dtype == "category"
+
+
+def test_results_that_are_no_tables_say_which_of_theirs_are() -> None:
+    ev = fb.evaluate([0, 0, 1], [0, 1, 1])
+    for result, hint in ((ev, r"\.clusters\(\"true\"\)"), (fb.diff([0, 0, 1], [0, 1, 1]), r"\.changes\(\)")):
+        for name in ("to_pandas", "to_polars", "to_arrow", "column_names", "filter"):
+            with pytest.raises(AttributeError, match=f"is no table and has no '{name}'.*{hint}"):
+                getattr(result, name)
+
+
+def test_estimates_are_converted_as_the_table_that_they_are() -> None:
+    """All four items of a sampled cluster are found: recall is 1, and 1 it is in any frame."""
+    est = fb.estimate(dict.fromkeys("abcd", 1), dict.fromkeys("abcd", 1), metrics="recall")
+    assert est.to_pandas()["estimate"].tolist() == est.to_polars()["estimate"].to_list() == [1.0]
+    assert pa.table(est).schema.equals(est.estimates().schema) and est.to_arrow()["score"].to_pylist() == [
+        "recall"
+    ]
+    with pytest.raises(AttributeError, match=r"its tables have it, such as \.estimates\(\)"):
+        est.column_names  # noqa: B018
+    with pytest.raises(AttributeError, match="there is no estimate of 'nonsense'"):
+        est.nonsense  # noqa: B018

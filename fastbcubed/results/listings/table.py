@@ -158,6 +158,12 @@ class Table:
         )
 
 
+def refuse_table_verb(name: str, what: str, tables: str) -> None:
+    """Raise AttributeError if a name is one that tables have: `what` is none, but has `tables`."""
+    if hasattr(Table, name) or hasattr(pa.Table, name):
+        raise AttributeError(f"{what} is no table and has no {name!r}; its tables have it, such as {tables}")
+
+
 def _handed_on(thing: Any) -> Any:
     """Return what an Arrow table has, so that tables made with it are tables to read again."""
     if isinstance(thing, pa.Table):
