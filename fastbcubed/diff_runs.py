@@ -99,7 +99,8 @@ def diff(
         "experiment" (new ones). They are left out by default, so that all rates are about the items that both have; how
         many are gone and new, and how many clusters are gone or appeared, is told in any case. Items that a
         clustering made of links lacks are alone there, unless a policy is given. "outside" is for new items: they are
-        merged to those that they are clustered with, and have no rates of their own.
+        merged to those that they are clustered with, which a truth that labels them judges, and have no rates of their
+        own.
     unlabelled : {"drop", "outside"}
         What happens to items that the truth lacks where it judges: they are left out of all clusters, or, if true
         clusters are complete, belong with none of the others.

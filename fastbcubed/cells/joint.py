@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.build import cells_of_keys
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.runtime.pool import Pool
 
 Floats = NDArray[np.float64]
@@ -63,20 +64,29 @@ def join(
     *,
     weighting: str,
     change: tuple[Contingency, NDArray[np.int64]] | None = None,
+    n_new: int = 0,
 ) -> Joint:
     """Build the joint cells of rows by the keys of their clusters.
 
     `change` has the cells of baseline and experiment, and which of them each row is in, where these are known; they
-    may have further items, which the truth lacks: they belong with none of the rows, then.
+    may have further items, which the truth lacks: they belong with none of the rows, then. The last `n_new` rows are
+    in no joint cell, but mates of those that are: the baseline lacks them, where each has a key of its own.
     """
+    n = true_keys.size - n_new
     before = cells_of_keys(true_keys, baseline_keys, weight, pool, weighting=weighting)
     after = cells_of_keys(true_keys, experiment_keys, weight, pool, weighting=weighting)
     if change is None:
         table = cells_of_keys(baseline_keys, experiment_keys, weight, pool, weighting=weighting)
         change = table, _cell(table)
-    cells = cells_of_keys(_cell(before), _cell(after), weight, pool, weighting=weighting)
+    scored, absent = _cell(before), None
+    if n_new:
+        scored, absent = np.append(scored[:n], np.full(n_new, -1)), -1
+    keys = scored, _cell(after)
+    cells = cells_of_keys(*keys, weight, pool, weighting=weighting, outside=n_new > 0, absent=(absent, None))
+    if n_new:
+        cells.rows = ScoredRows.of(_cell(cells)[:n], None if weight is None else weight[:n])
     row = np.empty(cells.n_cells, np.int64)
-    row[_cell(cells)] = np.arange(true_keys.size)
+    row[_cell(cells)] = np.arange(n)
     places = _cell(before)[row], _cell(after)[row], change[1][row]
     sets = _item_sets(cells, before, after, change[0], *places)
     return Joint(cells, sets, row)

@@ -65,7 +65,10 @@ class Verdict:
 
 
 class Judgement:
-    """The items that truth, baseline and experiment have, and the joint cells that they are in."""
+    """The items that truth, baseline and experiment have, and the joint cells that they are in.
+
+    Items that the baseline lacks are mates of these where the policy "outside" merges them.
+    """
 
     def __init__(self, ev: Estimated, labelled: Labelled, unlabelled: str) -> None:
         self._ev, self._labelled, self.unlabelled = ev, labelled, unlabelled
@@ -73,19 +76,19 @@ class Judgement:
     @cached_property
     def joint(self) -> Joint:
         """The joint cells."""
-        table, cell = self._ev.contingency, self._cell
+        table, cell, new = self._ev.contingency, self._cell, self._labelled.new
         known = None
         if self.unlabelled == "outside" or (cell.size == table.n_items and not table.outside):
             known = table, cell
-        before, after = (np.ascontiguousarray(codes[cell], np.int64) for codes in (table.true, table.pred))
-        keys = self._labelled.keys, before, after
+        before = np.concatenate([table.true[cell], table.n_codes["true"] + np.arange(new.size)])
+        keys = self._labelled.keys, before, np.concatenate([table.pred[cell], new])
         with Pool() as pool:
-            return join(*keys, self._weight, pool, weighting=table.weighting, change=known)
+            return join(*keys, self._weight, pool, weighting=table.weighting, change=known, n_new=new.size)
 
     @property
     def _cell(self) -> NDArray[np.int64]:
-        """The cell of each labelled row among those of baseline and experiment."""
-        return self._ev._rows().cell[self._labelled.rows]
+        """The cell of each judged row among those of baseline and experiment."""
+        return self._ev._rows().cell[self._labelled.judged]
 
     @property
     def _weight(self) -> NDArray[np.float64] | None:
@@ -124,7 +127,7 @@ class Judgement:
         self, codes: NDArray[np.integer], n: int, metrics: Sequence[Metric], *, errors: bool
     ) -> dict[str, Any]:
         """Return n_labelled and scores of slices of all rows, by their codes; with errors if asked."""
-        own, joint = codes[self._labelled.rows], self.joint
+        own, joint = codes[self._labelled.judged], self.joint
         lifted = judged(joint, metrics)
         found = _means(joint, own, n, lifted, by_row=True)
         if not errors:
@@ -151,7 +154,7 @@ class Judgement:
         for metric in metrics:
             if metric.of_sets is not None and metric.item_name is not None:
                 scores = np.full(self._ev._rows().n_rows, np.nan)
-                scores[self._labelled.rows] = metric.of_sets(self.joint.sets)[self.joint.cells.rows.cell]
+                scores[self._labelled.judged] = metric.of_sets(self.joint.sets)[self.joint.cells.rows.cell]
                 found[metric.item_name] = scores
         return found
 
@@ -161,9 +164,12 @@ class Judgement:
     def _units_of_cells(self) -> NDArray[np.int64]:
         """The connected component of truth, baseline and experiment that each joint cell is in."""
         table, cell = self._ev.contingency, self._cell
-        linked = self._ev._components.by_cell(table.n_cells)[cell]
+        linked, new = self._ev._components.by_cell(table.n_cells), self._labelled.new
+        by_cluster = table.n_cells + np.arange(table.n_codes["pred"] + new.size)
+        by_cluster[table.pred] = linked
+        joined = np.concatenate([linked[cell], by_cluster[new]])
         with Pool() as pool:
-            every = cells_of_keys(self._labelled.keys, linked, None, pool, weighting="pointwise")
+            every = cells_of_keys(self._labelled.keys, joined, None, pool, weighting="pointwise")
         assert every.rows is not None
         return components(every).by_cell(every.n_cells)[every.rows.cell[self.joint.row]]
 

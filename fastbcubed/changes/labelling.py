@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +18,7 @@ from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.inputs import Asked, one_side, pair_of_table
 from fastbcubed.errors import FastBCubedError, IdTypeError, NotKeptError, OptionError
 from fastbcubed.results.evaluated import Evaluated
-from fastbcubed.results.items.items import AttributeTable, RowNumbers
+from fastbcubed.results.items.items import AlignedItems, AttributeTable, RowNumbers
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources import selection
 from fastbcubed.sources.attributes import attribute, refused
@@ -32,10 +32,17 @@ TRUE_CLUSTER = "true_cluster"
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """The scored rows of a diff whose items the truth has, and the keys of their true clusters."""
+    """The rows of a diff whose items the truth has, and the keys of their true clusters."""
 
-    rows: RowNumbers
+    rows: RowNumbers  #: those that are scored; then new ones, which the policy "outside" merges to these
     keys: NDArray[np.int64]  #: equal keys, equal cluster; shape as of `rows`
+    #: the experiment cluster of each new row by code, which is of none of the cells where no item of it is scored
+    new: NDArray[np.int64]
+
+    @property
+    def judged(self) -> RowNumbers:
+        """The rows that are scored."""
+        return self.rows[: self.rows.size - self.new.size]
 
 
 def read_truth(truth: Any, columns: dict[str, ColumnName], order: Order, weight: Any = None) -> Clustering:
@@ -80,15 +87,35 @@ def label(
     row_of[rows[known]] = true_rows[known]
     if found.absent_true is not None:
         known &= found.true_keys != found.absent_true
-    known[known] = cell[rows[known]] >= 0
-    if not known.any():
+    rows, keys = rows[known], found.true_keys[known]
+    if not (cell[rows] >= 0).any():
         raise OptionError(
             f"none of the items that {truth.name} labels is in baseline and experiment, so that nothing can be judged "
             "by it; leave truth= out"
         )
-    return Labelled(rows[known], found.true_keys[known]), TruthAttributes(
-        truth, row_of, ev.attributes, policies
-    )
+    assert isinstance(items, AlignedItems)
+    labelled = _labelled(ev, rows, keys, items.in_prediction)
+    return labelled, TruthAttributes(truth, row_of, ev.attributes, policies)
+
+
+def _labelled(
+    ev: Evaluated,
+    rows: RowNumbers,
+    keys: NDArray[np.int64],
+    in_experiment: Callable[[], tuple[NDArray[np.bool_], NDArray[Any]]],
+) -> Labelled:
+    """Return rows that the truth has; `in_experiment` tells which rows that has, and the keys of its clusters."""
+    scored = ev._rows().cell[rows] >= 0
+    new = codes = np.empty(0, np.int64)
+    if ev.policies.prediction == "outside" and not scored.all():
+        there, clusters = in_experiment()
+        new, first = np.flatnonzero(~scored & there[rows]), ev.first_rows("pred")
+        known = np.flatnonzero(first >= 0)
+        every = np.concatenate([clusters[first[known]], clusters[rows[new]]])
+        _, at, place = np.unique(every, return_index=True, return_inverse=True)
+        codes = np.concatenate([known, first.size + np.arange(new.size)])[at[place]][known.size :]
+    chosen = np.concatenate([np.flatnonzero(scored), new])
+    return Labelled(rows[chosen], keys[chosen], codes)
 
 
 def labelled_again(ev: Evaluated) -> Labelled:
@@ -99,22 +126,24 @@ def labelled_again(ev: Evaluated) -> Labelled:
             "truth lacks; call fastbcubed.diff anew"
         )
     values = ev.kept_items().attribute("attributes", TRUE_CLUSTER)
-    labels, known = as_column(values, TRUE_CLUSTER), ev._rows().cell >= 0
-    if labels.null_rows is not None:
-        known = known & ~labels.null_rows
-    keys = labels.keys().astype(np.int64, copy=True)
-    if ev.policies.noise is not None:
-        with suppress(IdTypeError):  # then it is a label of another side
-            keys = _alone(keys, labels.find(ev.policies.noise))
+    known, keys = _keys(values, ev.policies.noise)
     rows = np.flatnonzero(known)
-    return Labelled(rows, keys[rows])
+    return _labelled(ev, rows, keys[rows], lambda: _keys(ev.kept_items().labels("pred"), ev.policies.noise))
 
 
-def _alone(keys: NDArray[np.int64], rows: RowNumbers) -> NDArray[np.int64]:
-    """Return keys in which each of some rows has one of its own."""
-    codes = np.unique(keys, return_inverse=True)[1]
-    codes[rows] = keys.size + np.arange(rows.size)
-    return codes
+def _keys(values: Any, noise: Any) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which rows have a label, and keys by which those with the noise label and with none are alone."""
+    labels = as_column(values, "cluster")
+    alone = np.zeros(len(labels), np.bool_) if labels.null_rows is None else labels.null_rows.copy()
+    known = ~alone
+    if noise is not None:
+        with suppress(IdTypeError):  # then it is a label of another side
+            alone[labels.find(noise)] = True
+    keys: NDArray[np.int64] = labels.keys().astype(np.int64, copy=False)
+    if alone.any():
+        keys = np.unique(keys, return_inverse=True)[1]
+        keys[alone] = keys.size + np.arange(np.count_nonzero(alone))
+    return known, keys
 
 
 class TruthAttributes(AttributeTable):

@@ -61,7 +61,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="what to do with items that the truth lacks where it judges: leave them out of all clusters (drop, the "
         "default), or, if true clusters are complete, take them to belong with none of the others (outside)",
     )  # fmt: skip
-    outside = "they are merged to the items they are clustered with, and have no rates of their own"
+    outside = (
+        "they are merged to the items they are clustered with, which a truth that labels them judges, and have no "
+        "rates of their own"
+    )
     add_input_flags(parser, sides=SIDES, outside=outside)
     add_score_flags(parser, ("baseline_size", "experiment_size"), beta=False)
     add = parser.add_argument_group("output").add_argument

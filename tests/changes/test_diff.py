@@ -555,6 +555,23 @@ def test_noise_and_nulls_of_the_truth(tmp_path: Path) -> None:
     assert fb.load(tmp_path).overall == d.overall
 
 
+@pytest.mark.parametrize("unlabelled", ["drop", "outside"])
+def test_noise_and_nulls_of_new_items(tmp_path: Path, unlabelled: Any) -> None:
+    """Items 4 and up are new: 4 belongs to 0, and 5, 6, 7 to 3, with which none of them is."""
+    old, truth = dict(enumerate("aabb")), dict(enumerate("ttuutuuu"))
+    how: dict[str, Any] = {"truth": truth, "unlabelled": unlabelled, "unmatched": {"experiment": "outside"}}
+    alone = fb.diff(old, dict(enumerate("xxyzxvw")) | {7: "n"}, **how)
+    assert alone.good_merge_rate == alone.merge_rate == pytest.approx(2 / 3 / 4)  # 4 joins 0 and 1
+    noise = fb.diff(old, dict(enumerate("xxy--")) | {4: "x", 5: "-", 6: "-", 7: "n"}, noise="-", **how)
+    labels = pa.array(["x", "x", "y", None, "x", None, None, "n"])
+    nulls = fb.diff(old, pa.table({"item": range(8), "cluster": labels}), nulls="singleton", **how)
+    assert dict(noise.overall) == dict(nulls.overall) == dict(alone.overall)
+    noise.save(tmp_path)
+    assert (
+        fb.load(tmp_path).slices({"all": range(4)}).to_pylist() == noise.slices({"all": range(4)}).to_pylist()
+    )
+
+
 # Engines, threads
 
 

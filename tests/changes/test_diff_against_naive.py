@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import pickle
+import tempfile
 import warnings
 
 import naive_diff
@@ -12,6 +14,7 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_diff import GOOD_AND_BAD, IMPACT, QUALITY
+from naive_errors import ByUnit, connected
 from strategies import LABELS, pairs, weights
 
 import fastbcubed as fb
@@ -29,6 +32,8 @@ POLICIES = [
     {"baseline": "singleton"},
     {"experiment": "singleton"},
     {"baseline": "drop", "experiment": "outside"},
+    {"baseline": "singleton", "experiment": "drop"},
+    {"baseline": "singleton", "experiment": "outside"},
 ]
 EVERY = [*QUALITY, "iq"]
 
@@ -195,6 +200,42 @@ def test_quality_of_generated_changes(policy, pair, data):
             assert row["n_labelled"] == len(members)
             if members:
                 check_quality(row, twin, members)
+
+
+@pytest.mark.parametrize("unlabelled", ["drop", "outside"])
+def test_a_new_item_that_belongs_where_it_is(unlabelled):
+    """A third of the cluster of a and of b is new, and right; the third item, c, is alone before and after."""
+    new = {"a": "x", "b": "x", "n": "x", "c": "y"}
+    how = {"unmatched": {"experiment": "outside"}, "unlabelled": unlabelled, "metrics": "diff"}
+    d = fb.diff({"a": 1, "b": 1, "c": 2}, new, truth={"a": "t", "b": "t", "n": "t", "c": "u"}, **how)
+    assert d.merge_rate == d.good_merge_rate == d.delta_recall == close(2 / 9)
+    assert d.bad_merge_rate == d.delta_precision == 0 and d.iq == 1
+    assert "100 % of the merging is right" in repr(d)
+    assert (d.verdict.n_items, d.verdict.n_unlabelled) == (3, 0)
+    d = diff({"a": 1, "b": 1, "c": 2}, new, truth={"a": "t", "b": "t", "n": "u", "c": "u"}, **how)
+    assert d.merge_rate == d.bad_merge_rate == close(2 / 9) and d.good_merge_rate == 0 and d.iq == -1
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@examples(30)
+@given(pair=pairs(), data=st.data())
+def test_errors_of_generated_changes(policy, pair, data):
+    truth = data.draw(labelled(pair.items))
+    twin = naive_diff.change(*pair, truth, unmatched=policy)
+    if not twin.judged():
+        return
+    unit = connected(twin.mates)
+    of_items = ByUnit({i: unit[i] for i in twin.judged()}, twin.weight)
+    d = diff(*pair, truth=truth, unmatched=policy, metrics="diff")
+    with tempfile.TemporaryDirectory() as directory:
+        d.save(directory, keep="items")
+        saved = fb.load(directory)
+    for judgement in (d.judgement, saved.judgement, pickle.loads(pickle.dumps(d)).judgement):
+        check_quality(judgement.overall(d.judging), twin)
+        for name, error in judgement.errors(d.judging).items():
+            if name != "iq":
+                wanted = of_items.error(lambda i, name=name: twin.of_item[i][name])
+                assert error == pytest.approx(wanted, rel=1e-9, abs=1e-12, nan_ok=True), name
 
 
 @examples(50)

@@ -42,6 +42,7 @@ class Change(NamedTuple):
 
     of_item: dict[Item, dict[str, Fraction]]
     weight: dict[Item, Fraction]
+    mates: dict[Item, set[Item]]  #: in any of the clusterings, of new items that are not scored, too
 
     def mean(self, name: str, items: Iterable[Item] | None = None) -> Fraction:
         """The mean over items that have the score."""
@@ -90,19 +91,23 @@ def change(
     outside = after.keys() - scored
     known = {i: Fraction(1 if weight is None else weight[i]) for i in scored | outside}
     inner = dict.fromkeys(known, Fraction(1)) if outer else known
-    found = {}
+    found, mates = {}, {}
+    for i in outside:
+        mates[i] = _mates(after, i)
     for i in scored:
         b, e = _mates(before, i), _mates(after, i)
-        found[i] = _impact(b, e, inner)
+        found[i], mates[i] = _impact(b, e, inner), b | e
     if truth is not None:
-        labelled = scored & truth.keys()
+        labelled = (scored | outside) & truth.keys()
         kept = None if unlabelled == "outside" else labelled
         for i in labelled:
+            mates[i] |= _mates(truth, i) & labelled
+        for i in scored & labelled:
             b, e = _mates(before, i), _mates(after, i)
             if kept is not None:
                 b, e = b & kept, e & kept
             found[i] |= _quality(b, e, _mates(truth, i) & labelled, inner)
-    return Change(found, {i: known[i] for i in scored})
+    return Change(found, {i: known[i] for i in scored}, mates)
 
 
 def _mates(clusters: Clusters, item: Item) -> set[Item]:

@@ -144,6 +144,11 @@ class AlignedItems:
         """Return the keys of the labels of all rows, of the truth and of the prediction."""
         return self._alignment.true_keys, self._alignment.pred_keys
 
+    def in_prediction(self) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        """Return which rows the prediction has, policies applied, and the keys of their clusters there."""
+        keys, absent = self._alignment.pred_keys, self._alignment.absent_pred
+        return np.ones(keys.size, np.bool_) if absent is None else keys != absent, keys
+
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
         keys = self._alignment.true_keys if side == "true" else self._alignment.pred_keys
         return np.asarray(keys == keys[row])
