@@ -125,8 +125,10 @@ def evaluate(
         the memory engine. Clusters whose labels are not integers are named by reading the input again. When absent,
         the disk engine is used for Parquet and Arrow IPC files that would not fit, if it can serve what is asked
         for within `max_pairs`. It writes record-batch readers, data sets and relations of DuckDB to the disk as they
-        come, while the memory engine reads them whole. DataFrames of Spark are scored where they are; see
-        `fastbcubed.spark.evaluate`.
+        come, while the memory engine reads them whole. DataFrames of Spark are scored on Spark, through the API of
+        DataFrames alone, so Spark Connect will do. They are read two or three times: persist what is expensive to
+        compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores
+        that take all cells at once are not computed, nor subsets by name.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a text such as "2GiB"; half of the memory that the process
         can still get when absent.

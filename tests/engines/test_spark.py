@@ -10,7 +10,6 @@ import pytest
 from on_spark import assert_same, both, frame
 
 import fastbcubed as fb
-import fastbcubed.spark
 
 pytestmark = [
     pytest.mark.spark,
@@ -176,7 +175,7 @@ def test_own_formula(spark: Any) -> None:
 
 def test_fb_evaluate_goes_where_the_frames_are(spark: Any) -> None:
     truth, prediction = (frame(spark, side) for side in tables(seed=15, extra=0))
-    ev = fastbcubed.spark.evaluate(truth, prediction, item="item", cluster="cluster")
+    ev = fb.evaluate(truth, prediction, item="item", cluster="cluster")
     assert ev.engine == "spark"
     assert ev.manifest["engine"] == "spark"
     assert '"f1"' in ev.to_json()

@@ -18,7 +18,6 @@ from on_spark import assert_same, both, frame
 from test_spark import tables
 
 import fastbcubed as fb
-import fastbcubed.spark
 from fastbcubed import errors
 
 pytestmark = [
@@ -88,7 +87,7 @@ def test_wrong_input_is_named(spark: Any, fault: str) -> None:
         name: frame(spark, each, 1) if isinstance(each, pa.Table) else each for name, each in options.items()
     }
     with pytest.raises(kind, match=message):
-        fastbcubed.spark.evaluate(*sides, **there)
+        fb.evaluate(*sides, **there)
     here = {name: value for name, value in options.items() if name != "metrics"}
     if fault not in ("not served", "float"):  # the memory engine raises the same
         with pytest.raises(kind):
@@ -102,7 +101,7 @@ def test_a_formula_that_raises_is_named_without_the_stack_of_java(spark: Any) ->
     with pytest.raises(
         errors.MetricError, match="the formula formula failed: ZeroDivisionError: on purpose"
     ) as found:
-        fastbcubed.spark.evaluate(
+        fb.evaluate(
             *(frame(spark, side) for side in tables(n=12, seed=31, extra=0)), metrics=[formula]
         )
     assert "java" not in str(found.value)

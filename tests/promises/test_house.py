@@ -48,7 +48,6 @@ ORDER = (
     "thresholds",
     "engines",
     "evaluate",
-    "spark",
     "extended",
     "compare_runs",
     "diff_runs",
