@@ -121,6 +121,17 @@ COMMANDS = (
 class Parser(argparse.ArgumentParser):
     """Parses flags; a wrong one is said in two lines, as the usage would be twenty."""
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a command, or the value of a flag, that is not among the choices, and suggest the most similar."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            from fastbcubed.sources.suggestions import did_you_mean
+
+            asked = did_you_mean(str(value), map(str, action.choices or ()))
+            error.message = f"{error.message}{asked and '.'}{asked}"
+            raise
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and end."""
         self.exit(WRONG, f"{self.prog}: {message}\nTry: {self.prog} --help\n")

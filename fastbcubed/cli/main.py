@@ -19,7 +19,7 @@ from fastbcubed._version import __version__
 from fastbcubed.cli.commands import parser
 from fastbcubed.cli.overwriting import refuse_overwriting
 from fastbcubed.cli.rewording import in_flags
-from fastbcubed.cli.saying import give_up, say
+from fastbcubed.cli.saying import give_up, say, to_stdout
 from fastbcubed.errors import FastBCubedError, VerificationError
 
 #: Objects that are made before the garbage collector looks at them: more than a command loads. Usually these are 700.
@@ -49,7 +49,8 @@ def _run(argv: Sequence[str] | None) -> int:
                 refuse_overwriting(options)
                 return int(options.run(options))
             finally:
-                sys.stdout.flush()
+                with to_stdout():
+                    sys.stdout.flush()
     except SystemExit as stop:  # argparse: --help, --version, a wrong flag
         return stop.code if isinstance(stop.code, int) else WRONG
     except KeyboardInterrupt:

@@ -16,7 +16,7 @@ from fastbcubed.cli.flags import (
     number,
     read_flags,
 )
-from fastbcubed.cli.saying import say
+from fastbcubed.cli.saying import say, to_stdout
 from fastbcubed.results.slices.bins import element_of
 from fastbcubed.sources.marks import plain, split
 
@@ -76,7 +76,8 @@ def run(options: argparse.Namespace) -> int:
         columns=[plain(name) for text in options.columns for name in split(text, ",")], seed=options.seed,
     )  # fmt: skip
     if options.pairs_out is None:
-        write_csv(pairs, sys.stdout.buffer)
+        with to_stdout():
+            write_csv(pairs, sys.stdout.buffer)
         return 0
     write_pairs(pairs, options.pairs_out)
     say(_written(pairs, options.pairs_out))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 
@@ -15,7 +17,18 @@ def print_json(text: str) -> None:
         import json
 
         text = json.dumps(json.loads(text), indent=2)
-    print(text)
+    with to_stdout():
+        print(text)
+
+
+@contextmanager
+def to_stdout() -> Iterator[None]:
+    """Name standard output in the error of a disk that is full."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or "standard output"
+        raise
 
 
 def say(message: str) -> None:

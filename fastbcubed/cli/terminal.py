@@ -9,6 +9,7 @@ import numpy as np
 
 from fastbcubed.cli.grids import SHARES, cluster_grid, lost_by_all, slice_grid
 from fastbcubed.cli.rewording import in_flags
+from fastbcubed.cli.saying import to_stdout
 from fastbcubed.metrics.losses import LOSS_OF_SIDE
 from fastbcubed.results.listings.listing import LOSS, listed
 from fastbcubed.results.text.display import overview
@@ -38,7 +39,8 @@ class Terminal:
 
     def line(self, text: str = "") -> None:
         """Write a line, or several."""
-        sys.stdout.write(f"{text}\n")
+        with to_stdout():
+            sys.stdout.write(f"{text}\n")
 
     def title(self, text: str) -> None:
         """Write a heading after an empty line."""
@@ -46,7 +48,8 @@ class Terminal:
 
     def flush(self) -> None:
         """Show what was written so far."""
-        sys.stdout.flush()
+        with to_stdout():
+            sys.stdout.flush()
 
     @property
     def width(self) -> int | None:

@@ -370,7 +370,9 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
     ("argv", "message"),
     [
         ("", "required: COMMAND"),
-        ("evaluat", "invalid choice"),
+        ("evaluat", "). Did you mean 'evaluate'?\nTry: fastbcubed --help"),
+        ("evaluate T P --engine memroy", "invalid choice: 'memroy' (choose from "),
+        ("evaluate T P --engine memroy", "). Did you mean 'memory'?\n"),
         ("evaluate T", "required: PREDICTION"),
         ("evaluate T P --metrik f1", "unrecognized arguments: --metrik f1. Did you mean '--metric'?"),
         ("evaluate T P --xyzzy", "unrecognized arguments: --xyzzy\nTry: fastbcubed evaluate --help"),
@@ -380,7 +382,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --beta x", "invalid float value"),
         ("evaluate T P --beta -1", "beta"),
         ("evaluate T P --threads 0", "1 or more"),
-        ("evaluate T P --keep all", "invalid choice"),
+        ("evaluate T P --keep everything", "'items')\nTry: "),
         ("evaluate T P --nulls ignore", "invalid choice"),
         ("evaluate T P --worst -1", "0 or more"),
         (
@@ -759,7 +761,7 @@ def test_a_closed_pipe_is_no_error(paths) -> None:
 @pytest.mark.parametrize(
     ("redirected", "code", "said"),
     [
-        (">/dev/full", 2, "fastbcubed: No space left on device\n"),
+        (">/dev/full", 2, "fastbcubed: No space left on device: standard output\n"),
         (">&-", 0, ""),
         (">/dev/null 2>&-", 0, ""),
         ("2>/dev/full", 0, ""),
@@ -768,10 +770,13 @@ def test_a_closed_pipe_is_no_error(paths) -> None:
 )
 def test_streams_that_are_full_or_closed(redirected, code, said) -> None:
     """There is one message, not another when Python ends; and a message never goes among the results."""
-    command = f'"{sys.executable}" -m fastbcubed metrics precision {redirected}'
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, timeout=60)
-    assert (done.returncode, done.stderr) == (code, said)
+    for asked in ("precision", "all --json"):  # the first fits a buffer
+        command = f'"{sys.executable}" -m fastbcubed metrics {asked} {redirected}'
+        done = subprocess.run(
+            command, shell=True, capture_output=True, text=True, env=environment, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (code, said)
 
 
 def test_a_wrong_option_with_a_closed_stderr(tmp_path) -> None:
