@@ -18,6 +18,7 @@ from fastbcubed.results.text.wording import (
     escaped,
     html_table,
     label,
+    outcomes_of,
     paragraph,
     percent,
     score,
@@ -172,17 +173,11 @@ def what_became(diff: Diffed) -> list[str]:
     if table is None:
         return []
     rows = {row["became"]: row for row in table.to_pylist()}
-    n = sum(row["n_clusters"] for name, row in rows.items() if name != APPEARED)
-    counted = {name: count(row["n_clusters"]) for name, row in rows.items()}
-    same = rows["unchanged"]["n_clusters"]
-    line = (
-        f"Of {count(n)} baseline clusters {counted['unchanged']} ({percent(same / n)}) are unchanged, "
-        f"{counted['split']} were split, {counted['merged']} merged, {counted['split and merged']} split and merged"
-    )
-    if rows[GONE]["n_clusters"]:
-        line += f", {counted[GONE]} {'is' if rows[GONE]['n_clusters'] == 1 else 'are'} gone"
-    if rows[APPEARED]["n_clusters"]:
-        line += f". {counted[APPEARED]} experiment cluster{'' if rows[APPEARED]['n_clusters'] == 1 else 's'} appeared"
+    counted = {name: row["n_clusters"] for name, row in rows.items()}
+    appeared = counted.pop(APPEARED)
+    line = outcomes_of("baseline", sum(counted.values()), counted, past=True)
+    if appeared:
+        line += f". {count(appeared)} experiment cluster{'' if appeared == 1 else 's'} appeared"
     return [f"{line}."]
 
 

@@ -65,7 +65,7 @@ def test_a_page_that_cannot_be_written_is_said(tmp_path, paths, capsys) -> None:
 def test_the_verdict_comes_first_and_scores_have_errors(tmp_path, paths) -> None:
     text = page_of(tmp_path, *paths)
     assert "Merging and splitting both cost: on average 33.3 % of the predicted cluster of an item" in text
-    assert "Of 2 true clusters 0 (0 %) are exact, " in text
+    assert "Of 2 true clusters 0 (0 %) are exact" in text
     assert text.index("F1 0.6") < text.index("Of 2 true clusters") < text.index("| score | value |")
     rows = table_below(text, "score | value")
     # there is one unit

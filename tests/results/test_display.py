@@ -99,8 +99,8 @@ def test_text_says_what_was_compared_and_what_it_means() -> None:
     assert text.startswith("Evaluation of 4 items\n")
     sides = [line.split() for line in text.splitlines() if line.startswith(("truth", "prediction"))]
     assert sides == [["truth", "4", "2", "0", "2"], ["prediction", "4", "3", "2", "2"]]
-    assert "Of 2 true clusters 1 (50.0 %) are exact, 1 split, 0 merged, 0 split and merged." in text
-    assert "Of 3 predicted clusters 1 (33.3 %) are exact, 2 fragments, 0 unions, 0 mixed." in text
+    assert "Of 2 true clusters 1 (50.0 %) is exact, 1 split." in text
+    assert "Of 3 predicted clusters 1 (33.3 %) is exact, 2 fragments." in text
     scores = {
         line.split()[0]: line.split()[1] for line in text.splitlines() if " of " in line and "  " in line
     }
@@ -284,3 +284,17 @@ def test_html_is_well_formed_and_escaped() -> None:
     }
     assert "<script>alert(1)</script>" in parsed.text and "<img src=x>" in parsed.text
     assert "<script>" not in ev._repr_html_()
+
+
+def test_outcomes_that_no_cluster_has_are_left_out() -> None:
+    """Of one cluster the sentence has no number, no share and no list; of several, no zeros."""
+    text = repr(fb.evaluate([0, 0, 0], [1, 1, 2]))
+    assert "The only true cluster is split." in text
+    assert "Of 2 predicted clusters 0 (0 %) are exact, 2 fragments." in text
+    text = repr(fb.evaluate([0, 0, 1], [5, 5, 5]))
+    assert "Of 2 true clusters 0 (0 %) are exact, 2 merged." in text
+    assert "The only predicted cluster is a union." in text
+    text = repr(fb.evaluate([0, 0], [5, 5]))
+    assert "The only true cluster is exact." in text and "The only predicted cluster is exact." in text
+    text = repr(fb.diff({"a": 1, "b": 1}, {"a": 1, "b": 2}))
+    assert "The only baseline cluster is split." in text

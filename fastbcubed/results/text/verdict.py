@@ -9,7 +9,7 @@ from fastbcubed.errors import OptionError
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.estimates import Estimated, are_uneven
 from fastbcubed.results.listings.concentration import sentence
-from fastbcubed.results.text.wording import count, percent, with_error
+from fastbcubed.results.text.wording import count, outcomes_of, percent, with_error
 
 #: Scores of the headline, and what they are called there.
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -17,8 +17,6 @@ HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
 DOMINATES = 3.0
 #: Of so many cells where clusters overlap, what each cluster costs is worked out unasked.
 FEW_CELLS = 200_000
-#: What clusters of an outcome are called when they are counted, if not as the outcome.
-SEVERAL = {"fragment": "fragments", "union": "unions"}
 
 
 def verdict(ev: Estimated) -> list[str]:
@@ -92,12 +90,5 @@ def outcomes(ev: Estimated) -> list[str]:
     for side, name in (("true", "true"), ("pred", "predicted")):
         counted: Mapping[str, int] = ev.summary[side].get("outcomes") or {}
         if counted:
-            n = ev.summary[side]["clusters"]
-            rest = [
-                f"{count(k)} {each if k == 1 else SEVERAL.get(each, each)}"
-                for each, k in counted.items()
-                if each != "exact"
-            ]
-            exact = f"{count(counted['exact'])} ({percent(counted['exact'] / n)}) are exact"
-            lines.append(f"Of {count(n)} {name} clusters {exact}, {', '.join(rest)}.")
+            lines.append(f"{outcomes_of(name, ev.summary[side]['clusters'], counted)}.")
     return lines

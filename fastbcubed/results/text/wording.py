@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 WIDTH = 80
+#: What clusters of an outcome are called when they are counted, if not as the outcome.
+SEVERAL = {"fragment": "fragments", "union": "unions"}
 #: Standard errors that are no larger, beside the score, come from rounding.
 ROUNDED = 1e-12
 
@@ -94,6 +96,28 @@ def percent_with_error(part: float, error: float) -> str:
 def count(number: int) -> str:
     """Return a number of things, thousands apart."""
     return f"{number:,}"
+
+
+def outcomes_of(kind: str, n: int, counted: Mapping[str, int], *, past: bool = False) -> str:
+    """Return how many of n clusters have each outcome; the first is that nothing is wrong, or nothing `past`.
+
+    Examples
+    --------
+    >>> outcomes_of("true", 5, {"exact": 1, "split": 4, "merged": 0})
+    'Of 5 true clusters 1 (20.0 %) is exact, 4 split'
+    >>> outcomes_of("predicted", 1, {"exact": 0, "union": 1})
+    'The only predicted cluster is a union'
+    """
+    (same, n_same), *others = counted.items()
+    found = [(name, k) for name, k in others if k]
+    if n == 1:
+        name = same if n_same else found[0][0]
+        return f"The only {kind} cluster is {f'a {name}' if name in SEVERAL else name}"
+    share = f"{count(n_same)} ({percent(n_same / n)}) {'is' if n_same == 1 else 'are'} {same}"
+    parts = [f"{count(k)} {name if k == 1 else SEVERAL.get(name, name)}" for name, k in found]
+    if past and parts and found[0][0] != "gone":
+        parts[0] = parts[0].replace(" ", " was " if found[0][1] == 1 else " were ", 1)
+    return ", ".join([f"Of {count(n)} {kind} clusters {share}", *parts])
 
 
 def amount(weight: float) -> str:
