@@ -66,8 +66,9 @@ def evaluate(
     ----------
     truth, prediction : Clustering, table, path, dict, or array-like of shape (n_items,)
         A table (data frame, Arrow table or data set, anything that exports an Arrow stream, a lazy frame, a
-        relation or result of DuckDB, a frame of Splink; or the path or URI of a file or directory, a glob, a pipe, or
-        "-" for standard input, of Parquet, Arrow IPC, CSV or JSON lines) has one row per item and is joined by item.
+        relation or result of DuckDB, a frame of Splink; or the path or URI of a file or directory, a list of these, a
+        glob, a pipe, or "-" for standard input, of Parquet, Arrow IPC, CSV or JSON lines) has one row per item and is
+        joined by item.
         A dict maps items to clusters. Two arrays of labels correspond by position, and with `overlapping` two lists
         that have a set of labels for each item. With `table`, the names of two of its columns.
     item, cluster : str, list of str, or tuple of two of these

@@ -284,14 +284,13 @@ def _weight(text: str | None) -> Any:
     from pathlib import Path
 
     from fastbcubed.sources.files import open_files
-    from fastbcubed.sources.formats import SUFFIXES
+    from fastbcubed.sources.formats import ENDS
     from fastbcubed.sources.locations import is_uri
 
     if is_uri(text):
         return open_files(text)
-    endings = tuple(ending for several in SUFFIXES.values() for ending in several)
     apart = os.sep in text or (os.altsep is not None and os.altsep in text)
-    is_file = text.lower().endswith(endings) or (apart and os.path.exists(text))
+    is_file = text.lower().endswith(ENDS) or (apart and os.path.exists(text))
     return Path(text) if is_file else text
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastbcubed.errors import MissingPackageError, OptionError
+from fastbcubed.sources.files import refuse_logs
 from fastbcubed.sources.locations import is_uri
 from fastbcubed.sources.tables import is_path
 
@@ -69,6 +70,7 @@ def _bytes_of(path: str) -> int:
 
 def _read(session: Any, path: str) -> Any:
     """Return a table as a DataFrame: Parquet unless it is called .csv or .json."""
+    refuse_logs(path, os.listdir(path) if os.path.isdir(path) else ())
     plain = path.lower().removesuffix(".gz")
     if plain.endswith((".csv", ".tsv")):
         mark = "\t" if plain.endswith(".tsv") else ","

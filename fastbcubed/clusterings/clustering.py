@@ -17,7 +17,7 @@ from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.lists import unlisted
 from fastbcubed.sources.open import as_rows
 from fastbcubed.sources.suggestions import Typed
-from fastbcubed.sources.tables import ColumnName, is_path, read_columns
+from fastbcubed.sources.tables import ColumnName, is_path, listed_paths, read_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +139,7 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         Parameters
         ----------
         path : str or os.PathLike
-            A file, a glob or a directory; or the URI of one.
+            A file, a glob or a directory; or the URI of one; or a list of files.
         item, cluster, weight
             Columns, as in `from_table`.
 
@@ -165,7 +165,7 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         >>> len(found)
         2
         """
-        if not is_path(path):
+        if not is_path(listed_paths(path)):
             raise OptionError(f"from_parquet reads a path, not {type(path).__name__}.")
         return cls.from_table(path, item=item, cluster=cluster, weight=weight)
 

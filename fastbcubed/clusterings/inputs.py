@@ -13,7 +13,6 @@ from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.mistaken import (
     refuse_items_of_clusters,
     refuse_items_with_clusters,
-    refuse_lists_of_files,
     refuse_weights_by_row,
 )
 from fastbcubed.clusterings.part_order import in_one_order, in_order, order_of
@@ -225,7 +224,6 @@ def _from_two(
         )
     if overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
         refuse_items_of_clusters(truth, prediction)
-    refuse_lists_of_files(truth, prediction)
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
     asked = asked_of_sides(item, cluster)

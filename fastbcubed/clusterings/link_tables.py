@@ -12,7 +12,7 @@ from fastbcubed.errors import ColumnError, first_few
 from fastbcubed.sources.arrays import is_dataset, is_pandas
 from fastbcubed.sources.columns import as_column
 from fastbcubed.sources.selection import combined
-from fastbcubed.sources.tables import is_path
+from fastbcubed.sources.tables import is_path, listed_paths
 
 
 def as_links(links: Any, name: str) -> Any:
@@ -21,6 +21,7 @@ def as_links(links: Any, name: str) -> Any:
     dedupe gives an array of the fields "pairs" and "score", and lists of ((left, right), score); recordlinkage a
     MultiIndex, or a frame that is indexed by one.
     """
+    links = listed_paths(links)
     if is_pandas(links, "MultiIndex"):
         return _table([links.get_level_values(level) for level in range(links.nlevels)], name)
     if is_pandas(links, "Series") and is_pandas(links.index, "MultiIndex"):

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from fastbcubed.errors import OptionError, WeightError, first_few
 from fastbcubed.sources.arrays import is_pandas
-from fastbcubed.sources.formats import SUFFIXES
-
-#: How the names of files end that hold tables.
-ENDS = tuple(end for ends in SUFFIXES.values() for end in ends)
 
 
 def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:
@@ -31,23 +25,6 @@ def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, 
         "of its clusters. Pass Clustering.from_clusters(...) of both; or, if the keys are items, "
         "Clustering.from_dict(..., overlapping=True)."
     )
-
-
-def refuse_lists_of_files(*sides: Any) -> None:
-    """Raise if a side is a list of files, which would be labels by position."""
-    for given in sides:
-        if isinstance(given, list | tuple) and given and all(map(_is_file, given)):
-            raise OptionError(
-                f"The files {first_few(given)} are given as a list, which has the label of each item, by position. "
-                f"Pass a directory, or a glob, such as {str(given[0]).rpartition('/')[0] or '.'}/*.parquet."
-            )
-
-
-def _is_file(given: Any) -> bool:
-    """Tell whether this is the path of a table, and no label that looks like one: the file that a record came from."""
-    if not isinstance(given, str):
-        return isinstance(given, PurePath)
-    return given.lower().endswith(ENDS) and ("/" in given or os.path.exists(given))
 
 
 def refuse_items_with_clusters(truth: Any, prediction: Any) -> None:

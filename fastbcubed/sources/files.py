@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -20,51 +21,83 @@ from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, join_pieces
 from fastbcubed.sources.formats import SUFFIXES, IpcFile, ParquetFile, sniff
 from fastbcubed.sources.locations import LOCAL, Place, is_pattern, is_uri, locate, matches, split_pattern
-from fastbcubed.sources.pipes import place_of
+from fastbcubed.sources.pipes import held, place_of
 from fastbcubed.sources.selection import plain
-from fastbcubed.sources.tables import BaseRows, Rows, is_path
+from fastbcubed.sources.tables import BaseRows, PathList, Rows, is_path
 from fastbcubed.sources.text_files import CsvFile, JsonFile, TextFile
 
 #: Groups, and rows of each, that are looked at to see how long values are.
 PROBED, PROBE_ROWS = 8, 1 << 10
 #: The files of results, which a glob may match.
 RESULTS = ("cells", "items", "pred_clusters", "repairs", "slices", "true_clusters")
+#: Folders whose logs say which Parquet files beside them count: what made them, and what to pass instead.
+LOGS = {
+    "_delta_log": ("Delta Lake", "deltalake.DeltaTable({}).to_pyarrow_dataset()"),
+    ".hoodie": ("Apache Hudi", "what a reader of Hudi returns for {}"),
+}
+ICEBERG = ("Apache Iceberg", "what pyiceberg returns for {}, as by .scan().to_arrow()")
 #: Whole numbers as floats are written, which no two texts of this form share.
 WHOLE = r"^(0|-?[1-9]\d{0,14})\.0$"
 
 
 def open_files(source: Any) -> Rows:
-    """Open the table that lies in one file, in the files of a glob, or below a directory.
+    """Open the table that lies in one file, in the files of a glob or a list, or below a directory.
 
     Below a directory, files of Parquet, Arrow IPC, CSV or JSON lines are found by their names, which are to be of one
-    format; names that begin with a dot or underscore are skipped; `key=value` folders become columns.
+    format; names that begin with a dot or underscore are skipped, as they are in a glob; `key=value` folders become
+    columns.
 
     Only the beginning and end of the files are read; columns are read when asked for.
     """
-    place, name = place_of(source)
-    paths, root = find_files(place, name)
-    formats = dict(zip(paths, _each(place, paths, lambda path: sniff(path, place)), strict=True))
+    source = held(source)
+    files, root = files_of(source)
+    name = os.fspath(source) if isinstance(source, PathList) else place_of(source)[1]
+    formats = dict(zip((each.path for each in files), _each(files, sniff), strict=True))
     if len(set(formats.values())) > 1:
         found = ", ".join(f"{path} is {form}" for path, form in list(formats.items())[:3])
         raise FileFormatError(f"{name} mixes formats ({found}). Read one format at a time.")
     opener: Any = {"Parquet": ParquetFile, "CSV": CsvFile, "JSON lines": JsonFile}.get(
-        formats[paths[0]], IpcFile
+        formats[files[0].path], IpcFile
     )
-    return FileRows(_each(place, paths, lambda path: opener(path, place)), name, root)
+    return FileRows(_each(files, opener), name, root)
 
 
-def _each(place: Place, paths: list[str], do: Callable[[str], Any]) -> list[Any]:
+class Found(NamedTuple):
+    """A file that was found."""
+
+    place: Place
+    path: str
+
+
+def _each(found: list[Found], do: Callable[[str, Place], Any]) -> list[Any]:
     """Do something with each file; where a request takes long, with several at a time."""
-    if place.at_once == 1:
-        return list(map(do, paths))
-    with ThreadPoolExecutor(place.at_once) as threads:
-        return list(threads.map(do, paths))
+    paths, places = [each.path for each in found], [each.place for each in found]
+    if places[0].at_once == 1:
+        return list(map(do, paths, places))
+    with ThreadPoolExecutor(places[0].at_once) as threads:
+        return list(threads.map(do, paths, places))
+
+
+def files_of(source: Any) -> tuple[list[Found], str]:
+    """Return the files that a path or pipe stands for, or those of a list, and the folder that they are below."""
+    source = held(source)
+    if not isinstance(source, PathList):
+        place, name = place_of(source)
+        paths, root = find_files(place, name)
+        return [Found(place, path) for path in paths], root
+    parts = [files_of(path) for path in source.paths]
+    common = takewhile(
+        lambda names: len(set(names)) == 1, zip(*(root.split("/") for _, root in parts), strict=False)
+    )
+    return [each for found, _ in parts for each in found], "/".join(names[0] for names in common)
 
 
 def find_files(place: Place, name: str) -> tuple[list[str], str]:
     """Return the files that a path, glob or directory stands for, sorted, and the folder that they are below."""
     if place.is_folder(name):
-        files = [path for path in place.below(name) if not _hidden(os.path.relpath(path, name))]
+        below = {os.path.relpath(path, name): path for path in place.below(name)}
+        refuse_logs(name, below)
+        files = [path for path_there, path in below.items() if not _hidden(path_there)]
         by_form = [[path for path in files if path.lower().endswith(ends)] for ends in SUFFIXES.values()]
         known = list(filter(None, by_form))
         if len(known) > 1:
@@ -82,10 +115,15 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
     if place.exists(name):
         return [name], os.path.dirname(name)
     if is_pattern(name):
-        chosen = place.matching(name)
+        folder, pattern = split_pattern(name)
+        matching = place.matching(name)
+        chosen = [
+            path for path in matching if not _passed_over(os.path.relpath(path, folder or "."), pattern)
+        ]
         if not chosen:
-            raise FileFormatError(f"No file matches {name}. Check the pattern and the folder.")
-        return chosen, split_pattern(name)[0]
+            but = f" but {os.path.basename(matching[0])}, which is passed over" if matching else ""
+            raise FileFormatError(f"No file matches {name}{but}. Check the pattern and the folder.")
+        return chosen, folder
     if place is not LOCAL:
         raise FileFormatError(f"There is no file {name}. Check the address.")
     folder = os.path.dirname(name) or "."
@@ -97,9 +135,25 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
     raise FileFormatError(f"There is no file {name or repr(name)}. {hint}")
 
 
+def refuse_logs(name: str, below: Iterable[str]) -> None:
+    """Raise if a directory has a log beside its Parquet files that says which of them count."""
+    for path in below:
+        first, *_, last = [*Path(path).parts, path]
+        form = LOGS.get(first)
+        if form is None and first == "metadata" and last.endswith(".metadata.json"):
+            form = ICEBERG
+        if form is not None:
+            raise FileFormatError(
+                f"Directory {name} is a table of {form[0]}: {first} says which of its files count, and all files "
+                f"together may have rows that were removed. Pass {form[1].format(json.dumps(name))}; or, to read all, "
+                f"{os.path.join(name, '**', '*.parquet')}"
+            )
+
+
 def require_outside(out: Any, sources: Iterable[Any]) -> None:
     """Raise if what is written to a directory would be read as input the next time: of a directory, or by a glob."""
-    for source in filter(is_path, sources):
+    paths = [each.paths if isinstance(each, PathList) else [each] for each in filter(is_path, sources)]
+    for source in chain.from_iterable(paths):
         text = os.fspath(source)
         if is_uri(text) and not text.startswith("file:"):
             continue
@@ -110,15 +164,21 @@ def require_outside(out: Any, sources: Iterable[Any]) -> None:
         folder, pattern = (name, []) if is_folder else split_pattern(name)
         inside = os.path.relpath(os.path.realpath(out), os.path.realpath(folder))
         written = [Path(inside, f"{each}.parquet").parts for each in RESULTS]
-        read = not _hidden(inside) if is_folder else any(matches(parts, pattern) for parts in written)
+        read = not _passed_over(inside, pattern) and (
+            is_folder or any(matches(parts, pattern) for parts in written)
+        )
         if read and not inside.startswith(".."):
-            every, other = (
-                ("below", ", or one that begins with an underscore") if is_folder else ("that match", "")
-            )
+            every = "below" if is_folder else "that match"
             raise OptionError(
                 f"out= is {out}, but all files {every} {source} are input: what is written there would be read the "
-                f"next time. Name another directory{other}"
+                "next time. Name another directory, or one that begins with an underscore"
             )
+
+
+def _passed_over(path: str, pattern: Sequence[str]) -> bool:
+    """Tell whether a file below a glob has no data: a checksum, or what is hidden, unless the glob asks for it."""
+    asked = any(part[:1] in "._" for part in pattern)
+    return path.endswith(".crc") or (not asked and _hidden(path))
 
 
 def _hidden(path: str) -> bool:

@@ -24,6 +24,10 @@ SUFFIXES = {
     "CSV": tuple(f"{name}{end}" for name in (".csv", ".tsv") for end in COMPRESSED),
     "JSON lines": tuple(f"{name}{end}" for name in (".jsonl", ".ndjson") for end in COMPRESSED),
 }
+#: Text of either kind, which its beginning tells; below a directory it may be a note.
+PLAIN_TEXT = tuple(f".txt{end}" for end in COMPRESSED)
+#: How the names of files end that hold tables.
+ENDS = (*(end for ends in SUFFIXES.values() for end in ends), *PLAIN_TEXT)
 _ERRORS = (
     pa.ArrowException,
     OSError,
@@ -57,14 +61,14 @@ def sniff(path: str, place: Place = LOCAL) -> str:
             return "Arrow IPC"
     elif head[:4] == b"\xff\xff\xff\xff":
         return "Arrow IPC stream"
-    elif place.unnamed:
+    elif place.unnamed or name.endswith(PLAIN_TEXT):
         return _form_of_text(path, place)
     elif form := next((form for form in ("CSV", "JSON lines") if name.endswith(SUFFIXES[form])), None):
         return form
     else:
         raise FileFormatError(
             f"{path} is not Parquet, Arrow IPC, CSV or JSON lines: it begins with {head[:4]!r}, Parquet with "
-            f"b'PAR1'. Write it as Parquet; text files should be named *.csv, *.tsv or *.jsonl."
+            f"b'PAR1'. Write it as Parquet; text files should be named *.csv, *.tsv, *.txt or *.jsonl."
         )
     raise FileFormatError(
         f"{path} is truncated: it begins with {expected} but ends with {tail[-len(expected) :]!r} "

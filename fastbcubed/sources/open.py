@@ -19,6 +19,7 @@ from fastbcubed.sources.tables import (
     Rows,
     is_array,
     is_path,
+    listed_paths,
     refuse_other_indexes,
 )
 from fastbcubed.sources.wrappers import arrow_table, unwrapped
@@ -29,6 +30,7 @@ def as_rows(source: Any, where: str) -> Rows | None:
 
     `where` says what the table is, for messages.
     """
+    source = listed_paths(source)
     if is_path(source):
         from fastbcubed.sources.files import open_files
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from fastbcubed.errors import FileFormatError, OptionError, SpillError
 from fastbcubed.runtime.spill import spill_directory
 from fastbcubed.sources.locations import Place, State, locate
+from fastbcubed.sources.tables import listed_paths
 
 #: The name of standard input.
 STDIN = "-"
@@ -81,7 +82,8 @@ def place_of(source: Any) -> tuple[Place, str]:
 
 
 def held(source: Any) -> Any:
-    """Return what a pipe brings, which takes the place of its path; anything else as it is."""
+    """Return what a pipe brings, which takes the place of its path; a list of files as one path; else as it is."""
+    source = listed_paths(source)
     if not is_pipe(source):
         return source
     path = os.fspath(source)

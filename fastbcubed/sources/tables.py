@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -27,6 +29,7 @@ from fastbcubed.sources.arrays import (
     to_numpy,
 )
 from fastbcubed.sources.columns import Column, as_column
+from fastbcubed.sources.formats import ENDS
 from fastbcubed.sources.nulls import Nulls
 from fastbcubed.sources.selection import plain
 from fastbcubed.sources.suggestions import did_you_mean
@@ -196,6 +199,39 @@ def refuse_other_indexes(values: Iterable[Any], where: str) -> None:
 def is_path(source: object) -> bool:
     """Say whether `source` names files."""
     return isinstance(source, str) or hasattr(source, "__fspath__")
+
+
+class PathList:
+    """The paths of files that are one table, one after the other; as a path, what messages call them."""
+
+    def __init__(self, paths: Sequence[Any]) -> None:
+        self.paths = [os.fspath(path) for path in paths]
+        if twice := [path for path, times in Counter(self.paths).items() if times > 1]:
+            raise OptionError(
+                f"a list of files has {len(twice)} of them more than once (first: {first_few(twice)}). Leave one of "
+                "each; if these are labels, pass Clustering.from_labels(...)."
+            )
+
+    def __fspath__(self) -> str:
+        first, *_, last = 2 * self.paths
+        several = f"{first}, …, {last} ({len(self.paths)} files)"
+        return several if len(self.paths) > 3 else ", ".join(self.paths)
+
+    __str__ = __fspath__
+
+
+def listed_paths(source: Any) -> Any:
+    """Return the files of a list as one path, anything else as it is: also texts that do not all look like files."""
+    if isinstance(source, list | tuple) and source and all(map(_is_file, source)):
+        return PathList(source)
+    return source
+
+
+def _is_file(given: Any) -> bool:
+    """Tell whether this is the path of a table, and no label that looks like one: the file that a record came from."""
+    if not isinstance(given, str):
+        return isinstance(given, os.PathLike)
+    return given.lower().endswith(ENDS) and ("/" in given or os.path.exists(given))
 
 
 def column_names(names: Any, argument: str) -> list[str]:

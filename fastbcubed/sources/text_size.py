@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastbcubed.sources.files import find_files
-from fastbcubed.sources.formats import COMPRESSED, SUFFIXES, sniff
+from fastbcubed.sources.files import files_of
+from fastbcubed.sources.formats import COMPRESSED, PLAIN_TEXT, SUFFIXES, sniff
 from fastbcubed.sources.locations import Place
-from fastbcubed.sources.pipes import place_of
 from fastbcubed.sources.tables import is_path
 from fastbcubed.sources.text_files import DELIMITERS
 
@@ -23,11 +22,10 @@ def bytes_of_text(source: Any) -> int:
     """Return what is held of a source that is in files of text, about; nothing of any other."""
     if not is_path(source):
         return 0
-    place, name = place_of(source)
-    paths, _ = find_files(place, name)
-    endings = (*SUFFIXES["CSV"], *SUFFIXES["JSON lines"])
-    texts = (path for path in paths if path.lower().endswith(endings) or place.unnamed)
-    return sum(_of_file(place, path) for path in texts if sniff(path, place) in ("CSV", "JSON lines"))
+    endings = (*SUFFIXES["CSV"], *SUFFIXES["JSON lines"], *PLAIN_TEXT)
+    found, _ = files_of(source)
+    texts = (each for each in found if each.path.lower().endswith(endings) or each.place.unnamed)
+    return sum(_of_file(*each) for each in texts if sniff(each.path, each.place) in ("CSV", "JSON lines"))
 
 
 def _of_file(place: Place, path: str) -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fastbcubed.runtime.reporting import Report
 
 #: How names end that tell of another format.
-OTHER_FORMATS = (".csv", ".tsv", ".json", ".jsonl", ".arrow", ".feather", ".ipc", ".gz", ".zst")
+OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".arrow", ".feather", ".ipc", ".gz", ".zst")
 COMPRESSIONS = ("none", "snappy", "lz4", "zstd")
 #: Rows of a row group by default, and at most: the text of so many names has 32-bit offsets.
 ROW_GROUP, MOST_ROWS = 1 << 20, 1 << 26

@@ -10,14 +10,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hostile import LABELS, OTHER, PREDICTION, SCORES, TRUTH, refused, scores
+from hostile import LABELS, OTHER, PREDICTION, SCORES, TRUTH, quietly, refused, scores
 
 import fastbcubed as fb
 from fastbcubed import Clustering, evaluate
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
+    FileFormatError,
     IdTypeError,
     OptionError,
     WeightError,
@@ -59,8 +61,27 @@ def test_lists_of_files(tmp_path: Path) -> None:
     """They were labels, all of them different: a prediction in as many files as the truth was perfect."""
     for given in (["d/a.parquet", "d/b.parquet"], ("d/a.CSV.gz",), [Path("d/a"), Path("d/b")]):
         for sides in ((given, given), (TRUTH, given), (given, LABELS)):
-            with refused(OptionError, "as a list", "Pass a directory, or a glob, such as d/*.parquet"):
+            with refused(FileFormatError, "There is no file d/a"):
                 evaluate(*sides)
+    parts = []
+    for k, rows in enumerate((TRUTH.slice(0, 2), TRUTH.slice(2))):
+        parts.append(tmp_path / f"year={k}" / "rows.parquet")
+        parts[k].parent.mkdir()
+        pq.write_table(rows, parts[k])
+    texts = list(map(str, parts))
+    for given in (parts, texts, tuple(texts), [parts[0].parent, texts[1]]):
+        for engine in ("memory", "disk"):
+            assert scores(given, PREDICTION, engine=engine) == SCORES
+        assert len(Clustering.from_parquet(given)) == len(Clustering.from_table(given)) == 3
+        assert fb.compare(given, {"a": given, "b": PREDICTION}).runs["a"].f1 == 1
+        assert fb.diff(given, PREDICTION).overall["split_rate"] > 0
+    ev = evaluate(TRUTH, PREDICTION, attributes=texts)
+    assert ev.slices("year")["year"].to_pylist() == [0, 1]
+    assert "same-input" in [each["code"] for each in quietly(texts, texts).warnings]
+    with refused(OptionError, "more than once", "year=0", "Clustering.from_labels"):
+        evaluate([*texts, texts[0]], PREDICTION)
+    with refused(OptionError, "out= is", "would be read the next time"):
+        evaluate([parts[0].parent, parts[1]], PREDICTION, out=parts[0].parent / "out")
     assert scores(["a.com", "a.com", "b"], ["a.com", "b", "b"]) == SCORES
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from hostile import PREDICTION, SCORES, TRUTH, refused, scores
 
 import fastbcubed as fb
 from fastbcubed import evaluate
+from fastbcubed.cli import on_spark
 from fastbcubed.errors import (
     ColumnError,
     EmptyInputError,
@@ -28,7 +30,7 @@ from fastbcubed.errors import (
     WeightError,
 )
 from fastbcubed.results.files.manifest import ASKED_FOR, FILES
-from fastbcubed.sources.files import RESULTS
+from fastbcubed.sources.files import RESULTS, open_files
 
 
 def write(path: Path, kind: str, table: pa.Table) -> Path:
@@ -282,7 +284,7 @@ def test_results_among_the_input(place: str, engine: Any, tmp_path: Path) -> Non
     [
         ("*.parquet", ""),
         ("**/*.parquet", "results"),
-        ("**/*.parquet", "_results"),
+        ("_*/*.parquet", "_results"),
         ("*/*.parquet", "results"),
         ("**/[pr]*s.parquet", "results"),
     ],
@@ -300,11 +302,70 @@ def test_results_that_a_glob_matches(pattern: str, place: str, uri: bool, tmp_pa
     with refused(OptionError, "out= is"):
         fb.diff(PREDICTION, truth, out=tmp_path / "d" / place)
     assert sorted(os.listdir(tmp_path / "d")) == ["part", "rows.parquet"]
+    evaluate(f"{tmp_path}/d/**/*.parquet", PREDICTION, out=tmp_path / "d" / "_out")
     evaluate(f"{tmp_path}/d/**/*.parquet", PREDICTION, out=tmp_path / "results")
     before = evaluate(f"{tmp_path}/d/*.parquet", PREDICTION, out=tmp_path / "d" / "part" / "results").overall
     assert evaluate(f"{tmp_path}/d/*.parquet", PREDICTION).overall == before
 
 
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_glob_passes_over_marks_and_checksums(remote: bool, tmp_path: Path) -> None:
+    """Spark and Hadoop leave them beside the data; a glob that asks for hidden files gets them."""
+    for name in ("part-0.parquet", "_temporary/part-9.parquet", "year=1/part-1.parquet"):
+        (tmp_path / "d" / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(TRUTH.slice(0, 2) if "-0" in name else TRUTH.slice(2), tmp_path / "d" / name)
+    for name in ("_SUCCESS", "part-0.parquet.crc", "_common_metadata", "year=1/._SUCCESS.crc"):
+        (tmp_path / "d" / name).write_bytes(b"")
+    folder = str(tmp_path / "d")
+    if remote:
+        fsspec = pytest.importorskip("fsspec")
+        folder = f"memory://{tmp_path.name}"
+        fsspec.filesystem("memory").put(f"{tmp_path}/d", f"/{tmp_path.name}", recursive=True)
+    assert len(open_files(f"{folder}/*")) == 2
+    assert scores(f"{folder}/**", PREDICTION) == SCORES
+    assert len(open_files(f"{folder}/_temp*/*")) == len(TRUTH) - 2
+    with refused(FileFormatError, "No file matches", "_SUCCESS, which is passed over"):
+        open_files(f"{folder}/[_]SUC*")
+
+
+@pytest.mark.parametrize(
+    "log", ["_delta_log/00000000000000000000.json", ".hoodie/x", "metadata/v1.metadata.json"]
+)
+def test_folders_whose_log_says_which_files_count(log: str, tmp_path: Path) -> None:
+    """Files that a later commit removed would count."""
+    (tmp_path / log).parent.mkdir()
+    (tmp_path / log).write_text("{}")
+    (tmp_path / "year=1").mkdir()
+    pq.write_table(TRUTH, tmp_path / "year=1" / "part.parquet")
+    with refused(FileFormatError, f"{log.partition('/')[0]} says which of its files count", "/**/*.parquet"):
+        evaluate(tmp_path, PREDICTION)
+    assert scores(tmp_path / "**" / "*.parquet", PREDICTION) == SCORES
+    (tmp_path / log).rename(tmp_path / "metadata.json")
+    assert scores(tmp_path, PREDICTION) == SCORES
+
+
+def test_text_by_the_name_txt(tmp_path: Path) -> None:
+    """Its beginning tells what it is; below a directory it may be a note."""
+    items, clusters = TRUTH["item"].to_pylist(), TRUTH["cluster"].to_pylist()
+    for mark in ",\t;|":
+        lines = [f"item{mark}cluster", *(f"{i}{mark}{c}" for i, c in zip(items, clusters, strict=True))]
+        (tmp_path / "t.txt").write_text("\n".join(lines))
+        assert scores(tmp_path / "t.txt", PREDICTION) == SCORES
+        assert scores(tmp_path / "*.txt", PREDICTION) == SCORES
+    (tmp_path / "t.txt.gz").write_bytes(gzip.compress((tmp_path / "t.txt").read_bytes()))
+    assert scores(tmp_path / "t.txt.gz", PREDICTION) == SCORES
+    (tmp_path / "t.txt").write_text("\n".join(map(json.dumps, TRUTH.to_pylist())))
+    assert scores(tmp_path / "t.txt", PREDICTION, engine="disk") == SCORES
+    pq.write_table(TRUTH, tmp_path / "t.parquet")
+    assert scores(tmp_path, PREDICTION) == SCORES
+
+
 def test_all_files_of_results_are_known_to_globs() -> None:
     """Those that a glob is looked at for are those that are written."""
     assert {f"{name}.parquet" for name in RESULTS} == FILES["items"] | ASKED_FOR
+
+
+def test_spark_is_given_no_files_whose_log_says_which_count(tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    with refused(FileFormatError, "Delta Lake"):
+        on_spark._read(None, str(tmp_path))
