@@ -82,8 +82,8 @@ def add_score_flags(
     add(
         "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
         help="score by an attribute, or by several crossed, such as country,year; year:10 is in bins of that width, "
-        f"year:1990:2000 between edges; repeatable. There are always {' and '.join(sizes)}, the size of the cluster "
-        "in powers of two",
+        "year:1990:2000 between edges, day:month by the calendar (year, quarter, month, or several, as 6mo); "
+        f"repeatable. There are always {' and '.join(sizes)}, the size of the cluster in powers of two",
     )  # fmt: skip
     return add
 

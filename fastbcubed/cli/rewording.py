@@ -84,7 +84,9 @@ def in_flags(message: str) -> str:
         return f"--{_FLAGS.get(found[1], found[1]).replace('_', '-')}"
 
     message = message.replace("pass Clustering.from_links(...)", "pass --links")
-    message = _BINS.sub(lambda found: f"{json.loads(found[1])}:{found[2].replace(', ', ':')}", message)
+    message = _BINS.sub(
+        lambda found: f"{json.loads(found[1])}:{found[2].replace(', ', ':').strip(chr(34))}", message
+    )
     message = _FUNCTION.sub("fastbcubed estimate", message)
     message = _SUBJECT.sub(subject, _KEYWORD.sub(flag, message))
     return re.sub(r'(?<=--)(\w+ \w+) or "(\w+)"', r"\1 or \2", message)

@@ -72,6 +72,28 @@ CASES: dict[str, tuple[Any, Any, list[tuple[str | None, int]]]] = {
         pa.DictionaryArray.from_arrays(pa.array([1, 3, 3, None]), ["n/a", "10", "2.5", "25"]), 10,
         [("10-19", 1), ("20-29", 2), (None, 1)],
     ),
+    "years of dates": (DATES, "year", [("1989", 1), ("1990", 1), ("1999", 1), (None, 1)]),
+    "several years of dates": (DATES, "10y", [("1980-1989", 1), ("1990-1999", 2), (None, 1)]),
+    "years of numbers": (YEARS, "5 years", [("1985-1989", 1), ("1990-1994", 1), ("1995-1999", 1), (None, 1)]),
+    "quarters": (DATES, "1q", [("1989-Q4", 1), ("1990-Q1", 1), ("1999-Q4", 1), (None, 1)]),
+    "halves of years": (
+        DATES, "2 quarters",
+        [("1989-Q3 to 1989-Q4", 1), ("1990-Q1 to 1990-Q2", 1), ("1999-Q3 to 1999-Q4", 1), (None, 1)],
+    ),
+    "months": (
+        pa.array(DATES, pa.date32()).cast(pa.timestamp("us", "UTC")), "month",
+        [("1989-12", 1), ("1990-01", 1), ("1999-12", 1), (None, 1)],
+    ),
+    # months since the year 0 are 23879, 23880 and 23999; 3411 * 7 = 23877 is October 1989, 3428 * 7 September 1999
+    "several months, which go on over the year": (
+        DATES, "7mo", [("1989-10 to 1990-04", 2), ("1999-09 to 2000-03", 1), (None, 1)]
+    ),
+    "text of dates": (
+        ["1989-12-31", "1990-01", "1990-01-31T23:59:59Z", None], "month", [("1989-12", 1), ("1990-01", 2), (None, 1)]
+    ),
+    "text of years": (
+        ["1989", "1990-01", "1999-12-31 08:00", None], "10 years", [("1980-1989", 1), ("1990-1999", 2), (None, 1)]
+    ),
     "all null": (pa.nulls(4, pa.int32()), 10, [(None, 4)]),
 }  # fmt: skip
 
@@ -167,6 +189,10 @@ def test_bins_of_one_width_hold_what_their_names_say(values: list[int], width: i
 
 
 def test_bins_show_how_they_are_made() -> None:
+    assert [repr(fb.bins("d", by)) for by in ("year", "2y", "12mo")] == [
+        'bins("d", "year")', 'bins("d", "2 years")', 'bins("d", "12 months")',
+    ]  # fmt: skip
+    assert str(fb.bins("d", "1q")) == "d:quarter"
     assert repr(fb.bins("year", 10)) == 'bins("year", 10)'
     assert repr(fb.bins('the "é"', [0.5, 2])) == r'bins("the \"é\"", [0.5, 2])'
     assert repr(("country", fb.bins("year", 2.5))) == """('country', bins("year", 2.5))"""
@@ -196,6 +222,8 @@ WRONG = {
     "width below 0": (lambda: fb.bins("year", -1), "is above 0"),
     "no number": (lambda: fb.bins("year", "10"), "a width, a number, or a list of edges"),
     "true": (lambda: fb.bins("year", True), "a width, a number"),
+    "no part of the calendar": (lambda: fb.bins("day", "week"), '"quarter" or "month"'),
+    "no months": (lambda: fb.bins("day", "0 months"), '"quarter" or "month"'),
     "infinite": (lambda: fb.bins("year", np.inf), "a width, a number"),
     "no edges": (lambda: fb.bins("year", []), "numbers that ascend"),
     "edges that do not ascend": (lambda: fb.bins("year", [2, 2]), "numbers that ascend"),
@@ -224,6 +252,10 @@ def test_values_that_have_no_bins(engine: str, tmp_path: Path) -> None:
             1,
             r"bins of 'year': some of its values are not numbers \(first: ''\)\. Slice by",
         ),
+        (YEARS, "month", "'year' has no months: it is of type int64, and these are of dates"),
+        ([1.5, 2.5, 3.5, 4.5], "quarter", "'year' has no quarters: it is of type double"),
+        (["31/12/2020", None, "2020-13-01", "2020-01-02"], "month", "are no dates such as 2020-03-31"),
+        (["2020", "2020-01", None, "2020-01-02"], "month", r"no dates such as 2020-03-31 \(first: '2020'\)"),
         ([True, False, True, None], 1, "of type bool; they are ranges of numbers"),
         ([datetime.time(1)] * 4, 1, "of type time64"),
         ([1.0, np.inf, -np.inf, 2.0], 1, "some values of 'year' are in no bin of width 1"),
@@ -258,6 +290,19 @@ def test_bins_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     assert cli.main(["evaluate", *paths, "--slice", "year:10"]) == 0
     assert "1990-1999" in capsys.readouterr().out
+    texts = list(map(str, sides(tmp_path, ["2020-01-31", "2020-02-01", "2020-07-01", None])))
+    asked = ["evaluate", *texts, "--slice", "year:month", "--slice", "true_size,year:6mo"]
+    assert cli.main([*asked, "--json", "--fail-under", "recall=0.1@year:month=2020-02-15"]) == 2
+    assert "Did you mean '2020-02'?" in capsys.readouterr().err
+    assert cli.main([*asked, "--json", "--fail-under", "recall=0.1@year:month=2020-02"]) == 0
+    slices = json.loads(capsys.readouterr().out)["slices"]
+    assert [row["year:month"] for row in slices["year:month"]] == ["2020-01", "2020-02", "2020-07", None]
+    assert [row["year:6 months"] for row in slices["true_size,year:6 months"]] == [
+        "2020-01 to 2020-06", "2020-07 to 2020-12", None,
+    ]  # fmt: skip
+    assert cli.main(["evaluate", *paths, "--slice", r"year\:month"]) == 2
+    assert "To slice by bins, pass year:month." in capsys.readouterr().err
+    sides(tmp_path, YEARS)
     assert cli.main(["evaluate", *paths, "--slice", r"year\:10"]) == 2
     err = capsys.readouterr().err
     assert "there is no attribute 'year:10'" in err and "To slice by bins, pass year:10." in err

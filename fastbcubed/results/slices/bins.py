@@ -1,11 +1,11 @@
-"""Bins: slices by ranges of numbers, or of years, of one width or between edges."""
+"""Bins: slices by ranges of numbers, of one width or between edges, or by years, quarters or months of dates."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any
@@ -28,6 +28,15 @@ MOST = 2.0**53
 #: Values this close to an edge, in widths of a bin, are on it.
 ROUNDING = 1e-9
 
+#: Parts of a year by which dates are binned, and how many of each a year has.
+UNITS = {"year": 1, "quarter": 4, "month": 12}
+#: One of them, or several, as "quarter", "2 years" or "3mo".
+CALENDAR = re.compile(
+    r"(?P<width>[1-9]\d*)? ?(?:(?P<year>y|years?)|(?P<quarter>q|quarters?)|(?P<month>mo|months?))"
+)
+#: Dates as text: a year, maybe with a month, or a whole one with what follows.
+DATE = r"^\d{4}(-(0[1-9]|1[0-2])(-\d\d([T ].*)?)?)?$"
+
 Number = int | float
 
 
@@ -38,14 +47,28 @@ class Bins:
     name: str  #: the attribute
     width: Number | None = None  #: of all bins, one of which begins at 0
     edges: tuple[Number, ...] = ()  #: where bins begin, if they have no common width
+    unit: str = ""  #: of the width, by the calendar
 
     def __str__(self) -> str:
-        """Return the name by which results list them: ``year:10``."""
-        return ":".join([self.name, *map(_figure, self.edges if self.width is None else [self.width])])
+        """Return the name by which results list them: ``year:10``, ``day:quarter``."""
+        by = (
+            [self._by_calendar]
+            if self.unit
+            else map(_figure, self.edges if self.width is None else [self.width])
+        )
+        return ":".join([self.name, *by])
 
     def __repr__(self) -> str:
-        by = repr(list(self.edges) if self.width is None else self.width)
+        by = (
+            json.dumps(self._by_calendar)
+            if self.unit
+            else repr(list(self.edges) if self.width is None else self.width)
+        )
         return f"bins({json.dumps(self.name, ensure_ascii=False)}, {by})"
+
+    @property
+    def _by_calendar(self) -> str:
+        return self.unit if self.width == 1 else f"{self.width} {self.unit}s"
 
     def numbers(self, values: pa.Array) -> pa.Array:
         """Return the number of the bin of each value, null where there is none: int64 of integers, else float64.
@@ -83,11 +106,17 @@ class Bins:
         return numbers
 
     def _figures(self, values: pa.Array) -> pa.Array:
-        """Return values as int64 or float64, dates as years; SliceError if they are neither."""
+        """Return values as int64 or float64, dates as years, quarters or months; SliceError if they are neither."""
         kind, is_type = values.type, pa.types
         try:
             if is_type.is_date(kind) or is_type.is_timestamp(kind):
-                return pc.year(values)
+                return self._units(pc.year(values), lambda: pc.month(values))
+            if self.unit and (is_type.is_string(kind) or is_type.is_large_string(kind)):
+                return self._of_dates(values)
+            if self.unit not in ("", "year"):
+                raise SliceError(
+                    f"{self.name!r} has no {self.unit}s: it is of type {kind}, and these are of dates"
+                )
             if is_type.is_string(kind) or is_type.is_large_string(kind):
                 return _of_text(values)
             if is_type.is_integer(kind) or (is_type.is_decimal(kind) and kind.scale == 0):
@@ -106,14 +135,37 @@ class Bins:
             "dates"
         )
 
+    def _of_dates(self, values: pa.Array) -> pa.Array:
+        """Return what text says of dates, which begins with year and month."""
+        is_date = pc.match_substring_regex(values, DATE if self.unit == "year" else DATE.replace("?$", "$"))
+        if strange := values.filter(pc.invert(is_date)).drop_null()[:4].to_pylist():
+            raise SliceError(
+                f"cannot make bins of {self.name!r}: some of its values are no dates such as 2020-03-31 (first: "
+                f"{first_few(strange)})"
+            )
+        months = pc.utf8_slice_codeunits(values, 5, 7)
+        return self._units(
+            pc.utf8_slice_codeunits(values, 0, 4).cast(pa.int64()), lambda: months.cast(pa.int64())
+        )
+
+    def _units(self, years: pa.Array, months: Callable[[], pa.Array]) -> pa.Array:
+        """Return years, or how many quarters or months there were before."""
+        n = UNITS.get(self.unit, 1)
+        if n == 1:
+            return years
+        part = pc.divide(pc.subtract(months(), 1), 12 // n)
+        return pc.add(pc.multiply(years, n), part)
+
     def labels(self, numbers: pa.Array) -> pa.Array:
-        """Return the names of bins from their numbers: "1990-1999" of integers, "[0.5, 1)" of others."""
+        """Return the names of bins from their numbers: "1990-1999" of integers, "[0.5, 1)" of others, or "1990-Q1"."""
         whole = pa.types.is_integer(numbers.type)
         return from_texts([None if k is None else self._label(int(k), whole) for k in numbers.to_pylist()])
 
     def holding(self, text: str) -> list[str]:
         """Return the names that the bin may have that holds a number, which is given as text."""
         try:
+            if self.unit:
+                return self.labels(self.numbers(pa.array([text]))).to_pylist()
             figures = _of_text(pa.array([text]))
             found = [self.labels(self.numbers(figures.cast(kind))) for kind in {figures.type, pa.float64()}]
         except (pa.ArrowInvalid, SliceError):
@@ -123,6 +175,8 @@ class Bins:
     def _label(self, k: int, whole: bool) -> str:
         if self.width is not None:
             low, high = k * self.width, (k + 1) * self.width
+            if UNITS.get(self.unit, 1) > 1:
+                return " to ".join(dict.fromkeys(map(self._unit_name, (int(low), int(high) - 1))))
         elif k == 0:
             return f"<{_figure(self.edges[0])}"
         elif k == len(self.edges):
@@ -136,17 +190,23 @@ class Bins:
             return _figure(low)
         return f"{_figure(low)}-{last}" if low >= 0 else f"{_figure(low)} to {last}"
 
+    def _unit_name(self, number: int) -> str:
+        year, part = divmod(number, UNITS[self.unit])
+        return f"{year:04}-Q{part + 1}" if self.unit == "quarter" else f"{year:04}-{part + 1:02}"
 
-def bins(name: str, by: Number | Iterable[Number]) -> Bins:
-    """Slice by ranges of an attribute of numbers, or of dates, which go by their year.
+
+def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
+    """Slice by ranges of an attribute of numbers, or of dates, by their years, quarters or months.
 
     Parameters
     ----------
     name : str
         The attribute.
-    by : number or list of numbers
+    by : number, list of numbers, or str
         The width of all bins, one of which begins at 0; or the edges at which bins begin, ascending. The first of
-        these is preceded by a bin of all that is less.
+        these is preceded by a bin of all that is less. Numbers are years where the attribute has dates. Or "year",
+        "quarter" or "month", or several of these, such as "5 years" or "6 months" (also "5y", "1q", "6mo"), of dates,
+        or of text such as 2020-03-31; times with a zone go by the date there.
 
     Returns
     -------
@@ -167,11 +227,20 @@ def bins(name: str, by: Number | Iterable[Number]) -> Bins:
     ['1980-1989', '1990-1999', None]
     >>> ev.slices(fb.bins("year", [1990, 1995]))["year:1990:1995"].to_pylist()
     ['<1990', '1990-1994', '>=1995', None]
+    >>> days = {"item": [1, 2, 3, 4], "day": ["2019-12-31", "2020-01-01", "2020-05-31", None]}
+    >>> ev = fb.evaluate({1: 1, 2: 1, 3: 1, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, attributes=days)
+    >>> ev.slices(fb.bins("day", "quarter"))["day:quarter"].to_pylist()
+    ['2019-Q4', '2020-Q1', '2020-Q2', None]
     """
     if not isinstance(name, str) or not name:
         raise SliceError(f"bins are of an attribute, by its name, not {name!r}")
+    if isinstance(by, str) and (found := CALENDAR.fullmatch(by)):
+        return Bins(name, int(found["width"] or 1), unit=next(unit for unit in UNITS if found[unit]))
     if isinstance(by, str | bytes) or is_bare(by) or not (isinstance(by, Iterable) or _is_number(by)):
-        raise SliceError(f"bins of {name!r} have a width, a number, or a list of edges, not {by!r}")
+        raise SliceError(
+            f"bins of {name!r} have a width, a number, or a list of edges; of dates also "
+            f'"year", "quarter" or "month", or several of them, such as "6 months"; not {by!r}'
+        )
     if not isinstance(by, Iterable):
         if not by > 0:
             raise SliceError(f"the width of the bins of {name!r} is above 0, not {by!r}")
@@ -183,14 +252,18 @@ def bins(name: str, by: Number | Iterable[Number]) -> Bins:
 
 
 def element_of(text: str) -> str | Bins:
-    r"""Return an attribute, or bins of it where numbers stand behind a colon: a width, or edges.
+    r"""Return an attribute, or bins of it where a width, edges or a part of the calendar stand behind a colon.
 
     Examples
     --------
     >>> element_of("year"), element_of("year:10"), element_of("year:1990:2000"), element_of(r"year\:10")
     ('year', bins("year", 10), bins("year", [1990, 2000]), 'year:10')
+    >>> element_of("day:month"), element_of("day:6mo"), element_of(r"day\:month")
+    (bins("day", "month"), bins("day", "6 months"), 'day:month')
     """
     name, *numbers = split(text, ":")
+    if len(numbers) == 1 and CALENDAR.fullmatch(numbers[0]):
+        return bins(plain(name), numbers[0])
     if not numbers or not all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", number) for number in numbers):
         return plain(text)
     figures = [float(number) for number in numbers]
