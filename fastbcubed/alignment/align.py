@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
@@ -24,8 +25,21 @@ from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.part_order import in_one_order
 from fastbcubed.errors import AlignmentError, EmptyInputError, first_few
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import key_pair
+from fastbcubed.sources.selection import plain
+
+#: How ids may match that do not, and the functions of Arrow that show it.
+ALIKE = {
+    "without the spaces around them": ("utf8_trim_whitespace",),
+    "in lower case": ("utf8_lower",),
+    "in lower case, without the spaces around them": ("utf8_trim_whitespace", "utf8_lower"),
+}
+#: Ids of each side that are looked at for that.
+LOOKED_AT = 1 << 20
+#: What to do where nothing like that is the cause.
+WRITTEN_ALIKE = "Check that the item columns name the same things in the same way."
 
 
 @dataclass(frozen=True)
@@ -136,18 +150,19 @@ def _items(
 
 
 class Facts(NamedTuple):
-    """What a message about a side says: its name, its rows, how many lack a label, the first few items."""
+    """What a message about a side says: its name, its rows, how many lack a label, and its items, or the first ones."""
 
     name: str
     n_rows: int
     n_absent: int
-    example: Callable[[], list[Any]]
+    items: Column | None
+    n_first: int
 
     @classmethod
     def of(cls, side: Side, items: Column | None) -> Facts:
         """Return those of a whole side, with its item ids."""
         n_absent = 0 if side.absent is None else side.n_null
-        return cls(side.name, len(side), n_absent, partial(first_items, items, len(side)))
+        return cls(side.name, len(side), n_absent, items, len(side))
 
 
 def first_items(items: Column | None, n_rows: int) -> list[Any]:
@@ -169,11 +184,33 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
             )
     if not coverage.n_common:
         n = coverage.n_truth_only
+        examples = [first_few(first_items(side.items, side.n_first)) for side in (truth, prediction)]
         raise EmptyInputError(
             f"no item of {truth.name} is in {prediction.name}: {n} item{' is' if n == 1 else 's are'} only in the "
-            f"first, {coverage.n_prediction_only} only in the second ({first_few(truth.example())} against "
-            f"{first_few(prediction.example())}). Check that the item columns name the same things in the same way."
+            f"first, {coverage.n_prediction_only} only in the second ({examples[0]} against {examples[1]}). "
+            + (_would_match(truth.items, prediction.items) or WRITTEN_ALIKE)
         )
+
+
+def _would_match(a: Column | None, b: Column | None) -> str:
+    """Say how ids of text would match that do not, of the first of each side; nothing if they would not."""
+    if a is None or b is None or a.kinds != b.kinds or "string" not in a.kinds:
+        return ""
+    for how, changes in ALIKE.items():
+        texts = []
+        for column in (a, b):
+            parts = [plain(part) for part in column.stretch(0, min(len(column), LOOKED_AT)).parts]
+            for change in changes:
+                parts = [
+                    getattr(pc, change)(part) if pa.types.is_string(part.type) else part for part in parts
+                ]
+            written = [part.cast(pa.string()) for part in parts]
+            texts.append(pc.binary_join_element_wise(*written, "\x1f") if len(written) > 1 else written[0])
+        found = np.flatnonzero(pc.is_in(texts[0], value_set=pc.unique(texts[1].combine_chunks())))
+        if found.size:
+            example = first_few(a.first_of(found[:1]))
+            return f"Ids such as {example} would match {how}: write them alike on both sides."
+    return ""
 
 
 def _unused_run(*keys: NDArray[np.int64]) -> int:

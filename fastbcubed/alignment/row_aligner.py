@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.alignment.align import Facts, first_items, is_used, require_common
+from fastbcubed.alignment.align import Facts, is_used, require_common
 from fastbcubed.alignment.block_keys import Labels, Retry
 from fastbcubed.alignment.carried import Carried
 from fastbcubed.alignment.combination import Combination
@@ -211,8 +210,7 @@ class RowAligner:
         found = []
         for k, (side, first) in enumerate(zip(sides, self.firsts, strict=True)):
             rows = sum(stretch.n_rows for stretch in side)
-            example = partial(first_items, first.items, len(first))
-            found.append(Facts(self.pair.names[k], rows, sum(self._n_absent[k]), example))
+            found.append(Facts(self.pair.names[k], rows, sum(self._n_absent[k]), first.items, len(first)))
         return found[0], found[1]
 
     def _whole(self, side: int, fault: Fault) -> Fault:

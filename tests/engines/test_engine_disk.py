@@ -271,6 +271,18 @@ def test_errors_are_those_of_the_memory_engine(many_shards):
     strangers = {"item": [f"j{k}" for k in range(5)], "cluster": [1] * 5}
     on_disk, _ = raised(pa.table(truth), pa.table(strangers))
     assert "no item of the truth is in the prediction" in on_disk and "'i0'" in on_disk
+    assert "Check that the item columns name the same things" in on_disk
+    upper = [item.upper() for item in truth["item"]]
+    for written, how in (
+        ([f" {item}\t" for item in truth["item"]], "match without the spaces around them: write"),
+        (pa.array(upper).dictionary_encode(), "match in lower case: write"),
+        ([f" {item}" for item in upper], "match in lower case, without the spaces around them: write"),
+    ):
+        for error in raised(pa.table(truth), pa.table({**truth, "item": written})):
+            assert "Ids such as 'i" in error and how in error
+    pairs = {"source": ["a"] * 50, "id": truth["item"], "cluster": truth["cluster"]}
+    for error in raised(pa.table(pairs), pa.table({**pairs, "source": ["A"] * 50}), item=["source", "id"]):
+        assert "would match in lower case" in error
     nulls = pa.table({"item": truth["item"], "cluster": pa.array([None, *truth["cluster"][1:]])})
     on_disk, _ = raised(nulls, pa.table(other))
     assert "'i0'" in on_disk and 'nulls="singleton"' in on_disk
