@@ -126,7 +126,7 @@ class ByCluster(Evaluated):
         A true cluster is "exact" (the same cluster is on the other side), "split" (in several predicted clusters,
         which hold nothing else), "merged" (whole, together with other items) or "split and merged". A predicted one
         is "exact", a "fragment" (of one true cluster, not all of it), a "union" (of whole true clusters) or "mixed".
-        Under "outside", items that only the prediction has are others, too.
+        Under "outside", items that only the prediction has are others, too, and a predicted cluster with any is mixed.
 
         Returns
         -------

@@ -202,7 +202,7 @@ class Naive:
         return lost / sum(self.weight[e] for e in self.true)
 
     def outcome(self, side, group):
-        """Return what became of a cluster, given its scored items; items outside count as company."""
+        """Return what became of a cluster, given its scored items; whole clusters of items outside are not known."""
         group = frozenset(group)
         if side == "true":
             parts = {self.pred_mates(e) for e in group}
@@ -216,7 +216,8 @@ class Naive:
             )
         parts = {self.true_mates(e) for e in group}
         pure = all(self.pred_mates(e) <= self.true_mates(e) for e in group)
-        whole = all(part <= group for part in parts)
+        strangers = any(self.pred_mates(e) - group for e in group)
+        whole = all(part <= group for part in parts) and not strangers
         return ("exact" if whole else "fragment") if pure else "union" if whole else "mixed"
 
     def _against_chance(self, kind, which):

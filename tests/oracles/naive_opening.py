@@ -69,6 +69,6 @@ def outcome(naive: Naive, side: str, label: Any) -> str | None:
             ("exact" if in_one else "split") if not merged else ("merged" if in_one else "split and merged")
         )
     pure = in_one and not strangers
-    if whole <= members:
+    if whole <= members and not strangers:
         return "exact" if pure else "union"
     return "fragment" if pure else "mixed"

@@ -131,10 +131,22 @@ def test_worked_example():
 
 
 def test_items_outside_are_company():
-    """Item 3 is unknown to the truth: the true cluster a is whole, but with it; so its predicted cluster is a union."""
-    ev = fb.evaluate({1: "a", 2: "a"}, {1: 0, 2: 0, 3: 0}, unmatched="outside")
-    assert ev.summary["true"]["outcomes"] == {"exact": 0, "split": 0, "merged": 1, "split and merged": 0}
-    assert ev.summary["pred"]["outcomes"] == {"exact": 0, "fragment": 0, "union": 1, "mixed": 0}
+    """Item 3 is unknown to the truth: a is whole, but with it, and nothing says that the cluster of 3 is whole.
+
+    So the predicted cluster is mixed; the other one is a union of b and c.
+    """
+    truth, prediction = (
+        dict(zip(range(1, 6), "aa bc", strict=True)),
+        dict(zip(range(1, 6), "xxxyy", strict=True)),
+    )
+    del truth[3]
+    ev = fb.evaluate(truth, prediction, unmatched="outside")
+    assert ev.summary["true"]["outcomes"] == {"exact": 0, "split": 0, "merged": 3, "split and merged": 0}
+    assert ev.summary["pred"]["outcomes"] == {"exact": 0, "fragment": 0, "union": 1, "mixed": 1}
+    assert ev.clusters("pred", outcome="mixed")["cluster"].to_pylist() == ["x"]
+    assert [ev.cluster("pred", label)["outcome"] for label in "xy"] == ["mixed", "union"]
+    d = fb.diff(truth, prediction, unmatched={"experiment": "outside"})
+    assert [d.cluster("experiment", label)["outcome"] for label in "xy"] == ["mixed", "union"]
 
 
 def test_scores_alone_on_disk_have_no_outcomes():

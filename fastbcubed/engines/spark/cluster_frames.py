@@ -119,10 +119,12 @@ class Frames:
         """Return the clusters of a side as `Evaluation.clusters` lists them."""
         sql, join = functions(), self.join
         needed = groups.summed(groups.grouped(self.metrics), self.question.beta, losses=True)
-        weight = sql.col("weight")
+        weight, in_parts = sql.col("weight"), sql.col("fn") > 0
+        if side == PRED and self.question.outside:
+            in_parts |= sql.col("u_n") > 0
         asked = [
             sql.sum("n").alias("n_items"), sql.sum(weight).alias("weight"), sql.count(sql.lit(1)).alias("n_parts"),
-            sql.max(sql.col("fp") > 0).alias("any_fp"), sql.max(sql.col("fn") > 0).alias("any_fn"),
+            sql.max(sql.col("fp") > 0).alias("any_fp"), sql.max(in_parts).alias("any_fn"),
         ]  # fmt: skip
         asked += [sql.sum(weight * sql.col(m.name)).alias(f"sum_{m.name}") for m in needed]
         found = self.cells.groupBy(*join.keys(side)).agg(*asked)

@@ -22,7 +22,7 @@ from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.drilldown import columns_by_code, listing_of
 from fastbcubed.results.listings.listing import contenders, listed, require_known, require_limit
-from fastbcubed.results.listings.outcomes import marked
+from fastbcubed.results.listings.outcomes import marked, mixed, with_unlabelled
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.spool import Spool
@@ -109,8 +109,14 @@ class ClusterRanges:
         """Yield the first code of each range, and the columns of its clusters; see `columns_by_code`."""
         asked = _Asked([m for m in metrics if not m.overall_only], beta, self._table.total_weight)
         n_cells = max(1, self.limit // 4 // (CELL_BYTES + SCORE_BYTES * (len(metrics) + len(LOSSES))))
-        ranges = self._pred if side == "pred" else self._true
-        yield from ranges(asked, n_cells, _Beside(self._table, asked.of_items))
+        beside = _Beside(self._table, asked.of_items)
+        if side == "true":
+            yield from self._true(asked, n_cells, beside)
+            return
+        unlabelled = with_unlabelled(self._table)
+        for first, columns in self._pred(asked, n_cells, beside):
+            mixed(columns["outcome"], first, unlabelled)
+            yield first, columns
 
     def _pred(self, asked: _Asked, n_cells: int, beside: _Beside) -> Iterator[tuple[int, Columns]]:
         table, n_spread = self._table, self.keys.n_spread

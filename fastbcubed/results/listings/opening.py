@@ -39,11 +39,11 @@ SUMS = ("weight", *LOSSES)
 SHOWN, LOOKED_AT = 6, 10_000
 
 
-def _outcome(table: Contingency, side: str, cells: NDArray[np.int64]) -> str | None:
-    """Return the outcome of a cluster from its cells; None if it has none."""
+def _outcome(table: Contingency, side: str, cells: NDArray[np.int64], foreign: bool) -> str | None:
+    """Return the outcome of a cluster from its cells, and whether it has foreign items; None if it has none."""
     if not cells.size:
         return None
-    in_parts, with_others = bool(table.fn[cells].any()), bool(table.fp[cells].any())
+    in_parts, with_others = foreign or bool(table.fn[cells].any()), bool(table.fp[cells].any())
     return OUTCOMES[side][in_parts + 2 * with_others]
 
 
@@ -198,7 +198,8 @@ class Opened:
             found["n_parts"] = int(np.unique(met).size)
             sums |= _losses_of_one(ev, ev.contingency, self.side, label)
         else:
-            found["outcome"] = _outcome(ev.contingency, self.side, self.cells)
+            foreign = self.side == "pred" and ev.contingency.outside and self.alone.size > 0
+            found["outcome"] = _outcome(ev.contingency, self.side, self.cells, foreign)
         found |= {name: sums[name] for name in LOSSES}
         return found | {"weighted": ev.contingency.weighted, "overlapping": ev.contingency.overlapping}
 

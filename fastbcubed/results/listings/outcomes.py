@@ -22,7 +22,7 @@ from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources.arrays import codes_of, from_numpy, from_texts, to_numpy
 
 #: The outcomes of each side: the same cluster is on the other side; its items are in several clusters there; they
-#: are in one cluster, together with others; both.
+#: are in one cluster, together with others; both. A predicted cluster with items outside the truth is mixed, too.
 OUTCOMES = {
     "true": ("exact", "split", "merged", "split and merged"),
     "pred": ("exact", "fragment", "union", "mixed"),
@@ -58,6 +58,23 @@ def marked(table: Contingency, side: str, marks: NDArray[np.uint8] | None = None
     none = np.zeros(0, np.uint8)
     of_sides = (marks, none) if side == "true" else (none, marks)
     kernels.outcomes.mark_clusters(table.cells, table.pred, 0, table.n_cells, (0, 0), *of_sides)
+    return mixed(marks, 0, with_unlabelled(table)) if side == "pred" else marks
+
+
+def with_unlabelled(table: Contingency) -> NDArray[np.integer]:
+    """Return the predicted clusters by code, ascending, that hold items which the truth lacks, where these count."""
+    alone = table.alone("pred") if table.outside else None
+    return np.empty(0, np.int64) if alone is None else np.sort(alone.codes)
+
+
+def mixed(marks: NDArray[np.uint8], first: int, codes: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """Mix clusters that are with others, those of these codes: no true cluster of such others is known to be whole.
+
+    The marks, or outcomes, of clusters from a first code on are changed, and returned.
+    """
+    start, stop = np.searchsorted(codes, (first, first + marks.size))
+    own = codes[start:stop] - first
+    marks[own] |= marks[own] >> 1  # "with others" is the bit above "in parts"
     return marks
 
 
@@ -76,12 +93,14 @@ def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> p
     `most` is how many clusters may be marked at once, a byte each; the cells are gone through as often as that takes.
     """
     n_clusters, n_items = np.zeros((2, 4), np.int64), np.zeros(8, np.int64)
+    unlabelled = with_unlabelled(table)
     runs = list[NDArray[np.float64]]()
     for firsts, marks in ranges_of_clusters(table, np.uint8, most):
         for start, stop in blocks(table.n_cells):
             n_clusters[:, 0] += kernels.outcomes.mark_clusters(
                 table.cells, table.pred, start, stop, firsts, *marks
             )
+        mixed(marks[1], firsts[1], unlabelled)
         for own, counts in zip(marks, n_clusters, strict=True):
             kernels.outcomes.count_marks(own, counts)
         for counts, sums in table.map(partial(_add_up, table, firsts, marks), pool, stage="add up outcomes"):
