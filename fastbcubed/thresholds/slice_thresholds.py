@@ -58,8 +58,10 @@ def _of_slice(
     rows, levels = subsets.take(members)
     none = -np.inf if sweep.tree.ascending else np.inf
     thresholds = np.concatenate([[none], sweep._level_thresholds[levels]])
-    curve = Curve(thresholds, Kept(SumsOnDemand(rows, Pool(1)), rows.total, sweep._curve.kept.beta), metrics)
-    shared = float(curve.at(int(np.searchsorted(levels, common)), name)[name])
+    kept = Kept(SumsOnDemand(rows, Pool(1)), rows.total, sweep._curve.kept.beta)
+    skipped = int(thresholds[:2].tolist() == [none, none])  # no threshold leaves out a link whose score is infinite
+    curve = Curve(thresholds[skipped:], kept.take(slice(skipped, None)), metrics)
+    shared = float(curve.at(int(np.searchsorted(levels, common)) - skipped, name)[name])
     beside = [each for each in BESIDE if each in curve.names and each != name]
     found = {"n_items": rows.n_scored, "weight": rows.total}
     try:
@@ -73,7 +75,7 @@ def _of_slice(
         }
     own = {each: float(value) for each, value in curve.at(point, name, *beside).items()}
     cost = own[name] - shared if is_higher_better(name) else shared - own[name]
-    return {**found, "threshold": float(thresholds[point]), **own, f"{name}_at_common": shared, "cost": cost}
+    return {**found, "threshold": float(curve.thresholds[point]), **own, f"{name}_at_common": shared, "cost": cost}
 
 
 def _slices(sweep: Any, key: SliceKey) -> tuple[dict[str, Any], Iterator[NDArray[np.integer]]]:

@@ -85,3 +85,18 @@ def test_an_interval_is_that_of_evaluate_at_the_weakest_threshold() -> None:
 
 def close_pair(interval: tuple[float, float]) -> Any:
     return pytest.approx(tuple(interval), rel=1e-9)
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+def test_no_slice_leaves_out_a_link_whose_score_is_infinite(ascending: bool) -> None:
+    """It joins a and b wrongly, at any threshold: precision 1/2, recall 1. The link of c and d is right."""
+    truth = {"a": 1, "b": 2, "c": 3, "d": 3, "e": 4, "f": 4}
+    links = [("a", "b", -math.inf if ascending else math.inf), ("c", "d", 0.5), ("e", "f", 0.5)]
+    sweep = fb.sweep(truth, links, ascending=ascending)
+    strongest = links[0][2]
+    found = sweep.slices({"wrong": ["a", "b"], "right": ["c", "d"]}).to_pylist()
+    figures = {row["slice"]: (row["threshold"], row["f1"], row["f1_at_common"], row["cost"]) for row in found}
+    assert figures == {"wrong": (strongest, close(2 / 3), close(2 / 3), 0), "right": (0.5, 1, 1, 0)}
+    for name, items in (("wrong", "ab"), ("right", "cd")):
+        threshold = figures[name][0]
+        assert sweep.evaluate(threshold).slices({"own": list(items)})["f1"].to_pylist() == [figures[name][1]]
