@@ -21,10 +21,12 @@ from fastbcubed.results.text.wording import (
     outcomes_of,
     paragraph,
     percent,
+    plus_minus,
     score,
     with_error,
 )
 from fastbcubed.results.warnings.notices import sentence
+from fastbcubed.uncertainty.intervals import without_rounding
 
 #: One kind of change dominates where it is so many times the other.
 DOMINATES = 3.0
@@ -244,7 +246,7 @@ def what_truth_says(diff: Diffed) -> list[str]:
     before, after = (verdict.levels[side] for side in SIDES)
     known, told = diff.errors_at_hand(), list[str]()
     for name in ("precision", "recall"):
-        delta = after[name] - before[name]
+        delta = float(without_rounding(after[name] - before[name]))
         change = with_error(delta, known.get(f"delta_{name}"))
         sign = "" if change.startswith("-") else "+"
         goes = "" if told else " goes"
@@ -320,10 +322,8 @@ def others_grid(diff: Diffed) -> Grid:
         if metric.name in told or metric.name not in diff.overall:
             continue
         meaning = metric.definition.replace("mean over items of ", "mean of ", 1)
-        error = known.get(metric.name, 0.0)
-        rows.append(
-            [metric.name, score(diff.overall[metric.name]), f"{error:#.2g}" if error > 0 else "", meaning]
-        )
+        value = diff.overall[metric.name]
+        rows.append([metric.name, score(value), plus_minus(known.get(metric.name), value), meaning])
     if not any(row[2] for row in rows):
         return Grid(["score", "", "definition"], [[name, value, meaning] for name, value, _, meaning in rows])
     return Grid(["score", "", "±", "definition"], rows)

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from fastbcubed.comparison.comparison_text import note, sentences
 from fastbcubed.comparison.notices_of_runs import notices_of_runs
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
@@ -20,6 +22,7 @@ from fastbcubed.results.report.slices_content import SLICINGS, key_of
 from fastbcubed.results.slices.slicing import SliceKey, name_columns, slice_name
 from fastbcubed.results.text.display import REPEATED
 from fastbcubed.results.text.wording import count, label
+from fastbcubed.uncertainty.intervals import without_rounding
 
 #: Runs beside the baseline: more than anybody compares by eye.
 RUNS = 12
@@ -147,7 +150,7 @@ def _movers(cmp: Any, asked: Asked) -> dict[str, Any] | None:
     rows = [
         row
         for row in every.slice(0, asked.worst).to_pylist()
-        if row["precision_delta"] or row["recall_delta"]
+        if np.any(without_rounding([row["precision_delta"], row["recall_delta"]]))
     ]
     return {
         "run": run, "n": every.num_rows, "flow": _flow(every, cmp.baseline, run),

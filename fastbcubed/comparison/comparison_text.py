@@ -17,14 +17,14 @@ from fastbcubed.results.text.wording import (
     label,
     paragraph,
     percent,
+    plus_minus,
     score,
     with_error,
 )
+from fastbcubed.uncertainty.intervals import without_rounding
 
 #: Scores of the sentences, where they were computed; else the first of all.
 HEADLINE = ("precision", "recall", "f1")
-#: Differences this small are rounding.
-NONE = 1e-12
 
 
 def as_text(comparison: Compared) -> str:
@@ -68,16 +68,16 @@ def _against_baseline(comparison: Compared, name: str) -> list[str]:
     rows = {row["score"]: row for row in comparison._deltas().to_pylist() if row["experiment"] == name}
     chosen = [rows[s] for s in HEADLINE if s in rows] or list(rows.values())[:1]
     versus = f"{label(name)} against {label(comparison.baseline)}"
-    if chosen and all(abs(row["delta"]) <= NONE for row in rows.values()):
+    if chosen and all(row["delta"] == 0 for row in rows.values()):
         return [f"{versus}: no difference in any score."]
     best = {m.name: m.best for m in comparison.metrics}
     texts = []
     for row in chosen:
         delta = row["delta"]
-        how = "" if abs(delta) <= NONE else _word(delta, best.get(row["score"], "neither"))
+        how = "" if delta == 0 else _word(delta, best.get(row["score"], "neither"))
         held = {True: "", False: ", which may be chance", None: ""}[row["holds"]] if how else ""
         change = with_error(abs(delta), row["se"])
-        texts.append(f"{row['score']} {'the same' if abs(delta) <= NONE else f'{change} {how}{held}'}")
+        texts.append(f"{row['score']} {'the same' if delta == 0 else f'{change} {how}{held}'}")
     return [f"{versus}: {'; '.join(texts)}."]
 
 
@@ -157,7 +157,7 @@ def deltas_grid(comparison: Compared) -> Grid:
             continue
         ends = [signed(row["low"]), signed(row["high"])]
         holds = {True: "yes", False: "no", None: ""}[row["holds"]]
-        error = f"{row['se']:#.2g}" if row["se"] == row["se"] else ""
+        error = plus_minus(row["se"], row["experiment_value"])
         rows.append([label(row["experiment"]), row["score"], signed(row["delta"]), error, *ends, holds])
     if not any(text for row in rows for text in row[3:]):
         return Grid(header[:3], [row[:3] for row in rows], 2)
@@ -172,7 +172,7 @@ def signed(value: float) -> str:
     """
     if value != value:
         return ""
-    if abs(value) <= NONE:
+    if without_rounding(value) == 0:
         return "0"
     return f"{value:+.4f}" if abs(value) >= 5e-4 else f"{value:+.4g}"
 
@@ -201,18 +201,16 @@ def slices_grid(table: Table) -> Grid:
     names = columns[1 : columns.index("n_items")]
     scores = [name for name in HEADLINE if name in columns]
     listed = table.to_pylist()
-    errors = (row.get(f"{name}_delta_se") for row in listed for name in scores)
-    known = any(error is not None and error == error for error in errors)
+    known = any(plus_minus(row.get(f"{name}_delta_se")) for row in listed for name in scores)
     figures = ("delta", "±") if known else ("delta",)
     header = ["run", *map(label, names), "items", *(part for name in scores for part in (name, *figures))]
     rows = []
     for row in listed:
         cells = [label(row["run"]), *(label(row[name]) for name in names), count(row["n_items"])]
         for name in scores:
-            error = row.get(f"{name}_delta_se")
             delta = row[f"{name}_delta"]
             cells += [score(row[name]), "" if delta is None else signed(delta)]
-            cells += [f"{error:#.2g}" if error is not None and error == error else ""] if known else []
+            cells += [plus_minus(row.get(f"{name}_delta_se"))] if known else []
         rows.append(cells)
     return Grid(header, rows, 1 + len(names))
 

@@ -15,7 +15,7 @@ from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.sources.arrays import from_texts, table_of
-from fastbcubed.uncertainty.intervals import Interval, t_quantile
+from fastbcubed.uncertainty.intervals import Interval, t_quantile, without_rounding
 from fastbcubed.uncertainty.units import Units
 
 #: How intervals account for several experiments.
@@ -72,9 +72,10 @@ def table_of_deltas(
     for name in experiments:
         for metric in metrics:
             before, after = overall[baseline][metric.name], overall[name][metric.name]
-            ends = found.interval(name, metric.name, after - before, level)
+            delta = float(without_rounding(after - before, after))
+            ends = found.interval(name, metric.name, delta, level)
             error = found.errors.get((name, metric.name), math.nan)
-            rows.append((name, metric.name, before, after, after - before, error, *ends, holds(ends)))
+            rows.append((name, metric.name, before, after, delta, error, *ends, holds(ends)))
     names = (
         "experiment",
         "score",

@@ -48,7 +48,8 @@ def estimated(comparison: Runs) -> Differences:
         ]
         add_up = _of_clusters if by_cluster else _of_column
         scores, sums, keys, squares = add_up(comparison, metrics, needed, means, said, pool)
-    errors = standard_error(squares.by_run, squares.units.n)
+    scores_of_runs = [[ev.overall[m.name] for m in metrics] for ev in comparison.runs.values()]
+    errors = standard_error(squares.by_run, squares.units.n, scores_of_runs)
     by_score = {
         (name, metric.name): float(error)
         for name, own in zip(comparison.runs, errors, strict=True)

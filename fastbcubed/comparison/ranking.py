@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.sources.arrays import from_texts, table_of
-
-#: Scores that differ by no more than this are the same: sums are rounded.
-SAME = 1e-12
+from fastbcubed.uncertainty.intervals import without_rounding
 
 
 def directed(metrics: Sequence[Metric]) -> list[Metric]:
@@ -55,9 +53,8 @@ def agreement(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, floa
 
 def _order(a: float, b: float) -> int:
     """Return 1, 0 or -1 as a is better than b, the same, or worse; 0 if one is not defined."""
-    if math.isnan(a) or math.isnan(b) or abs(a - b) <= SAME * max(1.0, abs(a), abs(b)):
-        return 0
-    return 1 if a > b else -1
+    delta = without_rounding(a - b, max(abs(a), abs(b)))
+    return int(delta > 0) - int(delta < 0)
 
 
 def _tau(a: Sequence[int], b: Sequence[int]) -> float:

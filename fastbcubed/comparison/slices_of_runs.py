@@ -21,6 +21,7 @@ from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import SliceKey, name_columns, slice_codes, subset_mask
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, to_numpy
+from fastbcubed.uncertainty.intervals import without_rounding
 from fastbcubed.uncertainty.standard_errors import RowUnits, standard_error
 
 Floats = NDArray[np.float64]
@@ -88,7 +89,7 @@ def slices_of_runs(
                 n_units, of_run = errors
                 columns["n_units"] = n_units
                 for score, own in of_run.get(name, {}).items():
-                    columns[f"{score}_delta_se"] = own
+                    columns[f"{score}_delta_se"] = without_rounding(own, to_numpy(table[score]))
         columns |= {AT: from_numpy(order[name]), RUN_AT: from_numpy(np.full(table.num_rows, k))}
         long.append(pa.table(columns))
     whole = pa.concat_tables(long, promote_options="default")
@@ -147,8 +148,12 @@ def _differences(
     """Return how scores and losses of slices differ from those of the same slices of the baseline."""
     at = {key: row for row, key in enumerate(_keys(before, names))}
     rows = pa.array([None if is_baseline else at.get(key) for key in _keys(table, names)], pa.int64())
-    scores = [*LOSSES, *(m.name for m in ev.metrics if m.name in table.column_names)]
-    return {f"{name}_delta": pc.subtract(table[name], before[name].take(rows)) for name in scores}
+    found = {f"{name}_delta": pc.subtract(table[name], before[name].take(rows)) for name in LOSSES}
+    for name in (m.name for m in ev.metrics if m.name in table.column_names):
+        delta = pc.subtract(table[name], before[name].take(rows))
+        values = without_rounding(to_numpy(delta), to_numpy(table[name]))
+        found[f"{name}_delta"] = pa.array(values, mask=delta.is_null().to_numpy())
+    return found
 
 
 def _errors(comparison: Runs, by: SliceKey) -> tuple[NDArray[np.int64], dict[str, dict[str, Floats]]] | None:

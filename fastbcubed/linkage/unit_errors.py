@@ -20,6 +20,8 @@ from fastbcubed.linkage.tree_rows import Counts, Floats, TreeRows
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.uncertainty.standard_errors import slopes, standard_error
 
+#: A sum whose terms cancel down to less than this share of them is 0, but for rounding.
+CANCELLED = 2.0**-46
 #: How scores that errors are made of move with what is lost.
 SIGNS = {"precision": ("over", -1.0), "recall": ("under", -1.0), "over_merge_rate": ("over", 1.0),
          "under_merge_rate": ("under", 1.0)}  # fmt: skip
@@ -31,6 +33,7 @@ class UnitErrors:
 
     n_units: int
     of: Mapping[tuple[str, str], Floats]
+    sizes: Mapping[tuple[str, str], Floats]  #: what their terms add up to, all taken as positive
 
     def error(self, metric: Metric, means: Mapping[str, Any], beta: float) -> Floats | None:
         """Return the standard error of a score at every point; None for one that is not made of these."""
@@ -41,11 +44,10 @@ class UnitErrors:
         if not moved:
             return None
         terms = [(SIGNS[each][0], SIGNS[each][1] * slope) for each, slope in moved]
-        squares = sum(x * y * self._product(a, b) for a, x in terms for b, y in terms)
-        return np.asarray(standard_error(np.maximum(squares, 0.0), self.n_units))
-
-    def _product(self, a: str, b: str) -> Floats:
-        return self.of[a, b] if (a, b) in self.of else self.of[b, a]
+        pairs = [(min((a, b), (b, a)), x * y) for a, x in terms for b, y in terms]
+        squares = sum(factor * self.of[pair] for pair, factor in pairs)
+        sizes = sum(np.abs(factor) * self.sizes[pair] for pair, factor in pairs)
+        return np.asarray(standard_error(np.where(squares > CANCELLED * sizes, squares, 0.0), self.n_units))
 
 
 def unit_errors(rows: TreeRows, effects: Effects, over: Floats, under: Floats) -> UnitErrors:
@@ -67,12 +69,14 @@ def unit_errors(rows: TreeRows, effects: Effects, over: Floats, under: Floats) -
     )
     sums = sums[-over.size :]  # the point of no link may be left out
     pp, pw, rr, rw, pr = (sums[:, 2 * k] + sums[:, 2 * k + 1] for k in range(5))
-    found = {
-        ("over", "over"): pp - 2 * over * pw + over * over * squares,
-        ("under", "under"): rr - 2 * under * rw + under * under * squares,
-        ("over", "under"): pr - under * pw - over * rw + over * under * squares,
+    terms = {
+        ("over", "over"): (pp + over * over * squares, 2 * over * pw),
+        ("under", "under"): (rr + under * under * squares, 2 * under * rw),
+        ("over", "under"): (pr + over * under * squares, under * pw + over * rw),
     }
-    return UnitErrors(int(np.count_nonzero(w > 0)), found)
+    found = {pair: plus - minus for pair, (plus, minus) in terms.items()}
+    sizes = {pair: plus + minus for pair, (plus, minus) in terms.items()}
+    return UnitErrors(int(np.count_nonzero(w > 0)), found, sizes)
 
 
 def units_of_places(rows: TreeRows) -> tuple[Counts, int]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fastbcubed.metrics.metric import Formula
 from fastbcubed.metrics.rates import f_measure
 from fastbcubed.sampling.drawn import Drawn
+from fastbcubed.uncertainty.intervals import without_rounding
 
 Floats = NDArray[np.float64]
 
@@ -163,6 +164,7 @@ def _degrees_of_freedom(moves: Floats, drawn: Drawn) -> float:
 
 
 def _estimate(plain: float, moves: Floats, adjustment: float, ratio: Ratio, drawn: Drawn) -> Estimate:
+    moves = without_rounding(moves)
     error = plain * math.sqrt(_variance(moves, drawn)) if plain > 0 else math.nan
     n_clusters = int(drawn.draws[ratio.denominator > 0].sum())
     most = ratio.denominator if ratio.most is None else ratio.most

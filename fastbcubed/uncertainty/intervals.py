@@ -7,10 +7,14 @@ from functools import lru_cache
 from numbers import Real
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fastbcubed.errors import OptionError
 
 #: From so many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
 MANY = 200
+#: Differences and standard errors of at most this, beside the scores they are of (or beside 1), come from rounding.
+ROUNDED = 1e-12
 
 
 class Interval(NamedTuple):
@@ -27,6 +31,15 @@ def check_level(level: Any) -> float:
     return float(level)
 
 
+def without_rounding(value: Any, score: Any = 1.0) -> Any:
+    """Return differences or standard errors of scores, 0 in place of those that come from rounding.
+
+    >>> float(without_rounding(5.6e-17)), float(without_rounding(1e-9)), float(without_rounding(1e-9, 1e6))
+    (0.0, 1e-09, 0.0)
+    """
+    return np.where(np.abs(value) <= ROUNDED * np.maximum(1.0, np.abs(score)), 0.0, value)[()]
+
+
 def interval(score: float, error: float, *, n_units: int, level: float, low: float, high: float) -> Interval:
     """Return the interval of a score that goes from `low` to `high`, which may be infinite.
 
@@ -38,7 +51,7 @@ def interval(score: float, error: float, *, n_units: int, level: float, low: flo
     """
     if math.isnan(error) or math.isnan(score):
         return Interval(math.nan, math.nan)
-    if error == 0 or not low < score < high:
+    if without_rounding(error, score) == 0 or not low < score < high:
         return Interval(score, score)
     reach = t_quantile(level, n_units - 1) * error
     if math.isinf(low):

@@ -21,6 +21,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.uncertainty.intervals import without_rounding
 from fastbcubed.uncertainty.units import CELLS_AT_ONCE, CellUnits, Codes, Floats, Units
 
 #: What to do about a score that has no standard error.
@@ -51,11 +52,14 @@ def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[
     return list(zip(names, metric.slopes(means, beta), strict=True))
 
 
-def standard_error(squares: Any, n_units: Any) -> Any:
-    """Return the standard error from the sum of squared influences of so many units; NaN for a single one."""
+def standard_error(squares: Any, n_units: Any, score: Any = 1.0) -> Any:
+    """Return the standard error of a score from the sum of squared influences of its units.
+
+    NaN for a single unit; 0 where influences are no more than rounding leaves.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.where(np.asarray(n_units) > 1, n_units / np.subtract(n_units, 1.0), np.nan)
-        return np.sqrt(squares * factor)
+        return without_rounding(np.sqrt(squares * factor), score)
 
 
 def errors_of_cells(
@@ -78,8 +82,8 @@ def errors_of_cells(
     squares = [_squares_of_alone(table, units, influences)]
     if ranges := units.ranges():
         squares += pool.map(squares_of, *zip(*ranges, strict=True), stage="standard errors")
-    errors = (standard_error(math.fsum(column), n_units) for column in zip(*squares, strict=True))
-    return {m.name: float(error) for m, error in zip(wanted, errors, strict=True)}
+    found = zip(wanted, influences.sizes, zip(*squares, strict=True), strict=True)
+    return {m.name: float(standard_error(math.fsum(column), n_units, size)) for m, size, column in found}
 
 
 class _Influences:
@@ -90,6 +94,8 @@ class _Influences:
         self._table, self.n_scores = table, len(wanted)
         self._means = aggregation.item_means([aggregation.item_sums(table, needed, pool)])
         self._parts = [slopes(metric, self._means, beta) for metric in wanted]
+        #: how large the means are that each score is made of
+        self.sizes = [max(abs(self._means[name]) for name, _ in parts) for parts in self._parts]
         #: those that need more than the cells at hand, worked out for all cells
         self._of_all = {
             m.name: aggregation.cell_scores(table, m)
@@ -205,6 +211,7 @@ def errors_of_rows(
             moved += np.broadcast_to(slope, whole.shape)[found.group] * (
                 scores[name] - means[name][found.group]
             )
-        return np.asarray(standard_error(found.by_group(found.add(share, moved) ** 2), n_units))
+        size = np.max([np.abs(means[name]) for name, _ in slopes(metric, means, beta)], axis=0)
+        return np.asarray(standard_error(found.by_group(found.add(share, moved) ** 2), n_units, size))
 
     return GroupErrors(n_units, 1.0 / by_share, largest, {m.name: error(m) for m in wanted})

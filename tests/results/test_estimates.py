@@ -55,6 +55,50 @@ def test_by_hand() -> None:
     assert wider.low < low < 0.875 < high < wider.high < 1
 
 
+def repeated(*columns: list[int], times: int = 7) -> list[list[str]]:
+    """Return labels of as many components that are all alike, so that no score differs between them."""
+    return [[f"{k}.{label}" for k in range(times) for label in column] for column in columns]
+
+
+#: Components of five items: means that no float holds, by which rounding is left of deviations from them.
+ALIKE = [0, 2, 1, 1, 2], [0, 2, 0, 1, 0], [0, 0, 1, 1, 1]
+
+
+def test_errors_of_rounding_are_none_wherever_they_are_shown() -> None:
+    """All components have the same scores, so each standard error is 0, in sums over items, over runs and in sweeps."""
+    true, pred, other = repeated(*ALIKE)
+    parts = {"item": range(35), "part": list("xxxxy") * 7}
+    ev = fb.evaluate(dict(enumerate(true)), dict(enumerate(pred)), attributes=parts, slices="part")
+    assert set(ev.errors.values()) == {0.0} and ev.interval("f1") == (ev.f1, ev.f1)
+    assert not re.search(r"e-1\d|±", repr(ev))
+    of_slices = ev.slices("part", errors=True)
+    assert {
+        v for name in of_slices.column_names if name.endswith("_se") for v in of_slices[name].to_pylist()
+    } == {0}
+    page = ev.report()
+    assert not re.search(r"e-1\d", json.dumps(page.content["slices"]) + json.dumps(page.content["verdict"]))
+    runs = {"old": dict(enumerate(pred)), "new": dict(enumerate(other))}
+    cmp = fb.compare(dict(enumerate(true)), runs, attributes=parts)
+    assert cmp.deltas()["se"].to_pylist() == [0.0] * len(cmp.metrics)
+    assert not re.search(r"e-1\d", repr(cmp) + repr(cmp.slices("part")))
+    assert fb.diff(dict(enumerate(true)), dict(enumerate(pred))).errors.split_distance == 0
+    links = [(5 * k + i, 5 * k + i + 1, score) for k in range(7) for i, score in ((0, 0.9), (1, 0.5))]
+    columns = dict(zip(("left", "right", "score"), map(list, zip(*links, strict=True)), strict=True))
+    curve = fb.sweep(dict(enumerate(true)), pa.table(columns)).curve(errors=True)
+    assert {v for name in curve.column_names if name.endswith("_se") for v in curve[name].to_pylist()} == {0}
+
+
+def test_scores_that_differ_by_rounding_do_not_differ() -> None:
+    """One run mirrors the other in components whose truth is the same both ways, so all scores are; sums are not."""
+    true = repeated([0, 1, 1, 0, 0, 0, 0, 1, 1, 0], times=5)[0]
+    old = [1, 1, 2, 0, 0, 7, 6, 7, 7, 6]
+    runs = dict(zip(("old", "new"), repeated(old, old[::-1], times=5), strict=True))
+    cmp = fb.compare(true, runs)
+    for row in cmp.deltas().to_pylist():
+        assert (row["delta"], row["se"], row["low"], row["high"], row["holds"]) == (0, 0, 0, 0, False)
+    assert "no difference in any score" in repr(cmp)
+
+
 def test_asking_costs_nothing_until_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     def components(*_: object) -> None:
         raise AssertionError("nobody asked")

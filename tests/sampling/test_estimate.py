@@ -731,3 +731,11 @@ def test_nothing_is_warned_of_in_a_good_sample() -> None:
         warnings.simplefilter("error")
         est = fb.estimate(dict(enumerate(true[:300].tolist())), dict(enumerate(pred.tolist())))
     assert est.warnings == []
+
+
+def test_an_error_of_rounding_is_none() -> None:
+    """Of each sampled cluster two items are together, one is alone: recall is (2/3 + 2/3 + 1/3) / 3 = 5/9."""
+    prediction = {f"{k}.{i}": f"{k}.{'xxy'[i]}" for k in range(7) for i in range(3)}
+    est = fb.estimate({item: item[0] for item in prediction if item[0] != "6"}, prediction)
+    assert est.errors.recall == est.errors.f1 == 0 and est.recall == pytest.approx(5 / 9)
+    assert est.interval("recall") == (est.recall, est.recall)

@@ -27,9 +27,8 @@ from fastbcubed.results.gates.gating import (
 from fastbcubed.results.listings.summary import plain
 from fastbcubed.results.slices.slicing import Element, name_columns, slice_name
 from fastbcubed.results.text.wording import count, score
+from fastbcubed.uncertainty.intervals import without_rounding
 
-#: How far the same score may differ from one engine, or order of rows, to another.
-ROUNDED = 1e-12
 #: How far the weight of the truth may differ since it was added up in another order.
 ROUNDING = 1e-9
 #: Scores that leave out a larger share of the truth than the baseline's did are of other items, easier ones as a rule.
@@ -142,7 +141,8 @@ class Baseline:
 
 def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
     """Say whether a score is no more than `bound.value` worse than it was in what is named; NaN is not."""
-    worse = before - now if subject_of(bound, bound.name).best == "higher" else now - before
+    change = before - now if subject_of(bound, bound.name).best == "higher" else now - before
+    worse = float(without_rounding(change, now))
     figures = {
         "score": bound.name,
         "slice": bound.slice,
@@ -151,9 +151,9 @@ def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
         "worse_by": worse,
         "at_most_worse_by": bound.value,
     }
-    change = f"{abs(worse):.3g} {'worse' if worse > 0 else 'better'}" if worse else "the same"
-    found = f"is {score(now)}, {score(before)} in {where}: {'n/a' if math.isnan(worse) else change}"
-    passed = worse <= bound.value + ROUNDED
+    text = f"{abs(worse):.3g} {'worse' if worse > 0 else 'better'}" if worse else "the same"
+    found = f"is {score(now)}, {score(before)} in {where}: {'n/a' if math.isnan(worse) else text}"
+    passed = bool(without_rounding(worse - bound.value, now) <= 0)
     return Gate(bound.subject, f"wanted at most {bound.value:g} worse", found, passed, figures)
 
 

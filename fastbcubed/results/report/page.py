@@ -13,7 +13,7 @@ from typing import Any
 from fastbcubed.results.report.asked import Asked, require_packages, require_place
 from fastbcubed.results.report.palette import DARK, LIGHT, as_style
 from fastbcubed.results.report.shortening import halved
-from fastbcubed.results.text.wording import amount, count, label, percent, score, with_error
+from fastbcubed.results.text.wording import amount, count, label, percent, plus_minus, score, with_error
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.runtime.written import written_aside
@@ -151,6 +151,7 @@ def _environment() -> Any:
         "count": count,
         "amount": amount,
         "label": named,
+        "plus_minus": plus_minus,
         "with_error": with_error,
         "prose": _prose,
         "svg": _svg,

@@ -17,6 +17,7 @@ from fastbcubed.results.text.wording import (
     label,
     paragraph,
     percent,
+    plus_minus,
     score,
 )
 from fastbcubed.results.warnings.notices import sentence
@@ -164,15 +165,12 @@ def _sides(evaluation: Estimated) -> Grid:
 
 
 def score_rows(evaluation: Estimated) -> Iterator[tuple[str, str, str]]:
-    """Yield name, value and standard error of each score over all items, but those that are 1 minus another one.
-
-    Where no error is known, or none was seen, which is not certainty, there is no text.
-    """
+    """Yield name, value and standard error of each score over all items, but those that are 1 minus another one."""
     found = evaluation.errors_at_hand()
     for name, value in evaluation.overall.items():
         if REPEATED.get(name) not in evaluation.overall:
-            error = 0.0 if found is None else found.of.get(name, 0.0)
-            yield name, score(value), f"{error:#.2g}" if error > 0 else ""
+            error = None if found is None else found.of.get(name)
+            yield name, score(value), plus_minus(error, value)
 
 
 def _scores(evaluation: Estimated) -> Grid:

@@ -7,11 +7,11 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fastbcubed.uncertainty.intervals import ROUNDED, without_rounding
+
 WIDTH = 80
 #: What clusters of an outcome are called when they are counted, if not as the outcome.
 SEVERAL = {"fragment": "fragments", "union": "unions"}
-#: Standard errors that are no larger, beside the score, come from rounding.
-ROUNDED = 1e-12
 
 
 class Grid(NamedTuple):
@@ -57,11 +57,24 @@ def with_error(value: float, error: float | None) -> str:
     ('0.955 ± 0.004', '0.9808 ± 0.0013', '0.9550 ± 0.0099', '1')
     """
     value = float(value)
-    if error is None or not math.isfinite(value) or not ROUNDED * max(1.0, abs(value)) < error < math.inf:
+    if not math.isfinite(value) or not plus_minus(error, value):
         return score(value)
+    assert error is not None
     kept = 2 if f"{error:.0e}"[0] == "1" else 1  # one digit would be too coarse there
     decimals = max(0, kept - 1 - int(f"{error:.{kept - 1}e}".partition("e")[2]))
     return f"{value:,.{decimals}f} ± {error:.{decimals}f}"
+
+
+def plus_minus(error: float | None, value: float = 1.0) -> str:
+    """Return a standard error in two digits; nothing where none is known, or none was seen, which is not certainty.
+
+    Examples
+    --------
+    >>> plus_minus(0.00382), plus_minus(5.6e-17), plus_minus(0.0), plus_minus(float("nan")), plus_minus(None)
+    ('0.0038', '', '', '', '')
+    """
+    known = error is not None and 0 < without_rounding(error, value) < math.inf
+    return f"{error:#.2g}" if known else ""
 
 
 def percent(part: float) -> str:
@@ -75,7 +88,7 @@ def percent(part: float) -> str:
     if math.isnan(part):
         return "n/a"
     rest = min(abs(part), abs(1 - part))
-    if rest < 1e-12:  # sums are rounded
+    if rest < ROUNDED:  # sums are rounded
         return f"{100 * part:.0f} %"
     decimals = max(1, -math.floor(math.log10(rest)) - 2) if rest < 0.0005 else 1
     return f"{100 * part:.{decimals}f} %"
