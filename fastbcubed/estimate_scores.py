@@ -213,9 +213,10 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
     ----------
     labelled : table or path
         What `Diff.sample_pairs` returned, as a frame, an Arrow table or a file (Parquet, CSV, JSON lines), with a
-        verdict in the column of this name: "same", "different" or "unsure". Of the other columns it needs pair,
-        repeats, score, n_pairs, change, probability, sign, z, and stratum, share and self_pairs where they were; all
-        rows have to be there, in whatever order. The clusterings are not needed.
+        verdict in the column of this name: "same", "different" or "unsure"; yes, 1 and true also stand for "same", and
+        no, 0 and false for "different". Of the other columns it needs pair, repeats, score, n_pairs, change,
+        probability, sign, z, and stratum, share and self_pairs where they were; all rows have to be there, in whatever
+        order. The clusterings are not needed.
     by_stratum : bool
         Whether to give each stratum its own scores, which are those of its items, in place of the scores of all.
     level : float

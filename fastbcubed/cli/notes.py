@@ -160,10 +160,11 @@ Scores (--score)
 The file
   pair            its number; judge from the first on, and stop where you like
   item, mate      the two items; item.NAME and mate.NAME their attributes, with --column NAME
-  verdict         empty: write same, different, or unsure
+  verdict         empty: write same, different, or unsure (or yes, no; or 1, 0)
   repeats         if it has a number, the pair is that one again, and needs no verdict
   All other columns, and all rows, have to stay as they are. A judge need not see them: change and sign tell what
-  the change did.
+  the change did. In CSV an apostrophe stands before text that begins with =, +, - or @, which a spreadsheet would
+  take for a formula; it is taken away when the file is read.
 
 Examples
   fastbcubed sample-pairs old.parquet new.parquet -n 300 --column name,city --out pairs.csv

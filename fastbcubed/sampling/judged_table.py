@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastbcubed.errors import ColumnError, DuplicateItemError, JudgementError, first_few
-from fastbcubed.sampling.pair_scores import VERDICTS, PairScore, pair_score
+from fastbcubed.sampling.pair_scores import DIFFERENT, SAME, VERDICTS, PairScore, pair_score
 from fastbcubed.sources import Rows, as_rows
 from fastbcubed.sources.suggestions import did_you_mean
+from fastbcubed.sources.text_files import as_it_was
 
 #: What is in the columns that the estimate needs: texts, whole numbers, numbers.
 TEXTS, WHOLE, NUMBERS = (
@@ -25,6 +26,11 @@ OF_STRATA, OF_ITEMS = ("stratum", "share"), "self_pairs"
 ROUNDING = 1e-6
 #: What to do about a table that is not as it was drawn.
 AS_DRAWN = "leave all columns but verdict, and all rows, as they were drawn"
+
+#: Other words for whether two items are the same, as tools and spreadsheets write them.
+MEANT = dict.fromkeys(("yes", "y", "true", "1", "1.0"), SAME) | dict.fromkeys(
+    ("no", "n", "false", "0", "0.0"), DIFFERENT
+)
 
 Row = dict[str, Any]
 
@@ -93,6 +99,8 @@ def _read(source: Rows) -> list[Row]:
         name: [_text(value) for value in column.to_pylist()]
         for name, column in zip(names, source.columns(names), strict=True)
     }
+    if "stratum" in columns and "stratum" in source.untyped:
+        columns["stratum"] = [text and as_it_was(text) for text in columns["stratum"]]
     for name in columns.keys() - {*TEXTS, "stratum"}:
         columns[name] = _numbers(columns[name], name, source.where)  # type: ignore[assignment]
     absent = {"stratum": None, "share": 1.0, OF_ITEMS: 0.0}
@@ -188,7 +196,7 @@ def _share_verdicts(rows: list[Row], where: str) -> None:
     by_items: dict[int, Row] = {}
     for row in rows:
         given = row["verdict"]
-        row["verdict"] = None if given is None else given.lower()
+        row["verdict"] = None if given is None else MEANT.get(given.lower(), given.lower())
         if row["verdict"] not in (None, *VERDICTS):
             strange.append((given, row["pair"]))
         first = by_items.setdefault(row["repeats"] or row["pair"], row)
@@ -201,8 +209,8 @@ def _share_verdicts(rows: list[Row], where: str) -> None:
     if strange:
         given, pair = strange[0]
         raise JudgementError(
-            f"a verdict is {', '.join(map(repr, VERDICTS))} or empty, and {len(strange)} of {len(rows)} in {where} are "
-            f"not (first: {given!r} of pair {pair}).{did_you_mean(given, VERDICTS)}"
+            f"a verdict is {', '.join(map(repr, VERDICTS))}, yes, no, 1, 0 or empty, and {len(strange)} of {len(rows)} "
+            f"in {where} are not (first: {given!r} of pair {pair}).{did_you_mean(given, VERDICTS)}"
         )
     for row in rows:
         row["verdict"] = by_items[row["repeats"] or row["pair"]]["verdict"]

@@ -15,6 +15,7 @@ from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.written import written_aside
 from fastbcubed.sampling.judged_table import count_verdicts
 from fastbcubed.sources.arrays import from_texts
+from fastbcubed.sources.text_files import no_formulas
 
 CSV, PARQUET = ".csv", ".parquet"
 
@@ -52,14 +53,17 @@ def write_pairs(pairs: Table, path: str | Path) -> None:
 
 
 def write_csv(pairs: Table, file: Any) -> None:
-    """Write pairs as CSV to a path or an open file; parts of composite ids have columns of their own."""
+    """Write pairs as CSV to a path or an open file; parts of composite ids have columns of their own.
+
+    No text is a formula to a spreadsheet.
+    """
     import pyarrow.csv
 
     columns: dict[str, pa.ChunkedArray] = {}
     for name in pairs.column_names:
         for own, values in _plain(name, pairs[name]):
             # a part of an id that is asked for as an attribute is there already
-            columns.setdefault(own, values)
+            columns.setdefault(own, no_formulas(values))
     pyarrow.csv.write_csv(pa.table(columns), file)
 
 

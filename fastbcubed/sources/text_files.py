@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from fastbcubed.errors import FileFormatError
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.formats import reading
 from fastbcubed.sources.locations import LOCAL, Place
 
@@ -25,6 +27,28 @@ CSV_BLOCK = 1 << 20
 MARKS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".lz4": b"\x04\x22\x4d\x18"}
 #: Bytes of JSON lines that are parsed at once; a line may not be longer.
 JSON_BLOCK = 1 << 24
+
+
+#: How text begins that spreadsheets take for a formula, or that an apostrophe was put before.
+FORMULA = "[=+@＝＋－＠\t\r\n-]"
+
+
+def no_formulas(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text for a spreadsheet: with an apostrophe before what it would take for a formula; else as it is."""
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return values
+    return pc.replace_substring_regex(values, f"\\A('*{FORMULA})", r"'\1")
+
+
+def as_it_was(text: str) -> str:
+    """Return text as it was before `no_formulas`.
+
+    Examples
+    --------
+    >>> as_it_was("'=A1"), as_it_was("''-5"), as_it_was("'n Sync"), as_it_was("+49")
+    ('=A1', "'-5", "'n Sync", '+49')
+    """
+    return text[1:] if re.match(f"'+{FORMULA}", text) else text
 
 
 class TextFile:

@@ -101,9 +101,7 @@ def test_a_formula_that_raises_is_named_without_the_stack_of_java(spark: Any) ->
     with pytest.raises(
         errors.MetricError, match="the formula formula failed: ZeroDivisionError: on purpose"
     ) as found:
-        fb.evaluate(
-            *(frame(spark, side) for side in tables(n=12, seed=31, extra=0)), metrics=[formula]
-        )
+        fb.evaluate(*(frame(spark, side) for side in tables(n=12, seed=31, extra=0)), metrics=[formula])
     assert "java" not in str(found.value)
 
 

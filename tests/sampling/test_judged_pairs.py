@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
 import pickle
@@ -26,9 +27,11 @@ from fastbcubed.errors import (
     MetricError,
     OptionError,
 )
+from fastbcubed.results.listings.table import Table
 from fastbcubed.sampling.pair_files import write_csv, write_pairs
 from fastbcubed.sampling.pair_sample import sample_pairs
 from fastbcubed.sampling.pair_scores import PAIR_SCORES
+from fastbcubed.sources.text_files import as_it_was, no_formulas
 
 ITEMS = "abcdef"
 BASE, EXP, IDEAL = (
@@ -430,6 +433,51 @@ def test_ids_survive_the_file(kind, ending, tmp_path):
         assert row["estimate"] == pytest.approx(float(expected[name]), abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("same", "different"),
+    [("yes", "no"), ("Y", "N"), ("1", "0"), ("TRUE", "false"), (1, 0), (1.0, 0.0), (True, False)],
+)
+def test_verdicts_in_other_words(same, different, tmp_path):
+    """Spreadsheets and labelling tools have them; a number is a float where another verdict is missing."""
+    words = {"same": same, "different": different, None: None}
+    verdicts = ["same", "different", "different", "same", None]
+    expected = fb.estimate_pairs(pa.table(table(verdicts)))
+    told = table([words[each] for each in verdicts])
+    assert fb.estimate_pairs(pa.table(told)).to_pylist() == expected.to_pylist()
+    pd.DataFrame(told).to_csv(tmp_path / "pairs.csv", index=False)
+    assert fb.estimate_pairs(tmp_path / "pairs.csv").to_pylist() == expected.to_pylist()
+
+
+def test_no_text_is_a_formula_to_a_spreadsheet(tmp_path):
+    """Labels come from anywhere: =HYPERLINK(...) would run where pairs.csv is opened."""
+    names = ["=1+1", "+49", "-5", "@x", "'=x", "'quoted", "\t=1", "a=b", "＝1", "''-"]
+    written = ["'=1+1", "'+49", "'-5", "'@x", "''=x", "'quoted", "'\t=1", "a=b", "'＝1", "'''-"]
+    diff = fb.diff(dict.fromkeys(names, 0), dict(zip(names, range(10), strict=True)), keep="items")
+    write_pairs(diff.sample_pairs(200, score="good_split_rate"), tmp_path / "pairs.csv")
+    with open(tmp_path / "pairs.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["item"] for row in rows} == set(written)
+    assert {row["sign"] for row in rows} == {"1"}
+    assert [as_it_was(each) for each in written] == names
+    numbers = pa.chunked_array([[-1, 2]])
+    assert no_formulas(numbers) is numbers
+
+
+def test_strata_that_look_like_formulas_are_read_as_they_were(tmp_path):
+    attributes = {"item": list(ITEMS), "city": ["=a", "'=a", "=a", "'=a", "=a", "'=a"]}
+    ev = fb.evaluate(BASE, EXP, attributes=attributes)
+    labelled = pa.table(judged(sample_pairs(ev, 60, by="city"), IDEAL))
+    write_pairs(Table(labelled), tmp_path / "pairs.csv")
+    expected = fb.estimate_pairs(labelled, by_stratum=True)
+    assert set(expected["stratum"].to_pylist()) == {"=a", "'=a"}
+    for found, row in zip(
+        fb.estimate_pairs(tmp_path / "pairs.csv", by_stratum=True).to_pylist(),
+        expected.to_pylist(),
+        strict=True,
+    ):
+        assert found == pytest.approx(row, nan_ok=True)
+
+
 def test_attributes_of_any_type_are_written(tmp_path):
     import datetime
 
@@ -461,7 +509,7 @@ GOOD = ["same", "different", "same", "unsure"]
     "change, error, message",
     [
         (
-            {"verdict": ["same", "diff", "yes", None]},
+            {"verdict": ["same", "diff", "maybe", None]},
             JudgementError,
             "2 of 4 .*'diff' of pair 2.*mean 'different'",
         ),
