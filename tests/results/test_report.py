@@ -420,6 +420,15 @@ def test_pages_on_the_command_line(tmp_path: Path) -> None:
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
     done = _run("evaluate", "nonsense.parquet", "nonsense.parquet", "--report", tmp_path)
     assert done.returncode == 2 and "is a directory" in done.stderr
+    for command in (
+        ("evaluate", "nonsense.parquet", "nonsense.parquet", "--report"),
+        ("report", "nonsense", "--out"),
+    ):
+        done = _run(*command, tmp_path / "page.pdf")
+        assert done.returncode == 2 and "ends in .html, not in .pdf" in done.stderr
+    with pytest.raises(OptionError, match=r"page\.html"):
+        small().report(tmp_path / "page.docx")
+    assert small().report(tmp_path / "page.HTM").content["title"]
 
 
 def test_pages_of_runs_have_gates_charts_of_slices_and_the_command(tmp_path: Path) -> None:

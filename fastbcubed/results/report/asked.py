@@ -61,6 +61,10 @@ def require_place(path: Any, *, overwrite: bool) -> Path:
     file = Path(at_home(os.fspath(path)))
     if file.is_dir():
         raise OptionError(f"{file} is a directory; name a file, such as {file / 'report.html'}")
+    if file.suffix.lower() not in ("", ".html", ".htm"):
+        raise OptionError(
+            f"the page is HTML, so its name ends in .html, not in {file.suffix}: {file.with_suffix('.html')}"
+        )
     if file.exists() and not overwrite:
         raise OptionError(f"{file} is there already; pass overwrite=True to replace it, or another path")
     require_writable(file.parent)
