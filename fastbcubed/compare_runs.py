@@ -16,7 +16,7 @@ from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.clusterings.inputs import Given, PerSide, default_for_truth_only
 from fastbcubed.clusterings.stretches import Pair, open_pairs
 from fastbcubed.comparison.comparison import Comparison
-from fastbcubed.comparison.notices_of_runs import told_of_runs
+from fastbcubed.comparison.notices_of_runs import told
 from fastbcubed.engines import memory, several
 from fastbcubed.engines.choose import choose
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
@@ -28,6 +28,7 @@ from fastbcubed.results.items.items import attribute_sides
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import ID, SIZES, SliceKey, attribute_home, attribute_values, encoded
 from fastbcubed.results.warnings.notices import WARNING
+from fastbcubed.results.warnings.of_coverage import if_alone
 from fastbcubed.runtime.choices import is_one_of, is_utf8
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
@@ -83,7 +84,8 @@ def compare(
         The run that the others are compared with; the first one when absent.
     align : {"common", "each"}
         Whether all runs are scored on the items that every run scores, once policies have acted on each run; or each
-        run on all that it scores, so that differences are of items, too.
+        run on all that it scores, so that differences are of items, too. Where runs lack items of the truth, a
+        warning has the F1 of each on its own items, and if those it lacks were alone; so has `Comparison.coverage`.
     level : float
         The confidence of intervals.
     bootstrap : int
@@ -160,12 +162,10 @@ def compare(
     threads = as_threads(threads)
     with reporting(progress) as report, Pool(threads, report) as pool:
         found = _answers(first, runs, names, baseline, engine, align, unit, pool)
+        by_itself = [_by_itself(found, k) for k in range(len(names))]
     evs = {name: evaluation(*of_run, arguments) for name, of_run in zip(names, found.runs, strict=True)}
     _require_values(unit, evs[baseline])
-    for named, said in told_of_runs(evs):
-        if said["level"] == WARNING:
-            warnings.warn(EvaluationWarning(f"{named}: {said['message']}", said["code"]), stacklevel=2)
-    return Comparison(
+    cmp = Comparison(
         evs,
         baseline=baseline,
         align=align,
@@ -177,7 +177,12 @@ def compare(
         n_scored=found.n_scored,
         coverage=found.coverage,
         true_keys=found.true_keys,
+        by_itself=by_itself,
     )
+    for said in cmp.warnings:
+        if said["level"] == WARNING:
+            warnings.warn(EvaluationWarning(told(said, cmp), said["code"]), stacklevel=2)
+    return cmp
 
 
 def _names(runs: Any, baseline: Any) -> list[str]:
@@ -209,6 +214,19 @@ class _Found(NamedTuple):
     true_keys: list[NDArray[np.int64]] | None = (
         None  #: keys of true clusters by code; None where they are not known
     )
+    alone: Callable[[Request, int], Answer] | None = None  #: scores a run on all items that it has by itself
+
+
+def _by_itself(found: _Found, k: int) -> dict[str, Any] | None:
+    """Return what a run scores on its own items, and if those that it lacks were alone; None if its evaluation says."""
+    request, answer = found.runs[k]
+    if found.alone is None or found.coverage is None or found.n_scored is None:
+        return None
+    lacks = request.policies.truth == "drop" and found.coverage[k].n_truth_only > 0
+    if not lacks and found.n_scored[k] == answer.cells.n_items:
+        return None
+    request = replace(request, metrics=["precision", "recall"], slices=[], keep="scores")
+    return if_alone(evaluation(request, found.alone(request, k), {}))
 
 
 def _answers(

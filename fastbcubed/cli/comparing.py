@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from fastbcubed.cli.flags import (
     number,
     read_flags,
 )
-from fastbcubed.cli.gates import bound_of, with_slices
+from fastbcubed.cli.gates import BOUND, add_bound_flags, bounds_of, with_slices
 from fastbcubed.cli.report_flags import add_report_flags, check_report, write_report
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
@@ -31,7 +32,19 @@ if TYPE_CHECKING:
 #: The exit code if a gate failed.
 FAILED_GATE = 1
 #: Flags that the library has no argument for.
-OWN = ("run", "named", "json", "worst", "show", "fail_worse", "report", "report_columns")
+OWN = (
+    "run",
+    "named",
+    "json",
+    "worst",
+    "show",
+    "report",
+    "fail_worse",
+    "fail_under",
+    "fail_over",
+    "fail_on_warning",
+    "report_columns",
+)
 #: Columns of slices and clusters that a terminal shows, where they are there.
 SCORES = ("precision", "recall", "f1")
 
@@ -71,9 +84,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("--show", type=number, default=0, metavar="N", help="open the N true clusters that changed most")
     add_report_flags(parser)
-    add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
+    add = add_bound_flags(parser)
     add(
-        "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", action="append", default=[], type=bound_of,
+        "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
         help="fail if a score of a run is worse than the baseline's by more than a value, such as f1=0.002; repeatable",
     )  # fmt: skip
     add_engine_flags(parser)
@@ -84,20 +97,20 @@ def run(options: argparse.Namespace) -> int:
     import fastbcubed
 
     check_report(options)
-    bounds = _bounds(options)
+    bounds, worse = bounds_of(options)
     arguments = {name: value for name, value in vars(options).items() if name not in OWN} | read_flags(
         options
     )
     arguments["runs"] = runs_of(options.named, in_table=options.table is not None)
     if options.table is not None:
         arguments["truth"] = column_names(options.truth)
-    arguments = with_slices(with_scores(arguments, _scores_of(bounds)), bounds)
+    arguments = with_slices(with_scores(arguments, _scores_of([*bounds, *worse])), [*bounds, *worse])
     cmp = call(fastbcubed.compare, arguments, options.noise)
-    from fastbcubed.comparison.notices_of_runs import told_of_runs
+    from fastbcubed.comparison.notices_of_runs import told
 
-    for named, notice in told_of_runs(cmp.runs):
-        say(f"{notice['level']}: {named}: {in_flags(notice['message'])} [{notice['code']}]")
-    gates = _judged(cmp, bounds)
+    for notice in cmp.warnings:
+        say(f"{notice['level']}: {told(notice, cmp, in_flags)} [{notice['code']}]")
+    gates = _judged(cmp, bounds, worse, options.fail_on_warning)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
     if options.json:
         from fastbcubed.results.listings.summary import as_json
@@ -150,19 +163,6 @@ def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
     return found
 
 
-def _bounds(options: argparse.Namespace) -> list[Bound]:
-    """Return the gates that were asked for, which are checked before the work."""
-    if not options.fail_worse:
-        return []
-    from fastbcubed.results.gates.baseline import require_worse
-    from fastbcubed.results.gates.gating import Bound, as_where
-
-    return [
-        require_worse(Bound(name, value, where=as_where(where)), f"--fail-worse {name}={value:g}")
-        for name, value, where in options.fail_worse
-    ]
-
-
 def _scores_of(bounds: list[Bound]) -> list[str]:
     """Return the scores that bounds are on; coverage is none."""
     if not bounds:
@@ -172,12 +172,16 @@ def _scores_of(bounds: list[Bound]) -> list[str]:
     return [bound.name for bound in bounds if bound.name not in COVERAGES]
 
 
-def _judged(cmp: Comparison, bounds: list[Bound]) -> list[Gate]:
-    if not bounds:
+def _judged(cmp: Comparison, bounds: list[Bound], worse: list[Bound], codes: list[str]) -> list[Gate]:
+    if not (bounds or worse or codes):
         return []
-    from fastbcubed.comparison.gates_of_runs import try_worse
+    from fastbcubed.comparison.gates_of_runs import try_bound, try_worse
+    from fastbcubed.results.gates.gating import try_warnings
 
-    return [gate for bound in bounds for gate in try_worse(cmp, bound)]
+    found = [gate for bound in bounds for gate in try_bound(cmp, bound)]
+    tried = [gate for bound in worse for gate in try_worse(cmp, bound)]
+    found += [replace(gate, reason=in_flags(gate.reason)) for gate in tried]
+    return found + try_warnings(codes, cmp)
 
 
 def _moved(cmp: Comparison, n: int) -> list[Any]:

@@ -20,29 +20,14 @@ if TYPE_CHECKING:
 
 def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of gates: each that fails makes the exit code 1."""
-    add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
-    bound: Any = {"action": "append", "default": [], "type": bound_of}
-    add(
-        "--fail-under", metavar="SCORE=VALUE[@NAME=SLICE]", **bound,
-        help="fail if a score is below a value, or truth_coverage or prediction_coverage is; in a slice, such as "
-        "f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a bin, if one is named; "
-        "repeatable",
-    )  # fmt: skip
-    add(
-        "--fail-over", metavar="SCORE=VALUE[@NAME=SLICE]", **bound,
-        help="fail if a score is above a value; for scores of which less is better, such as jaccard_distance",
-    )  # fmt: skip
+    add = add_bound_flags(parser)
     add(
         "--baseline", metavar="PATH",
         help="an earlier result of the same truth, saved or as JSON, that --fail-worse compares with",
     )  # fmt: skip
     add(
-        "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", **bound,
+        "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
         help="fail if a score is worse than that of the baseline by more than a value, such as f1=0.002; repeatable",
-    )  # fmt: skip
-    add(
-        "--fail-on-warning", action="append", default=[], nargs="?", const="", metavar="CODE",
-        help="fail if there is a warning, or a warning or note of one CODE; repeatable",
     )  # fmt: skip
     add(
         "--summary", metavar="FILE",
@@ -50,6 +35,26 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
         "as $GITHUB_STEP_SUMMARY",
     )  # fmt: skip
     add_report_flags(parser)
+
+
+def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
+    """Add the flags of gates that need no other result, and return what adds further ones to their group."""
+    add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
+    add(
+        "--fail-under", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
+        help="fail if a score is below a value, or truth_coverage or prediction_coverage is; in a slice, such as "
+        "f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a bin, if one is named; "
+        "repeatable",
+    )  # fmt: skip
+    add(
+        "--fail-over", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
+        help="fail if a score is above a value; for scores of which less is better, such as jaccard_distance",
+    )  # fmt: skip
+    add(
+        "--fail-on-warning", action="append", default=[], nargs="?", const="", metavar="CODE",
+        help="fail if there is a warning, or a warning or note of one CODE; repeatable",
+    )  # fmt: skip
+    return add
 
 
 def bound_of(text: str) -> tuple[str, float, str]:
@@ -66,6 +71,10 @@ def bound_of(text: str) -> tuple[str, float, str]:
         ) from None
 
 
+#: How a flag of bounds is read.
+BOUND: Any = {"action": "append", "default": [], "type": bound_of}
+
+
 class Gates:
     """The gates that were asked for, which are checked before the work."""
 
@@ -76,24 +85,9 @@ class Gates:
         self.codes: list[str] = options.fail_on_warning
         if not any(getattr(options, flag) for flag in GATE_FLAGS):  # what follows imports all scores
             return
-        from fastbcubed.results.gates.baseline import Baseline, require_worse
-        from fastbcubed.results.gates.gating import Bound, as_where, require_bound
-        from fastbcubed.results.warnings.codes import require_code
+        from fastbcubed.results.gates.baseline import Baseline
 
-        for flag, other, given in (
-            ("--fail-under", "--fail-over", options.fail_under),
-            ("--fail-over", "--fail-under", options.fail_over),
-        ):
-            for name, value, where in given:
-                bound = Bound(name, value, flag == "--fail-under", as_where(where))
-                self.bounds.append(
-                    require_bound(bound, f"{flag} {name}={value:g}", f"{other} {name}={value:g}")
-                )
-        for name, value, where in options.fail_worse:
-            bound = Bound(name, value, where=as_where(where))
-            self.worse.append(require_worse(bound, f"--fail-worse {name}={value:g}"))
-        for code in filter(None, self.codes):
-            _require_code(code, require_code)
+        self.bounds, self.worse = bounds_of(options)
         if bool(self.worse) != (options.baseline is not None):
             lacking = "--fail-worse" if options.baseline is not None else "--baseline"
             raise OptionError(f"--baseline and --fail-worse go together; {lacking} is missing")
@@ -116,6 +110,32 @@ class Gates:
             worse = [self.baseline.try_bound(bound, ev) for bound in self.worse]
             found += [replace(gate, reason=in_flags(gate.reason)) for gate in worse]
         return found + try_warnings(self.codes, ev)
+
+
+def bounds_of(options: argparse.Namespace) -> tuple[list[Bound], list[Bound]]:
+    """Return the bounds on scores, and on how much worse they may be; raise for these, or codes, that there are not."""
+    if not any(
+        getattr(options, flag) for flag in ("fail_under", "fail_over", "fail_worse", "fail_on_warning")
+    ):
+        return [], []
+    from fastbcubed.results.gates.baseline import require_worse
+    from fastbcubed.results.gates.gating import Bound, as_where, require_bound
+    from fastbcubed.results.warnings.codes import require_code
+
+    bounds, worse = [], []
+    for flag, other, given in (
+        ("--fail-under", "--fail-over", options.fail_under),
+        ("--fail-over", "--fail-under", options.fail_over),
+    ):
+        for name, value, where in given:
+            bound = Bound(name, value, flag == "--fail-under", as_where(where))
+            bounds.append(require_bound(bound, f"{flag} {name}={value:g}", f"{other} {name}={value:g}"))
+    for name, value, where in options.fail_worse:
+        bound = Bound(name, value, where=as_where(where))
+        worse.append(require_worse(bound, f"--fail-worse {name}={value:g}"))
+    for code in filter(None, options.fail_on_warning):
+        _require_code(code, require_code)
+    return bounds, worse
 
 
 def with_slices(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any]:

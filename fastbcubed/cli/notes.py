@@ -129,21 +129,25 @@ Runs
 Examples
   fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --slice country
   fastbcubed compare truth.parquet run*.parquet --baseline run6 --bootstrap 1000
-  fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --fail-worse f1=0.002
+  fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --fail-worse f1=0.002 --fail-on-warning
 
 JSON (--json): one object. Later versions may add keys; these stay.
   baseline, align, level, unit, bootstrap, seed, n_items
   coverage        list of {run, n_common, n_truth_only, n_prediction_only, truth_coverage, prediction_coverage,
-                  n_scored, n_left_out}, before runs are restricted to common items
+                  n_scored, n_left_out, own_precision, own_recall, own_f1, precision_if_alone, recall_if_alone,
+                  f1_if_alone (if items of the truth that it lacks were alone)}, on all items that a run scores
   scores          list of {run, n_items, weight, n_clusters, scores}
   deltas          list of {baseline, experiment, score, baseline_value, experiment_value, delta, se, low, high, holds}
   units           {n, effective, largest_share} of the units that errors come from; null if there are none
-  ranks           list of {run, rank by score}
+  ranks           list of {run, rank by score}; null if a run drops more of the truth than one that it is not ranked
+                  below
+  warnings        list of {code, level (warning, note), message, runs, figures}
   slices          slicing -> list of {run, its attributes, n_items, weight, n_units, scores, <score>_delta,
                   <score>_delta_se}
   runs            run -> what evaluate --json writes of it
   opened          with --show: list of {side, cluster, n_items, runs, members}
-  gates           with --fail-worse: list of {gate, passed, run, score, slice, value, baseline, worse_by, ...}
+  gates           with gates: list of {gate, passed, run, score, slice, value, at_least | at_most | baseline, worse_by,
+                  ...}; a reason if a run drops more of the truth than the baseline
 """
 
 PAIRS = """\

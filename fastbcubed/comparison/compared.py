@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from fastbcubed.comparison.differences import Differences, adjusted, table_of_deltas
 from fastbcubed.comparison.estimated_differences import estimated
+from fastbcubed.comparison.notices_of_runs import notices_of_runs
 from fastbcubed.comparison.ranking import agreement, ranks
 from fastbcubed.comparison.runs import Runs
-from fastbcubed.errors import EvaluationWarning, NotKeptError
+from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.results.estimates import warn_of_units
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.cached import cached_property
@@ -132,6 +134,11 @@ class Compared(Runs):
         Table
             run, then the scores of which more or less is better; null where a score is not defined.
 
+        Raises
+        ------
+        OptionError
+            If a run drops more of the truth than another (by 0.01 of its weight), and is not ranked below it.
+
         Examples
         --------
         >>> import fastbcubed as fb
@@ -139,7 +146,26 @@ class Compared(Runs):
         >>> cmp.ranks().to_pylist()
         [{'run': 'a', 'precision': 2, 'recall': 1}, {'run': 'b', 'precision': 1, 'recall': 2}]
         """
+        if (reason := self.why_no_ranks()) is not None:
+            raise OptionError(reason)
+        return self._ranks()
+
+    def _ranks(self) -> Table:
         return Table(ranks(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
+
+    def why_no_ranks(self) -> str | None:
+        """Return why runs are not ranked; None if they are."""
+        by_run = {row.pop("run"): row for row in self._ranks().to_pylist()}
+        for run, other in permutations(self.runs, 2):
+            places = zip(by_run[run].values(), by_run[other].values(), strict=True)
+            if self.lacks_more(run, other) and any(
+                a is not None and b is not None and a <= b for a, b in places
+            ):
+                return (
+                    f"{run!r} lacks more items of the truth than {other!r}, which are dropped, and would not be ranked "
+                    'below it by every score. Pass unmatched={"truth": "singleton"}, or compare runs of the same items'
+                )
+        return None
 
     def agreement(self) -> Table:
         """Return how far each two scores rank the runs alike: Kendall's tau-b.
@@ -167,7 +193,8 @@ class Compared(Runs):
         Table
             run, n_common, n_truth_only, n_prediction_only (items on both sides, and on one of them), truth_coverage and
             prediction_coverage (shares of weight), n_scored (items that the run scores), n_left_out (those of
-            them that another run does not score).
+            them that another run does not score); own_precision, own_recall and own_f1 (on all items that the run
+            scores), and the same with `_if_alone`: if items of the truth that it lacks were alone. NaN if not known.
 
         Examples
         --------
@@ -188,4 +215,16 @@ class Compared(Runs):
         kept = [ev.contingency.n_items for ev in self.runs.values()]
         scored = np.array(self._n_scored, np.int64)
         left = {"n_scored": scored, "n_left_out": scored - np.array(kept, np.int64)}
-        return Table(table_of({"run": from_texts(list(self.runs)), **counts, **shares, **left}))
+        own = {
+            f"{before}{name}{after}": np.array(
+                [each[name + after] for each in self.own_scores.values()], np.float64
+            )
+            for before, after in (("own_", ""), ("", "_if_alone"))
+            for name in ("precision", "recall", "f1")
+        }
+        return Table(table_of({"run": from_texts(list(self.runs)), **counts, **shares, **left, **own}))
+
+    @cached_property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What a reader should know: code, level (warning or note), message, runs (those it is of), figures of each."""
+        return notices_of_runs(self)

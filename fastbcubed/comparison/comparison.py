@@ -43,6 +43,9 @@ class Comparison(Compared):
         The confidence of intervals.
     unit : str
         What could have been drawn otherwise, as a whole.
+    warnings : list of dict
+        What a reader should know: code, level ("warning" or "note"), message, runs, figures. One, ``runs-lack-items``,
+        is on all runs that lack items of the truth.
     n_bootstrap, seed : int
         Replicates of the bootstrap, and what they are drawn from; without any, intervals are those of
         Student's t.
@@ -318,7 +321,8 @@ class Comparison(Compared):
             "scores": self.scores().to_pylist(),
             "deltas": self._deltas().to_pylist(),
             "units": None if found.units is None else found.units._asdict(),
-            "ranks": self.ranks().to_pylist(),
+            "ranks": None if self.why_no_ranks() else self.ranks().to_pylist(),
+            "warnings": self.warnings,
             "runs": {name: ev.to_dict() for name, ev in self.runs.items()},
         }
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.comparison.comparison_text import note, sentences
-from fastbcubed.comparison.notices_of_runs import notices_of_runs
+from fastbcubed.comparison.comparison_text import note, own_f1, sentences
+from fastbcubed.comparison.notices_of_runs import LACKING
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.results.gates.gating import Gate
 from fastbcubed.results.report.asked import Asked
@@ -32,7 +32,7 @@ SLICES = 20
 
 def comparison_content(cmp: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
     """Return the content of the page of a comparison."""
-    shown = [cmp.baseline, *cmp.experiments[:RUNS]]
+    shown, own = [cmp.baseline, *cmp.experiments[:RUNS]], own_f1(cmp)
     with warnings.catch_warnings():  # what they say is on the page
         warnings.simplefilter("ignore", EvaluationWarning)
         content = {
@@ -45,7 +45,8 @@ def comparison_content(cmp: Any, asked: Asked, gates: Sequence[Gate] = ()) -> di
             ],
             "command": _command(cmp),
             "verdict": {"sentences": sentences(cmp), "text": note(cmp)},
-            "scores": cmp.scores().to_pylist(), "score_names": _scores(cmp),
+            "scores": [{**row, "own_f1": own.get(row["run"], ())} for row in cmp.scores().to_pylist()],
+            "has_own_f1": bool(own), "score_names": _scores(cmp),
             "deltas": {"rows": list(deltas_content(cmp))},
             "coverage": cmp.coverage().to_pylist(),
             "gates": gates_content(gates), "warnings": _warnings(cmp),
@@ -96,10 +97,10 @@ def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:
 def _warnings(cmp: Any) -> dict[str, Any]:
     """Return what is to be known of the runs, each with the runs that it is about."""
     rows = []
-    for names, each in notices_of_runs(cmp.runs):
-        runs = [label(name) for name in names]
-        of_some = f"{', '.join(runs)}: " if len(runs) < len(cmp.runs) else ""
-        rows.append({**each, "runs": runs, "message": of_some + each["message"]})
+    for each in cmp.warnings:
+        runs = [label(name) for name in each["runs"]]
+        of_some = each["code"] != LACKING and len(runs) < len(cmp.runs)
+        rows.append({**each, "runs": runs, "message": f"{', '.join(runs)}: " * of_some + each["message"]})
     return {"n": len(rows), "rows": rows[:MESSAGES]}
 
 

@@ -83,6 +83,8 @@ def _against_baseline(comparison: Compared, name: str) -> list[str]:
 
 def _best(comparison: Compared) -> list[str]:
     """Say which run is best by which scores, where these disagree."""
+    if comparison.why_no_ranks() is not None:
+        return []
     table = comparison.ranks()
     first: dict[tuple[str, ...], list[str]] = {}
     for name in table.column_names[1:]:
@@ -137,15 +139,30 @@ def _how_sure(comparison: Compared) -> list[str]:
 
 
 def scores_grid(comparison: Compared) -> Grid:
-    """Return the scores of each run."""
-    table = comparison.scores()
+    """Return the scores of each run, with F1 on its own items, and with missing ones alone, where these differ."""
+    table, own = comparison.scores(), own_f1(comparison)
     names = [name for name in table.column_names if name not in ("run", "weight")]
     names = [name for name in names if REPEATED.get(name) not in names]
     rows = [
         [label(row["run"]), *(count(row[n]) if isinstance(row[n], int) else score(row[n]) for n in names)]
         for row in table.to_pylist()
     ]
-    return Grid(["run", *names], rows)
+    header, at = ["run", *names], 1 + (names.index("f1") + 1 if "f1" in names else len(names))
+    if own:
+        header[at:at] = ["own f1", "f1 if alone"]
+        for row, figures in zip(rows, own.values(), strict=True):
+            row[at:at] = map(score, figures)
+    return Grid(header, rows)
+
+
+def own_f1(comparison: Compared) -> dict[str, tuple[float, float]]:
+    """Return the F1 of each run on all items that it scores, and if those it lacks were alone; {} where all agree."""
+    found = {name: (own["f1"], own["f1_if_alone"]) for name, own in comparison.own_scores.items()}
+    shown = {name: comparison[name].overall.get("f1", each[0]) for name, each in found.items()}
+    differ = any(
+        abs(without_rounding(value - shown[name])) > 0 for name, each in found.items() for value in each
+    )
+    return found if differ else {}
 
 
 def deltas_grid(comparison: Compared) -> Grid:

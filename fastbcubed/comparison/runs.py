@@ -23,8 +23,10 @@ from fastbcubed.errors import NotKeptError, OptionError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.estimates import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.gates.baseline import lacks_more
 from fastbcubed.results.listings import drilldown
 from fastbcubed.results.slices.slicing import slice_codes
+from fastbcubed.results.warnings.of_coverage import if_alone
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.pool import Pool
@@ -48,10 +50,12 @@ class Runs:
         n_scored: Sequence[int] | None = None,
         coverage: Sequence[Coverage] | None = None,
         true_keys: Sequence[NDArray[np.int64]] | None = None,
+        by_itself: Sequence[dict[str, Any] | None] = (),
     ) -> None:
         """Take evaluations over; `shared` says that their scored rows and codes of true clusters are the same.
 
         Where they are not, `true_keys`, if known, are keys of the true clusters by code, the same in all runs.
+        `by_itself` is what `if_alone` says of a run on all items that it scores; None where its evaluation is that.
         """
         self.runs: Mapping[str, Evaluation] = MappingProxyType(dict(runs))
         self.baseline, self.align, self.level, self.unit = baseline, align, level, unit
@@ -60,6 +64,7 @@ class Runs:
         evs = self.runs.values()
         self._n_scored = [ev.contingency.n_items for ev in evs] if n_scored is None else list(n_scored)
         self._coverage = [ev.coverage for ev in evs] if coverage is None else list(coverage)
+        self._by_itself = dict(zip(self.runs, by_itself, strict=False))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "runs": dict(self.runs)}
@@ -96,6 +101,24 @@ class Runs:
     def n_items(self) -> int:
         """Items that the baseline is scored on; with align="common" all runs are."""
         return self[self.baseline].contingency.n_items
+
+    @cached_property
+    def own_scores(self) -> dict[str, dict[str, Any]]:
+        """Scores of each run on all items that it scores, and if those of the truth that it lacks were alone."""
+        return {name: self._by_itself.get(name) or if_alone(ev) for name, ev in self.runs.items()}
+
+    @property
+    def coverage_of(self) -> dict[str, Coverage]:
+        """How far each run has the items of the truth, before it is restricted to those of all runs."""
+        return dict(zip(self.runs, self._coverage, strict=True))
+
+    def n_dropped(self, run: str) -> int:
+        """Return how many items of the truth are dropped since a run lacks them."""
+        return self.coverage_of[run].n_truth_only if self[run].policies.truth == "drop" else 0
+
+    def lacks_more(self, run: str, other: str) -> bool:
+        """Tell whether a run lacks so much more of the truth than another that their scores do not compare."""
+        return lacks_more(self.coverage_of[run], self.coverage_of[other], self[run].policies)
 
     def why_no_errors(self) -> str | None:
         """Return why differences have no standard errors; None if they have."""

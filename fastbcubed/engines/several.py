@@ -5,7 +5,7 @@ The codes of true clusters are the same in the cells of all runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +32,8 @@ class Answers(NamedTuple):
     coverage: list[Coverage]
     #: keys of the true clusters of each run by code, the same in all runs; None where their codes are the same
     true_keys: list[NDArray[np.int64]] | None = None
+    #: scores a run on all items that it has by itself, while the pool is open: a request, the number of the run
+    alone: Callable[[Request, int], Answer] | None = None
 
 
 def run(pairs: Sequence[Pair], names: Sequence[str], request: Request, pool: Pool) -> Answers:
@@ -54,7 +56,11 @@ def run(pairs: Sequence[Pair], names: Sequence[str], request: Request, pool: Poo
         )
         built = memory.Built(rows.coverage, cells, AlignedItems(rows))
         answers.append(memory.answer(pair, built, request, pool))
-    return Answers(answers, found.n_scored, found.coverage)
+
+    def alone(request: Request, k: int) -> Answer:
+        return memory.answer(pairs[k], memory.build(pairs[k], request, pool), request, pool)
+
+    return Answers(answers, found.n_scored, found.coverage, alone=alone)
 
 
 def _shared_truth(found: Together, plans: list[Plan], pool: Pool) -> TrueRows | None:

@@ -24,8 +24,13 @@ def run(requests: Sequence[Request], names: Sequence[str], pool: Pool, *, common
     for request in requests:
         require_room(request)
     pairs = open_pairs([request.given for request in requests], names, disk.cut_for(requests[0]))
+
+    def alone(request: Request, k: int) -> Answer:
+        return disk.attempt(lambda choice: disk.score(pairs[k], request, choice, pool))
+
     if common and len(pairs) > 1:
-        return disk.attempt(lambda choice: _on_common_rows(pairs, requests, names, choice, pool))
+        found = disk.attempt(lambda choice: _on_common_rows(pairs, requests, names, choice, pool))
+        return found._replace(alone=alone)
     return _answers(disk.attempt(lambda choice: _one_by_one(pairs, requests, names, choice, pool)), None)
 
 

@@ -59,7 +59,9 @@ def _of_slice(
     none = -np.inf if sweep.tree.ascending else np.inf
     thresholds = np.concatenate([[none], sweep._level_thresholds[levels]])
     kept = Kept(SumsOnDemand(rows, Pool(1)), rows.total, sweep._curve.kept.beta)
-    skipped = int(thresholds[:2].tolist() == [none, none])  # no threshold leaves out a link whose score is infinite
+    skipped = int(
+        thresholds[:2].tolist() == [none, none]
+    )  # no threshold leaves out a link whose score is infinite
     curve = Curve(thresholds[skipped:], kept.take(slice(skipped, None)), metrics)
     shared = float(curve.at(int(np.searchsorted(levels, common)) - skipped, name)[name])
     beside = [each for each in BESIDE if each in curve.names and each != name]
@@ -75,7 +77,13 @@ def _of_slice(
         }
     own = {each: float(value) for each, value in curve.at(point, name, *beside).items()}
     cost = own[name] - shared if is_higher_better(name) else shared - own[name]
-    return {**found, "threshold": float(curve.thresholds[point]), **own, f"{name}_at_common": shared, "cost": cost}
+    return {
+        **found,
+        "threshold": float(curve.thresholds[point]),
+        **own,
+        f"{name}_at_common": shared,
+        "cost": cost,
+    }
 
 
 def _slices(sweep: Any, key: SliceKey) -> tuple[dict[str, Any], Iterator[NDArray[np.integer]]]:

@@ -142,7 +142,8 @@ def test_what_holds_for_several_runs_is_told_once(tmp_path, capsys):
     with pytest.warns(fb.EvaluationWarning) as said:
         fb.compare(paths["t"], {name: paths[name] for name in ("old", "new", "few")}, align="each")
     texts = [str(each.message).partition(": ") for each in said]
-    assert {names for names, _, _ in texts} <= {"few", "old, new", "all runs"}
+    lacking = "Items of the truth that runs lack are dropped"  # which names the runs
+    assert {names for names, _, _ in texts} <= {"few", "old, new", "all runs", lacking}
     assert len({text for _, _, text in texts}) == len(texts)
 
 
@@ -161,3 +162,64 @@ def test_slices_without_errors_have_no_column_for_these(tmp_path, capsys):
     assert main(argv) == 0
     header = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("run  k"))
     assert "delta" in header and "±" not in header
+
+
+# Runs that lack items of the truth
+
+
+@pytest.fixture
+def lacking(paths):
+    """Of 20 pairs `full` cuts ten, and `linked` lacks the items of these; on the other 20 items both are right."""
+    items = list(range(40))
+    full = [k // 2 if k < 20 else 100 + k for k in items]
+    for name, n, labels in (("truth", 40, [k // 2 for k in items]), ("full", 40, full), ("linked", 20, full)):
+        pq.write_table(pa.table({"item": items[:n], "cluster": labels[:n]}), f"{name}.parquet")
+
+
+@pytest.mark.parametrize(
+    ("gate", "code", "said"),
+    [
+        (
+            "--fail-worse f1=0.9",
+            1,
+            "It lacks 20 items of the truth, and full 0, which are dropped; pass --unmatched",
+        ),
+        (
+            "--fail-worse f1=0 --unmatched truth=singleton",
+            0,
+            "passed: linked: f1 is 0.85714, 0.85714 in full",
+        ),
+        ("--fail-worse f1=0 --baseline linked", 0, "passed: full: f1 is 1, 1 in linked"),
+        ("--fail-worse truth_coverage=0.4", 1, "failed: linked: truth_coverage is 0.50000, 1 in full"),
+        ("--fail-on-warning", 1, "failed: warnings: runs-lack-items"),
+        ("--fail-on-warning runs-lack-items", 1, "failed: warning runs-lack-items: given"),
+        ("--fail-on-warning few-ids-match", 0, "passed: warning few-ids-match: not given"),
+        (
+            "--fail-under truth_coverage=0.9",
+            1,
+            "failed: linked: truth_coverage is 0.50000, wanted at least 0.9",
+        ),
+        (
+            "--fail-under truth_coverage=0.5 --fail-under f1=1",
+            0,
+            "passed: linked: f1 is 1, wanted at least 1",
+        ),
+        ("--fail-over jaccard_distance=0.1 --align each", 1, "failed: full: jaccard_distance is 0.25"),
+    ],
+)
+def test_a_run_that_lacks_rows_does_not_pass(lacking, capsys, gate, code, said):
+    assert main(f"compare truth.parquet full.parquet linked.parquet --worst 0 {gate}".split()) == code
+    out, err = capsys.readouterr()
+    assert said in out
+    assert ("[runs-lack-items]" in err) == ("singleton" not in gate)
+    assert "dropping-truth-flatters" not in err
+
+
+def test_json_of_runs_that_lack_rows(lacking, capsys):
+    assert main("compare truth.parquet full.parquet linked.parquet --json --fail-worse recall=1".split()) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["ranks"] is None
+    assert [row["recall_if_alone"] for row in found["coverage"]] == [0.75, 0.75]
+    (warning,) = (each for each in found["warnings"] if each["code"] == "runs-lack-items")
+    assert warning["by_run"]["linked"]["truth_coverage"] == 0.5
+    assert "lacks 20 items" in found["gates"][0]["reason"]

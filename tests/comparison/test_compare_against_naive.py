@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import naive_compare
 import pytest
 from asking_compare import NAMES, both_ways, close, number
 from effort import examples
@@ -31,6 +32,27 @@ def test_runs_and_scores(case):
         values = {name: float(run.mean(name)) for name in NAMES}
         assert {name: row[name] for name in NAMES} == close(values)
         assert dict(cmp[row["run"]].overall) == close(values)
+
+
+@examples(100)
+@given(comparisons())
+def test_scores_on_own_items_and_if_lacking_ones_were_alone(case):
+    if (found := both_ways(case)) is None:
+        return
+    unmatched = case.options["unmatched"]
+    of_pred = unmatched if isinstance(unmatched, str) else unmatched.get("prediction", "drop")
+    alone_too = {"truth": "singleton", "prediction": of_pred}
+    own, alone = (
+        naive_compare.compare(
+            case.truth, case.runs, case.weight, **case.options | {"align": "each"} | changed
+        )
+        for changed in ({}, {"unmatched": alone_too})
+    )
+    for row in found[0].coverage().to_pylist():
+        assert row["own_precision"] == close(float(own.runs[row["run"]].mean("precision")))
+        if case.weight is None or case.options["weighting"] == "outer":
+            for name in ("precision", "recall"):
+                assert row[f"{name}_if_alone"] == close(float(alone.runs[row["run"]].mean(name)))
 
 
 def check_deltas(table, expected, unit=None, level=0.95):

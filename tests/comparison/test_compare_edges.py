@@ -444,3 +444,75 @@ def test_columns_that_make_no_units_are_refused():
     ):
         with pytest.raises(error, match=told):
             fb.compare(truth, {"old": other.drop_columns(["tags"]), "new": other}, unit=wrong)
+
+
+# Runs that lack items of the truth
+
+
+def pairs_of_40():
+    """Return 20 true pairs, and runs: `full` cuts ten, `linked` is the same without the items that it cuts.
+
+    Recall of `full` is (20 + 20 / 2) / 40 = 3/4, and f1 2 * 3/4 / (7/4) = 6/7. On the 20 items that `linked` has, all
+    is right; if the others were alone in it, it would be `full`.
+    """
+    truth = {k: k // 2 for k in range(40)}
+    full = {k: k // 2 if k < 20 else 100 + k for k in truth}
+    return truth, {"full": full, "linked": {k: full[k] for k in range(20)}}
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_runs_without_rows_do_not_look_alike(engine):
+    truth, runs = pairs_of_40()
+    with pytest.warns(
+        fb.EvaluationWarning, match=r"linked 20 \(50.0 %\).*full 1, 0.85714, 0.85714; linked 1, 1, 0.8"
+    ):
+        cmp = fb.compare(truth, runs, engine=engine)
+    assert (cmp["full"].f1, cmp["linked"].f1) == (1, 1)
+    by_run = {row["run"]: row for row in cmp.coverage().to_pylist()}
+    assert [by_run["full"][name] for name in ("own_recall", "recall_if_alone")] == [0.75, 0.75]
+    assert [by_run["linked"][name] for name in ("own_recall", "recall_if_alone")] == [1, 0.75]
+    assert by_run["full"]["own_f1"] == by_run["linked"]["f1_if_alone"] == pytest.approx(6 / 7, abs=1e-15)
+    (warning,) = (found for found in cmp.warnings if found["code"] == "runs-lack-items")
+    assert (warning["level"], warning["runs"]) == ("warning", ["linked"])
+    assert warning["by_run"]["linked"]["n_items"] == 20
+    with pytest.raises(OptionError, match="'linked' lacks more items of the truth than 'full'"):
+        cmp.ranks()
+    told = json.loads(cmp.to_json())
+    assert told["ranks"] is None and told["warnings"][0]["code"] == "runs-lack-items"
+    assert "own f1  f1 if alone" in repr(cmp)
+    assert "runs-lack-items" in {row["code"] for row in cmp.report().content["warnings"]["rows"]}
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_runs_on_their_own_items_say_so_too(engine):
+    truth, runs = pairs_of_40()
+    cmp = fb.compare(truth, runs, align="each", engine=engine)
+    codes = [found["code"] for found in cmp.warnings]
+    assert "runs-lack-items" in codes and "dropping-truth-flatters" not in codes
+    assert cmp.why_no_ranks() is not None
+    alone = fb.compare(truth, runs, unmatched={"truth": "singleton"}, engine=engine)
+    assert "runs-lack-items" not in [found["code"] for found in alone.warnings]
+    assert alone.ranks()["f1"].to_pylist() == [1, 1]
+
+
+def test_one_warning_for_all_runs():
+    truth, runs = pairs_of_40()
+    cmp = fb.compare(truth, runs | {f"run {k}": {i: 0 for i in range(k, 40)} for k in range(1, 12)})
+    (warning,) = (found for found in cmp.warnings if found["code"] == "runs-lack-items")
+    assert len(warning["runs"]) == 12 and len(warning["by_run"]) == 13
+    assert "linked 20 (50.0 %), run 11 11 (27.5 %), run 10" in warning["message"]
+    assert "and 7 more. F1" in warning["message"] and "and 8 more. If" in warning["message"]
+
+
+def test_a_run_that_lacks_more_and_is_worse_has_its_rank():
+    truth, runs = pairs_of_40()
+    worse = {k: k if k % 4 < 2 else 0 for k in range(20)}
+    assert fb.compare(truth, {"full": runs["full"], "worse": worse}).ranks()["f1"].to_pylist() == [1, 2]
+
+
+def test_a_little_that_lacks_is_a_note():
+    """One item of 1,000 in pairs: recall of all is 1 - 1 / 1,000, and f1 less than 0.001 lower."""
+    truth = {k: k // 2 for k in range(1000)}
+    cmp = fb.compare(truth, {"all": truth, "most": {k: truth[k] for k in range(999)}})
+    assert [found["level"] for found in cmp.warnings if found["code"] == "runs-lack-items"] == ["note"]
+    assert cmp.ranks()["f1"].to_pylist() == [1, 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +88,14 @@ def test_dropping_the_truth_s_items_is_a_warning_from_a_change_of_a_hundredth_on
     truth = {f"i{k}": f"t{k // 2}" for k in range(200)}
     level = {}
     for k in (1, 2, 3, 4, 5):
-        some = {item: cluster for item, cluster in truth.items() if item not in [f"i{2 * j}" for j in range(k)]}
+        some = {
+            item: cluster for item, cluster in truth.items() if item not in [f"i{2 * j}" for j in range(k)]
+        }
         warning = found(truth, some)["dropping-truth-flatters"]
         recall = 1 - k / 200
-        assert warning["f1"] - warning["f1_if_alone"] == pytest.approx(1 - 2 * recall / (1 + recall), abs=1e-15)
+        assert warning["f1"] - warning["f1_if_alone"] == pytest.approx(
+            1 - 2 * recall / (1 + recall), abs=1e-15
+        )
         level[k] = warning["level"]
     assert level == {1: "note", 2: "note", 3: "note", 4: "warning", 5: "warning"}  # 4: 1 - 1.96 / 1.98
 
@@ -154,9 +157,7 @@ def test_overlapping_clusterings_say_that_items_were_dropped() -> None:
     truth = {item: {cluster} for item, cluster in TRUTH.items()}
     warning = found(truth, only(PREDICTION, 117), overlapping=True)["dropping-truth-flatters"]
     assert warning["level"] == "warning" and np.isnan(warning["f1_if_alone"])
-    assert (
-        found(truth, only(PREDICTION, 119), overlapping=True)["dropping-truth-flatters"]["level"] == "note"
-    )
+    assert found(truth, only(PREDICTION, 119), overlapping=True)["dropping-truth-flatters"]["level"] == "note"
 
 
 def test_unlabelled_mates_put_precision_and_recall_in_doubt() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fastbcubed.alignment.policies import Coverage
+from fastbcubed.alignment.policies import Coverage, Policies
 from fastbcubed.errors import FileFormatError, OptionError
 from fastbcubed.results.files.manifest import MANIFEST, fault_of_json, read_manifest
 from fastbcubed.results.gates.gating import (
@@ -110,8 +110,7 @@ class Baseline:
 
     def _left_out(self, ev: Any) -> str:
         """Say so if items that only the truth has are dropped, and are more of it than in the baseline."""
-        before, now = map(_covered, (self.coverage, ev.coverage))
-        if ev.policies.truth != "drop" or not before - now > LESS_COVERED:
+        if not lacks_more(ev.coverage, self.coverage, ev.policies):
             return ""
         n, n_before = self._n_items(Bound("f1", 0.0), ev)
         return (
@@ -157,7 +156,12 @@ def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
     return Gate(bound.subject, f"wanted at most {bound.value:g} worse", found, passed, figures)
 
 
-def _covered(coverage: Coverage) -> float:
+def lacks_more(coverage: Coverage, other: Coverage, policies: Policies) -> bool:
+    """Tell whether items that only the truth has are dropped, and are so much more of it than in another result."""
+    return policies.truth == "drop" and covered(other) - covered(coverage) > LESS_COVERED
+
+
+def covered(coverage: Coverage) -> float:
     """Return the share of the truth's weight that the prediction has; of its items where weights are not known."""
     of_weight = coverage.truth_coverage
     n = coverage.n_common + coverage.n_truth_only

@@ -186,7 +186,11 @@ def as_where(text: str) -> dict[Element, str]:
 
 def try_bound(bound: Bound, ev: Any) -> Gate:
     """Say whether an evaluation is within a bound; NaN is not."""
-    value = value_of(bound, ev)
+    return gate_of(bound, value_of(bound, ev))
+
+
+def gate_of(bound: Bound, value: float) -> Gate:
+    """Say whether a value is within a bound; NaN is not."""
     passed = value >= bound.value if bound.at_least else value <= bound.value
     sense = "at least" if bound.at_least else "at most"
     figures = {

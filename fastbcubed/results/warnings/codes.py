@@ -15,7 +15,7 @@ __all__ = ["CODES", "Code", "found_in", "require_code"]
 
 @dataclass(frozen=True)
 class Code:
-    """A kind of warning: when it is given, in a sentence, and what finds it; None if the input's reader does."""
+    """A kind of warning: when it is given, in a sentence, and what finds it; None if no evaluation by itself does."""
 
     meaning: str
     find: Callable[[Any], Iterable[Notice]] | None = None
@@ -32,6 +32,10 @@ CODES = {
     "dropping-truth-flatters": Code(
         "Items that only the truth has were dropped; the scores would be lower if they were alone.",
         of_coverage.dropping_truth_flatters,
+    ),
+    "runs-lack-items": Code(
+        "Runs that are compared lack items of the truth, which were dropped; the scores would be lower if these were "
+        "alone, or are of a smaller part of the truth in one run than in another."
     ),
     "unlinked-alone": Code(
         "Items that only the truth has are alone in the prediction, which was made of links.",

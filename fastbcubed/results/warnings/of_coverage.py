@@ -87,20 +87,23 @@ def unlinked_alone(ev: Any) -> Iterator[Notice]:
 
 
 def if_alone(ev: Any) -> dict[str, Any]:
-    """Return F1, precision and recall if items that only the truth has were alone; NaN where that is not known.
+    """Return F1, precision and recall, and the same if items that only the truth has were alone.
 
-    `exact` says whether the weights of the items of one cluster, which cells do not tell apart, need not be known.
+    They are NaN where that is not known, and the same where no such items were dropped. `exact` says whether the
+    weights of the items of one cluster, which cells do not tell apart, need not be known.
     """
-    found, change = ev.coverage, ev._change_if_alone
-    scored = found.weight_common + (
-        found.weight_prediction_only if ev.policies.prediction == "singleton" else 0
-    )
-    alone = found.weight_truth_only
+    found, dropped = ev.coverage, ev.policies.truth == "drop" and ev.coverage.n_truth_only > 0
+    change = ev._change_if_alone if dropped else 0.0
     known = change is not None
     precision, recall = ((_score(ev, name) if known else math.nan) for name in ("precision", "recall"))
-    p = (precision * scored + alone) / (scored + alone)
-    r = (recall * scored + (change or 0)) / (scored + alone)
+    p, r = precision, recall
+    if dropped:
+        scored, alone = found.weight_scored(ev.policies), found.weight_truth_only
+        p = (precision * scored + alone) / (scored + alone)
+        r = (recall * scored + (change or 0)) / (scored + alone)
     return {
+        "precision": precision,
+        "recall": recall,
         "f1": float(f_measure(precision, recall)),
         "f1_if_alone": float(f_measure(p, r)),
         "precision_if_alone": p,
