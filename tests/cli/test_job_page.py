@@ -90,12 +90,14 @@ def test_gates_are_a_table(tmp_path, paths) -> None:
     assert table_below(text, "gate | score") == [
         ["**failed**", "f1", "", "0.66667", "at least 0.9"],
         ["passed", "recall", "country=a|b", "0.50000", "at least 0.5"],
-        ["passed", "no warning", "", "", "none"],
+        ["passed", "no warning", "", "(1 note: few-units)", "none"],
     ]
-    text = page_of(tmp_path, paths[0], paths[0], "--fail-on-warning", "--fail-on-warning=few-units", code=1)
+    text = page_of(
+        tmp_path, paths[0], paths[0], "--fail-on-warning", "--fail-on-warning=giant-cluster", code=1
+    )
     assert table_below(text, "gate | score") == [
-        ["**failed**", "warnings: same-input", "", "", "none"],
-        ["passed", "warning few-units: not given", "", "", "none"],
+        ["**failed**", "warnings: same-input", "", "(1 note: few-units)", "none"],
+        ["passed", "warning giant-cluster: not given", "", "", "none"],
     ]
 
 

@@ -23,6 +23,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.results import estimates
+from fastbcubed.results.warnings import of_shape
 from fastbcubed.runtime import pool
 from fastbcubed.uncertainty import units
 
@@ -104,6 +105,7 @@ def test_asking_costs_nothing_until_it_is_done(monkeypatch: pytest.MonkeyPatch) 
         raise AssertionError("nobody asked")
 
     monkeypatch.setattr(estimates, "components", components)
+    monkeypatch.setattr(of_shape, "FEW_CELLS", 0)  # up to so many, units are looked at unasked
     ev = fb.evaluate(*HALVED, slices="true_size")
     ev.clusters("true")
 

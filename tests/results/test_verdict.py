@@ -58,7 +58,8 @@ def test_warnings_and_notes_are_part_of_what_is_printed() -> None:
     assert ev.warnings and "No warnings." not in text
     for found in ev.warnings:
         assert " ".join(found["message"].split()) in text and f"[{found['code']}]" in text
-    assert "No warnings." in repr(fb.evaluate(TRUTH, [1, 1, 2, 2, 3, 3, 3, 3]))
+    pairs = [k // 2 for k in range(60)]
+    assert "No warnings." in repr(fb.evaluate(pairs, [*pairs[:-1], 99]))
 
 
 def test_scores_kept_alone_still_have_a_verdict(tmp_path) -> None:

@@ -265,7 +265,19 @@ def test_few_units() -> None:
     assert (
         warning["largest_share"] == pytest.approx(14 / 120) and "11.7 % of the weight" in warning["message"]
     )
-    assert "few-units" not in found(only(few, 99), only(PREDICTION, 99))  # too few items for it to matter
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize(("n_items", "n_units"), [(1, 1), (2, 2), (60, 5), (99, 3)])
+def test_few_units_of_few_items(engine, n_items: int, n_units: int) -> None:
+    """Units of equal size, whose items are one cluster of the truth, and are found in pieces of one or two."""
+    items = {f"i{k}": k for k in range(n_items)}
+    truth = {item: k % n_units for item, k in items.items()}
+    pieces = {item: k // n_units // 2 * n_units + k % n_units for item, k in items.items()}
+    note = found(truth, pieces, engine=engine)["few-units"]
+    assert (note["level"], note["n_units_at_most"]) == ("note", pytest.approx(n_units))
+    groups = "1 independent group supports" if n_units == 1 else f"{n_units} independent groups support"
+    assert note["message"] == f"Only about {groups} these scores; expect other values on similar data."
 
 
 def test_few_units_of_clusters_that_overlap() -> None:
@@ -305,6 +317,8 @@ def test_small_slices(tmp_path) -> None:
     assert warning["slices"] == ["0", "1", "2"]
     table = table.set_column(2, "year", [[k // 30 for k in range(120)]])
     assert "small-slice" not in found(table, PREDICTION, slices="year")
+    assert found(table.slice(0, 40), PREDICTION, slices="year")["small-slice"]["slices"] == ["1"]
+    assert "small-slice" not in found(table.slice(0, 20), PREDICTION, slices="year")  # few-units says so
 
 
 def test_large_clusters_are_told_from_a_sample_before_any_is_counted() -> None:
@@ -392,7 +406,7 @@ def test_results_keep_what_was_found(tmp_path, engine, keep) -> None:
 def test_warnings_is_the_one_public_list_of_what_there_is_to_know() -> None:
     floats = pa.table({"item": [1.0, 2.0], "cluster": ["a", "b"]})
     ev = fb.evaluate(floats, {1: "x", 2: "y"})
-    assert [w["code"] for w in ev.warnings] == ["whole-floats"]
+    assert [w["code"] for w in ev.warnings] == ["few-units", "whole-floats"]
     assert not hasattr(ev, "notes") and "notes" not in dir(ev)
 
 

@@ -27,8 +27,6 @@ HEAVY_UNIT = 0.1
 #: Up to so many cells, all are looked at: units are found in a few milliseconds; of clusters that overlap, in ten times
 #: as long.
 FEW_CELLS, FEW_OVERLAPPING = 200_000, 20_000
-#: Below so many items nobody takes a score for more than it is.
-UNITS_MATTER = 100
 #: The mean over fewer items than these moves by several hundredths with each of them.
 SMALL_SLICE = 30
 #: Small slices that a message names.
@@ -93,20 +91,16 @@ def _mixed_by_giant(ev: Any) -> int:
 
 def few_units(ev: Any) -> Iterator[Notice]:
     """Note that the scores stand on few independent units, or that one has a large share of the weight."""
-    n_items = ev.coverage.n_scored(ev.policies)
-    if n_items < UNITS_MATTER:
-        return
-    most, share = _units(ev, n_items)
+    most, share = _units(ev, ev.coverage.n_scored(ev.policies))
     if most >= FEW_UNITS and share <= HEAVY_UNIT:
         return
     if most < FEW_UNITS:
-        told = f"{most:.1f}" if most < 10 else count(int(most))
-        message = (
-            f"The scores stand on as much as {told} independent groups of items of equal weight would tell"
-        )
+        number = f"{most:.1f}".removesuffix(".0") if most < 10 else count(int(most))
+        support = "group supports" if number == "1" else "groups support"
+        message = f"Only about {number} independent {support} these scores"
     else:
         message = f"One group of items, linked on either side, has {percent(share)} of the weight"
-    message += ": on other data of this kind they may be very different."
+    message += "; expect other values on similar data."
     yield Notice(NOTE, message, {"n_units_at_most": most, "largest_share": share})
 
 
@@ -139,7 +133,7 @@ def slices_without_scores(ev: Any) -> Iterator[Notice]:
 
 def small_slices(ev: Any) -> Iterator[Notice]:
     """Note which slices have very few items, slicing by slicing."""
-    if ev.coverage.n_scored(ev.policies) < UNITS_MATTER:
+    if ev.coverage.n_scored(ev.policies) < SMALL_SLICE:  # as are all slices of them
         return
     for by, table in ev.sliced.items():
         n_items = to_numpy(table["n_items"])
