@@ -64,11 +64,13 @@ def _few(estimated: Mapping[str, Estimate], sample: Mapping[str, Any]) -> Iterat
     if not few:
         return
     if sample["n_draws"] <= FEW:
-        message = f"{count(sample['n_draws'])} clusters are few: standard errors and intervals are rather too small."
+        message = (
+            f"{count(sample['n_draws'])} clusters are few: intervals are wide, and may still be too narrow."
+        )
     else:
         message = (
-            f"A few of the sampled clusters tell most of the standard error of {', '.join(few)}, which is rather too "
-            "small, as are the intervals. Take a larger sample, or draw clusters in proportion to their size."
+            f"A few of the sampled clusters decide {', '.join(few)}: the intervals are wide for that, and may still be "
+            "too narrow. Take a larger sample, or draw clusters in proportion to their size."
         )
     yield Notice(NOTE, message, {"scores": list(few), "df": min(few.values())})
 

@@ -21,8 +21,8 @@ from fastbcubed.results.text.wording import (
     escaped,
     label,
     paragraph,
-    percent_with_error,
-    with_error,
+    percent,
+    score,
 )
 from fastbcubed.results.warnings.notices import sentence
 from fastbcubed.sampling.cluster_sample import ClusterSample
@@ -223,7 +223,7 @@ class Estimates:
         lines = [*heading(self), *said(self)]
         lines += [sentence(found) for found in self.warnings]
         text = "<br>".join(map(escaped, lines))
-        return f"<div><p>{text}</p>{self.estimates()._repr_html_()}<p>{escaped(how(self))}</p></div>"
+        return f"<div><p>{text}</p>{_table_for_people(self)._repr_html_()}<p>{escaped(how(self))}</p></div>"
 
 
 def _of_what_is_not_seen(own: Estimate, level: float) -> Interval:
@@ -276,7 +276,7 @@ def as_text(estimates: Estimates, say: Callable[[str], str] = str) -> str:
     first, *names = heading(estimates)
     parts = ["\n".join([paragraph(first), *names]), "\n".join(map(paragraph, said(estimates)))]
     parts += [paragraph(say(sentence(found)), after="  ") for found in estimates.warnings]
-    parts.append(repr(estimates.estimates().drop_columns(["df"])).rpartition("\n\n")[0])
+    parts.append(repr(_table_for_people(estimates)).rpartition("\n\n")[0])
     parts.append(paragraph(how(estimates)))
     return "\n\n".join(part for part in parts if part)
 
@@ -301,7 +301,7 @@ def said(estimates: Estimates) -> list[str]:
     lines = []
     by_item = {"precision": "precision", "recall": "recall", "f1": "F1"}
     known = [
-        f"{name} {_with_error(estimates, each)}"
+        f"{name} {_with_interval(estimates, each, _short)}"
         for each, name in by_item.items()
         if each in estimates.estimated
     ]
@@ -309,18 +309,18 @@ def said(estimates: Estimates) -> list[str]:
         text = ", ".join(known)
         lines.append(f"{text[0].upper()}{text[1:]} by item.")
     if {"cluster_precision", "cluster_recall"} <= estimates.estimated.keys():
-        p, r = (_share(estimates, f"cluster_{name}") for name in ("precision", "recall"))
+        p, r = (_with_interval(estimates, f"cluster_{name}", percent) for name in ("precision", "recall"))
         lines.append(
             f"Of predicted clusters {p} are a true cluster, item for item; of true ones {r} are found so."
         )
     if "mean_cluster_size" in estimates.estimated:
-        size = _with_error(estimates, "mean_cluster_size")
+        size = _with_interval(estimates, "mean_cluster_size", _size)
         lines.append(
             f"A true cluster has {size} items on average, a predicted one "
-            f"{amount(round(estimates.summary['pred']['mean_cluster_size'], 2))}."
+            f"{_size(estimates.summary['pred']['mean_cluster_size'])}."
         )
-    if lines and any("±" in line for line in lines):
-        lines[0] += " (± is one standard error.)"
+    if any(")" in line for line in lines):
+        lines[0] += f" (In parentheses, intervals of {100 * estimates.level:.4g} %.)"
     return lines
 
 
@@ -347,15 +347,29 @@ def how(estimates: Estimates) -> str:
     return f"{text}.{''.join(left)}"
 
 
-def _with_error(estimates: Estimates, name: str) -> str:
-    found = estimates.estimated[name]
-    return with_error(found.value, None if math.isnan(found.error) else found.error)
+def _table_for_people(estimates: Estimates) -> Table:
+    """Return the estimates with intervals, and without the errors that these come from, which are no second measure."""
+    return Table(estimates.estimates().drop_columns(["se", "df"]).to_arrow())
 
 
-def _share(estimates: Estimates, name: str) -> str:
-    """Return a share in percent, with its error where there is one."""
-    found = estimates.estimated[name]
-    return percent_with_error(found.value, found.error)
+def _with_interval(estimates: Estimates, name: str, write: Callable[[float], str]) -> str:
+    """Return an estimate, and in parentheses its interval if it has one."""
+    low, high = estimates.interval(name)
+    text = write(estimates.estimated[name].value)
+    return f"{text} ({write(low)} to {write(high)})" if low < high else text
+
+
+def _short(value: float) -> str:
+    """Return a score in three decimals, and more where these would be 0 or 1.
+
+    >>> _short(0.9976), _short(0.99997), _short(1.0), _short(0.875)
+    ('0.998', '0.99997', '1', '0.875')
+    """
+    return f"{value:.3f}" if 0.0005 <= abs(value) < 0.9995 else score(value)
+
+
+def _size(value: float) -> str:
+    return amount(round(value, 2))
 
 
 def _items(number: int) -> str:

@@ -672,9 +672,9 @@ def test_few_clusters_that_tell_most_are_noted() -> None:
     est = fb.estimate(sample, prediction, metrics=["cluster_recall", "recall"])
     note = note_of(est, "few-clusters")
     assert note["scores"] == ["recall"] and note["df"] == est.estimated["recall"].df < 5
-    assert "A few of the sampled clusters tell most of the standard error of recall" in note["message"]
+    assert "A few of the sampled clusters decide recall: the intervals are wide for that" in note["message"]
     two = note_of(fb.estimate(sample_of(C1, C2), PREDICTION), "few-clusters")
-    assert two["message"].startswith("2 clusters are few")
+    assert two["message"] == "2 clusters are few: intervals are wide, and may still be too narrow."
     right, wrong = Fr(61, 55) - 1, -1
     uncertain = (6 * wrong**4 + 55 * right**4) / (6 * wrong**2 + 55 * right**2) ** 2 - Fr(1, 61)
     assert est.estimated["cluster_recall"].df == pytest.approx(float(2 / uncertain), rel=1e-9)
@@ -697,7 +697,11 @@ def test_text_table_and_json() -> None:
     assert text.startswith(
         "Scores of a prediction of 8 items in 4 clusters, estimated from 3 sampled true clusters (6 items)."
     )
-    assert "by item. (± is one standard error.)" in text and "A true cluster has 2.0 ± 0.5 items" in text
+    assert "by item. (In parentheses, intervals of 95 %.)" in text
+    # their error is sqrt(0.7 (1 + 0 + 1) / (3 * 2)); e^(4.30265 * 0.48305) = 7.992, so 1 + 1/7.992 and 1 + 7.992
+    assert "A true cluster has 2 (1.13 to 8.99) items on average, a predicted one 2." in text
+    for shown in (text, est._repr_html_()):  # the interval and no error beside it, which says something else
+        assert "±" not in shown and "unadjusted" in shown and not re.search(r"\bse\b", shown)
     assert "0.95 confidence, for 10 true clusters in all; beta is 2." in text
     assert "pair_fbeta" in repr(est) and "pair_fbeta" in est._repr_html_()
     found = json.loads(est.to_json())
