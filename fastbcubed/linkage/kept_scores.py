@@ -1,10 +1,8 @@
-"""Scores that are kept up at every threshold: their formulas, from the sums that `level_sums` gives.
-
-Each is that of the same name in the registry, for arrays with an entry for each threshold.
-"""
+"""Scores at every threshold: the formulas of the registry, on the sums of `level_sums`, an entry for each threshold."""
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError
+from fastbcubed.metrics.entropies import Entropies
+from fastbcubed.metrics.entropy import BITS, entropy
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.rates import rate
+from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.runtime.cached import cached_property
 
 Floats = NDArray[np.float64]
-BITS = 1 / math.log(2)
+#: Pairs together on both sides, on one of them, apart on both.
+PAIRS = ("tp", "fp", "fn", "tn")
 
 #: Scores of a sweep unless others are asked for; those that are not defined for the input are left out.
 DEFAULT = (
@@ -56,7 +57,7 @@ class Kept:
         if self.whole is not None:
             return self.whole.n_pairs
         first = self.take(slice(0, 1))
-        return float(sum(first.amount(name).astype(np.float64)[0] for name in ("tp", "fp", "fn", "tn")))
+        return float(sum(number[0] for number in first.pair_numbers))
 
     def mean(self, name: str) -> Floats:
         """Return a sum over items, divided by their weight."""
@@ -72,16 +73,14 @@ class Kept:
         return self.sums[name] if whole not in self.sums else self.sums[whole] - self.sums[before]
 
     @property
-    def pairs(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Pairs together or apart on either side, as shares of all: products of weights might overflow."""
-        counts = [self.amount(name).astype(np.float64) for name in ("tp", "fp", "fn", "tn")]
-        tp, fp, fn, tn = (each / (self.n_pairs or 1.0) for each in counts)
-        return tp, fp, fn, tn
+    def pair_numbers(self) -> list[Floats]:
+        """Numbers or weights of pairs together on both sides, on one of them, apart on both."""
+        return [self.amount(name).astype(np.float64) for name in PAIRS]
 
-    def told(self, whole: str, left: str) -> Floats:
-        """Return the share of an entropy that the other side tells, all of it where there is none."""
-        entropy = np.broadcast_to(self.sums[whole], self.sums[left].shape)
-        return np.clip(1.0 - rate(self.sums[left], entropy, empty=0.0), 0.0, 1.0)
+    @property
+    def pairs(self) -> list[Floats]:
+        """Those as shares of all pairs: products of weights might overflow."""
+        return [each / (self.n_pairs or 1.0) for each in self.pair_numbers]
 
 
 class _Taken(Mapping[str, NDArray[Any]]):
@@ -108,29 +107,24 @@ class KeptScore(NamedTuple):
     formula: Callable[[Kept], Floats]
 
 
-def _of_pairs(formula: Callable[[Floats, Floats, Floats, Floats], Floats]) -> KeptScore:
-    return KeptScore("pairs", lambda kept: formula(*kept.pairs))
+def _of_pairs(metric: Metric) -> KeptScore:
+    """Return a score of pairs, from their numbers if it is one, else from their shares of all pairs."""
+    formula, whole = metric.finalize, metric.high == math.inf
+    assert formula is not None
+    names = list(inspect.signature(formula).parameters)
+
+    def score(kept: Kept) -> Floats:
+        found = dict(zip(PAIRS, kept.pair_numbers if whole else kept.pairs, strict=True))
+        return np.asarray(formula(*(found[name] for name in names)), np.float64)
+
+    return KeptScore("pairs", score)
 
 
-def _adjusted_rand(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    return rate(2 * (tp * tn - fp * fn), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn))
-
-
-def _fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    return np.sqrt(rate(tp, tp + fp) * rate(tp, tp + fn))
-
-
-def _v_measure(kept: Kept) -> Floats:
-    h, c = kept.told("true", "true_given_pred"), kept.told("pred", "pred_given_true")
-    return rate(2 * h * c, h + c, empty=0.0)
-
-
-def _count(name: str) -> KeptScore:
-    return KeptScore("pairs", lambda kept: kept.amount(name).astype(np.float64))
-
-
-def _entropy(formula: Callable[[Kept], Floats]) -> KeptScore:
-    return KeptScore("entropy", formula)
+def _of_entropies(metric: Metric) -> KeptScore:
+    """Return a score of the entropies of both sides, in any unit."""
+    formula = metric.finalize
+    assert formula is not None
+    return KeptScore("entropy", lambda kept: formula(*(kept.sums[name] for name in Entropies._fields)))
 
 
 KEPT: dict[str, KeptScore] = {
@@ -140,26 +134,13 @@ KEPT: dict[str, KeptScore] = {
     "under_merge_rate": KeptScore("bcubed", lambda kept: kept.mean("under")),
     "elm_precision": KeptScore("elm", lambda kept: kept.rest("elm_over")),
     "elm_recall": KeptScore("elm", lambda kept: kept.rest("elm_under")),
-    "pair_tp": _count("tp"),
-    "pair_fp": _count("fp"),
-    "pair_fn": _count("fn"),
-    "pair_tn": _count("tn"),
-    "pair_precision": _of_pairs(lambda tp, fp, fn, tn: rate(tp, tp + fp)),
-    "pair_recall": _of_pairs(lambda tp, fp, fn, tn: rate(tp, tp + fn)),
-    "pair_f1": _of_pairs(lambda tp, fp, fn, tn: rate(2 * tp, 2 * tp + fp + fn)),
-    "rand": _of_pairs(lambda tp, fp, fn, tn: rate(tp + tn, tp + fp + fn + tn)),
-    "adjusted_rand": _of_pairs(_adjusted_rand),
-    "pair_jaccard": _of_pairs(lambda tp, fp, fn, tn: rate(tp, tp + fp + fn)),
-    "pair_fowlkes_mallows": _of_pairs(_fowlkes_mallows),
-    "mirkin": KeptScore("pairs", lambda kept: 2.0 * (kept.amount("fp") + kept.amount("fn"))),
-    "cluster_entropy": _entropy(lambda kept: kept.mean("true_given_pred") * BITS),
-    "class_entropy": _entropy(lambda kept: kept.mean("pred_given_true") * BITS),
-    "variation_of_information": _entropy(
-        lambda kept: (kept.mean("true_given_pred") + kept.mean("pred_given_true")) * BITS
+    "cluster_entropy": KeptScore("entropy", lambda kept: kept.mean("true_given_pred") * BITS),
+    "class_entropy": KeptScore("entropy", lambda kept: kept.mean("pred_given_true") * BITS),
+    "variation_of_information": KeptScore(
+        "entropy", lambda kept: (kept.mean("true_given_pred") + kept.mean("pred_given_true")) * BITS
     ),
-    "homogeneity": _entropy(lambda kept: kept.told("true", "true_given_pred")),
-    "completeness": _entropy(lambda kept: kept.told("pred", "pred_given_true")),
-    "v_measure": _entropy(_v_measure),
+    **{metric.name: _of_pairs(metric) for metric in pairs},
+    **{name: _of_entropies(entropy[name]) for name in ("homogeneity", "completeness", "v_measure")},
 }
 
 

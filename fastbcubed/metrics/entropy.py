@@ -6,6 +6,8 @@ The registry answers in bits; `entropies` counts in nats.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +16,14 @@ import numpy as np
 from fastbcubed.metrics.entropies import code_length, count, entropies, expected_shared
 from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.metric import LIKE_SKLEARN, Floats, Page
+from fastbcubed.metrics.rates import rate
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
     from fastbcubed.runtime.pool import Pool
 
+#: A float, or an array of floats.
+Amount = Any
 BITS = 1 / math.log(2)
 NOTE = (
     "C and K are the true and the predicted cluster of a random item, drawn by weight if there are weights;"
@@ -32,6 +37,14 @@ WHOLE: dict[str, Any] = {"labelled_only": True, "weights_inside": True, "note": 
 SHARE: dict[str, Any] = {**WHOLE, "high": 1.0, "best": "higher"}
 #: What the losses of items have in common.
 LOSS: dict[str, Any] = {"high": inf, "best": "lower"}
+
+
+def _from_entropies(formula: Callable[..., Amount], contingency: Contingency, pool: Pool) -> float:
+    return float(formula(*contingency.once(entropies, pool)))
+
+
+#: Declare a score of the entropies of both sides, and of each given the other, in any unit.
+of_entropies = partial(entropy.of_cells, by=_from_entropies)
 
 
 # Of an item
@@ -159,12 +172,12 @@ def variation_of_information(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> 
 # Relative to the entropies of the sides
 
 
-def _told(whole: float, left: float) -> float:
-    """Return the share of an entropy that the other side tells, all of it where there is none."""
-    return min(1.0, max(0.0, 1.0 - left / whole)) if whole else 1.0
+def _explained(whole: Amount, left: Amount) -> Amount:
+    """Return the share of an entropy that the other side explains, all of it where there is none."""
+    return np.clip(1.0 - rate(left, np.broadcast_to(whole, np.shape(left)), empty=0.0), 0.0, 1.0)
 
 
-@entropy.of_cells(
+@of_entropies(
     "1 - H(C|K) / H(C), 1 if there is one true cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
@@ -175,13 +188,12 @@ def _told(whole: float, left: float) -> float:
     """,
     also={"homogeneity_score": Page(note=LIKE_SKLEARN)},
 )
-def homogeneity(contingency: Contingency, pool: Pool) -> float:
+def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount) -> Amount:
     """Share of the information on true clusters that the predicted ones hold."""
-    found = contingency.once(entropies, pool)
-    return _told(found.true, found.true_given_pred)
+    return _explained(true, true_given_pred)
 
 
-@entropy.of_cells(
+@of_entropies(
     "1 - H(K|C) / H(K), 1 if there is one predicted cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
@@ -192,21 +204,20 @@ def homogeneity(contingency: Contingency, pool: Pool) -> float:
     """,
     also={"completeness_score": Page(note=LIKE_SKLEARN)},
 )
-def completeness(contingency: Contingency, pool: Pool) -> float:
+def completeness(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount) -> Amount:
     """Share of the information on predicted clusters that the true ones hold."""
-    found = contingency.once(entropies, pool)
-    return _told(found.pred, found.pred_given_true)
+    return _explained(pred, pred_given_true)
 
 
-def v_of(homogeneity: float, completeness: float, beta: float) -> float:
+def v_of(homogeneity: Amount, completeness: Amount, beta: float) -> Amount:
     """Return (1 + beta) h c / (beta h + c), which is h for beta = 0 and c for infinity, whatever the other."""
     if beta in (0.0, inf):
         return completeness if beta else homogeneity
     below = beta * homogeneity + completeness
-    return (1 + beta) * homogeneity * completeness / below if below else 0.0
+    return rate((1 + beta) * homogeneity * completeness, below, empty=0.0)
 
 
-@entropy.of_cells(
+@of_entropies(
     "2 h c / (h + c), with h = homogeneity and c = completeness; 0 if both are",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
@@ -234,9 +245,10 @@ def v_of(homogeneity: float, completeness: float, beta: float) -> float:
         ),
     },
 )
-def v_measure(contingency: Contingency, pool: Pool) -> float:
+def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount) -> Amount:
     """Harmonic mean of homogeneity and completeness."""
-    return v_of(homogeneity(contingency, pool), completeness(contingency, pool), 1.0)
+    sums = true, pred, true_given_pred, pred_given_true
+    return v_of(homogeneity(*sums), completeness(*sums), 1.0)
 
 
 @entropy.of_cells(

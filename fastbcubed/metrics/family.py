@@ -80,11 +80,11 @@ class Family:
     def of_cells(
         self, definition: str, *, by: Callable[..., float] | None = None, **about: Any
     ) -> Callable[[Function], Function]:
-        """Declare a function (contingency, pool) of all cells, or one that `by` calls with what it finds in them."""
+        """Declare a function (contingency, pool) of all cells, or one of the sums that `by` adds up over them."""
 
         def declare(function: Function) -> Function:
-            score = partial(by, function) if by else function
-            self._add(function, about, definition=definition, score=score)
+            how = {"score": partial(by, function), "finalize": function} if by else {"score": function}
+            self._add(function, about, definition=definition, **how)
             return function
 
         return declare

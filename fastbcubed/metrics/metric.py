@@ -45,6 +45,9 @@ class Metric:
     combine: Combine | None = None  # from the means of `needs`, and beta
     slopes: Combine | None = None  # the derivatives of `combine` by each of these means
     score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
+    finalize: Callable[..., Any] | None = (
+        None  # what `score` makes of sums: numbers, or arrays with an entry for each set
+    )
     # of an item's clusters in truth, baseline and experiment
     of_sets: Callable[[ItemSets], Floats] | None = None
     mean: Callable[[Contingency, Pool], float] | None = None  # of `formula`, where that is faster

@@ -1,11 +1,11 @@
 """Pair counting: scores of all pairs of items, each together or apart on either side.
 
-A formula takes the exact numbers (or weights) of pairs that `pair_counts` finds, and is rounded at the end.
+A formula takes the exact numbers (or weights) of pairs that `pair_counts` finds, and is rounded at the end; or arrays
+of such numbers, with an entry for each set of pairs.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -19,10 +19,14 @@ from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.labelings import as_contingency, check_defined, public
 from fastbcubed.metrics.metric import LIKE_SKLEARN, Page
 from fastbcubed.metrics.pair_counts import pair_counts, wrong_pairs
+from fastbcubed.metrics.rates import rate
 from fastbcubed.runtime.pool import Pool
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
+
+#: A fraction, or an array of floats.
+Number = Any
 
 NOTE = (
     "TP, FP, FN and TN count the pairs of items that are together on both sides, in the prediction alone,"
@@ -56,8 +60,10 @@ of_pairs = partial(pairs.of_cells, by=_from_pairs)
 of_wrong_pairs = partial(pairs.of_cells, by=_from_wrong_pairs)
 
 
-def share(part: Fraction, whole: Fraction) -> Fraction:
+def share(part: Number, whole: Number) -> Number:
     """Return part / whole, and 1 where whole is 0: nothing there could have gone wrong."""
+    if isinstance(whole, np.ndarray):
+        return rate(part, whole)
     return part / whole if whole else Fraction(1)
 
 
@@ -69,7 +75,7 @@ def share(part: Fraction, whole: Fraction) -> Fraction:
     2.0
     """,
 )
-def pair_tp(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
+def pair_tp(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Pairs of items that are together on both sides."""
     return tp
 
@@ -83,7 +89,7 @@ def pair_tp(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     2.0
     """,
 )
-def pair_fp(fp: Fraction, fn: Fraction) -> Fraction:
+def pair_fp(fp: Number, fn: Number) -> Number:
     """Pairs of items that are together in the prediction alone."""
     return fp
 
@@ -99,7 +105,7 @@ def pair_fp(fp: Fraction, fn: Fraction) -> Fraction:
     2.0
     """,
 )
-def pair_fn(fp: Fraction, fn: Fraction) -> Fraction:
+def pair_fn(fp: Number, fn: Number) -> Number:
     """Pairs of items that are together in the truth alone."""
     return fn
 
@@ -112,7 +118,7 @@ def pair_fn(fp: Fraction, fn: Fraction) -> Fraction:
     4.0
     """,
 )
-def pair_tn(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
+def pair_tn(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Pairs of items that are apart on both sides."""
     return tn
 
@@ -124,7 +130,7 @@ def pair_tn(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     0.5
     """,
 )
-def pair_precision(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
+def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Share of the pairs together in the prediction that belong together."""
     return share(tp, tp + fp)
 
@@ -136,7 +142,7 @@ def pair_precision(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fr
     0.5
     """,
 )
-def pair_recall(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
+def pair_recall(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Share of the pairs that belong together that the prediction puts together."""
     return share(tp, tp + fn)
 
@@ -152,7 +158,7 @@ def pair_recall(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fract
     PrecisionRecallFscore(precision=0.5, recall=1.0, f1=0.6666666666666666)
     """,
 )
-def pair_f1(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
+def pair_f1(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """F1 of pair precision and pair recall."""
     return share(2 * tp, 2 * tp + fp + fn)
 
@@ -166,7 +172,7 @@ def pair_f1(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     """,
     also={"rand_score": Page(note=LIKE_SKLEARN)},
 )
-def rand(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
+def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Share of all pairs on which both sides agree, the Rand index."""
     return share(tp + tn, tp + fp + fn + tn)
 
@@ -183,7 +189,7 @@ def rand(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
     """,
     also={"adjusted_rand_score": Page(note=LIKE_SKLEARN)},
 )
-def adjusted_rand(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
+def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Rand index beyond chance: 0 is what shuffled items get on average, 1 is the best."""
     return share(2 * (tp * tn - fp * fn), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn))
 
@@ -195,7 +201,7 @@ def adjusted_rand(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fra
     0.5
     """,
 )
-def pair_jaccard(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Fraction:
+def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Pairs together on both sides, relative to those together on either."""
     return share(tp, tp + fp + fn)
 
@@ -220,9 +226,9 @@ def pair_jaccard(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> Frac
         )
     },
 )
-def pair_fowlkes_mallows(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction) -> float:
+def pair_fowlkes_mallows(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Geometric mean of pair precision and pair recall."""
-    return math.sqrt(pair_precision(tp, fp, fn, tn) * pair_recall(tp, fp, fn, tn))
+    return np.sqrt(np.float64(pair_precision(tp, fp, fn, tn) * pair_recall(tp, fp, fn, tn)))
 
 
 @of_wrong_pairs(
@@ -235,7 +241,7 @@ def pair_fowlkes_mallows(tp: Fraction, fp: Fraction, fn: Fraction, tn: Fraction)
     8.0
     """,
 )
-def mirkin(fp: Fraction, fn: Fraction) -> Fraction:
+def mirkin(fp: Number, fn: Number) -> Number:
     """Ordered pairs of items on which the sides differ, Mirkin's metric."""
     return 2 * (fp + fn)
 
