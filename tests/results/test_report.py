@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,10 @@ from fastbcubed.errors import ColumnError, MissingPackageError, NotKeptError, Op
 from fastbcubed.results.report import page, slices_content
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.report.evaluation_content import evaluation_content
+from fastbcubed.results.report.pictures import slicing_pictures
 from fastbcubed.results.report.shortening import halved, shortened
 from fastbcubed.results.report.sides_content import extremes
+from fastbcubed.results.report.slices_content import slicing_content
 
 DATA = Path(fb.__file__).parent / "data" / "patentsview"
 TRUTH, OLD, NEW = (DATA / f"{name}.parquet" for name in ("truth", "pred_20200929", "pred_20211230"))
@@ -299,6 +302,40 @@ def test_odd_results_have_pages(given: dict[str, Any]) -> None:
     ev = fb.evaluate(given.pop("truth"), given.pop("prediction"), **given)
     data = json.loads(Page(ev.report().html).data)
     assert data["overall"] == {name: None if value != value else value for name, value in ev.overall.items()}
+
+
+def test_labels_have_room_in_a_wide_font() -> None:
+    """Where Arial is not installed: DejaVu Sans is wider, and labels were laid out for Arial."""
+    # advance widths of DejaVu Sans, in parts of 2048 of an em
+    widths = {
+        "d": 1300,
+        "i": 569,
+        "s": 1067,
+        "c": 1126,
+        "a": 1255,
+        "r": 842,
+        "e": 1260,
+        "t": 803,
+        "n": 1298,
+        "_": 1024,
+    }
+    name = "discarded_distance"
+    ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], attributes={"by": [name, "x", "x", name]}, slices="by")
+    svg = ElementTree.fromstring(slicing_pictures(slicing_content(ev, "by"), "chart")[0]["svg"])
+    labels = []
+
+    def visit(element: Any, x: float) -> None:
+        moved = re.search(r"translate\(([-\d.]+)", element.get("transform") or "")
+        x += float(moved[1]) if moved else 0.0
+        if element.text == name:
+            labels.append((x, element))
+        for each in element:
+            visit(each, x)
+
+    visit(svg, 0.0)
+    ((x, label),) = labels
+    assert label.get("text-anchor") == "end" and label.get("font-size") == "11px"
+    assert x >= 11 * sum(widths[letter] for letter in name) / 2048
 
 
 # -- How it is asked for ---------------------------------------------------------------------------

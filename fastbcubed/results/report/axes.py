@@ -16,7 +16,7 @@ WIDTH, ROW = 250, 20
 LONGEST = 24
 #: Values that differ by no more are one place of an axis.
 ROUNDING = 1e-9
-FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"  # of equal widths, so that what is measured here fits there
+FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 #: What the sides are called, and what outcomes are drawn in.
 SIDES = {"true": "truth", "pred": "prediction"}
 KINDS = {"true": "true clusters", "pred": "predicted clusters"}

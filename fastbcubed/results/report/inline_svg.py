@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 from typing import Any
@@ -13,6 +14,10 @@ SVG = "http://www.w3.org/2000/svg"
 #: Digits behind the point that are seen.
 NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 LINK = re.compile(r"url\(#([^)]+)\)")
+#: How much wider a text may be in a font of the reader (DejaVu Sans, Verdana) than in Arial, in which it is measured.
+ROOM = 1.3
+#: How much larger than it is laid out a chart is shown, where there is room.
+SCALE = 1.15
 #: Attributes that say where another element is.
 REFERENCES = ("clip-path", "fill", "stroke", "mask", "filter")
 
@@ -21,8 +26,18 @@ def drawn(chart: Any, name: str, said: str) -> str:
     """Return a chart as SVG; `name` makes its identifiers its own, `said` is what a screen reader says of it."""
     import vl_convert
 
-    text = vl_convert.vegalite_to_svg(finished(chart, LIGHT).to_json(validate=False))
-    return as_inline(text, name, said)
+    spec = _enlarged(finished(chart, LIGHT).to_dict(validate=False))
+    return as_inline(vl_convert.vegalite_to_svg(json.dumps(spec)), name, said)
+
+
+def _enlarged(spec: Any) -> Any:
+    """Return a chart whose texts are laid out larger than they are shown, so that they fit in any usual font."""
+    if isinstance(spec, dict):
+        return {
+            key: value * ROOM if key.endswith(("ontSize", "Limit")) else _enlarged(value)
+            for key, value in spec.items()
+        }
+    return [_enlarged(each) for each in spec] if isinstance(spec, list) else spec
 
 
 def as_inline(text: str, name: str, said: str) -> str:
@@ -38,6 +53,8 @@ def as_inline(text: str, name: str, said: str) -> str:
                 del element.attrib[key]
             elif key == "id":
                 element.set(key, own[element.attrib[key]])
+            elif key == "font-size":
+                element.set(key, f"{float(element.attrib[key].removesuffix('px')) / ROOM:g}px")
             elif key in REFERENCES:
                 value = LINK.sub(lambda link: f"url(#{own[link.group(1)]})", element.attrib[key])
                 element.set(key, f"var(--{NAMES[value]})" if value in NAMES else value)
@@ -47,7 +64,8 @@ def as_inline(text: str, name: str, said: str) -> str:
         root.remove(ground)
     root.attrib.clear()
     root.attrib |= {
-        "viewBox": f"0 0 {width} {height}", "width": width, "height": height, "role": "img", "aria-label": said,
+        "viewBox": f"0 0 {width} {height}", "width": f"{SCALE * float(width):g}",
+        "height": f"{SCALE * float(height):g}", "role": "img", "aria-label": said,
     }  # fmt: skip
     return ElementTree.tostring(root, encoding="unicode")
 

@@ -212,7 +212,8 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]], palette: Palette) -> A
             if row["share_loss"] is not None and math.isfinite(row["share_loss"]) and row["n_clusters"] > 0
         ]
         if found["n_half"]:
-            text = f"half in {found['n_half']:,} {KINDS[side]}"
+            kind = KINDS[side].removesuffix("s" * (found["n_half"] == 1))
+            text = f"half in {found['n_half']:,} {kind}"
             halves.append(
                 {"side": SIDES[side], "n": found["n_half"], "share": _share_at(found), "text": text}
             )
@@ -229,7 +230,7 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]], palette: Palette) -> A
     texts = [
         chart_of([half])
         .mark_text(align="left", fontSize=11)
-        .encode(x=alt.value(2), y=alt.value(-22 + 15 * k), text="text:N", color=colour)
+        .encode(x=alt.value(2), y=alt.value(-26 + 15 * k), text="text:N", color=colour)
         for k, half in enumerate(halves)
     ]
     return alt.layer(lines, dots, *texts).properties(width=WIDTH + 30, height=190)

@@ -48,7 +48,7 @@ def slice_deltas_chart(slicing: Row, score: str, palette: Palette, most: int = 2
                 {"delta": found["delta"], "holds": reach is not None and abs(found["delta"]) > reach, **ends}
             )
             name = ", ".join(map(label, row["slice"]))
-            names.append(short(f"{label(row['run'])}: {name}" if several else name, 32))
+            names.append(f"{short(label(row['run']), 12)}: {short(name, 20)}" if several else short(name, 32))
     title = f"difference of {TITLES.get(score, score)} from the baseline"
     held = ("beyond two standard errors", "within, or not known")
     return _forest(own, names, held, title, palette, slicing["overall"].get(score))
@@ -85,7 +85,8 @@ def _forest(
     if spans:
         lines = chart_of(spans).mark_rule(strokeWidth=2, color=palette.ink)
         layers.append(lines.encode(x=alt.X("low:Q"), x2="high:Q", y=y))
-    fill = alt.Fill("holds:N", scale=alt.Scale(domain=list(held), range=[palette.ink, palette.paper]))
+    scale = alt.Scale(domain=list(held), range=[palette.ink, palette.paper])
+    fill = alt.Fill("holds:N", scale=scale, legend=alt.Legend(columns=1))
     dots = chart_of(points).mark_point(size=60, opacity=1, stroke=palette.ink)
     layers.append(dots.encode(x=x, y=y, fill=fill))
     return alt.layer(*layers).properties(width=WIDTH, height=max(2, len(rows)) * ROW)
