@@ -12,6 +12,7 @@ from fastbcubed.extended import cice_bcubed, extended_bcubed
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.bins import bins
+from fastbcubed.runtime.completion import only_all
 from fastbcubed.sources.examples import example
 
 if TYPE_CHECKING:
@@ -83,5 +84,4 @@ if not TYPE_CHECKING:  # of a name that is not there, type checkers are to say s
         found = globals()[name] = getattr(import_module(f"fastbcubed.{_LATER[name]}"), name)
         return found
 
-    def __dir__():
-        return sorted({*globals(), *__all__})
+    __dir__ = only_all(globals())

@@ -17,6 +17,7 @@ from fastbcubed.results.report.asked import require_packages
 from fastbcubed.results.report.palette import LIGHT
 from fastbcubed.results.slices.slicing import SliceKey, check_key, slice_name
 from fastbcubed.results.text.wording import label
+from fastbcubed.runtime.completion import only_all
 from fastbcubed.thresholds.swept import Sweep
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import altair
 
 __all__ = ["deltas", "lorenz", "sizes", "slices", "thresholds"]
+__dir__ = only_all(globals())
 
 
 def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.Chart:

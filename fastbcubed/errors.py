@@ -38,6 +38,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class FastBCubedError(ValueError):
     """Base of all errors below: what was expected, what came, where, and what to do."""
 

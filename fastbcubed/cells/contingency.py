@@ -21,6 +21,7 @@ from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.choices import is_one_of
+from fastbcubed.runtime.completion import documented
 from fastbcubed.runtime.pool import Pool, blocks
 
 if TYPE_CHECKING:
@@ -65,6 +66,14 @@ class Contingency:
         Whether items that only the prediction has are false positives of their mates.
     parts : ndarray of int64, shape (n_parts + 1,)
         Where parts of the cells begin that have predicted clusters of their own.
+    tp : ndarray of float64
+        Mates of an item of the cell on both sides, itself included.
+    n_items, n_cells, n_true, n_pred : int
+        Scored items, cells, and clusters of each side that have a scored item.
+    total_weight : float
+        Weight of the scored items.
+    overlapping : bool
+        Whether clusters may overlap.
     pair_weight : float or None
         Products of the weights of two items of a cell, added up, where that is known without `rows`.
 
@@ -391,6 +400,8 @@ class Contingency:
     def count_exact(self, side: str) -> int:
         """Count the clusters of a side that are the same as one of the other side."""
         return self.n_exact
+
+    __dir__ = documented
 
     def __repr__(self) -> str:
         """Say how large the table is."""

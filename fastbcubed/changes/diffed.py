@@ -23,6 +23,7 @@ from fastbcubed.results.listings.table import Table, refuse_table_verb
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slices.slicing import rows_for_json
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.completion import documented
 
 #: Scores of a diff that are computed where none are named, and those that judge it.
 DEFAULT = (
@@ -112,8 +113,7 @@ class Diffed:
         )
 
     def __dir__(self) -> list[str]:
-        inner = {name for name in object.__dir__(self) if name.startswith("_") and not name.startswith("__")}
-        return sorted({*object.__dir__(self), *self.overall} - inner)
+        return documented(self, self.overall)
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name != "known_changes"}

@@ -61,6 +61,18 @@ class Diff(DiffErrors):
         Scores over all items; each is also an attribute of the diff.
     verdict : Verdict or None
         What the truth says of all items together; None without one.
+    metrics : list of Metric
+        The scores that tables show.
+    errors : Scores
+        Standard errors of the scores over all items, by connected component.
+    summary : dict
+        Items, clusters and sizes of each side.
+    warnings : list of dict
+        What a reader should know: code, level, message, and figures of each.
+    definition : dict
+        What the scores mean: average, weighting, policies.
+    manifest : dict
+        Versions, engine, the arguments given, and rows and fingerprint of each side.
     coverage : SharedItems
         How far baseline and experiment have the same items.
     names : dict

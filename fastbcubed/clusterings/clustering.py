@@ -11,6 +11,7 @@ import numpy as np
 from fastbcubed.clusterings.labels_given import MadeOfLabels
 from fastbcubed.clusterings.links_given import MadeOfLinks
 from fastbcubed.errors import ColumnError, OptionError
+from fastbcubed.runtime.completion import documented
 from fastbcubed.sources.arrays import join_pieces
 from fastbcubed.sources.choosing import choose_columns, refuse_links
 from fastbcubed.sources.columns import as_column
@@ -51,6 +52,8 @@ class Clustering(MadeOfLabels, MadeOfLinks):
       items   'item' (string)
       labels  'cluster' (int64)
     """
+
+    __dir__ = documented
 
     @classmethod
     def from_table(

@@ -37,6 +37,12 @@ class Comparison(Compared):
         The evaluations by name, in the order given.
     baseline : str
         The run that the others are compared with.
+    experiments : tuple of str
+        The other runs.
+    metrics : list of Metric
+        The scores that tables show.
+    n_items : int
+        Items that are scored.
     align : {"common", "each"}
         Whether all runs are scored on the items that each of them scores, or each on its own.
     level : float

@@ -16,6 +16,7 @@ from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.wording import Grid, aligned, count, escaped, html_table, label
 from fastbcubed.runtime.choices import is_one_of
+from fastbcubed.runtime.completion import documented
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.sources.arrays import from_numpy
 
@@ -52,6 +53,8 @@ class ClusterInRuns(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ClusterInRuns, (dict(self), self.table, self._members)
+
+    __dir__ = documented
 
     def __repr__(self) -> str:
         return "\n\n".join([self.heading(), aligned(self.grid(), figures_left=True), *self.notes()])

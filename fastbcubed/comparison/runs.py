@@ -29,12 +29,15 @@ from fastbcubed.results.slices.slicing import slice_codes
 from fastbcubed.results.warnings.of_coverage import if_alone
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.choices import is_one_of
+from fastbcubed.runtime.completion import documented
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.uncertainty.standard_errors import why_none
 
 
 class Runs:
     """Evaluations of several runs against one truth; the attributes are described at `Comparison`."""
+
+    __dir__ = documented
 
     def __init__(
         self,

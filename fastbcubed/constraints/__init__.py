@@ -20,6 +20,7 @@ from fastbcubed.constraints.instances import (
 )
 from fastbcubed.constraints.properties import Case
 from fastbcubed.constraints.verdicts import ConstraintTable, table
+from fastbcubed.runtime.completion import only_all
 
 __all__ = [
     "AMIGO_TEST_CASES",
@@ -43,3 +44,4 @@ __all__ = [
     "table",
     "unbalanced",
 ]
+__dir__ = only_all(globals())

@@ -22,6 +22,7 @@ from fastbcubed.constraints.notation import as_text
 from fastbcubed.constraints.properties import PROPERTIES
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
 from fastbcubed.results.text.wording import Grid, aligned
+from fastbcubed.runtime.completion import documented
 
 #: The heading of each check's column.
 HEADINGS = {
@@ -90,6 +91,8 @@ class ConstraintTable:
         }
         whole = {"seed": self.seed, "n_random": self.n_random, "checks": _STATEMENTS, "scores": scores}
         return json.dumps(whole, indent=2, ensure_ascii=False)
+
+    __dir__ = documented
 
     def __repr__(self) -> str:
         return aligned(self.grid())

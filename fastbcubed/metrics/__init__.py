@@ -33,6 +33,7 @@ from fastbcubed.metrics.signatures import (
     ScoreOfDiff,
     ScoreOfThree,
 )
+from fastbcubed.runtime.completion import only_all
 
 # Pointwise
 
@@ -245,3 +246,4 @@ delta_jaccard_distance: ScoreOfThree = make.score_of_three("delta_jaccard_distan
 iq: ScoreOfThree = make.score_of_three("iq")
 
 __all__ = sorted(PUBLIC)
+__dir__ = only_all(globals())

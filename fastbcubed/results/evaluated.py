@@ -31,6 +31,7 @@ from fastbcubed.results.slices.slicing import rows_for_json
 from fastbcubed.results.warnings.codes import found_in
 from fastbcubed.results.warnings.plain_shape import Shape, shape_of
 from fastbcubed.runtime.cached import cached_property
+from fastbcubed.runtime.completion import documented
 from fastbcubed.runtime.pool import Pool
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ class Evaluated:
         )
 
     def __dir__(self) -> list[str]:
-        inner = {name for name in object.__dir__(self) if name.startswith("_") and not name.startswith("__")}
-        return sorted({*object.__dir__(self), *self.overall} - inner)
+        return documented(self, self.overall)
 
     # What was scored
 

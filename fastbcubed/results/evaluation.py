@@ -53,8 +53,22 @@ class Evaluation(Openings, BySlice):
         Slices that were asked for when evaluating.
     engine : {"memory", "disk"}
         What did the work.
-    ranges : ClusterRanges or None
-        What works out the clusters where their cells do not fit in memory.
+    errors : Scores
+        Standard errors of the scores over all items, by connected component.
+    units : Units
+        The components: their number, the effective number of equal ones, and the share of the largest.
+    bounds : Bounds or None
+        Bounds of the precision, where prediction-only items were dropped.
+    summary : dict
+        Items, clusters, sizes and outcomes of each side.
+    concentration : dict
+        In how few clusters of each side the loss is.
+    warnings : list of dict
+        What a reader should know: code, level, message, and figures of each.
+    definition : dict
+        What the scores mean: average, weighting, policies.
+    manifest : dict
+        Versions, engine, the arguments given, and rows and fingerprint of each side.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastbcubed.errors import MetricError
 from fastbcubed.metrics.registry import computed_as
+from fastbcubed.runtime.completion import documented
 
 
 class Scores(Mapping[str, float]):
@@ -52,7 +53,7 @@ class Scores(Mapping[str, float]):
         return len(self._values)
 
     def __dir__(self) -> list[str]:
-        return sorted({*(name for name in object.__dir__(self) if name[:1] != "_"), *self._values})
+        return documented(self, self._values)
 
     def __repr__(self) -> str:
         return f"Scores({', '.join(f'{name}={value:.6g}' for name, value in self.items())})"

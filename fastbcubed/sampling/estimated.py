@@ -25,6 +25,7 @@ from fastbcubed.results.text.wording import (
     score,
 )
 from fastbcubed.results.warnings.notices import sentence
+from fastbcubed.runtime.completion import documented
 from fastbcubed.sampling.cluster_sample import ClusterSample
 from fastbcubed.sampling.drawn import Drawn, hill_numbers
 from fastbcubed.sampling.estimable import DESCRIPTIVE
@@ -110,7 +111,7 @@ class Estimates:
         raise AttributeError(f"there is no estimate of {name!r}; name it in metrics=")
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *self.estimated})
+        return documented(self, self.estimated)
 
     def interval(self, which: str, *, level: float | None = None) -> Interval:
         """Return the interval of an estimate.

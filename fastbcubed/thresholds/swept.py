@@ -59,6 +59,10 @@ class Sweep(SweptCurve):
         What was done with items that are missing somewhere.
     asked : list of float
         The thresholds that were asked for.
+    points : Table
+        All scores at the thresholds that were asked for.
+    warnings : list of dict
+        What a reader should know: code, level, message, and figures of each.
     sliced : dict of str to Table
         The best thresholds of slices that were asked for.
 

@@ -28,6 +28,7 @@ from fastbcubed.results.listings.listing import require_limit
 from fastbcubed.results.listings.table import Table
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.choices import true_or_false
+from fastbcubed.runtime.completion import documented
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
 from fastbcubed.thresholds.best import Best, best_point, known_score
@@ -61,6 +62,8 @@ class SweptCurve:
     _alignment: Alignment
     _evaluate: Evaluator
     sliced: dict[str, Table] = field(default_factory=dict)
+
+    __dir__ = documented
 
     def curve(self, *, limit: int | None = 1000, errors: bool = False) -> Table:
         """Return the scores by threshold, from no link at all to every link.

@@ -112,6 +112,62 @@ def test_public_names_are_documented(name: str) -> None:
         assert ">>>" in text
 
 
+RESULTS: dict[str, Any] = {
+    "ev": lambda: fb.evaluate(TRUTH, PREDICTION, slices="true_size"),
+    "cmp": lambda: fb.compare(TRUTH, {"old": PREDICTION, "new": TRUTH}),
+    "diff": lambda: fb.diff(TRUTH, PREDICTION),
+    "d": lambda: fb.diff(TRUTH, PREDICTION, truth=TRUTH),
+    "sweep": lambda: fb.sweep(TRUTH, {"left": [0, 1, 3], "right": [1, 2, 4], "score": [0.9, 0.8, 0.7]}),
+    "est": lambda: fb.estimate({k: k // 3 for k in range(6)}, PREDICTION),
+    "clustering": lambda: fb.Clustering.from_labels([1, 1, 2]),
+    "table": lambda: fb.contingency(TRUTH, PREDICTION),
+    "listing": lambda: fb.evaluate(TRUTH, PREDICTION).clusters("true"),
+    "scores": lambda: fb.evaluate(TRUTH, PREDICTION).overall,
+    "item": lambda: fb.evaluate(TRUTH, PREDICTION).item(0),
+    "cluster": lambda: fb.evaluate(TRUTH, PREDICTION).cluster("true", 0),
+    "cluster in runs": lambda: fb.compare(TRUTH, {"old": PREDICTION, "new": TRUTH}).cluster("true", 0),
+    "report": lambda: fb.evaluate(TRUTH, PREDICTION).report(),
+}
+TRUTH, PREDICTION = ({k: k // size for k in range(12)} for size in (3, 4))
+#: What completion showed of ours.
+INNER = (
+    "cell_excerpt opener loss_of_all require_rows has_clusters in_files kept_items page_content at_best warn rates "
+    "known_changes true_numbers as_side from_built count_exact kinds places grid TYPE_CHECKING annotations label Any "
+    "check_key LIGHT make math PUBLIC alignment results runtime"
+).split()
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+def test_completion_shows_what_is_documented(name: str) -> None:
+    """Some thirty names that serve other modules stood among the results."""
+    found = RESULTS[name]()
+    listed = [each for each in dir(found) if not each.startswith("__")]
+    assert len(listed) > 5 or name == "report"
+    assert not {*INNER} & {*listed}
+    scores = [*getattr(found, "overall", ()), *(found if name == "scores" else ())]
+    for each in {*listed}.difference(scores):
+        homes = [kind for kind in type(found).__mro__ if each in vars(kind)]
+        texts = [inspect.getdoc(vars(kind)[each]) or "" for kind in homes]
+        attributes = "".join(kind.__doc__ or "" for kind in type(found).__mro__)
+        assert (
+            re.search(rf"^    (\w+, )*{each}(, \w+)* : ", attributes, re.MULTILINE)
+            or any(re.search(r"\n-{5,}\n", text) or each.startswith("to_") for text in texts)
+            or any(not kind.__module__.startswith("fastbcubed") for kind in homes)
+            or hasattr(getattr(found, "_arrow", None), each)
+        ), each
+    if hasattr(found, "to_json"):
+        told = set(re.findall(rf"\b{name}\.([a-z]\w+)", README.read_text(encoding="utf-8")))
+        assert told - {"items_df", "cells_df"} <= {*dir(found), *fb.metrics.__all__}  # these are of Spark
+
+
+@pytest.mark.parametrize("module", [fb, fb.metrics, fb.charts, fb.constraints, fb.errors])
+def test_completion_of_modules_shows_what_they_offer(module: Any) -> None:
+    assert [name for name in dir(module) if not name.startswith("__")] == sorted(
+        name for name in module.__all__ if not name.startswith("__")
+    )
+
+
 # The checks themselves
 
 

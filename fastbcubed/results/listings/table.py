@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import MissingPackageError
 from fastbcubed.results.text.wording import Grid, aligned, amount, count, escaped, html_table, label, score
+from fastbcubed.runtime.completion import documented
 from fastbcubed.sources.attributes import readable
 from fastbcubed.sources.selection import values_of_codes
 
@@ -142,7 +143,7 @@ class Table:
     __hash__ = None  # type: ignore[assignment]  # as for any table
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *dir(self._arrow)})
+        return documented(self, dir(self._arrow))
 
     def __reduce__(self) -> tuple[type[Table], tuple[pa.Table]]:
         return Table, (self._arrow,)

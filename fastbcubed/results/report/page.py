@@ -16,6 +16,7 @@ from fastbcubed.results.report.shortening import halved
 from fastbcubed.results.text.wording import amount, count, label, percent, plus_minus, score, with_error
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.choices import true_or_false
+from fastbcubed.runtime.completion import documented
 from fastbcubed.runtime.written import written_aside
 
 #: Bytes that no page reaches; and how often its listings are halved to stay below them.
@@ -65,6 +66,8 @@ class Report:
         with written_aside(file) as aside:
             Path(aside).write_text(self.html, encoding="utf-8", newline="\n")
         self._file = file
+
+    __dir__ = documented
 
     def __repr__(self) -> str:
         size = f"{len(self.html.encode('utf-8')) / 1e3:,.0f} kB of HTML"

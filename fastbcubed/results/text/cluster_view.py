@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from fastbcubed.results.listings.table import WIDTH, Table
 from fastbcubed.results.text.wording import Grid, aligned, amount, count, escaped, html_table, label, score
+from fastbcubed.runtime.completion import documented
 
 #: What the clusters of a side are called, and what becomes of items that the other side lacks.
 KINDS = {"true": "true", "pred": "predicted"}
@@ -71,6 +72,8 @@ class Cluster(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), dict(self), self.parts, self.table)
+
+    __dir__ = documented
 
     def __repr__(self) -> str:
         grid, left_out = self.grid(WIDTH)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.text.wording import Grid, amount, count, escaped, html_table, label, score
+from fastbcubed.runtime.completion import documented
 
 #: What the items of a set have to do with the item.
 SETS = {
@@ -43,6 +44,8 @@ class Item(dict[str, Any]):
     kinds: ClassVar[Mapping[str, str]] = {"true_cluster": "true", "pred_cluster": "predicted"}
     sets: ClassVar[Mapping[str, str]] = SETS
     places: ClassVar[tuple[str, ...]] = PLACES
+
+    __dir__ = documented
 
     def __repr__(self) -> str:
         sets = self._sets()
