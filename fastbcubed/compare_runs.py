@@ -29,7 +29,7 @@ from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices.slicing import ID, SIZES, SliceKey, attribute_home, attribute_values, encoded
 from fastbcubed.results.warnings.notices import WARNING
 from fastbcubed.results.warnings.of_coverage import if_alone
-from fastbcubed.runtime.choices import is_one_of, is_utf8
+from fastbcubed.runtime.choices import is_one_of, is_utf8, true_or_false
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.limits import memory_limit as memory_limit_of
 from fastbcubed.runtime.pool import Pool
@@ -66,6 +66,7 @@ def compare(
     overlapping: bool = False,
     max_pairs: float = MAX_PAIRS,
     table: Any = None,
+    paths: bool = False,
     engine: Literal["memory", "disk"] | None = None,
     memory_limit: int | str | None = None,
     spill_dir: Any = None,
@@ -100,7 +101,7 @@ def compare(
     item, cluster, weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
         As for `evaluate`. Of a pair of columns the second is that of all runs. Policies are those of all runs: if one
         is made of links, items that only the truth has are alone by default.
-    overlapping, max_pairs, table, engine, memory_limit, spill_dir, threads, progress
+    overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
         As for `evaluate`. Differences of overlapping runs have no standard errors. The disk engine aligns one run
         after the other, those that turn out to have too many items again, and refuses runs with items that the truth
         lacks if these are scored. The arguments `out`, `keep` and `repairs` are lacking: save the evaluation of a run.
@@ -136,6 +137,7 @@ def compare(
     >>> cmp["old"].recall, cmp["new"].recall, cmp.n_items  # of a, b and c, which both have
     (0.6666666666666666, 1.0, 3)
     """
+    paths = true_or_false(paths, "paths")
     bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), whole_number(seed, "seed")
     arguments = not_default(compare, locals())
     names = _names(runs, baseline)

@@ -22,7 +22,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, members
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.files import storage
-from fastbcubed.results.origin import not_default
+from fastbcubed.results.origin import by_names, not_default
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.results.warnings.notices import WARNING
 from fastbcubed.runtime.choices import is_one_of, refuse_bare, true_or_false
@@ -61,6 +61,7 @@ def diff(
     table: Any = None,
     out: Any = None,
     keep: Keep = "cells",
+    paths: bool = False,
     engine: Literal["memory", "disk"] | None = None,
     memory_limit: int | str | None = None,
     spill_dir: Any = None,
@@ -120,6 +121,8 @@ def diff(
         A directory to write the result to; see `Diff.save`.
     keep : {"scores", "cells", "items"}
         How much of the result to write to `out`; with the disk engine, how much to hold.
+    paths : bool
+        Whether the result has the paths of files rather than their names; see `evaluate`.
     engine : {"memory", "disk"}, optional
         Where the work is done; see `evaluate`. A truth takes the memory engine.
     memory_limit : int or str, optional
@@ -159,8 +162,8 @@ def diff(
     >>> d.split_rate, d.merge_rate  # (1/3 + 1/3 + 2/3 + 0) / 4, (0 + 0 + 1/2 + 1/2) / 4
     (0.3333333333333333, 0.25)
     """
-    given = not_default(diff, locals())
-    arguments = {name: value for name, value in given.items() if name not in ("baseline", "experiment")}
+    paths = true_or_false(paths, "paths")
+    arguments = not_default(diff, locals())
     if out is not None:
         out = storage.as_path(out)
         require_writable(out)
@@ -205,6 +208,7 @@ def diff(
         if known is None:
             known = truth_of_table(truth, baseline, request.given.table, columns["item"][1])
         found = _judged(ev, known, judging, unlabelled, one_table=table is not None)
+        found.truth = by_names(arguments, [known.name])(known.name)
         ev.sliced = {slice_name(key): found.slices(key) for key in keys}
     for each in found.warnings:
         if each["level"] == WARNING:

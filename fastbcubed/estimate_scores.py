@@ -13,6 +13,7 @@ from fastbcubed.clusterings.inputs import Given, PerSide, asked_of_sides, one_si
 from fastbcubed.engines.request import as_threads
 from fastbcubed.engines.touching import Asked, touch
 from fastbcubed.errors import EvaluationWarning, OptionError, without_overlap
+from fastbcubed.results.origin import by_names
 from fastbcubed.results.warnings.notices import WARNING
 from fastbcubed.runtime.choices import is_one_of, refuse_bare, true_or_false
 from fastbcubed.runtime.counts import whole_number
@@ -48,6 +49,7 @@ def estimate(
     missing: Missing = "singleton",
     nulls: Nulls = "raise",
     duplicates: Duplicates = "raise",
+    paths: bool = False,
     engine: Literal["memory", "disk"] | None = None,
     memory_limit: int | str | None = None,
     spill_dir: Any = None,
@@ -85,7 +87,7 @@ def estimate(
     missing : {"singleton", "drop"}
         What is made of items of the sample that the prediction lacks: each is predicted to be alone, or left out of
         its true cluster, which then counts as if it were complete.
-    nulls, duplicates
+    nulls, duplicates, paths
         As for `evaluate`.
     engine : {"memory", "disk"}, optional
         Where the work is done; when absent, files of Parquet or Arrow IPC of more than a million rows are read block
@@ -156,6 +158,7 @@ def estimate(
     (0.416667, 0.166667)
     """
     refuse_bare(metrics=metrics)
+    paths = true_or_false(paths, "paths")
     level, chosen = check_level(level), choose(metrics, beta)
     if population_clusters is not None:
         population_clusters = whole_number(population_clusters, "population_clusters", "true clusters")
@@ -186,7 +189,8 @@ def estimate(
         "beta": beta, "level": level, "nulls": nulls, "duplicates": duplicates,
     }  # fmt: skip
     names = {"sample": side.name, "prediction": touched.name}
-    return Estimates(estimated, ranges, summary, definition, names, found, level, chosen[1])
+    say = by_names({"paths": paths}, names.values())
+    return Estimates(estimated, ranges, summary, definition, say(names), say(found), level, chosen[1])
 
 
 def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampling: str) -> float:

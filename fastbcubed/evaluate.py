@@ -18,10 +18,11 @@ from fastbcubed.errors import EvaluationWarning
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.files import storage
 from fastbcubed.results.listings.repairs import require_repairable
-from fastbcubed.results.origin import Origin, not_default
+from fastbcubed.results.origin import Origin, by_names, not_default
 from fastbcubed.results.scores import Scores
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.results.warnings.notices import WARNING
+from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.reporting import reporting, require_progress
 from fastbcubed.runtime.written import require_writable
@@ -54,6 +55,7 @@ def evaluate(
     out: Any = None,
     keep: Keep = "cells",
     repairs: int = 0,
+    paths: bool = False,
     engine: Literal["memory", "disk", "spark"] | None = None,
     memory_limit: int | str | None = None,
     spill_dir: Any = None,
@@ -119,6 +121,10 @@ def evaluate(
         How much of the result to write to `out`; with the disk engine, how much to hold.
     repairs : int
         How many repairs to write to `out`, as ``repairs.parquet``; see `Evaluation.repairs`.
+    paths : bool
+        Whether the result, its pages and what is saved of it have the paths of files as they were given. When false,
+        files go by their names, which do not show where they are on a machine. Nothing that is saved is read through
+        them: items and attributes are in the saved files.
     engine : {"memory", "disk", "spark"}, optional
         Where the work is done. The disk engine reads files block by block and spills what does not fit, so
         that the rows need not be in memory. Of overlapping clusterings it gives scores, slices and the summary;
@@ -171,6 +177,7 @@ def evaluate(
     >>> round(ev.precision, 6), round(ev.recall, 6)
     (0.666667, 0.666667)
     """
+    paths = true_or_false(paths, "paths")
     arguments = not_default(evaluate, locals())
     require_progress(progress)
     if out is not None and not is_any((truth, prediction)):
@@ -218,6 +225,7 @@ def carry_out(
 
 def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> Evaluation:
     """Return what an engine has answered, with the slices that were asked for."""
+    say = by_names(arguments, answer.names)
     ev = answer.kind(
         answer.cells,
         answer.scored.metrics,
@@ -229,15 +237,15 @@ def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> E
         answer.labels,
         attributes=answer.attributes,
         not_computed=answer.scored.not_computed,
-        names=dict(zip(("truth", "prediction"), answer.names, strict=True)),
+        names=say(dict(zip(("truth", "prediction"), answer.names, strict=True))),
         sliced=answer.sliced,
         engine=answer.engine,
         ranges=answer.ranges,
         _summary=answer.summary,
         _bounds=answer.bounds,
-        _input_notes=answer.notes,
+        _input_notes=say(answer.notes),
         _memory_limit=request.limit if answer.engine == "disk" else None,
-        _origin=Origin.of(request.given, arguments, answer.pair, answer.contents),
+        _origin=Origin.of(request.given, arguments, answer.pair, answer.contents, say),
         _change_if_alone=answer.change_if_alone,
     )
     for key in request.slices:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any
 
 from fastbcubed.changes.naming import SIDES
@@ -23,7 +22,7 @@ from fastbcubed.results.gates.gating import Gate
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.report.clusters_content import MOST_COLUMNS, anchor, opened_content
 from fastbcubed.results.report.definitions_content import command, without_data
-from fastbcubed.results.report.evaluation_content import MESSAGES, gates_content, head
+from fastbcubed.results.report.evaluation_content import MESSAGES, gates_content, head, stem
 from fastbcubed.results.report.shortening import few_entries, shortened
 from fastbcubed.results.report.slices_content import SLICINGS, key_of
 from fastbcubed.results.slices.slicing import SliceKey, name_columns, slice_name
@@ -71,7 +70,7 @@ def _command(diff: Any) -> str | None:
 
 
 def _title(diff: Any) -> str:
-    stems = [PurePath(str(diff.names.get(side) or side)).stem for side in SIDES]
+    stems = [stem(diff.names.get(side) or side) for side in SIDES]
     return f"From {stems[0]} to {stems[1]}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -195,7 +196,7 @@ class Diffed:
         found: dict[str, str | None] = {}
         for side, place in PLACES.items():
             name = self.evaluation.names.get(place)
-            found[side] = f"the {side}" if name == f"the {place}" else name
+            found[side] = name and re.sub(rf"^the {place}\b", f"the {side}", name)
         return found if self.truth is None else {**found, "truth": self.truth}
 
     @cached_property

@@ -12,6 +12,7 @@ from fastbcubed.cli.flags import (
     FILES,
     add_engine_flags,
     add_input_flags,
+    add_paths_flag,
     add_score_flags,
     column_names,
     number,
@@ -69,6 +70,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_score_flags(parser, ("baseline_size", "experiment_size"), beta=False)
     add = parser.add_argument_group("output").add_argument
     add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add_paths_flag(add)
     add(
         "--worst", type=number, default=5, metavar="N",
         help="how many clusters of either side, and how many slices, that changed most to list (default: 5)",

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from fastbcubed.cli.flags import (
+    add_paths_flag,
     add_row_flags,
     add_spill_flags,
     add_work_flags,
@@ -66,6 +67,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--level", type=float, default=0.95, metavar="P", help="confidence of intervals (default: 0.95)")
     add = parser.add_argument_group("output").add_argument
     add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add_paths_flag(add)
     add = parser.add_argument_group("work").add_argument
     add(
         "--engine", choices=("memory", "disk"),

@@ -38,6 +38,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
 
     add = parser.add_argument_group("output").add_argument
     add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add_paths_flag(add)
     add(
         "--show", type=number, default=0, metavar="N",
         help="open the N clusters that cost most, of either side: who is in them (see: fastbcubed show)",
@@ -160,6 +161,12 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False) ->
     )  # fmt: skip
     add_spill_flags(add)
     add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
+
+
+def add_paths_flag(add: Any) -> None:
+    """Add the flag that shows where files are."""
+    text = "show the paths of files, as they were given, in all that is written (default: their names)"
+    add("--paths", action="store_true", help=text)
 
 
 def add_row_flags(add: Any) -> None:

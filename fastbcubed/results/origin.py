@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -21,10 +22,11 @@ from fastbcubed.results.slices.bins import Bins
 from fastbcubed.results.warnings.of_input import same_source, swapped_names
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
+from fastbcubed.sources.locations import at_home
 from fastbcubed.sources.tables import is_path
 
 #: Arguments that are told elsewhere, or change no figure and differ from machine to machine.
-UNTOLD = ("truth", "prediction", "out", "progress", "threads", "spill_dir")
+UNTOLD = ("truth", "prediction", "baseline", "experiment", "out", "progress", "threads", "spill_dir")
 
 
 @dataclass(eq=False)
@@ -47,10 +49,11 @@ class Origin:
         arguments: Mapping[str, Any],
         pair: Pair | None,
         contents: Sequence[Content] | None = None,
+        say: Callable[[Any], Any] = lambda told: told,
     ) -> Origin:
-        """Look at what was given; nothing is read."""
+        """Look at what was given; nothing is read. `say` writes paths in arguments as they are shown."""
         named = given.table is not None or is_path(given.truth)
-        told = {name: as_told(value) for name, value in arguments.items() if name not in UNTOLD}
+        told = say({name: as_told(value) for name, value in arguments.items() if name not in UNTOLD})
         return cls(same_source(given), swapped_names(given), named, told, pair, contents)
 
     def manifest(self, engine: str, memory_limit: int | None) -> dict[str, Any]:
@@ -112,6 +115,46 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 def _is_default(value: Any, default: Any) -> bool:
     plain = isinstance(value, tuple if isinstance(default, tuple) else str | bool | int | float)
     return value is default or (plain and value == default)
+
+
+def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[Any], Any]:
+    """Return what writes files in values by their names, without the folders that say where they are on a machine.
+
+    Files of the same name keep the folders that tell them apart. `sides` is what the sides are called, by path where
+    they are files; arguments that are paths are taken as such. With ``paths=True``, values stay as they are.
+
+    Examples
+    --------
+    >>> say = by_names({"table": "data/all.csv"}, ["/home/me/old/run.csv", "/home/me/new/run.csv", "the prediction"])
+    >>> say(["column 'a' of /home/me/new/run.csv", {"table": "data/all.csv"}])
+    ["column 'a' of new/run.csv", {'table': 'all.csv'}]
+    """
+    found = [side for side in sides if not side.startswith("the ")]
+    places = ["table", "attributes", "weight"]
+    if arguments.get("table") is None:  # else these are columns
+        places += ["truth", "prediction", "baseline", "experiment", "runs"]
+    for name in places:
+        given, kind = arguments.get(name), os.PathLike if name == "weight" else str | os.PathLike
+        each = given.values() if isinstance(given, Mapping) else [given]
+        found += [os.fspath(path) for path in each if isinstance(path, kind)]
+    if arguments.get("paths") or not found:
+        return lambda value: value
+    parts = {path: os.path.abspath(at_home(path)).split(os.sep) for path in found}
+    shown: dict[str, str] = {}
+    for path, own in parts.items():
+        others = [each for each in parts.values() if each != own]
+        n = next(n for n in range(1, len(own) + 1) if all(each[-n:] != own[-n:] for each in others))
+        shown[path] = shown[at_home(path)] = "/".join(own[-n:])
+    pattern = re.compile("|".join(map(re.escape, sorted(shown, key=len, reverse=True))))
+
+    def say(value: Any) -> Any:
+        if isinstance(value, str):
+            return pattern.sub(lambda match: shown[match[0]], value)
+        if isinstance(value, Mapping):
+            return {key: say(each) for key, each in value.items()}
+        return [say(each) for each in value] if isinstance(value, list | tuple) else value
+
+    return say
 
 
 def as_told(value: Any) -> Any:

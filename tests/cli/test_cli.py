@@ -797,6 +797,8 @@ def test_names_that_the_terminal_cannot_show(paths) -> None:
     folder.mkdir()
     moved = str(Path(paths[0]).rename(folder / "truth.parquet"))
     done = _run("evaluate", moved, paths[1], "--json", env=ascii_only)
+    assert json.loads(done.stdout)["truth"] == "truth.parquet"
+    done = _run("evaluate", moved, paths[1], "--json", "--paths", env=ascii_only)
     assert json.loads(done.stdout)["truth"] == moved
 
 

@@ -117,7 +117,7 @@ def test_text_names_tables_attributes_and_coverage(tmp_path) -> None:
     pq.write_table(_table({"a": 1, "b": 1, "c": 2}), tmp_path / "pred.parquet")
     ev = fb.evaluate(tmp_path / "truth.parquet", tmp_path / "pred.parquet")
     text = as_text(ev)
-    assert str(tmp_path / "truth.parquet") in text and '.slices("country")' in text
+    assert " truth.parquet" in text and str(tmp_path) not in text and '.slices("country")' in text
     said = " ".join(text.split())
     assert "Coverage: 3 items on both sides, 75.0 % of the truth's 4 and 100 % of the prediction's 3." in said
     assert "1 item only in the truth: left out (drop)." in text

@@ -468,7 +468,10 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path
     assert small().report(tmp_path / "page.HTM").content["title"]
 
 
-def test_pages_of_runs_have_gates_charts_of_slices_and_the_command(tmp_path: Path) -> None:
+def test_pages_of_runs_have_gates_charts_of_slices_and_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(DATA)  # where the files are that the command names
     runs = [str(tmp_path / f"{name}.html") for name in ("compare", "diff")]
     how = ["--slice", "country", "--report"]
     old, new, truth = map(str, (OLD, NEW, TRUTH))
@@ -488,8 +491,95 @@ def test_pages_of_runs_have_gates_charts_of_slices_and_the_command(tmp_path: Pat
         labels = [attrs.get("aria-label") or "" for tag, attrs in each.elements if tag == "svg"]
         assert any("by country" in label for label in labels)
     told = contents[0]["command"]
-    assert told.startswith(f"fastbcubed compare {truth} old={old} new={new}")
+    assert told.startswith(f"fastbcubed compare {TRUTH.name} old={OLD.name} new={NEW.name}")
     assert main([*shlex.split(told)[1:], "--json", "--no-progress"]) == 0
     told = contents[1]["origin"]["command"]
-    assert told.startswith(f"fastbcubed diff {old} {new}") and told.endswith(f"--truth {truth}")
+    assert told.startswith(f"fastbcubed diff {OLD.name} {NEW.name}") and told.endswith(
+        f"--truth {TRUTH.name}"
+    )
     assert main([*shlex.split(told)[1:], "--json", "--no-progress"]) == 0
+
+
+# -- Where files are -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return files in folders of a home; the working directory is elsewhere."""
+    rows = {"item": list("abcdef"), "cluster": [1, 1, 2, 2, 3, 3], "kind": list("xxyyxy")}
+    tables = {
+        "truth": rows, "old/run": {**rows, "cluster": [1, 2, 3, 3, 4, 4]},
+        "new/run": {**rows, "cluster": [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]},
+        "weights": {"item": rows["item"], "weight": [1.0, 2.0, 1.0, 1.0, 1.0, 1.0]},
+        "more": {"item": rows["item"], "more": list("uuvvww")},
+        "both": {"true id": [1, 1, 2], "pred id": [1, 2, 2]},
+        "odd": {"id": rows["item"], "cluster": [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]},
+        "links": {"left": ["a", "c", "e"], "right": ["b", "d", "f"], "score": [0.9, 0.8, 0.7]},
+    }  # fmt: skip
+    for name, columns in tables.items():
+        file = tmp_path / "whereabouts home" / f"{name}.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(columns), file)
+    (tmp_path / "whereabouts work").mkdir()
+    monkeypatch.chdir(tmp_path / "whereabouts work")
+    monkeypatch.setenv("HOME", str(tmp_path / "whereabouts home"))
+    return {name: str(tmp_path / "whereabouts home" / f"{name}.parquet") for name in tables}
+
+
+def test_no_output_says_where_files_are(
+    places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pages, Markdown, JSON, text and saved results, of files given by absolute paths, from a home, or relative."""
+    truth, old, new, links = (places[name] for name in ("truth", "old/run", "new/run", "links"))
+    page, out = ["--report", "page.html"], ["--out", "result", "--keep", "items"]
+    commands = [
+        ["evaluate", truth, new, *page, *out, "--summary", "job.md", "--slice", "kind", "--weight", places["weights"],
+         "--attributes", places["more"]],
+        ["evaluate", "~/truth.parquet", "../whereabouts home/old/run.parquet", *page, "--json"],
+        ["evaluate", places["odd"], old, "--engine", "disk", "--json", "--out", "on_disk", "--keep", "items"],
+        ["evaluate", "true id", "pred id", "--table", places["both"], *page, "--summary", "job.md", "--json"],
+        ["evaluate", truth, links, "--links", "prediction", *page, "--json"],
+        ["evaluate", truth, new, "--weight", places["weights"], "--baseline", str(Path("result").absolute()),
+         "--fail-worse", "f1=0.1", "--summary", "job.md"],
+        ["compare", truth, f"old={old}", f"new={new}", *page, "--json"],
+        ["compare", truth, f"old={old}", f"new={new}"],
+        ["diff", old, new, "--truth", truth, *page, "--out", "diff"],
+        ["diff", "true id", "pred id", "--table", places["both"], *page, "--json"],
+        ["sweep", places["odd"], links, "--json", "--out", "sweep"],
+        ["estimate", places["odd"], new, "--json"],
+        ["estimate", truth, new],
+        ["sample-pairs", old, new, "--out", "pairs.csv"],
+        ["report", "result", "--out", "again.html"],
+    ]  # fmt: skip
+    for number, command in enumerate(commands):
+        assert main(command) == 0, command
+        assert "whereabouts" not in capsys.readouterr().out, command
+        for file in Path.cwd().rglob("*"):
+            assert file.is_dir() or b"whereabouts" not in file.read_bytes(), (command, file)
+        if "page.html" in command:
+            Path("page.html").rename(f"{number}.html")
+    assert "<title>pred id against true id</title>" in Path("3.html").read_text(encoding="utf-8")
+    content = json.loads(Page(Path("6.html").read_text(encoding="utf-8")).data)
+    assert [run["names"]["prediction"] for run in content["runs"]] == ["old/run.parquet", "new/run.parquet"]
+
+
+def test_paths_are_shown_on_request(places: dict[str, str], tmp_path: Path) -> None:
+    ev = fb.evaluate(places["truth"], places["old/run"], paths=True)
+    assert ev.names == {"truth": places["truth"], "prediction": places["old/run"]}
+    assert ev.report().content["origin"]["command"] == shlex.join(
+        ["fastbcubed", "evaluate", places["truth"], places["old/run"], "--paths"]
+    )
+    diff = fb.diff(places["old/run"], places["new/run"], truth=places["truth"], paths=True)
+    assert list(diff.names.values()) == [places["old/run"], places["new/run"], places["truth"]]
+
+
+def test_a_saved_result_is_sliced_though_it_has_no_paths(places: dict[str, str], tmp_path: Path) -> None:
+    """By columns of either side, and by attributes: they are in its own files."""
+    fb.evaluate(places["truth"], places["new/run"], attributes=places["more"], out="result", keep="items")
+    for file in Path(places["truth"]).parent.rglob("*.parquet"):
+        file.unlink()
+    loaded = fb.load("result")
+    assert loaded.names == {"truth": "truth.parquet", "prediction": "run.parquet"}
+    assert loaded.slices("truth.kind")["n_items"].to_pylist() == [3, 3]
+    assert loaded.slices("more")["n_items"].to_pylist() == [2, 2, 2]
+    assert loaded.report(columns="more").content["clusters"]["pred"]["opened"]

@@ -26,6 +26,10 @@ JUDGED = DIFF.sample_pairs(4).to_pandas().assign(verdict="same")
 #: What takes a boolean, by what it is called and the name of the argument.
 CALLS: dict[str, Callable[[Any, Path], Any]] = {
     "evaluate overlapping": lambda given, _: fb.evaluate([0, 1], [0, 1], overlapping=given),
+    "evaluate paths": lambda given, _: fb.evaluate([0, 1], [0, 1], paths=given),
+    "compare paths": lambda given, _: fb.compare([0, 1], {"a": [0, 1]}, paths=given),
+    "diff paths": lambda given, _: fb.diff([0, 1], [0, 1], paths=given),
+    "estimate paths": lambda given, _: fb.estimate(TRUTH, TRUTH, paths=given),
     "contingency overlapping": lambda given, _: fb.contingency([0, 1], [0, 1], overlapping=given),
     "compare overlapping": lambda given, _: fb.compare([0, 1], {"a": [0, 1]}, overlapping=given),
     "diff overlapping": lambda given, _: fb.diff([0, 1], [0, 1], truth=[0, 0], overlapping=given),

@@ -70,7 +70,7 @@ def test_outputs_are_recognised_and_it_is_said(name: str, engine: str, tmp_path:
     ev = fb.evaluate(*paths, engine=engine)
     # items 1, 2, 3: precisions 1/2, 1/2, 1 and recalls 1, 1/2, 1/2
     assert (ev.precision, ev.recall) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
-    (note,) = [w for w in ev.warnings if w["code"] == "columns-recognised" and str(paths[1]) in w["message"]]
+    (note,) = [w for w in ev.warnings if w["code"] == "columns-recognised" and paths[1].name in w["message"]]
     assert (note["level"], note["tool"], note["item"], note["cluster"]) == ("note", tool, items, clusters)
     assert f"as {tool} writes them: item = {' + '.join(items)}, cluster = {clusters[0]}" in note["message"]
     assert note in json.loads(ev.to_json())["warnings"]

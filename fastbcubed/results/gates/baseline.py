@@ -89,7 +89,8 @@ class Baseline:
 
     def try_bound(self, bound: Bound, ev: Any) -> Gate:
         """Say whether a score is no more than `bound.value` worse than here."""
-        gate = gate_of_change(bound, value_of(bound, ev), self._value(bound), self.name)
+        called = Path(self.name).absolute().name
+        gate = gate_of_change(bound, value_of(bound, ev), self._value(bound), called)
         n, n_before = self._n_items(bound, ev)
         more = f", of {count(n)} items, {count(n_before)} in the baseline" if n != n_before else ""
         reason = "" if bound.name in COVERAGES else self._left_out(ev)

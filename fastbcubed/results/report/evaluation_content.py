@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -80,11 +81,21 @@ def title_of(names: Mapping[str, Any]) -> str:
     >>> title_of({"truth": "data/truth.parquet", "prediction": "runs/new.parquet"}), title_of({})
     ('new against truth', 'Evaluation')
     """
-    stems = [
-        PurePath(str(name)).stem if (name := names.get(side)) else "" for side in ("prediction", "truth")
-    ]
+    stems = [stem(name) if (name := names.get(side)) else "" for side in ("prediction", "truth")]
     given = all(stems) and names["truth"] != "the truth" and names["prediction"] != "the prediction"
     return " against ".join(stems) if given else "Evaluation"
+
+
+def stem(name: str) -> str:
+    """Return what a file is called without its folders and ending, or a column of a table without the table.
+
+    Examples
+    --------
+    >>> stem("runs/new.parquet"), stem("the truth ('true_id' of all.parquet)")
+    ('new', 'true_id')
+    """
+    column = re.fullmatch(r"the \w+ \((['\"])(.*)\1 of .*\)", name, re.DOTALL)
+    return PurePath(name).stem if column is None else column[2]
 
 
 def verdict_content(ev: Any) -> dict[str, Any]:
