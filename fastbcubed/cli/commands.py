@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
@@ -157,6 +158,8 @@ class CommandParser(Parser):
 
             flags = [name for name in self._option_string_actions if name.startswith("--")]
             asked = did_you_mean(unknown[0], flags) if unknown[0].startswith("--") else ""
+            if os.path.isfile(unknown[0]):
+                asked = " A pattern for several files is quoted, so that the shell leaves it as it is"
             self.error(f"unrecognized arguments: {' '.join(unknown)}{asked and '.'}{asked}")
         return found, unknown
 

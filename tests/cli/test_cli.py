@@ -379,6 +379,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --metrik f1", "unrecognized arguments: --metrik f1. Did you mean '--metric'?"),
         ("evaluate T P --xyzzy", "unrecognized arguments: --xyzzy\nTry: fastbcubed evaluate --help"),
         ("evaluate T P Q", "unrecognized arguments: Q\nTry: fastbcubed evaluate --help"),
+        ("evaluate T P T", "unrecognized arguments: truth.parquet. A pattern for several files is quoted"),
         ("evaluate T P --metr f1", "unrecognized arguments: --metr"),
         ("evaluate T P --metric presicion", "Did you mean 'precision'"),
         ("evaluate T P --beta x", "invalid float value"),
