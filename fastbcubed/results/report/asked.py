@@ -63,7 +63,7 @@ def require_place(path: Any, *, overwrite: bool) -> Path:
         raise OptionError(f"{file} is a directory; name a file, such as {file / 'report.html'}")
     if file.suffix.lower() not in ("", ".html", ".htm"):
         raise OptionError(
-            f"the page is HTML, so its name ends in .html, not in {file.suffix}: {file.with_suffix('.html')}"
+            f"the page is HTML, so its name ends in .html, not in {file.suffix}; name it {file.with_suffix('.html')}"
         )
     if file.exists() and not overwrite:
         raise OptionError(f"{file} is there already; pass overwrite=True to replace it, or another path")
