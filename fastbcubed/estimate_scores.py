@@ -255,11 +255,12 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
     "same" for bad_split, good_merge and delta_precision. Intervals are those of the score test, which with one stratum
     is Wilson's for k / n, times z: of 95 %, in simulated samples of 40 to 300 pairs, they held the score in 92 to 98 %.
 
-    A pair that is drawn repeatedly shares the verdict of the first of its rows. Estimates and intervals end where the
-    verdicts leave nothing else possible: where all pairs are judged, the estimate is the score itself. "unsure" is
-    left out, as if these pairs were like the judged ones; low_unsure and high_unsure say how much hangs on that. Pairs
-    without verdict are left out as well: judges may stop anywhere, as the first pairs of a sample are a sample. An
-    EvaluationWarning tells of pairs that were skipped before that.
+    A pair that is drawn repeatedly shares the verdict of the first of its rows. Estimates are right on average.
+    Intervals end where the verdicts leave nothing else possible, so that an estimate may lie beyond: where all pairs
+    are judged, both ends are the score itself, which the sentences say. "unsure" is left out, as if these pairs were
+    like the judged ones; low_unsure and high_unsure say how much hangs on that. Pairs without verdict are left out as
+    well: judges may stop anywhere, as the first pairs of a sample are a sample. An EvaluationWarning tells of pairs
+    that were skipped before that.
 
     References
     ----------

@@ -69,7 +69,8 @@ def _of_skipped(judged: Judged) -> str:
 def estimated(score: PairScore, strata: list[Stratum], share: float, level: float) -> Estimate:
     """Estimate a score from its strata, which have this share of the weight.
 
-    A stratum of n judged draws, k of which count, adds z k / n.
+    A stratum of n judged draws, k of which count, adds z k / n. The interval ends where the verdicts leave nothing else
+    possible; the estimate does not, which would not be right on average then.
     """
     own = [_Counted.of(each, score) for each in strata if each.change in score.counts]
     if not own:  # the change did nothing of the kind
@@ -83,7 +84,7 @@ def estimated(score: PairScore, strata: list[Stratum], share: float, level: floa
         total = known + math.fsum(values)
         return 0.0 if abs(total) < ROUNDING * whole else total / share
 
-    value = added(each.sign * each.z * each.k / each.n for each in own)
+    value = added(each.sign * each.z * (each.k / each.n) for each in own)
     se = math.sqrt(math.fsum((each.z * each.error) ** 2 for each in own)) / share
     low, high = (
         (known + end) / share
@@ -95,7 +96,6 @@ def estimated(score: PairScore, strata: list[Stratum], share: float, level: floa
         added(each.sign * each.z * each.bound[side * each.sign] for each in own) for side in (-1, 1)
     )
     unsure = (added(each.sign * each.z * each.unsure[side * each.sign] for each in own) for side in (-1, 1))
-    value = min(max(value, least), most)
     low, high = max(low, least), min(high, most)
     if low > high:  # what was drawn often is not like the rest, which is little
         low, high = least, most
@@ -103,14 +103,7 @@ def estimated(score: PairScore, strata: list[Stratum], share: float, level: floa
         which: sum(each.drawn.get(verdict, 0) for each in own for verdict in verdicts)
         for which, verdicts in {"judged": (SAME, DIFFERENT), "unsure": (UNSURE,), "unjudged": (None,)}.items()
     }
-    return Estimate(
-        value,
-        min(se, (most - least) / 2) if least < most else 0.0,
-        low,
-        high,
-        *count.values(),
-        *(min(max(each, least), most) for each in unsure),
-    )
+    return Estimate(value, se, low, high, *count.values(), *unsure)
 
 
 class _Counted(NamedTuple):
@@ -120,7 +113,7 @@ class _Counted(NamedTuple):
     z: float
     k: int
     n: int
-    error: float  #: the standard error of k / n; NaN of a single draw
+    error: float  #: the standard error of k / n; NaN of a single draw, unless there is no other pair
     unsure: dict[int, float]  #: the share if all that is unsure did not count, or did
     bound: dict[int, float]  #: the least and the most that the verdicts leave possible
     drawn: Any
@@ -139,13 +132,14 @@ class _Counted(NamedTuple):
         k, more = stratum.drawn.get(verdict, 0), stratum.drawn.get(UNSURE, 0)
         seen = stratum.known.get(verdict, 0.0)
         left = 1.0 - stratum.known.get(SAME, 0.0) - stratum.known.get(DIFFERENT, 0.0)
+        left = left if left > ROUNDING else 0.0
         return cls(
             sign=stratum.sign if score.signed else 1,
             z=stratum.z,
             k=k,
             n=n,
-            error=math.sqrt(k / n * (1 - k / n) / (n - 1)) if n > 1 else math.nan,
+            error=math.sqrt(k / n * (1 - k / n) / (n - 1)) if n > 1 else math.nan if left else 0.0,
             unsure={-1: k / (n + more), 1: (k + more) / (n + more)},
-            bound={-1: seen, 1: seen + (left if left > ROUNDING else 0.0)},
+            bound={-1: seen, 1: seen + left},
             drawn=stratum.drawn,
         )

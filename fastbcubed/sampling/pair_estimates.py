@@ -89,15 +89,22 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
         elif not (whole := good["estimate"] + bad["estimate"]) > 0:
             without.append(f"there was no {name}")
         else:
+            good = _settled(good, whole)
             share = percent_with_error(good["estimate"] / whole, good["se"] / whole)
             ends = _ends(good, percent, whole)
             told.append(f"{share} of the {name}{'' if told else ' is right'}{ends}")
     text = f"{' and '.join(told)}{'; ' if told and without else ''}{', '.join(without)}."
     if (delta := rows.get("delta_precision")) is not None:
+        delta = _settled(delta)
         sign = "+" if delta["estimate"] > 0 else ""
         change = with_error(delta["estimate"], delta["se"])
         text += f" Precision changes by {sign}{change}{_ends(delta, score)}."
     return text[0].upper() + text[1:]
+
+
+def _settled(row: Mapping[str, Any], whole: float = 1.0) -> Mapping[str, Any]:
+    """Return a row with the score itself in place of its estimate, where all pairs were judged: the interval is it."""
+    return {**row, "estimate": row["low"], "se": 0.0} if row["high"] - row["low"] < ROUNDING * whole else row
 
 
 def _ends(row: Mapping[str, Any], write: Callable[[float], str], whole: float = 1.0) -> str:

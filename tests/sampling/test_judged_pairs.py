@@ -127,19 +127,18 @@ def test_by_hand():
     ],
 )  # fmt: skip
 def test_worked_case(weight, expected):
-    """METRICS 11.2: where every pair was drawn and judged, estimates are the scores, and nothing is left open."""
+    """METRICS 11.2: where every pair was drawn and judged, both ends of the intervals are the scores."""
     ev = fb.evaluate(BASE, EXP, weight=weight)
     for drawn_for in PAIR_SCORES:
         found = by_score(judged(sample_pairs(ev, 800, score=drawn_for), IDEAL))
         for name, row in found.items():
             twin = twins.exact(naive.evaluate(BASE, EXP, weight), IDEAL, name)
             value = pytest.approx(float(twin), abs=1e-12)
-            assert (row["estimate"], row["low"], row["high"], row["low_unsure"], row["high_unsure"]) == (
-                value,
-            ) * 5
-            assert row["se"] == pytest.approx(0, abs=1e-12)
+            assert row["low"] == row["high"] == value
+            assert row["estimate"] == row["low_unsure"] == row["high_unsure"]
+            assert abs(row["estimate"] - row["low"]) <= 4 * row["se"] + 1e-12
             if name in expected:
-                assert row["estimate"] == pytest.approx(expected[name], abs=1e-12)
+                assert row["low"] == pytest.approx(expected[name], abs=1e-12)
 
 
 def test_which_scores_a_sample_serves():
@@ -183,6 +182,25 @@ def test_unbiased_by_all_samples(score, weight):
         )
         mean = known + sum(contributions)
         assert mean == pytest.approx(float(twins.exact(expected, ideal, name.name)), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_estimates_are_right_on_average(n):
+    """All samples of n draws from three pairs, which come to 1/2; of these, 0.7 and 0.1 count: 1/2 * 0.8."""
+    chances, verdicts = (0.7, 0.2, 0.1), ("different", "same", "different")
+    mean = 0.0
+    for drawn in itertools.product(range(3), repeat=n):
+        first = [drawn.index(pair) for pair in drawn]
+        repeats = [None if at == k else at + 1 for k, at in enumerate(first)]
+        own = {"probability": [chances[pair] for pair in drawn], "repeats": repeats}
+        row = by_score(table([verdicts[pair] for pair in drawn], **own))["good_split_rate"]
+        assert row["low"] <= 0.4 + 1e-12 and row["high"] >= 0.5 * 0.1 - 1e-12
+        mean += math.prod(own["probability"]) * row["estimate"]
+        if len(set(drawn)) == 3:  # all is known
+            assert row["low"] == row["high"] == pytest.approx(0.4)
+            sentence = fb.estimate_pairs(table([verdicts[pair] for pair in drawn], **own)).sentences[0]
+            assert sentence == "80.0 % of the splitting is right; merging was not judged."
+    assert mean == pytest.approx(0.4, abs=1e-12)
 
 
 def release(seed=0, n=400):
@@ -354,12 +372,14 @@ def test_skipped_pairs_are_warned_of():
     assert (row["n_judged"], row["n_unjudged"]) == (3, 3)
 
 
-def test_estimates_stay_where_the_verdicts_leave_room():
-    """Two pairs have 0.9 of all, and both count: the score is at least 0.45, whatever the share of draws."""
+def test_intervals_stay_where_the_verdicts_leave_room():
+    """Two pairs have 0.9 of all, and both count: the score is at least 0.45, whatever 1/2 * 2/5 of the draws says."""
     verdicts = ["different", "different", "same", "same", "same"]
     row = by_score(table(verdicts, probability=[0.5, 0.4, 0.05, 0.02, 0.01]))["good_split_rate"]
-    assert row["estimate"] == row["low"] == pytest.approx(0.45)
-    assert row["high"] == pytest.approx(0.5 * (0.9 + 0.02)) and row["se"] <= 0.005 + 1e-12
+    assert row["estimate"] == pytest.approx(0.2) and row["se"] == pytest.approx(
+        0.5 * math.sqrt(0.4 * 0.6 / 4)
+    )
+    assert (row["low"], row["high"]) == pytest.approx((0.45, 0.5 * (0.9 + 0.02)))
 
 
 # -- Files and frames ------------------------------------------------------------------------------
@@ -430,7 +450,7 @@ def test_ids_survive_the_file(kind, ending, tmp_path):
     read["verdict"] = judged(pairs, ideal)["verdict"]
     expected = {name: twins.exact(naive.evaluate(BASE, EXP, None), IDEAL, name) for name in PAIR_SCORES}
     for name, row in by_score(read).items():
-        assert row["estimate"] == pytest.approx(float(expected[name]), abs=1e-9)
+        assert (row["low"], row["high"]) == pytest.approx((float(expected[name]),) * 2, abs=1e-9)
 
 
 @pytest.mark.parametrize(
