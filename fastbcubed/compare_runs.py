@@ -26,7 +26,14 @@ from fastbcubed.results.estimates import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items.items import attribute_sides
 from fastbcubed.results.origin import not_default
-from fastbcubed.results.slices.slicing import ID, SIZES, SliceKey, attribute_home, attribute_values, encoded
+from fastbcubed.results.slices.slicing import (
+    ID,
+    SliceKey,
+    attribute_home,
+    attribute_values,
+    encoded,
+    size_named,
+)
 from fastbcubed.results.warnings.notices import WARNING
 from fastbcubed.results.warnings.of_coverage import if_alone
 from fastbcubed.runtime.choices import is_one_of, is_utf8, true_or_false
@@ -282,7 +289,11 @@ def _require_column(unit: str, pair: Pair) -> None:
     """Raise ColumnError if the unit is a column that there is not; of one that both sides have, the values decide."""
     truth, prediction = pair.first
     own = attribute_sides(truth, prediction)
-    if is_one_of(unit, (COMPONENT, TRUE_CLUSTER, *SIZES)) or all(unit in names for names in own.values()):
+    if (
+        is_one_of(unit, (COMPONENT, TRUE_CLUSTER))
+        or size_named(unit)
+        or all(unit in names for names in own.values())
+    ):
         return
     extra: Sequence[str] = ()
     if pair.attribute_table is not None:
@@ -297,7 +308,7 @@ def _require_column(unit: str, pair: Pair) -> None:
 
 def _require_values(unit: str, ev: Evaluation) -> None:
     """Raise if the unit is a column whose values differ between the sides, or are of a type that makes no units."""
-    if is_one_of(unit, (COMPONENT, TRUE_CLUSTER, *SIZES)) or ev.contingency.overlapping:
+    if is_one_of(unit, (COMPONENT, TRUE_CLUSTER)) or size_named(unit) or ev.contingency.overlapping:
         return
     none = attribute_values(unit, ev.kept_items(), ev.attributes, np.empty(0, np.int64))
     if pa.types.is_nested(none.type):

@@ -12,13 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.changes.naming import APPEARED, GONE, OUTCOMES
-from fastbcubed.changes.naming import called as called_in_a_diff
+from fastbcubed.changes.naming import APPEARED, GONE, OUTCOMES, called_as_slices
 from fastbcubed.errors import IdTypeError, MetricError, SliceError, first_few
 from fastbcubed.results.estimates import Estimated
 from fastbcubed.results.items.items import Items
 from fastbcubed.results.listings.outcomes import marked
-from fastbcubed.results.slices.slicing import SIZES, SliceKey, beside, elements, slice_codes
+from fastbcubed.results.slices.slicing import SliceKey, beside, elements, size_named, slice_codes
 from fastbcubed.runtime.grouping import number
 from fastbcubed.runtime.pool import Pool, blocks
 from fastbcubed.sources import arrow_functions as pc
@@ -114,7 +113,7 @@ def changes_by(ev: Estimated, key: SliceKey) -> pa.Table:
         )
     items, rows = ev.kept_items(), ev._rows()
     fate, cluster, n_clusters = _fates(ev, items)
-    by_size = any(each in SIZES for each in elements(key))
+    by_size = any(map(size_named, elements(key)))
     counted = rows.cell >= 0 if by_size else fate >= 0
     cut = slice_codes(key, ev.contingency, items, ev.attributes, counted)
     n = len(BECAME)
@@ -130,7 +129,7 @@ def changes_by(ev: Estimated, key: SliceKey) -> pa.Table:
     share = weight.reshape(-1, n) / np.where(of_slice > 0, of_slice, np.nan)[:, None]
     columns |= {"weight": weight, "share": share.reshape(-1)}
     there = np.flatnonzero(columns["n_items"] > 0)
-    names = {called_in_a_diff(k): v.take(from_numpy(there // n)) for k, v in cut.values.items()}
+    names = {called_as_slices(k): v.take(from_numpy(there // n)) for k, v in cut.values.items()}
     became = pa.DictionaryArray.from_arrays(from_numpy((there % n).astype(np.int8)), from_texts(list(BECAME)))
     return table_of(beside(names, {"became": became, **{name: columns[name][there] for name in FIGURES}}))
 

@@ -11,9 +11,11 @@ import pyarrow as pa
 from fastbcubed.cells.records import SIDES as OLD_SIDES
 from fastbcubed.changes.becoming import OF_ONE_SIDE, listed_of_one_side, not_defined
 from fastbcubed.changes.diffed import Diffed
-from fastbcubed.changes.labelling import TRUE_CLUSTER
 from fastbcubed.changes.naming import (
+    OF_SIZES,
     OUTCOMES,
+    PLACES,
+    TRUE_CLUSTER,
     asked_name,
     asked_order,
     in_a_diff,
@@ -27,6 +29,7 @@ from fastbcubed.results.listings import drilldown
 from fastbcubed.results.listings.listing import listed
 from fastbcubed.results.listings.opening import chosen_columns, rows_in_clusters, with_attributes
 from fastbcubed.results.listings.table import Table
+from fastbcubed.results.slices.slicing import require_clear
 from fastbcubed.runtime.choices import as_several, is_one_of
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
@@ -171,10 +174,21 @@ class DiffLists(Diffed):
             asked = [TRUE_CLUSTER, *asked]
         return Table(in_a_diff(with_attributes(found, ev, asked, at, 3), asked))
 
+    def _require_clear(self, names: Iterable[object]) -> None:
+        """Raise ColumnError for what the true cluster is called, if baseline or experiment has such an attribute."""
+        if self.judgement is not None and TRUE_CLUSTER in names:
+            sides = self.evaluation.kept_items().attribute_sides()
+            own = {place: sides[place] for place in PLACES.values()}
+            require_clear(TRUE_CLUSTER, "the cluster of the truth", own)
+
     def _asked_columns(self, columns: str | Iterable[str]) -> list[str]:
         names = as_several(columns)
         judged = self.judgement is not None
-        asked = [asked_name(name, judged=judged) if isinstance(name, str) else name for name in names]
+        self._require_clear(names)
+        asked = [
+            asked_name(name, judged=judged) if isinstance(name, str) and name not in OF_SIZES else name
+            for name in names
+        ]
         return chosen_columns(self.evaluation, asked)
 
     def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> ChangedItem:

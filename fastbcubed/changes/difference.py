@@ -32,6 +32,7 @@ from fastbcubed.results.slices.slicing import (
     SliceKey,
     beside,
     check_key,
+    elements,
     slice_codes,
     slice_name,
     subset_mask,
@@ -175,16 +176,17 @@ class Diff(DiffErrors):
             raise not_defined()
         if by is not None:
             with in_words_of_a_diff():
-                return Table(changes_by(self.evaluation, asked_slices(check_key(by), judged=self._has_truth)))
+                return Table(changes_by(self.evaluation, self._asked_key(by)))
         if self.known_changes is None:
             raise NotKeptError(
                 'the cells were not kept; call fastbcubed.diff with keep="cells" to know the changes'
             )
         return Table(self.known_changes)
 
-    @property
-    def _has_truth(self) -> bool:
-        return self.verdict is not None
+    def _asked_key(self, key: SliceKey) -> SliceKey:
+        """Return a slicing in the names of an evaluation."""
+        self._require_clear(elements(check_key(key)))
+        return asked_slices(key, judged=self.verdict is not None)
 
     def slices(
         self,
@@ -202,7 +204,8 @@ class Diff(DiffErrors):
         by : str, Bins, tuple of these, or mapping
             An attribute of baseline or experiment, or of the truth if there is one; bins of it (see
             `fastbcubed.bins`); several crossed; or names of subsets, each a mask or a list of items. "baseline_size"
-            and "experiment_size" are always there. A null is a slice of its own.
+            and "experiment_size" are always there; where a column is called so, too, it is "baseline.baseline_size",
+            and the size "always.baseline_size". A null is a slice of its own.
         attributes : table, optional
             Attributes by item, or row by row, to slice by; those given to `fastbcubed.diff` by default.
         errors : bool
@@ -245,7 +248,7 @@ class Diff(DiffErrors):
             columns: dict[str, Any] = {"slice": from_texts(list(map(str, key)))}
             return columns | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         extra = ev.attributes if attributes is None else AttributeTable.of(attributes, items)
-        cut = slice_codes(asked_slices(key, judged=self._has_truth), ev.contingency, items, extra)
+        cut = slice_codes(self._asked_key(key), ev.contingency, items, extra)
         return beside(cut.values, self._columns(cut.codes, cut.n_slices, errors))
 
     def _columns(self, codes: Any, n: int, errors: bool) -> dict[str, Any]:
@@ -307,7 +310,7 @@ class Diff(DiffErrors):
 
         with in_words_of_a_diff():
             asked = self._asked_columns(columns)
-            key = None if by is None else asked_slices(check_key(by), judged=self._has_truth)
+            key = None if by is None else self._asked_key(by)
             found = sample_pairs(self.evaluation, n, score=score, by=key, columns=asked, seed=seed)
         names = {f"{which}.{name}": f"{which}.{called(name)}" for which in ("item", "mate") for name in asked}
         return Table(found.to_arrow().rename_columns({old: new for old, new in names.items() if old != new}))

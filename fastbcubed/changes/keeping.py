@@ -9,7 +9,8 @@ from typing import Any
 
 from fastbcubed.changes.diffed import Diffed
 from fastbcubed.changes.judgement import Judgement, Verdict
-from fastbcubed.changes.labelling import TRUE_CLUSTER, labelled_again
+from fastbcubed.changes.labelling import labelled_again
+from fastbcubed.changes.naming import TRUE_CLUSTER
 from fastbcubed.errors import FileFormatError
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.results.evaluation import Evaluation

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from fastbcubed.alignment.align import align
 from fastbcubed.alignment.policies import Policies
 from fastbcubed.alignment.row_values import take_or_null
+from fastbcubed.changes.naming import TRUE_CLUSTER
 from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.inputs import Asked, one_side, pair_of_table
-from fastbcubed.errors import FastBCubedError, IdTypeError, NotKeptError, OptionError
+from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKeptError, OptionError
 from fastbcubed.results.evaluated import Evaluated
 from fastbcubed.results.items.items import AlignedItems, AttributeTable, RowNumbers
 from fastbcubed.runtime.pool import Pool
@@ -25,9 +26,6 @@ from fastbcubed.sources.attributes import attribute, refused
 from fastbcubed.sources.columns import Order, as_column
 from fastbcubed.sources.suggestions import Typed
 from fastbcubed.sources.tables import ColumnName
-
-#: The attribute that is the true cluster of an item.
-TRUE_CLUSTER = "true_cluster"
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +152,12 @@ class TruthAttributes(AttributeTable):
     ) -> None:
         self._truth, self._row_of, self._others, self._noise = truth, rows, others, policies.noise
         own = () if others is None else others.names
+        for where, names in ((truth.name, truth.attribute_names), ("the table of attributes", own)):
+            if TRUE_CLUSTER in names:
+                raise ColumnError(
+                    f"{where} has a column {TRUE_CLUSTER!r}, which in a diff is what the clusters of the truth are "
+                    "called; give it another name"
+                )
         known = [name for name in (TRUE_CLUSTER, *truth.attribute_names) if name not in own]
         self.names = (*dict.fromkeys(known), *own)
 

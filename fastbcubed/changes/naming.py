@@ -15,7 +15,7 @@ from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, OptionE
 from fastbcubed.results.listings.listing import LOSS
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.slices.bins import Bins
-from fastbcubed.results.slices.slicing import Element, SliceKey, name_columns
+from fastbcubed.results.slices.slicing import OURS, Element, Renamed, SliceKey, name_columns
 from fastbcubed.runtime.choices import is_one_of
 
 #: The sides of a diff, and what an evaluation calls them: in tables, and in policies and attributes.
@@ -46,10 +46,13 @@ COLUMNS = {
     "fp": "merged",
     "tn": None,
 }
+#: The attribute that is the true cluster of an item, where a truth judges the diff.
+TRUE_CLUSTER = "true_cluster"
 #: What an evaluation calls these columns.
 BACK = {new: old for old, new in COLUMNS.items() if new is not None}
 #: Slices that are always there.
 SIZES = {"true_size": "baseline_size", "pred_size": "experiment_size"}
+OF_SIZES = (*SIZES, *SIZES.values())
 #: What a listing is ordered by to have first what changed most: both changes together.
 CHANGE = "change"
 #: Scores that ABCDE and this library call by one name; within a diff it is that of ABCDE.
@@ -105,7 +108,7 @@ def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
 def renamed_slices(table: pa.Table | Table) -> Table:
     """Return slices of an evaluation in the names of a diff."""
     arrow = table.to_arrow() if isinstance(table, Table) else table
-    names = list(map(called, name_columns(arrow.column_names)))
+    names = list(map(called_as_slices, name_columns(arrow.column_names)))
     return renamed(arrow.rename_columns([*names, *arrow.column_names[len(names) :]]), names)
 
 
@@ -152,9 +155,15 @@ def _asked_element(element: Element, judged: bool) -> Element:
 def asked_name(name: str, *, judged: bool) -> str:
     """Return what an evaluation calls an attribute of a diff."""
     if name in SIZES:
-        raise ColumnError(f"there is no attribute {name!r}; a diff has {' and '.join(SIZES.values())}")
-    if name in SIZES.values():
-        return next(old for old, new in SIZES.items() if new == name)
+        raise ColumnError(
+            f"there is no attribute {name!r}; a diff has {' and '.join(SIZES.values())}. A column of that name is "
+            f"'baseline.{name}', 'experiment.{name}' or 'attributes.{name}'"
+        )
+    own = name.removeprefix(OURS)
+    if own in SIZES.values():
+        return Renamed(next(old for old, new in SIZES.items() if new == own), name)
+    if judged and own == TRUE_CLUSTER:
+        return own
     side, dot, own = name.partition(".")
     if dot and side == "truth" and judged:
         return own
@@ -163,11 +172,14 @@ def asked_name(name: str, *, judged: bool) -> str:
 
 def called(name: str) -> str:
     """Return what a diff calls an attribute of an evaluation."""
-    if name in SIZES:
-        return SIZES[name]
     side, dot, own = name.partition(".")
     known = {old: new for new, old in PLACES.items()}
     return f"{known[side]}.{own}" if dot and side in known else name
+
+
+def called_as_slices(name: str) -> str:
+    """Return what a diff calls an attribute, or size, by which an evaluation has slices."""
+    return SIZES.get(name.removeprefix(OURS)) or called(name)
 
 
 def in_a_diff(table: pa.Table, attributes: Iterable[str]) -> pa.Table:

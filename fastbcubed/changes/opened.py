@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from fastbcubed.changes.labelling import TRUE_CLUSTER
-from fastbcubed.changes.naming import COLUMNS, OUTCOMES, SIDES, called, in_a_diff, renamed
+from fastbcubed.changes.naming import COLUMNS, OUTCOMES, SIDES, TRUE_CLUSTER, called, in_a_diff, renamed
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.text.cluster_view import Cluster
 from fastbcubed.results.text.item_view import PLACES, Item

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.changes.diffed import Diffed
-from fastbcubed.changes.naming import APPEARED, GONE, PLACES, SIDES, called
+from fastbcubed.changes.naming import APPEARED, GONE, PLACES, SIDES, SIZES
 from fastbcubed.errors import OptionError
 from fastbcubed.results.slices.slicing import id_parts
 from fastbcubed.results.text.display import FATES_OF_NULLS, NOTHING, definition
@@ -364,7 +364,7 @@ def _next_steps(diff: Diffed) -> str:
         ]
         if ev.attributes is not None:
             attributes += ev.attributes.names
-        by = label(next((name for name in attributes if name != "true_cluster"), called("true_size")))
+        by = label(next((name for name in attributes if name != "true_cluster"), SIZES["true_size"]))
         steps.append((f'  .slices("{by}")', f"the same by {by}"))
         steps.append(('  .cluster("baseline", label)', "one cluster: where its items are now; or .item(id)"))
     return aligned(Grid(["Next:", ""], steps), figures_left=True)

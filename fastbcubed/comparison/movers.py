@@ -15,9 +15,8 @@ from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.listings import drilldown
 from fastbcubed.results.listings.listing import first_rows, require_limit, sortable
-from fastbcubed.results.listings.opening import chosen_columns
+from fastbcubed.results.listings.opening import chosen_columns, with_attributes
 from fastbcubed.results.listings.outcomes import OUTCOMES
-from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, to_numpy
@@ -50,15 +49,14 @@ def items_of_runs(
     total = np.sum(list(changes.values()), axis=0)
     at = _first(order_by, list(changes.values()), weight, limit)
     table = {"item": first.kept_items().ids(at), "true_cluster": first.kept_items().labels("true", at)}
-    for name in names:
-        table[name] = attribute_values(name, first.kept_items(), first.attributes, at)
     table |= {"weight": weight[at], DELTA: total[at], **{name: each[at] for name, each in changes.items()}}
     table |= {f"{name}.pred_cluster": ev.kept_items().labels("pred", at) for name, ev in runs.items()}
     for name, ev in runs.items():
         for metric in ev.metrics:
             if metric.item_name and metric.name not in _LOSS_SCORES:
                 table[f"{name}.{metric.item_name}"] = aggregation.item_scores(ev.contingency, metric)[at]
-    return _sorted(pa.table(table), order_by, limit, "item")
+    shown = with_attributes(pa.table(table), first, names, at, 2)
+    return _sorted(shown, order_by, limit, "item")
 
 
 _LOSS_SCORES = frozenset(metric.name for metric in LOSSES.values())

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import OptionError
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.listings.opening import chosen_columns, rows_of_cluster
+from fastbcubed.results.listings.opening import chosen_columns, rows_of_cluster, with_attributes
 from fastbcubed.results.listings.table import Table
-from fastbcubed.results.slices.slicing import attribute_values
 from fastbcubed.results.text.wording import Grid, aligned, count, escaped, html_table, label
 from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.completion import documented
@@ -148,20 +147,19 @@ def open_in_runs(
         cells = ev.contingency.rows
         assert cells is not None
         codes[name] = ev.contingency.pred[cells.cell[rows]]
-    for name in names:
-        table[name] = attribute_values(name, first.kept_items(), first.attributes, rows)
     part = _parts(list(codes.values()), rows.size)
-    table["part"] = part
+    n_before = len(table)
+    shown = with_attributes(pa.table({**table, "part": part}), first, names, rows, n_before)
     order = np.argsort(part, kind="stable")
     label = first.kept_items().labels("true", rows[:1])[0].as_py() if side == "true" and rows.size else which
     figures = {
         "side": side,
         "cluster": label,
         "n_items": int(rows.size),
-        "columns": names,
+        "columns": shown.column_names[n_before:-1],
         "runs": {name: int(np.unique(own).size) for name, own in codes.items()},
     }
-    return ClusterInRuns(figures, Table(pa.table(table).take(from_numpy(order))), members)
+    return ClusterInRuns(figures, Table(shown.take(from_numpy(order))), members)
 
 
 def _parts(codes: Sequence[NDArray[np.integer]], n: int) -> NDArray[np.int64]:

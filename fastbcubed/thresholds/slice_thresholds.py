@@ -16,9 +16,17 @@ from fastbcubed.linkage.level_sums import SumsOnDemand
 from fastbcubed.linkage.row_subsets import Subsets
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.listings.table import Table
-from fastbcubed.results.slices.slicing import SliceKey, check_key, elements, slice_codes, subset_mask
+from fastbcubed.results.slices.slicing import (
+    SliceKey,
+    beside,
+    check_key,
+    elements,
+    size_named,
+    slice_codes,
+    subset_mask,
+)
 from fastbcubed.runtime.pool import Pool
-from fastbcubed.sources.arrays import from_numpy, from_texts
+from fastbcubed.sources.arrays import from_numpy, from_texts, table_of
 from fastbcubed.thresholds.best import best_point, is_higher_better, known_score
 
 #: Families of scores that slices have: means over items.
@@ -40,7 +48,7 @@ def slice_thresholds(sweep: Any, key: SliceKey, score: str, where: str | Iterabl
     subsets = Subsets(sweep._placed.rows)
     found = [_of_slice(sweep, subsets, each, metrics, name, where, common) for each in members]
     figures = {column: pa.array([row[column] for row in found]) for column in found[0]}
-    table = pa.table(columns | figures)
+    table = table_of(beside(columns, figures))
     costs = np.array([row["cost"] or 0.0 for row in found])
     return Table(table.take(from_numpy(np.argsort(-costs, kind="stable"))))
 
@@ -95,7 +103,8 @@ def _slices(sweep: Any, key: SliceKey) -> tuple[dict[str, Any], Iterator[NDArray
         masks = [subset_mask(which, items, ev.contingency, name) for name, which in key.items()]
         found = (np.flatnonzero(mask[placed.aligned] & scored) for mask in masks)
         return {"slice": from_texts(list(key))}, found
-    if "pred_size" in map(str, elements(key)):
+    sides, extra = items.attribute_sides(), () if ev.attributes is None else ev.attributes.names
+    if any(size_named(each, sides, extra) == "pred_size" for each in elements(key)):
         raise SliceError(
             "pred_size differs from threshold to threshold, so that it makes no slices of a sweep"
         )

@@ -776,3 +776,34 @@ def test_odd_questions_are_refused_by_name() -> None:
     ):
         with pytest.raises(fb.FastBCubedError, match=message):
             ask()
+
+
+def test_columns_called_as_what_a_diff_has() -> None:
+    old = table(BASELINE, baseline_size=list("xxyyzz"), true_size=list("112233"), true_cluster=list("ssssss"))
+    d = fb.diff(old, EXPERIMENT, truth=TRUTH)
+    for name in ("baseline_size", "true_cluster"):
+        with pytest.raises(ColumnError, match=f"'baseline.{name}' for the column, 'always.{name}' for"):
+            d.slices(name)
+        assert d.slices(f"baseline.{name}")[f"baseline.{name}"].to_pylist() == sorted(
+            set(old[name].to_pylist())
+        )
+    assert d.slices("always.baseline_size")["baseline_size"].to_pylist() == ["1", "2-3"]
+    assert d.slices("always.true_cluster")["true_cluster"].to_pylist() == ["u", "v", "w"]
+    with pytest.raises(ColumnError, match=r"'baseline\.true_size'"):
+        d.slices("true_size")
+    assert d.slices("baseline.true_size")["n_items"].to_pylist() == [2, 2, 2]
+    listed = d.items(["baseline_size", "true_size"])
+    assert listed["baseline_size"].to_pylist() == list("xxyyzz")
+    assert listed["true_size"].to_pylist() == list("112233")
+    for engine in ("memory", "disk"):
+        with pytest.raises(ColumnError, match=r"'baseline\.baseline_size'"):
+            fb.diff(old, EXPERIMENT, slices="baseline_size", engine=engine)
+    for place in ("truth", "attributes"):
+        own = table(TRUTH, true_cluster=list("ssssss"))
+        given = (
+            {"truth": own}
+            if place == "truth"
+            else {"truth": TRUTH, "attributes": own.drop_columns(["cluster"])}
+        )
+        with pytest.raises(ColumnError, match=r"has a column 'true_cluster'.*give it another name"):
+            fb.diff(BASELINE, EXPERIMENT, **given)

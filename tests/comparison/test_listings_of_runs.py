@@ -308,3 +308,20 @@ def test_errors_of_a_slice_of_all_items_are_those_of_the_deltas(unit):
     row = cmp.slices({"all": list("abcdefgh")}).to_pylist()[1]
     assert row["n_units"] == {"component": 2, "true_cluster": 4, "block": 3}[unit]
     assert {score: row[f"{score}_delta_se"] for score in cmp_deltas} == pytest.approx(cmp_deltas, rel=1e-12)
+
+
+def test_attributes_called_as_columns_of_ours_are_listed() -> None:
+    own = {"item": ["v", "w", "v"], "true_cluster": ["s", "t", "t"], "weight": [5, 6, 7], "part": [8, 9, 8]}
+    truth = pa.table({"id": [1, 2, 3], "c": ["a", "a", "b"], **own})
+    runs = {
+        name: pa.table({"id": [1, 2, 3], "c": labels})
+        for name, labels in (("x", [1, 1, 1]), ("y", [1, 2, 3]))
+    }
+    cmp = fb.compare(truth, runs, item="id", cluster="c")
+    for found in (cmp.items(columns=list(own), order_by=None), cmp.cluster("x", 1, columns=list(own)).table):
+        found = found.to_arrow().sort_by("item")
+        assert found["item"].to_pylist() == [1, 2, 3] and found["true_cluster"].to_pylist() == ["a", "a", "b"]
+        for name, values in own.items():
+            known = f"attribute.{name}" if f"attribute.{name}" in found.column_names else name
+            assert found[known].to_pylist() == values
+    assert "attribute.item" in repr(cmp.cluster("x", 1, columns="item"))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from test_sweep_against_naive import Case, at_every_threshold, cases, policy, swept
 
 import fastbcubed as fb
+from fastbcubed.errors import ColumnError, SliceError
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
@@ -100,3 +101,17 @@ def test_no_slice_leaves_out_a_link_whose_score_is_infinite(ascending: bool) -> 
     for name, items in (("wrong", "ab"), ("right", "cd")):
         threshold = figures[name][0]
         assert sweep.evaluate(threshold).slices({"own": list(items)})["f1"].to_pylist() == [figures[name][1]]
+
+
+def test_slices_by_attributes_called_as_figures() -> None:
+    names = {"weight": "uuv", "threshold": "uvv", "true_size": "vvu"}
+    truth = {"item": [1, 2, 3], "cluster": [0, 0, 1], **{name: list(own) for name, own in names.items()}}
+    sweep = fb.sweep(fb.Clustering.from_table(truth), [(1, 2, 0.5)])
+    for name, own in (("weight", "attribute.weight"), ("threshold", "attribute.threshold")):
+        found = {row[own]: row["n_items"] for row in sweep.slices(name).to_pylist()}
+        assert found == {value: names[name].count(value) for value in "uv"}
+    with pytest.raises(ColumnError, match=r"'always\.true_size'"):
+        sweep.slices("true_size")
+    assert sweep.slices("truth.true_size")["n_items"].to_pylist() == [1, 2]
+    with pytest.raises(SliceError, match="from threshold to threshold"):
+        sweep.slices("always.pred_size")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.errors import ColumnError
+from fastbcubed.errors import ColumnError, SliceError
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 
@@ -83,3 +84,39 @@ def test_what_is_given_comes_first() -> None:
     truth, prediction = sides(["a", "b", "c"], ["c", "x", "d"])
     ev = fb.evaluate(truth, prediction, attributes=pa.table({"item": [1, 2, 3], "x": [5, 5, 5]}), slices="x")
     assert ev.sliced["x"]["x"].to_pylist() == [5]
+
+
+@pytest.mark.parametrize("size", ["true_size", "pred_size"])
+def test_a_column_called_as_a_size_is_not_passed_over(tmp_path: Path, size: str) -> None:
+    """Sizes are 2 and 1 in the truth, and 3 in the prediction."""
+    truth = pa.table({"item": [1, 2, 3], "cluster": ["a", "a", "b"], size: ["x", "y", "x"]})
+    prediction = {1: 0, 2: 0, 3: 0}
+    for place, engine in product(("truth", "attributes"), ("memory", "disk")):
+        given = truth if place == "truth" else truth.drop_columns([size])
+        how: dict[str, Any] = {"engine": engine, "keep": "items"}
+        if place == "attributes":
+            how["attributes"] = truth.drop_columns(["cluster"])
+        says = f"'{place}.{size}' for the column, 'always.{size}' for the size"
+        with pytest.raises(ColumnError, match=says):
+            fb.evaluate(given, prediction, slices=size, **how)
+        ev = fb.evaluate(given, prediction, slices=[f"{place}.{size}", f"always.{size}"], **how)
+        ev.save(tmp_path, keep="items")
+        for found in (ev, fb.load(tmp_path)):
+            with pytest.raises(ColumnError, match=says):
+                found.slices(size)
+            assert found.slices(f"{place}.{size}")["n_items"].to_pylist() == [2, 1]
+            sizes = found.slices(f"always.{size}")
+            assert sizes["n_items"].to_pylist() == ([1, 2] if size == "true_size" else [3])
+            assert sizes.to_pylist() == found.sliced[f"always.{size}"].to_pylist()
+        assert "predicted cluster" in ev.report().html  # which draws scores by size
+    with pytest.raises(SliceError, match=f"'truth.{size}'"):
+        ev.slices(fb.bins(size, [1]))
+
+
+def test_the_item_column_of_attributes_is_called_as_in_the_truth() -> None:
+    """The column "item" is an attribute there, whose values are no ids."""
+    ev = fb.evaluate(*(pa.table({"id": [1, 2], "cluster": labels}) for labels in ([0, 0], [0, 1])), item="id")
+    table = {"id": [2, 1], "item": [1, 1], "colour": ["red", "blue"]}
+    for name in ("colour", "item"):
+        found = ev.slices(name, attributes=pa.table(table))
+        assert found[name].to_pylist() == sorted(set(table[name]))

@@ -17,11 +17,11 @@ from fastbcubed.results.slices.bins import Bins
 from fastbcubed.results.slices.slice_sums import SliceSums
 from fastbcubed.results.slices.slicing import (
     ID,
-    SIZES,
     Element,
     SliceKey,
     attribute_home,
     elements,
+    size_named,
     slice_name,
 )
 
@@ -68,7 +68,7 @@ def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
     names: dict[str, str] = {}
     of_ids: dict[str, str] = {}
     carried: dict[str, dict[str, str]] = {"truth": {}, "prediction": {}, "": {}}
-    for k, name in enumerate(each for each in asked if each not in SIZES):
+    for k, name in enumerate(each for each in asked if size_named(each, known, tuple(extra)) is None):
         side, own = attribute_home(name, known, tuple(extra), NOT_COMPARED)
         new = f"s{k}"
         if side == ID:

@@ -283,14 +283,14 @@ class AttributeTable:
 
     @classmethod
     def of(cls, source: Any, items: Items) -> AttributeTable:
-        """Read attributes from whatever holds them; the item column is called "item" or as in the truth."""
+        """Read attributes from whatever holds them; the item column is called as in the truth, or "item"."""
         table = as_rows(source, "the attributes")
         if table is None:
             raise ColumnError(
                 "attributes is a table (path, data frame, Arrow table, dict of columns), not "
                 f"{type(source).__name__}"
             )
-        for names in (("item",), items.item_names):
+        for names in (items.item_names, ("item",)):
             if names and set(names) <= set(table.names):
                 return cls(read_columns(table, [list(names)])[0][0], table, items)
         return cls(None, table, items)

@@ -14,7 +14,7 @@ from fastbcubed.results.by_slice import BySlice
 from fastbcubed.results.estimates import ALWAYS, FEW
 from fastbcubed.results.listings.listing import LOSS, listed
 from fastbcubed.results.slices.bins import element_of
-from fastbcubed.results.slices.slicing import SliceKey, name_columns, size_names, slice_name
+from fastbcubed.results.slices.slicing import OURS, SliceKey, name_columns, size_names, slice_name
 from fastbcubed.sources.arrays import table_of
 from fastbcubed.uncertainty.intervals import interval
 
@@ -67,7 +67,7 @@ def by_size_content(ev: BySlice) -> dict[str, Any]:
         if score not in ev.overall:
             continue
         if ev.has_items and _has_errors(ev):
-            table = ev.slices(key, errors=True)
+            table = ev.slices(OURS + key, errors=True).rename_columns({OURS + key: key})
         elif isinstance(ev.contingency, Contingency) and not ev.contingency.overlapping:
             table = _by_size_of_clusters(ev, key, score)
         else:

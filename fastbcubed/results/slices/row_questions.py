@@ -23,12 +23,12 @@ from fastbcubed.results.slices.bins import Bins
 from fastbcubed.results.slices.slice_sums import SliceSums, SubsetSums
 from fastbcubed.results.slices.slicing import (
     ID,
-    SIZES,
     Element,
     SliceKey,
     as_subset,
     attribute_home,
     elements,
+    size_named,
     slice_name,
 )
 from fastbcubed.runtime.spill import Spill
@@ -82,7 +82,7 @@ class RowQuestions:
         homes = {
             name: attribute_home(name, {**sides, ID: parts}, extra, NOT_COMPARED)
             for name in asked
-            if name not in SIZES
+            if size_named(name, sides, extra) is None
         }
         wanted = {(side or "attributes", own) for side, own in homes.values() if side != ID}
         items, left_out = keep == "items", dict[str, str]()

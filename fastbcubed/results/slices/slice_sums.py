@@ -20,7 +20,6 @@ from fastbcubed.overlap.cover_shards import CoverRows
 from fastbcubed.results.items.items import TableItems
 from fastbcubed.results.listings.listing import listed
 from fastbcubed.results.slices.slicing import (
-    SIZES,
     Element,
     Sliced,
     as_subset,
@@ -31,6 +30,7 @@ from fastbcubed.results.slices.slicing import (
     named,
     nothing_scored,
     numbered_slices,
+    size_named,
     size_names,
 )
 from fastbcubed.runtime import buffers
@@ -111,7 +111,7 @@ class SliceSums:
         cut = numbered_slices(tuple(self._names.values()), cells, TableItems(columns), None)
         sums = groups.group_sums(cells, cut.codes, cut.n_slices, self._needed, by_row=True)
         keys = {
-            name: _lower_bounds(cut.values[str(own)]) if own in SIZES else cut.values[str(own)]
+            name: _lower_bounds(cut.values[str(own)]) if size_named(own) else cut.values[str(own)]
             for name, own in self._names.items()
         }
         return Part(pa.table(keys), sums.items(), self._spill)
@@ -157,7 +157,7 @@ class SliceSums:
         for name, own in self._names.items():
             values = keys[name]
             columns[name] = (
-                size_names(to_numpy(values.combine_chunks())) if own in SIZES else named(own, values)
+                size_names(to_numpy(values.combine_chunks())) if size_named(own) else named(own, values)
             )
         sums = {name: total + error for name, (total, error) in added_up}
         _release()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from fastbcubed.sources.suggestions import did_you_mean
 
 #: Slices that are always there: by the size of the cluster an item is in, in powers of two.
 SIZES = ("true_size", "pred_size")
+#: What the name of one begins with where an attribute has the same name.
+OURS = "always."
 #: An attribute, or bins of one.
 Element = str | Bins
 SliceKey = Element | tuple[Element, ...] | Mapping[str, Any]
@@ -56,14 +59,59 @@ def elements(key: SliceKey) -> tuple[Element, ...]:
     return () if isinstance(key, Mapping) else key if isinstance(key, tuple) else (key,)
 
 
+class Renamed(str):
+    """A size that is called otherwise where it was asked for."""
+
+    def __new__(cls, size: str, asked: str) -> Renamed:
+        """Return the name of a size here, which remembers the one that was asked for."""
+        found = super().__new__(cls, size)
+        found.asked = asked
+        return found
+
+    asked: str
+
+
+def size_named(
+    element: Any, sides: Mapping[str, Sequence[str]] = MappingProxyType({}), extra: Sequence[str] = ()
+) -> str | None:
+    """Return the size that an element of a key names; None if it names none.
+
+    If one of the `sides` or the table of attributes, whose names are `extra`, has an attribute of the same name,
+    ColumnError says how to name each.
+    """
+    own = element.removeprefix(OURS) if isinstance(element, str) else None
+    if own not in SIZES:
+        return None
+    asked = element.asked if isinstance(element, Renamed) else element
+    require_clear(asked, "the size of clusters", {"attributes": extra, **sides})
+    return own
+
+
+def require_clear(name: str, what: str, sides: Mapping[str, Sequence[str]]) -> None:
+    """Raise ColumnError if a side has an attribute of a name that something else has, too."""
+    there = [side for side, names in sides.items() if name in names]
+    if there:
+        where, prefixed = (
+            sep.join(f"{begin}{side}{end}" for side in there)
+            for sep, begin, end in ((" and ", "the ", ""), (" or ", "'", f".{name}'"))
+        )
+        raise ColumnError(
+            f"{name!r} is a column of {where}, and {what} is called so, too: write {prefixed} for the column, "
+            f"'{OURS}{name}' for {what}"
+        )
+
+
 def check_key(key: Any) -> SliceKey:
     """Return the key if it names slices: an attribute or bins, a tuple of different ones, or subsets by name."""
     if isinstance(key, Mapping) and key:
         return key
     parts = key if isinstance(key, tuple) else (key,)
     if parts and all(isinstance(part, Element) and part for part in parts):
-        if of_sizes := [part for part in parts if isinstance(part, Bins) and part.name in SIZES]:
-            raise SliceError(f"{of_sizes[0].name} is in powers of two; it has no bins of its own")
+        if of_sizes := [part.name for part in parts if isinstance(part, Bins) and size_named(part.name)]:
+            raise SliceError(
+                f"{of_sizes[0]} is in powers of two; it has no bins of its own. An attribute of that name is "
+                f"'truth.{of_sizes[0]}', 'prediction.{of_sizes[0]}' or 'attributes.{of_sizes[0]}'"
+            )
         if len(set(map(str, parts))) == len(parts):
             return key
     raise SliceError(
@@ -97,12 +145,13 @@ def numbered_slices(
     """Return the slices as `slice_codes` does, but with numbers, which sort, in place of the names of bins."""
     rows = contingency.rows
     assert rows is not None
+    extra = () if attributes is None else attributes.names
 
     def codes(each: Element) -> Sliced:
         if isinstance(each, Bins):
             return _binned(each, encoded(each.name, attribute_values(each.name, items, attributes)))
-        if each in SIZES:
-            return _size_codes(each, contingency)
+        if (size := size_named(each, items.attribute_sides(), extra)) is not None:
+            return _size_codes(size, each, contingency)
         return encoded(each, attribute_values(each, items, attributes))
 
     return crossed(list(map(codes, elements(key))), rows.cell >= 0 if among is None else among)
@@ -231,8 +280,8 @@ def attribute_home(
     name: str, sides: Mapping[str, Sequence[str]], extra: Sequence[str] = (), fault: str = ""
 ) -> tuple[str, str]:
     """Find an attribute by name; one that both sides have goes by ``truth.name``, for which `fault` is why."""
-    if name in extra:
-        return "", name
+    if name in extra or (name.startswith("attributes.") and name.removeprefix("attributes.") in extra):
+        return "", name if name in extra else name.removeprefix("attributes.")
     for side in sides:
         if name.startswith(f"{side}.") and name[len(side) + 1 :] in sides[side]:
             return side, name[len(side) + 1 :]
@@ -255,11 +304,11 @@ def attribute_home(
     )
 
 
-def _size_codes(name: str, contingency: Contingency) -> Sliced:
-    """Slice by cluster size: 1, 2-3, 4-7, and so on; of several clusters, by the items in any of them."""
+def _size_codes(size: str, name: str, contingency: Contingency) -> Sliced:
+    """Slice by a cluster size: 1, 2-3, 4-7, and so on; of several clusters, by the items in any of them."""
     rows = contingency.rows
     assert rows is not None
-    sizes = contingency.mates("true" if name == "true_size" else "pred")
+    sizes = contingency.mates("true" if size == "true_size" else "pred")
     power = np.frexp(np.maximum(sizes, 1).astype(np.float64))[1] - 1
     by_row = power[np.maximum(rows.cell, 0)].astype(np.int64)
     sizes = 2 ** np.arange(int(by_row.max()) + 1, dtype=np.int64)
