@@ -13,7 +13,7 @@ from fastbcubed.results.gates.gating import Gate
 from fastbcubed.results.listings.listing import LOSS, listed
 from fastbcubed.results.text.display import score_rows
 from fastbcubed.results.text.verdict import outcomes, verdict
-from fastbcubed.results.text.wording import Grid, count, label, percent
+from fastbcubed.results.text.wording import Grid, count, label, percent, visible
 from fastbcubed.sources.arrays import from_numpy, to_numpy
 
 if TYPE_CHECKING:
@@ -114,4 +114,4 @@ def _plain(text: str) -> str:
     >>> print(_plain("a|b <x> f1_of_means &amp;"))
     a\|b \<x\> f1\_of\_means \&amp;
     """
-    return re.sub(r"([\\`*_{}\[\]<>|~#&$])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_{}\[\]<>|~#&$])", r"\\\1", visible(" ".join(text.split())))

@@ -230,6 +230,36 @@ def test_nothing_of_a_name_is_markup(hostile: str) -> None:
     assert LONG[:300] not in hostile
 
 
+#: Characters that a terminal obeys, that turn others around, or that end lines.
+HIDDEN = "\x1b\x9b\x85\x7f\u202e\u2066\u200f\u2028"
+
+
+def test_hidden_characters_are_shown_as_what_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In labels, attributes, their names, titles, names of runs and files: nothing of them is raw."""
+    names = [f"{k}{c}" for k, c in enumerate(HIDDEN)]
+    by = "by" + HIDDEN.replace("\x85", "")
+    truth = pa.table({"item": names, "cluster": [names[k // 2] for k in range(8)], by: names})
+    pred = pa.table({"item": names, "cluster": [names[k // 3] for k in range(8)]})
+    ev = fb.evaluate(truth, pred, slices=[by, (by, "true_size")])
+    cmp = fb.compare(truth, {"a": truth.drop_columns(by), HIDDEN: pred}, slices=[by])
+    diff = fb.diff(truth.drop_columns(by), pred, truth=truth)
+    pages = [ev.report(title=HIDDEN, columns=[by]), cmp.report(title=HIDDEN), diff.report(title=HIDDEN)]
+    for report in pages:
+        assert not set(HIDDEN) & set(report.html)
+        assert "\\x1b\\x9b\\x85\\x7f\\u202e" in report.html
+        assert json.loads(Page(report.html).data) == report.content
+    path = tmp_path / f"{HIDDEN}.parquet"
+    pq.write_table(truth, path)
+    page, job = tmp_path / "page.html", tmp_path / "job.md"
+    assert (
+        main(["evaluate", str(path), str(path), "--report", str(page), "--summary", str(job), "--json"]) == 0
+    )
+    for file in (page, job):
+        assert not set(HIDDEN) & set(file.read_text(encoding="utf-8"))
+
+
 def test_names_are_isolated_and_cut(hostile: str) -> None:
     assert "<bdi>" + LONG[:200] + "… (10,040 more characters)</bdi>" in hostile
     data = json.loads(Page(hostile).data)

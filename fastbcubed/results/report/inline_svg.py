@@ -27,6 +27,7 @@ def drawn(chart: Any, name: str, said: str) -> str:
     import vl_convert
 
     spec = _enlarged(finished(chart, LIGHT).to_dict(validate=False))
+    spec["config"]["aria"] = False  # descriptions of Vega-Lite, which breaks on titles with a backslash
     return as_inline(vl_convert.vegalite_to_svg(json.dumps(spec)), name, said)
 
 

@@ -13,7 +13,16 @@ from typing import Any
 from fastbcubed.results.report.asked import Asked, require_packages, require_place
 from fastbcubed.results.report.palette import DARK, LIGHT, as_style
 from fastbcubed.results.report.shortening import halved
-from fastbcubed.results.text.wording import amount, count, label, percent, plus_minus, score, with_error
+from fastbcubed.results.text.wording import (
+    amount,
+    count,
+    label,
+    percent,
+    plus_minus,
+    score,
+    visible,
+    with_error,
+)
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.runtime.completion import documented
@@ -22,7 +31,7 @@ from fastbcubed.runtime.written import written_aside
 #: Bytes that no page reaches; and how often its listings are halved to stay below them.
 LARGEST, HALVINGS = 1_900_000, 12
 #: What JSON may not hold within a page, though JSON itself does not mind.
-UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
 
 
 class Report:
@@ -116,7 +125,8 @@ def _is_far_too_large(content: Mapping[str, Any]) -> bool:
 def _as_data(content: Mapping[str, Any]) -> str:
     """Return content as JSON that ends no script."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(UNSAFE)
+    hidden = {ord(c): json.dumps(c)[1:-1] for c in set(text) if not c.isprintable()}
+    return text.translate(UNSAFE | hidden)
 
 
 def rendered(content: Mapping[str, Any], pictures: Mapping[str, Any]) -> str:
@@ -147,6 +157,7 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_seen,
     )
     environment.filters |= {
         "score": lambda value: "n/a" if value is None else score(value),
@@ -167,6 +178,11 @@ def named(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(label, value))
     return label(value)
+
+
+def _seen(value: Any) -> Any:
+    """Return what a template shows, with nothing in it that cannot be seen; markup is made of such."""
+    return visible(value, kept="\n\u00a0") if type(value) is str else value
 
 
 def _prose(text: str) -> str:

@@ -131,8 +131,10 @@ def crossed_chart(slicing: Mapping[str, Any], score: str, palette: Palette, *, m
         and (b := label(row["slice"][1])) in seconds
     ]  # fmt: skip
     a_names, b_names = (json.dumps([short(name, 14) for name in each]) for each in (firsts, seconds))
-    y = alt.Y("a:O", title=short(slicing["names"][0]), axis=alt.Axis(labelExpr=f"{a_names}[datum.value]"))
-    x = alt.X("b:O", title=short(slicing["names"][1]), axis=alt.Axis(
+    y = alt.Y(
+        "a:O", title=short(label(slicing["names"][0])), axis=alt.Axis(labelExpr=f"{a_names}[datum.value]")
+    )
+    x = alt.X("b:O", title=short(label(slicing["names"][1])), axis=alt.Axis(
         labelExpr=f"{b_names}[datum.value]", orient="top", ticks=False,
         labelAngle=0 if max(map(len, seconds), default=0) < 5 else -60))  # fmt: skip
     worst = max((cell["loss"] for cell in cells), default=0) or 1.0

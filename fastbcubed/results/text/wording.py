@@ -155,7 +155,18 @@ def label(value: Any) -> str:
         return ", ".join(map(label, value.values()))
     if isinstance(value, bytes):
         return value.hex()
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
+    return visible(str(value))
+
+
+def visible(text: str, kept: str = "") -> str:
+    r"""Return a text with characters that cannot be seen, or that turn others around, as their escapes.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[1m \u202eabc\n", kept="\n"), end="")
+    \x1b[1m \u202eabc
+    """
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
 def aligned(grid: Grid, *, figures_left: bool = False) -> str:
