@@ -46,6 +46,8 @@ from fastbcubed.uncertainty.intervals import check_level
 __all__ = ["compare"]
 
 Align = Literal["common", "each"]
+#: The baseline that is chosen once the runs are scored.
+BEST = "best"
 
 
 def compare(
@@ -89,7 +91,8 @@ def compare(
     runs : dict of str to one of these
         The predictions, by name. With `table`, the names of their columns.
     baseline : str, optional
-        The run that the others are compared with; the first one when absent.
+        The run that the others are compared with; the first one when absent. "best" is the run with the best F1, if no
+        run is called so; see `Comparison.best`.
     align : {"common", "each"}
         Whether all runs are scored on the items that every run scores, once policies have acted on each run; or each
         run on all that it scores, so that differences are of items, too. Where runs lack items of the truth, a
@@ -148,7 +151,7 @@ def compare(
     bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), whole_number(seed, "seed")
     arguments = not_default(compare, locals())
     names = _names(runs, baseline)
-    baseline = names[0] if baseline is None else baseline
+    wanted, baseline = baseline, baseline if baseline in names else names[0]
     if not is_one_of(align, ("common", "each")):
         raise OptionError(f'align is "common" or "each", not {align!r}')
     level = check_level(level)
@@ -191,7 +194,7 @@ def compare(
     for said in cmp.warnings:
         if said["level"] == WARNING:
             warnings.warn(EvaluationWarning(told(said, cmp), said["code"]), stacklevel=2)
-    return cmp
+    return cmp.against() if wanted == BEST and BEST not in names else cmp
 
 
 def _names(runs: Any, baseline: Any) -> list[str]:
@@ -208,7 +211,7 @@ def _names(runs: Any, baseline: Any) -> list[str]:
             f"the names of runs are texts, not {first_few(strange)}; a dict from item to cluster is one run, given "
             'as {"new": that dict}'
         )
-    if not is_one_of(baseline, (None, *runs)):
+    if not is_one_of(baseline, (None, BEST, *runs)):
         raise OptionError(f"the baseline {baseline!r} is no run; there are {', '.join(map(repr, runs))}")
     return list(runs)
 

@@ -61,7 +61,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_input_flags(parser)
     add_score_flags(parser)
     add = parser.add_argument_group("comparison").add_argument
-    add("--baseline", metavar="NAME", help="the run that the others are compared with (default: the first)")
+    add(
+        "--baseline",
+        metavar="NAME",
+        help="the run that the others are compared with (default: the first); best is the one with the best F1",
+    )
     add(
         "--align", default="common", choices=("common", "each"),
         help="score all runs on the items that each of them scores (common, the default), or each run on its own",

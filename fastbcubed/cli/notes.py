@@ -138,6 +138,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
                   f1_if_alone (if items of the truth that it lacks were alone)}, on all items that a run scores
   scores          list of {run, n_items, weight, n_clusters, scores}
   deltas          list of {baseline, experiment, score, baseline_value, experiment_value, delta, se, low, high, holds}
+  ranking         list of {run, score, value, delta, se, low, high, as_good}, best first: how far from the best
   units           {n, effective, largest_share} of the units that errors come from; null if there are none
   ranks           list of {run, rank by score}; null if a run drops more of the truth than one that it is not ranked
                   below

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from itertools import permutations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fastbcubed.comparison.differences import Differences, adjusted, table_of_deltas
 from fastbcubed.comparison.estimated_differences import estimated
 from fastbcubed.comparison.notices_of_runs import notices_of_runs
-from fastbcubed.comparison.ranking import agreement, ranks
+from fastbcubed.comparison.ranking import agreement, lead_score, ranks
 from fastbcubed.comparison.runs import Runs
 from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.results.estimates import warn_of_units
@@ -125,6 +126,84 @@ class Compared(Runs):
     @cached_property
     def _differences(self) -> Differences:
         return estimated(self)
+
+    @property
+    def best(self) -> str:
+        """The run with the best F1, or the best of the first score of which more or less is better; the first if tied.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3], "c": [1, 1, 2]}).best
+        'c'
+        """
+        return self._by_rank[0]
+
+    @property
+    def _by_rank(self) -> list[str]:
+        """The runs, the best first."""
+        score, names = lead_score(self.metrics), list(self.runs)
+        ranked = [1] * len(names) if score is None else self.ranks()[score].to_pylist()
+        rank = dict(zip(names, ranked, strict=True))
+        return sorted(names, key=lambda name: rank[name] or len(names) + 1)
+
+    def against(self, run: str | None = None) -> Self:
+        """Return the same comparison with another baseline; no run is scored again.
+
+        Parameters
+        ----------
+        run : str, optional
+            The run that the others are compared with; the best one when absent.
+
+        Returns
+        -------
+        Comparison
+
+        Raises
+        ------
+        OptionError
+            If there is no such run, or none is best, as runs lack items of the truth (see `ranks`).
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> runs = {"a": [1, 1, 1], "b": [1, 2, 3], "c": [1, 1, 2]}
+        >>> cmp = fb.compare([1, 1, 2], runs)
+        >>> cmp.baseline, cmp.against("b").baseline, cmp.against().baseline
+        ('a', 'b', 'c')
+        """
+        run = self.best if run is None else run
+        self[run]
+        if run == self.baseline:
+            return self
+        found = copy.copy(self)
+        found.baseline = run
+        for name in ("_differences", "ranking"):
+            found.__dict__.pop(name, None)
+        return found
+
+    @cached_property
+    def ranking(self) -> list[dict[str, Any]]:
+        """The runs by the score that `best` goes by, the best first, with how each differs from the best.
+
+        Empty where `ranks` refuses. Each is a dict: run, score, value; delta, se, low, high (None for the best run);
+        as_good, whether the interval of the difference includes 0 (None where there is none).
+        """
+        score = lead_score(self.metrics)
+        if score is None or self.why_no_ranks() is not None:
+            return []
+        best = self.against()
+        shown = ("delta", "se", "low", "high")
+        found = {
+            row["experiment"]: {name: row[name] for name in shown}
+            | {"as_good": None if row["holds"] is None and row["delta"] else not row["holds"]}
+            for row in best._deltas().to_pylist()
+            if row["score"] == score
+        } | {best.baseline: dict.fromkeys(shown) | {"as_good": True}}
+        return [
+            {"run": name, "score": score, "value": self[name].overall[score], **found[name]}
+            for name in self._by_rank
+        ]
 
     def ranks(self) -> Table:
         """Return the rank of each run by each score: 1 is best, and runs that are equal share a rank.

@@ -328,6 +328,7 @@ class Comparison(Compared):
             "deltas": self._deltas().to_pylist(),
             "units": None if found.units is None else found.units._asdict(),
             "ranks": None if self.why_no_ranks() else self.ranks().to_pylist(),
+            "ranking": self.ranking,
             "warnings": self.warnings,
             "runs": {name: ev.to_dict() for name, ev in self.runs.items()},
         }

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.comparison.comparison_text import note, own_f1, sentences
+from fastbcubed.comparison.comparison_text import lead, note, own_f1, sentences
 from fastbcubed.comparison.notices_of_runs import LACKING
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.results.gates.gating import Gate
@@ -44,7 +44,8 @@ def comparison_content(cmp: Any, asked: Asked, gates: Sequence[Gate] = ()) -> di
                 for name in shown
             ],
             "command": _command(cmp),
-            "verdict": {"sentences": sentences(cmp), "text": note(cmp)},
+            "verdict": {"lead": lead(cmp), "sentences": sentences(cmp), "text": note(cmp)},
+            "ranking": cmp.ranking if len(cmp) > 2 else [],
             "scores": [{**row, "own_f1": own.get(row["run"], ())} for row in cmp.scores().to_pylist()],
             "has_own_f1": bool(own), "score_names": _scores(cmp),
             "deltas": {"rows": list(deltas_content(cmp))},

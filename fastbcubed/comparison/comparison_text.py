@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fastbcubed.comparison.compared import Compared
+from fastbcubed.comparison.ranking import lead_score
+from fastbcubed.comparison.slices_of_runs import slice_deltas
 from fastbcubed.results.estimates import are_uneven
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.text.display import REPEATED
+from fastbcubed.results.text.verdict import HEADLINE
 from fastbcubed.results.text.wording import (
     Grid,
     aligned,
@@ -23,27 +27,111 @@ from fastbcubed.results.text.wording import (
 )
 from fastbcubed.uncertainty.intervals import without_rounding
 
-#: Scores of the sentences, where they were computed; else the first of all.
-HEADLINE = ("precision", "recall", "f1")
+#: Of more experiments than these, differences are shown of the first score alone, and in no sentences.
+FEW = 3
+#: What the opposite of a change is called.
+OPPOSITE = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
+#: Runs that a sentence names.
+NAMED = 5
 
 
 def as_text(comparison: Compared) -> str:
     """Return a comparison as text for a terminal."""
-    parts = [heading(comparison), "\n".join(map(paragraph, sentences(comparison)))]
-    parts.append(aligned(scores_grid(comparison)))
-    if (grid := deltas_grid(comparison)).rows:
-        parts.append(aligned(grid))
-    return "\n\n".join([*parts, paragraph(note(comparison))])
+    parts = [
+        paragraph(lead(comparison)),
+        heading(comparison),
+        "\n".join(map(paragraph, sentences(comparison))),
+    ]
+    parts += [*(aligned(grid) for grid in _grids(comparison)), paragraph(note(comparison))]
+    return "\n\n".join(part for part in parts if part)
 
 
 def as_html(comparison: Compared) -> str:
     """Return a comparison as HTML for a notebook."""
-    title = f"<p><b>{escaped(heading(comparison))}</b></p>"
+    title = f"<p><b>{escaped(lead(comparison))}</b></p><p>{escaped(heading(comparison))}</p>"
     said = f"<p>{'<br>'.join(map(escaped, sentences(comparison)))}</p>"
-    tables = [html_table(scores_grid(comparison))]
-    if (grid := deltas_grid(comparison)).rows:
-        tables.append(html_table(grid))
+    tables = [html_table(grid) for grid in _grids(comparison)]
     return f"<div>{title}{said}{''.join(tables)}<p>{escaped(note(comparison))}</p></div>"
+
+
+def _grids(comparison: Compared) -> list[Grid]:
+    """Return the tables: the scores of the runs, of several which are as good as the best, and the differences."""
+    grids = [scores_grid(comparison), ranking_grid(comparison), deltas_grid(comparison)]
+    return [grid for grid in grids if grid.rows]
+
+
+def lead(comparison: Compared) -> str:
+    """Return the one thing: which run is better, by how much, and whether that holds; of several runs the best."""
+    if not comparison.experiments:
+        return "Only one run was given; there is nothing to compare."
+    if comparison.why_no_ranks() is not None:
+        return "Which run is best is open: they lack different items of the truth, which are dropped."
+    deltas = [row for row in comparison._deltas().to_pylist() if row["delta"] == row["delta"]]
+    if not deltas:
+        return "No score is defined for all runs."
+    ranked = comparison.ranking
+    if not any(row["delta"] for row in deltas):
+        return f"{_named(comparison.experiments)} against {label(comparison.baseline)}: no difference in any score."
+    if len(comparison) > 2 and ranked:
+        return _of_several(comparison, ranked)
+    of_lead = (row for row in deltas if row["score"] == lead_score(comparison.metrics))
+    return _of_two(comparison, next(of_lead, deltas[0]))
+
+
+def _of_two(comparison: Compared, row: Mapping[str, Any]) -> str:
+    """Return how a run differs from the baseline by one score, and in how many of the slices it does so, too."""
+    name, baseline, delta = label(row["experiment"]), label(comparison.baseline), row["delta"]
+    what = HEADLINE.get(row["score"], row["score"])
+    before, after = (  # in the digits that the error leaves
+        with_error(row[f"{which}_value"], row["se"]).partition(" ± ")[0]
+        for which in ("baseline", "experiment")
+    )
+    if not delta:
+        return f"{name} and {baseline} have the same {what}: {after}."
+    word = _word(delta, {m.name: m.best for m in comparison.metrics}[row["score"]])
+    change = f"{'-' if delta < 0 else '+'}{with_error(abs(delta), row['se'])}"
+    figures, in_slices = f"{what} {before} → {after} ({change}", _in_slices(comparison, row, word)
+    if row["holds"] is None:
+        return f"{name} is {word} on these items: {figures}; no standard error is known){in_slices}."
+    if not row["holds"]:
+        return (
+            f"No clear difference between {baseline} and {name}: {figures}, which may be chance){in_slices}."
+        )
+    return f"{name} {'seems' if are_uneven(comparison.units) else 'is'} {word}: {figures}){in_slices}."
+
+
+def _in_slices(comparison: Compared, row: Mapping[str, Any], word: str) -> str:
+    """Return in how many of the first slices that were asked for the score of a run differs in the same way."""
+    baseline, run = comparison[comparison.baseline], comparison[row["experiment"]]
+    for by in baseline.sliced:
+        found = slice_deltas(run, baseline, by).get(f"{row['score']}_delta")
+        if found is not None:
+            known = [delta for delta in found.to_pylist() if delta is not None and delta == delta]
+            same, opposite = (sum(sign * delta * row["delta"] > 0 for delta in known) for sign in (1, -1))
+            other = f" and {OPPOSITE[word]} in {count(opposite)}" if opposite else ""
+            return f", {word} in {count(same)}{other} of {count(len(known))} slices by {label(by)}"
+    return ""
+
+
+def _of_several(comparison: Compared, ranked: Sequence[Mapping[str, Any]]) -> str:
+    """Return which run is best, and which are as good."""
+    first, second, *_ = ranked
+    good = [row["run"] for row in ranked[1:] if row["as_good"]]
+    what = f"the best {HEADLINE.get(first['score'], first['score'])}, {score(first['value'])}"
+    if len(good) == len(ranked) - 1:
+        return f"No run is clearly best: {label(first['run'])} has {what}; how all others differ from it may be chance."
+    has = "seems to have" if comparison.why_no_errors() is None and are_uneven(comparison.units) else "has"
+    best = f"{label(first['run'])} {has} {what}"
+    if good:
+        return f"{best}; {_named(good)} {'is' if len(good) == 1 else 'are'} as good: the difference may be chance."
+    unknown = "; no standard error is known" if second["as_good"] is None else ""
+    return f"{best}, ahead of {label(second['run'])} by {with_error(abs(second['delta']), second['se'])}{unknown}."
+
+
+def _named(runs: Sequence[str]) -> str:
+    """Return the names of runs, of many the first."""
+    names = [label(name) for name in runs[:NAMED]]
+    return _listed(names if len(runs) <= NAMED else [*names, f"{count(len(runs) - NAMED)} more"])
 
 
 def heading(comparison: Compared) -> str:
@@ -55,10 +143,9 @@ def heading(comparison: Compared) -> str:
 
 
 def sentences(comparison: Compared) -> list[str]:
-    """Return what comes out in sentences: each experiment against the baseline, items left out, how sure it is."""
-    found = [line for name in comparison.experiments for line in _against_baseline(comparison, name)]
-    if not comparison.experiments:
-        found.append("There is one run, so that there is nothing to compare it with.")
+    """Return what comes out besides: a few experiments against the baseline, items left out, how sure it is."""
+    few = comparison.experiments if len(comparison.experiments) <= FEW else ()
+    found = [line for name in few for line in _against_baseline(comparison, name)]
     found += [*_best(comparison), *_left_out(comparison)]
     found += _how_sure(comparison)
     return found
@@ -69,7 +156,7 @@ def _against_baseline(comparison: Compared, name: str) -> list[str]:
     chosen = [rows[s] for s in HEADLINE if s in rows] or list(rows.values())[:1]
     versus = f"{label(name)} against {label(comparison.baseline)}"
     if chosen and all(row["delta"] == 0 for row in rows.values()):
-        return [f"{versus}: no difference in any score."]
+        return [f"{versus}: no difference in any score."] * (len(comparison) > 2)  # of two it comes first
     best = {m.name: m.best for m in comparison.metrics}
     texts = []
     for row in chosen:
@@ -165,11 +252,28 @@ def own_f1(comparison: Compared) -> dict[str, tuple[float, float]]:
     return found if differ else {}
 
 
+def ranking_grid(comparison: Compared) -> Grid:
+    """Return several runs by how good they are, with how far they are from the best, and whether they are as good."""
+    ranked = comparison.ranking if len(comparison) > 2 else []
+    rows = [
+        [
+            label(row["run"]), score(row["value"]), "" if row["delta"] is None else signed(row["delta"]),
+            plus_minus(row["se"]), {True: "yes", False: "no", None: ""}[row["as_good"]],
+        ]
+        for row in ranked
+    ]  # fmt: skip
+    return Grid(["run", ranked[0]["score"] if ranked else "", "less the best", "±", "as good"], rows)
+
+
 def deltas_grid(comparison: Compared) -> Grid:
     """Return the differences from the baseline, with their intervals."""
     header = ["run", "score", "delta", "±", "low", "high", "holds"]
-    rows = []
+    rows, names = [], [metric.name for metric in comparison.metrics]
+    if len(comparison.experiments) > FEW:
+        names = [lead_score(comparison.metrics) or names[0]]
     for row in comparison._deltas().to_pylist():
+        if row["score"] not in names:
+            continue
         if REPEATED.get(row["score"]) in comparison[comparison.baseline].overall:
             continue
         ends = [signed(row["low"]), signed(row["high"])]
@@ -197,7 +301,7 @@ def signed(value: float) -> str:
 def note(comparison: Compared) -> str:
     """Return what the intervals are of."""
     if not comparison.experiments:
-        return "Name a second run to compare."
+        return "Name a second run."
     if comparison.why_no_errors() is not None:
         return f"Differences are of the runs less {label(comparison.baseline)}."
     n, level = len(comparison.experiments), percent(comparison.level)

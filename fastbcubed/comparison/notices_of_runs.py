@@ -1,4 +1,4 @@
-"""What a reader of a comparison should know of its runs; what holds for several of them is told once."""
+"""What a reader of a comparison should know of its runs; of several runs with a warning of one code it is said once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,23 @@ VISIBLE = 1e-5
 
 
 def notices_of_runs(comparison: Runs) -> list[dict[str, Any]]:
-    """Return the warnings and notes: that runs lack items, then each of the runs', once, in their order."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    """Return the warnings and notes: that runs lack items, then each of the runs', once, in their order.
+
+    Where messages of one kind differ from run to run, that of the first is given, and says whose it is.
+    """
+    found: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for name, ev in comparison.runs.items():
         for said in ev.warnings:
-            key = said["code"], said["level"], said["message"]
+            kind = said["code"], said["level"], *(said.get(key) for key in ("side", "by", "score"))
             if said["code"] != INSTEAD_OF:
-                found.setdefault(key, {**said, "runs": []})["runs"].append(name)
-    return [*_lacking(comparison), *found.values()]
+                found.setdefault(kind, {})[name] = said
+    notices = []
+    for by_run in found.values():
+        first, said = next(iter(by_run.items()))
+        differ = any(each["message"] != said["message"] for each in by_run.values())
+        details = f" (These are the details of {label(first)}.)" if differ else ""
+        notices.append({**said, "message": said["message"] + details, "runs": list(by_run)})
+    return [*_lacking(comparison), *notices]
 
 
 def told(said: dict[str, Any], comparison: Runs, plain: Callable[[str], str] = str) -> str:

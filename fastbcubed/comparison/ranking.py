@@ -19,6 +19,12 @@ def directed(metrics: Sequence[Metric]) -> list[Metric]:
     return [metric for metric in metrics if metric.best != "neither"]
 
 
+def lead_score(metrics: Sequence[Metric]) -> str | None:
+    """Return the score that runs are ranked by: F1, else the first of which more, or less, is better."""
+    known = [metric.name for metric in directed(metrics)]
+    return "f1" if "f1" in known else next(iter(known), None)
+
+
 def _goodness(metric: Metric, overall: Mapping[str, Mapping[str, float]]) -> list[float]:
     """Return the score of each run, turned so that more is better."""
     sign = 1.0 if metric.best == "higher" else -1.0

@@ -121,6 +121,12 @@ def _beside_runs(table: pa.Table) -> pa.Table:
     )
 
 
+def slice_deltas(ev: Evaluation, baseline: Evaluation, by: str) -> dict[str, pa.Array]:
+    """Return the differences of a run from the baseline in slices that were asked for when they were compared."""
+    table, before = (_beside_runs(each.sliced[by].to_arrow()) for each in (ev, baseline))
+    return _differences(table, before, name_columns(before.column_names), ev, is_baseline=False)
+
+
 def _by_change(table: pa.Table, order_by: str) -> pa.Table:
     """Return slices by how much their losses differ from the baseline's."""
     changes = [-to_numpy(table[f"{loss}_delta"].cast(pa.float64()).fill_null(0.0)) for loss in LOSSES]

@@ -59,7 +59,11 @@ def test_what_is_printed(paths, capsys):
     command = "compare truth.parquet old=old.parquet new=new.parquet --slice part --show 1 --worst 2"
     assert main(command.split()) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Comparison of 2 runs on 8 items that all of them score")
+    # f1: old 2 * 0.75 / 1.75, new 2 * 0.875 / 1.875
+    assert out.startswith(
+        "No clear difference between old and new: F1 0.86 → 0.93 (+0.08 ± 0.08, which may\nbe chance"
+    )
+    assert "Comparison of 2 runs on 8 items that all of them score" in out
     # recall: old (1 + 1 + 1/2 + 1/2) / 4, new (1 + 1 + 1 + 1/2) / 4
     said = "new against old: precision the same; recall 0.12 ± 0.12 better, which may be chance"
     assert said in " ".join(out.split())

@@ -516,3 +516,126 @@ def test_a_little_that_lacks_is_a_note():
     cmp = fb.compare(truth, {"all": truth, "most": {k: truth[k] for k in range(999)}})
     assert [found["level"] for found in cmp.warnings if found["code"] == "runs-lack-items"] == ["note"]
     assert cmp.ranks()["f1"].to_pylist() == [1, 1]
+
+
+# -- The one thing ---------------------------------------------------------------------------------
+
+
+def pairs_of(split: set[int], n: int = 40) -> dict[int, str]:
+    """Return the clusters of 2 n items, those of a pair together but for some."""
+    return {item: f"{item // 2}{item % 2 if item // 2 in split else ''}" for item in range(2 * n)}
+
+
+#: Four parts of ten pairs. Old splits five in each part, so that recall is (80 - 20) / 80; new splits six of the last.
+FORTY = {"item": range(80), "cluster": [k // 2 for k in range(80)], "part": [k // 20 for k in range(80)]}
+OLD, NEW = ({k for k in range(40) if k % 10 < 5}, {*range(30, 36)})
+
+
+@pytest.mark.parametrize(
+    ("baseline", "said"),
+    [
+        # F1 is 1.5 / 1.75 and 1.85 / 1.925; its slopes by recall are 2 / 1.75^2 and 2 / 1.925^2, the error is 0.0264
+        (
+            "old",
+            "new is better: F1 0.86 → 0.96 (+0.10 ± 0.03), better in 3 and worse in 1 of 4 slices by part.",
+        ),
+        (
+            "new",
+            "old is worse: F1 0.96 → 0.86 (-0.10 ± 0.03), worse in 3 and better in 1 of 4 slices by part.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_the_text_and_the_page_begin_with_which_run_is_better(tmp_path, baseline, said, engine):
+    pq.write_table(pa.table({k: list(v) for k, v in FORTY.items()}), tmp_path / "truth.parquet")
+    runs = {"old": pairs_of(OLD), "new": pairs_of(NEW)}
+    for name, own in runs.items():
+        table = pa.table({"item": list(own), "cluster": list(own.values())})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    paths = {name: tmp_path / f"{name}.parquet" for name in runs}
+    cmp = fb.compare(tmp_path / "truth.parquet", paths, baseline=baseline, slices="part", engine=engine)
+    assert " ".join(repr(cmp).split()).startswith(said)
+    assert said in cmp._repr_html_()
+    page = cmp.report(by="part" if engine == "memory" else None)
+    assert page.content["verdict"]["lead"] == said
+    shown = page.html.replace("\u00a0", " ")
+    assert shown.index(said.replace("&", "&amp;")) < shown.index("<dl")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "said"),
+    [
+        # one of four pairs is found in new alone: an error of 2 / 1.875^2 / 8
+        ([1, 1, 2, 2, 3, 3, 4, 5], [1, 1, 2, 2, 3, 3, 4, 4], {},
+         "No clear difference between old and new: F1 0.93 → 1.00 (+0.07 ± 0.07, which may be chance)."),
+        ([1, 1, 2, 2, 3, 3, 4, 5], [1, 1, 2, 2, 3, 3, 4, 4], {"metrics": "pair_f1"},
+         "new is better on these items: pair_f1 0.85714 → 1 (+0.14286; no standard error is known)."),
+        ([1, 1, 2, 2, 3, 3, 4, 5], [1, 1, 2, 2, 3, 3, 4, 4], {"metrics": "homogeneity"},
+         "new against old: no difference in any score."),
+        # precision (4 + 4 + 8) / 16 here, recall there
+        ([1, 1, 2, 2, 3, 4, 5, 6], [1, 1, 2, 2, 3, 3, 3, 3], {"metrics": ["f1", "precision"], "baseline": "old"},
+         "new and old have the same F1:"),
+        ([1, 1, 2, 2, 3, 3, 4, 5], None, {}, "Only one run was given; there is nothing to compare."),
+    ],
+)  # fmt: skip
+def test_the_one_thing_is_honest(old, new, options, said):
+    runs = {"old": old} | ({} if new is None else {"new": new})
+    assert " ".join(repr(fb.compare(list("aabbccdd"), runs, **options)).split()).startswith(said)
+
+
+def test_of_uneven_units_a_run_only_seems_better():
+    """All but five items of 105 are one unit, of which the new run finds more."""
+    truth = [0] * 50 + [1] * 50 + list(range(2, 7))
+    old = [*range(100), *range(200, 205)]
+    new = [7] * 100 + old[100:]
+    assert repr(fb.compare(truth, {"old": old, "new": new})).startswith("new seems better: F1 ")
+
+
+def test_of_several_runs_the_best_is_named_and_those_that_are_as_good():
+    """Beside those of two runs: good splits two pairs less than new, which may be chance, and worst all."""
+    truth = {item: item // 2 for item in range(80)}
+    split = {"worst": set(range(40)), "old": OLD, "new": NEW, "good": {30, 31, 32, 33}}
+    cmp = fb.compare(truth, {name: pairs_of(own) for name, own in split.items()})
+    assert cmp.best == "good" and cmp.baseline == "worst"
+    f1 = [2 * r / (1 + r) for r in (0.95, 0.925, 0.75, 0.5)]  # each pair that is split costs 1/80 of recall
+    assert [row["run"] for row in cmp.ranking] == ["good", "new", "old", "worst"]
+    assert [row["value"] for row in cmp.ranking] == pytest.approx(f1)
+    assert [row["as_good"] for row in cmp.ranking] == [True, True, False, False]
+    text = " ".join(repr(cmp).split())
+    assert text.startswith("good has the best F1, 0.97436; new is as good: the difference may be chance.")
+    # split in new alone are two of forty pairs: moves of F1 by its slopes times 1/2, in pairs of which each is 1/40
+    by_hand = fb.compare(truth, {name: pairs_of(split[name]) for name in ("good", "new")}).deltas()
+    (of_pair,) = (row for row in by_hand.to_pylist() if row["score"] == "f1")
+    assert cmp.ranking[1]["se"] == pytest.approx(of_pair["se"], rel=1e-12)
+    assert fb.compare(truth, {n: pairs_of(s) for n, s in split.items()}, baseline="best").baseline == "good"
+    assert cmp.against("old").deltas()["baseline"].to_pylist()[0] == "old" and cmp.baseline == "worst"
+    assert cmp.against("worst") is cmp
+    with pytest.raises(OptionError, match="there is no run 'other'"):
+        cmp.against("other")
+    named_best = {"best": pairs_of(OLD), "other": pairs_of(NEW)}
+    assert fb.compare(truth, named_best, baseline="best").baseline == "best"
+    assert "<td>yes</td>" in cmp.report().html and json.loads(cmp.to_json())["ranking"][0]["run"] == "good"
+    only_good = fb.compare(truth, {name: pairs_of(split[name]) for name in ("old", "worst", "new")})
+    assert repr(only_good).startswith("new has the best F1, 0.96104, ahead of old by 0.10 ± 0.03.")
+
+
+def test_of_runs_that_lack_unlike_items_none_is_called_best():
+    truth = {item: item // 2 for item in range(80)}
+    runs = {"old": pairs_of(OLD), "new": pairs_of(NEW), "cut": dict(list(pairs_of(set()).items())[:60])}
+    cmp = fb.compare(truth, runs)
+    assert repr(cmp).startswith("Which run is best is open: they lack different items of the truth")
+    assert cmp.ranking == [] and json.loads(cmp.to_json())["ranking"] == []
+    with pytest.raises(OptionError):
+        _ = cmp.best
+
+
+def test_many_runs_with_warnings_of_one_kind_give_one():
+    """Fifteen runs of one giant each, of another size: the message of the first, and of all runs."""
+    truth = {item: item // 2 for item in range(200)}
+    runs = {f"r{k}": {i: 999 if i < 60 + 2 * k else i for i in range(200)} for k in range(15)}
+    cmp = fb.compare(truth, runs)
+    (said,) = (each for each in cmp.warnings if each["code"] == "giant-cluster")
+    assert said["runs"] == list(runs) and said["message"].startswith("One predicted cluster has 60 items")
+    assert said["message"].endswith(" (These are the details of r0.)")
+    assert len(cmp.warnings) == len({each["code"] for each in cmp.warnings})
+    assert repr(cmp).count("\n") < 70
