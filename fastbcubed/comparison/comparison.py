@@ -49,6 +49,9 @@ class Comparison(Compared):
         The confidence of intervals.
     unit : str
         What could have been drawn otherwise, as a whole.
+    ranking : list of dict
+        The runs by the score that `best` goes by, the best first: run, score, value; delta, se, low, high of the
+        difference from the best; as_good, whether that interval includes 0. Empty where `ranks` refuses.
     warnings : list of dict
         What a reader should know: code, level ("warning" or "note"), message, runs, figures. One, ``runs-lack-items``,
         is on all runs that lack items of the truth.
