@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.calling import call, with_scores
 from fastbcubed.cli.flags import (
-    FILES,
+    OR_COLUMNS,
     add_engine_flags,
     add_input_flags,
     add_paths_flag,
@@ -53,7 +53,7 @@ SCORES = ("precision", "recall", "f1")
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed compare``."""
     add = parser.add_argument
-    add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
+    add("truth", metavar="TRUTH", help=f"the true clustering: {OR_COLUMNS}")
     add(
         "named", nargs="+", metavar="NAME=PATH",
         help="the runs to compare, given in the same way; one without NAME= is called by the stem of its file",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.calling import call
 from fastbcubed.cli.flags import (
-    FILES,
+    OR_COLUMNS,
     add_engine_flags,
     add_input_flags,
     add_paths_flag,
@@ -52,7 +52,7 @@ FEW_SLICES = 10
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed diff``."""
     add = parser.add_argument
-    add("baseline", metavar="BASELINE", help=f"the clustering before: {FILES}")
+    add("baseline", metavar="BASELINE", help=f"the clustering before: {OR_COLUMNS}")
     add("experiment", metavar="EXPERIMENT", help="the clustering after, given in the same way")
     add(
         "--truth", metavar="TRUTH", help="the true clustering, which judges the change, given in the same way"

@@ -12,10 +12,8 @@ from fastbcubed.errors import OptionError
 from fastbcubed.results.slices.bins import element_of
 from fastbcubed.sources.marks import plain, split
 
-FILES = (
-    "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input; with "
-    "--table, a column"
-)
+FILES = "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input"
+OR_COLUMNS = f"{FILES}; with --table, a column"
 
 
 #: Flags of gates, which `evaluate` of the library has no arguments for; see `cli.gates`.
@@ -27,7 +25,7 @@ LINK_FLAGS = ("links", "threshold", "ascending", "link_left", "link_right", "lin
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags, one for each argument of `fastbcubed.evaluate` and some of the command line's own."""
     add = parser.add_argument
-    add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
+    add("truth", metavar="TRUTH", help=f"the true clustering: {OR_COLUMNS}")
     add("prediction", metavar="PREDICTION", help="the clustering to score, given in the same way")
     add_input_flags(parser)
     add = add_score_flags(parser)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.calling import call
 from fastbcubed.cli.flags import (
-    FILES,
+    OR_COLUMNS,
     add_engine_flags,
     add_input_flags,
     add_weighting_flag,
@@ -31,7 +31,7 @@ OWN = ("baseline", "experiment", "n", "score", "by", "columns", "seed", "pairs_o
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed sample-pairs``."""
-    parser.add_argument("baseline", metavar="BASELINE", help=f"the clustering as it was: {FILES}")
+    parser.add_argument("baseline", metavar="BASELINE", help=f"the clustering as it was: {OR_COLUMNS}")
     parser.add_argument(
         "experiment", metavar="EXPERIMENT", help="the clustering as it is now, given in the same way"
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.calling import call_evaluate
 from fastbcubed.cli.flags import (
-    FILES,
+    OR_COLUMNS,
     add_engine_flags,
     add_input_flags,
     add_weighting_flag,
@@ -48,7 +48,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed show``."""
     parser.add_argument(
         "paths", nargs="+", metavar="RESULT | TRUTH PREDICTION",
-        help=f"a directory that evaluate --out or diff --out wrote; or both clusterings: {FILES}",
+        help=f"a directory that evaluate --out or diff --out wrote; or both clusterings: {OR_COLUMNS}",
     )  # fmt: skip
     add = parser.add_argument_group("what to open").add_argument
     many: dict[str, Any] = {"action": "append", "default": [], "metavar": "ID"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import inspect
 import json
@@ -838,3 +839,17 @@ def test_on_a_terminal_names_give_way_to_figures(tmp_path) -> None:
     (row,) = [line for line in lines if line.startswith("a cluster of")]
     assert len(row) <= 80 and "…" in row and "0.60000" in row.split()
     assert any("\x1b[1m" in line for line in lines) and any(line.startswith("More: ") for line in lines[-3:])
+
+
+def test_help_names_no_flag_that_a_command_lacks() -> None:
+    """A flag of another command is named with it: "as for --slice of evaluate", "evaluate --out"."""
+    names = "|".join(command.name for command in commands.COMMANDS)
+    elsewhere = re.compile(rf"({names}) --[a-z-]+|--[a-z-]+ of ({names})")
+    for command in commands.COMMANDS:
+        module = import_module(f"fastbcubed.cli.{command.module}")
+        parser = argparse.ArgumentParser(prog=command.name)
+        module.add_flags(parser)
+        own = {flag for action in parser._actions for flag in action.option_strings}
+        for action in parser._actions:
+            named = re.findall(r"(?<![\w-])--[a-z][a-z-]*", elsewhere.sub("", str(action.help)))
+            assert own.issuperset(named), f"{command.name}: {action.option_strings or action.dest}: {named}"
