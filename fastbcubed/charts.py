@@ -18,6 +18,7 @@ from fastbcubed.results.report.palette import LIGHT
 from fastbcubed.results.slices.slicing import SliceKey, check_key, slice_name
 from fastbcubed.results.text.wording import label
 from fastbcubed.runtime.completion import only_all
+from fastbcubed.thresholds.curve_content import curve_content
 from fastbcubed.thresholds.swept import Sweep
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     import altair
 
-__all__ = ["deltas", "lorenz", "sizes", "slices", "thresholds"]
+__all__ = ["deltas", "lorenz", "precision_recall", "sizes", "slices", "thresholds"]
 __dir__ = only_all(globals())
 
 
@@ -190,6 +191,8 @@ def deltas(cmp: Comparison) -> altair.Chart:
 def thresholds(sweep: Sweep) -> altair.Chart:
     """Return a chart of precision, recall and F1 by threshold, with the threshold of the best F1 marked.
 
+    The axis of the scores begins where they are near the best F1.
+
     Parameters
     ----------
     sweep : Sweep
@@ -214,15 +217,45 @@ def thresholds(sweep: Sweep) -> altair.Chart:
     'LayerChart'
     """
     drawing = _Drawing.of("thresholds", sweep, Sweep)
-    known = [m.name for m in sweep.metrics if (m.low, m.high) == (0, 1)]
-    scores = [name for name in ("precision", "recall", "f1") if name in known] or known[:3]
-    if not scores:
+    curve = curve_content(sweep)
+    if not curve["scores"]:
         raise MetricError("the sweep has no score from 0 to 1 to draw; take precision, recall or f1")
-    best = sweep.best("f1").threshold if "f1" in scores else None
-    rows = sweep.curve(limit=400).to_pylist()
-    return drawing.finished(
-        drawing.plots_of_runs.thresholds_chart(rows, best, scores, LIGHT), "Scores by threshold"
-    )
+    return drawing.finished(drawing.plots_of_runs.thresholds_chart(curve, LIGHT), "Scores by threshold")
+
+
+def precision_recall(sweep: Sweep) -> altair.Chart:
+    """Return a chart of precision by recall near the threshold of the best F1, with thresholds along the curve.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        The thresholds.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MissingPackageError
+        If the packages of the extra are not installed.
+    MetricError
+        If the sweep has no precision, recall or F1.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2}, [("a", "b", 0.9), ("b", "c", 0.4)])
+    >>> type(fb.charts.precision_recall(sweep)).__name__
+    'LayerChart'
+    """
+    drawing = _Drawing.of("precision_recall", sweep, Sweep)
+    curve = curve_content(sweep)
+    if not curve["named"]:
+        raise MetricError(
+            "the curve takes precision, recall and f1, and the sweep has not all of them; name them in metrics="
+        )
+    return drawing.finished(drawing.plots_of_runs.precision_recall_chart(curve, LIGHT), "Precision by recall")
 
 
 class _Drawing:

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from fastbcubed.cli.flags import (
+    FILES,
     add_paths_flag,
     add_row_flags,
     add_spill_flags,
@@ -13,12 +14,12 @@ from fastbcubed.cli.flags import (
     columns_of_sides,
     score_names,
 )
+from fastbcubed.cli.report_flags import add_report_flag, check_report
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
 
-FILES = "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input"
 #: Flags that the library has no argument for.
-OWN = ("run", "json")
+OWN = ("run", "json", "report")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +69,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("output").add_argument
     add("--json", action="store_true", help="one JSON object on stdout, as described below")
     add_paths_flag(add)
+    add_report_flag(add, "the estimates with their intervals, and what they rest on,")
     add = parser.add_argument_group("work").add_argument
     add(
         "--engine", choices=("memory", "disk"),
@@ -84,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
     import fastbcubed
 
+    check_report(options)
     arguments = {name: value for name, value in vars(options).items() if name not in OWN}
     for name in ("item", "cluster"):
         arguments[name] = columns_of_sides(arguments[name], name)
@@ -102,4 +105,7 @@ def run(options: argparse.Namespace) -> int:
         from fastbcubed.sampling.estimated import as_text
 
         Terminal().line(as_text(found, in_flags))
+    if options.report is not None:
+        found.report(options.report, overwrite=True)
+        say(f"wrote {options.report}")
     return 0

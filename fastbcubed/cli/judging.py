@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from fastbcubed.cli.report_flags import add_report_flag, check_report
 from fastbcubed.cli.saying import print_json, say
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add("--level", type=float, default=0.95, help="the confidence of the intervals (default: 0.95)")
     add("--json", action="store_true", help="a JSON object with a list of estimates, for programs")
+    add_report_flag(add, "how much is right, and the estimates with their intervals,")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,6 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
     import fastbcubed
 
+    check_report(options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", fastbcubed.EvaluationWarning)
         found = fastbcubed.estimate_pairs(options.pairs, by_stratum=options.by_stratum, level=options.level)
@@ -43,8 +46,11 @@ def run(options: argparse.Namespace) -> int:
         from fastbcubed.results.listings.summary import as_json
 
         print_json(as_json({"level": options.level, "estimates": found.to_pylist()}))
-        return 0
-    _print(found, options.level)
+    else:
+        _print(found, options.level)
+    if options.report is not None:
+        found.report(options.report, overwrite=True)
+        say(f"wrote {options.report}")
     return 0
 
 

@@ -236,6 +236,7 @@ Thresholds
 
 Examples
   fastbcubed sweep truth.parquet splink_predictions.parquet
+  fastbcubed sweep truth.parquet links.csv --report page.html
   fastbcubed sweep truth.parquet links.csv --score p --best recall --where 'precision>=0.98' --out swept
   fastbcubed sweep truth.csv pairs.csv --left a --right b --score distance --ascending --slice country
   fastbcubed sweep truth.parquet links.parquet --metric f1,mean_f1 --threshold 0.5,0.9,0.99

@@ -30,9 +30,17 @@ def add_report_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_report_flag(add: Any, what: str) -> None:
+    """Add ``--report FILE`` alone; `what` is on the page."""
+    add(
+        "--report", metavar="FILE",
+        help=f"write {what} as one HTML file, which is replaced; takes fastbcubed[report]",
+    )  # fmt: skip
+
+
 def check_report(options: argparse.Namespace) -> None:
     """Raise if a page cannot be made or written; before the work."""
-    if options.report is None and options.report_columns is not None:
+    if options.report is None and getattr(options, "report_columns", None) is not None:
         raise OptionError("--report-columns goes with --report")
     if options.report is not None:
         from fastbcubed.results.report.asked import require_packages, require_place

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastbcubed.cli.calling import call
 from fastbcubed.cli.flags import FILES, add_limit_flag, add_row_flags, add_work_flags, number, read_flags
 from fastbcubed.cli.link_flags import add_column_flags, columns_of, numbers_of, read_as
+from fastbcubed.cli.report_flags import add_report_flag, check_report
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import print_json, say
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from fastbcubed.thresholds.swept import Sweep
 
 #: Flags that the library has no argument for.
-OWN = ("run", "json", "best", "where", "merges", "out", "rows")
+OWN = ("run", "json", "best", "where", "merges", "out", "report", "rows")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +53,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--rows", type=number, default=1000, metavar="N",
         help="rows of the curve in JSON at most; the ends and the extremes are kept (default: 1000)",
     )  # fmt: skip
+    add_report_flag(add, "the best threshold, the curve, merges to look at and slices")
     add(
         "--out", metavar="DIR",
         help="directory to write the whole curve, the clusters at the best threshold, the merges that cost most and "
@@ -104,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
     arguments["thresholds"] = None if options.thresholds is None else numbers_of(options.thresholds)
     if options.out is not None:
         require_writable(Path(options.out))
+    check_report(options)
     sweep = call(fastbcubed.sweep, arguments, options.noise)
     best = sweep.best(options.best, where=options.where)
     for warning in sweep.warnings:
@@ -122,60 +125,27 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         sweep.save(options.out, score=options.best, where=options.where)
         say(f"wrote {options.out}: the curve, and the clusters at threshold {best.shown}")
+    if options.report is not None:
+        sweep.report(
+            options.report, score=options.best, where=options.where, worst=options.merges, overwrite=True
+        )
+        say(f"wrote {options.report}")
     return 0
 
 
 def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Terminal) -> None:
     """Write what was swept, the best threshold, the curve, merges to look at, thresholds asked for and slices."""
     from fastbcubed.results.text.wording import paragraph
-    from fastbcubed.thresholds.sweep_text import drawn, what_was_swept
+    from fastbcubed.thresholds.sweep_text import drawn, tables, what_was_swept
 
     terminal.line(paragraph(what_was_swept(sweep)))
     terminal.line(f"Read as {read_as(sweep.links.columns)}.\n")
     terminal.line("\n".join(map(paragraph, (best.sentence, best.range))))
     if lines := drawn(sweep, best):
         terminal.line("\n" + "\n".join(lines))
-    if options.merges:
-        _print_merges(sweep, best, options.merges, terminal)
-    if sweep.asked:
-        terminal.title("At the thresholds asked for")
-        _grid(sweep.points.to_pylist(), 1, terminal)
-    for name, table in sweep.sliced.items():
-        terminal.title(f"By {name}: the best threshold of each slice, and what the one for all costs it")
-        _grid(table.to_pylist(), table.column_names.index("n_items"), terminal)
-
-
-def _print_merges(sweep: Sweep, best: Best, limit: int, terminal: Terminal) -> None:
-    """Write the merges that cost most of those at the best threshold; if none costs anything, of the others."""
-    told = f"Merges to look at, of those at threshold {best.shown}: a stronger one undoes them"
-    for threshold in (best.threshold, None):
-        table = sweep.merges(limit=limit, threshold=threshold)
-        if costly := [row for row in table.to_pylist() if row["f1_change"] < 0]:
-            terminal.title(told)
-            _grid(costly, 3, terminal)
-            return
-        told = f"Merges to look at, which a weaker threshold than {best.shown} makes; none lowers F1 there"
-    terminal.line("\nNo merge lowers F1.")
-
-
-def _grid(rows: list[dict[str, Any]], names: int, terminal: Terminal) -> None:
-    """Write rows, of which so many columns at the front name each."""
-    from fastbcubed.linkage.kept_scores import COUNTED
-    from fastbcubed.results.text.wording import Grid, count, label, score
-    from fastbcubed.thresholds.best import shown
-
-    def text(name: str, value: Any) -> str:
-        if value is None:
-            return "-"
-        if name == "threshold":
-            return shown(value)
-        if isinstance(value, float):
-            return score(value)
-        return (
-            count(value)
-            if isinstance(value, int) and (name in COUNTED or name.startswith("n_"))
-            else label(value)
-        )
-
-    header = [name.removeprefix("n_").replace("_", " ") for name in rows[0]]
-    terminal.grid(Grid(header, [[text(name, value) for name, value in row.items()] for row in rows], names))
+    for title, said, grid in tables(sweep, best, options.merges):
+        if grid.rows:
+            terminal.title(said or title)
+            terminal.grid(grid)
+        else:
+            terminal.line(f"\n{said}.")

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from fastbcubed.results.report.page import Report
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates:
@@ -200,6 +202,31 @@ class Estimates:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.estimates().__arrow_c_stream__(requested_schema)
+
+    def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
+        """Write a page for people: the estimates with their intervals, and what they rest on.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write. Without it, what is returned shows itself in a notebook.
+        title : str, optional
+            The heading.
+        overwrite : bool
+            Whether a file that is there may be replaced.
+
+        Returns
+        -------
+        Report
+        """
+        from fastbcubed.results.report.page import report_of
+        from fastbcubed.sampling.estimate_page import estimates_content
+
+        first, *_ = heading(self)
+        return report_of(
+            lambda asked: estimates_content(self, [first, *said(self)], how(self), asked),
+            path, {"title": title}, overwrite=overwrite,
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from fastbcubed.results.text.wording import (
     with_error,
 )
 
+if TYPE_CHECKING:
+    from fastbcubed.results.report.page import Report
+
 #: Strata that have a sentence of their own.
 TOLD = 10
 #: Intervals that are no wider, as a share of all pairs, are rounding.
@@ -32,10 +35,10 @@ class PairEstimates(Table):
 
     Made by `fastbcubed.estimate_pairs`.
 
-    Parameters
+    Attributes
     ----------
-    arrow : pyarrow.Table
-        The estimates.
+    sentences : list of str
+        How much of the splitting and of the merging is right, and how sure that is; by stratum, if there are any.
     level : float
         The confidence of the intervals.
     """
@@ -48,7 +51,7 @@ class PairEstimates(Table):
 
     @property
     def sentences(self) -> list[str]:
-        """How much of the splitting and of the merging is right, and how sure that is; by stratum, if there are any."""
+        """The verdict for people."""
         by_stratum: dict[Any, dict[str, Any]] = {}
         for row in self.to_pylist():
             by_stratum.setdefault(row.get("stratum"), {})[row["score"]] = row
@@ -61,6 +64,29 @@ class PairEstimates(Table):
         if said := [note for sign, note in notes.items() if sign in "".join(lines)]:
             lines.append(f"({'; '.join(said)}.)")
         return lines
+
+    def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
+        """Write a page for people: how much of the change is right, and the estimates with their intervals.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write. Without it, what is returned shows itself in a notebook.
+        title : str, optional
+            The heading.
+        overwrite : bool
+            Whether a file that is there may be replaced.
+
+        Returns
+        -------
+        Report
+        """
+        from fastbcubed.results.report.page import report_of
+        from fastbcubed.sampling.estimate_page import pairs_content
+
+        return report_of(
+            lambda asked: pairs_content(self, asked), path, {"title": title}, overwrite=overwrite
+        )
 
     def __repr__(self) -> str:
         lines = "\n".join(map(paragraph, self.sentences))

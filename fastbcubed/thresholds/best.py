@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from fastbcubed.results.text.wording import count, score
 from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.sources.suggestions import did_you_mean
 from fastbcubed.thresholds.conditions import Condition, as_conditions
+
+#: Characters of a threshold that need not become fewer.
+SHORT = 6
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,11 @@ class Best:
         None if there is none.
     figures : dict
         All figures and scores of the curve there.
+    where : str
+        The conditions.
+    shown, shown_until : str
+        The threshold and the next score, as they are to be typed: in few digits, between which lie thresholds of the
+        same clusters.
     """
 
     score: str
@@ -45,6 +54,8 @@ class Best:
     until: float | None
     figures: Mapping[str, Any]
     where: str = ""
+    shown: str = ""
+    shown_until: str = ""
 
     def __repr__(self) -> str:
         return f"{self.sentence}\n{self.range}"
@@ -54,7 +65,7 @@ class Best:
         """The best threshold, and what comes with it."""
         others = [n for n in ("precision", "recall", "f1") if n in self.figures and n != self.score]
         told = ", ".join(f"{name} {score(self.figures[name])}" for name in others)
-        at = "with no link at all" if self._no_link else f"at threshold {shown(self.threshold)}"
+        at = "with no link at all" if self._no_link else f"at threshold {self.shown}"
         clusters = self.figures["clusters"]
         return (
             f"{self.score} is best {at}{f', where {self.where}' if self.where else ''}: {score(self.value)}"
@@ -68,18 +79,13 @@ class Best:
         return bool(np.isinf(self.threshold)) and self.figures["largest"] <= 1
 
     @property
-    def shown(self) -> str:
-        """The threshold as it is to be typed."""
-        return shown(self.threshold)
-
-    @property
     def range(self) -> str:
         """Which other thresholds give the same clusters."""
         if self.until is None:
             return "No weaker threshold joins more."
         if self._no_link:
-            return f"The first clusters are joined at {shown(self.until)}."
-        return f"Any threshold from there to just before {shown(self.until)} gives the same clusters."
+            return f"The first clusters are joined at {self.shown_until}."
+        return f"Any threshold from there to just before {self.shown_until} gives the same clusters."
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -89,15 +95,26 @@ class Best:
         }  # fmt: skip
 
 
-def shown(threshold: float) -> str:
-    """Return a threshold as it is to be typed: all its digits, as 0.9 and not 0.90000.
+def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
+    """Return a threshold as it is to be typed: as 0.9 and not 0.90000, rounded down, or up, by less than half a gap.
 
     >>> shown(0.9), shown(3.0), shown(float("inf"))
     ('0.9', '3', 'inf')
+    >>> shown(0.8882696043893098, 0.0004), shown(0.8882696043893098, 0.0004, up=True), shown(0.8888, 1.0)
+    ('0.8882', '0.8883', '0.8888')
     """
-    return (
+    threshold = float(threshold)
+    exact = (
         f"{threshold:.0f}" if threshold == round(threshold, 0) and abs(threshold) < 1e15 else repr(threshold)
     )
+    if len(exact) <= SHORT or not 1e-15 < abs(threshold) < 1e15:
+        return exact
+    number = Decimal(exact)
+    for digits in range(len(exact)):
+        near = number.quantize(Decimal(1).scaleb(-digits), ROUND_CEILING if up else ROUND_FLOOR)
+        if abs(near - number) < gap / 2:
+            return min(f"{near + 0:f}", exact, key=len)
+    return exact
 
 
 def best_point(

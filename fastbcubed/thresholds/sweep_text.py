@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from fastbcubed.linkage.kept_scores import COUNTED
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.results.text.wording import count, paragraph
+from fastbcubed.results.text.wording import Grid, count, label, paragraph, score
 from fastbcubed.thresholds.best import Best, shown
-from fastbcubed.thresholds.drawing import SEVERAL, draw
+from fastbcubed.thresholds.drawing import SEVERAL, axis_of, draw
 
 #: Scores that are drawn, and their letters.
 DRAWN = {"precision": "P", "recall": "R", "f1": "F"}
@@ -32,16 +35,59 @@ def what_was_swept(sweep: Any) -> str:
     links = f"{count(len(sweep.links))} link{'' if len(sweep.links) == 1 else 's'} over {count(tree.n_items)} items"
     if not tree.n_levels:
         return f"Sweep of {links}, none of which joins anything."
-    first, last = (shown(float(sweep._level_thresholds[k])) for k in (0, -1))
+    first, last = (sweep.shown(float(sweep._level_thresholds[k])) for k in (0, -1))
     scores = "score" if tree.n_levels == 1 else "scores"
     reach = f"at {first}" if tree.n_levels == 1 else f"from {first} to {last}"
     return f"Sweep of {links}: clusters change at {count(tree.n_levels)} {scores} of links, {reach}."
 
 
-def drawn(sweep: Any, best: Best, *, width: int = COLUMNS, height: int = 11) -> list[str]:
+def grid_of(rows: Sequence[Mapping[str, Any]], names: int, threshold: Callable[[float], str] = shown) -> Grid:
+    """Return rows as texts, of which so many columns at the front name each; `threshold` writes thresholds."""
+
+    def text(name: str, value: Any) -> str:
+        if value is None:
+            return "-"
+        if name == "threshold":
+            return threshold(value)
+        if isinstance(value, float):
+            return score(value)
+        counted = isinstance(value, int) and (name in COUNTED or name.startswith("n_"))
+        return count(value) if counted else label(value)
+
+    header = [name.removeprefix("n_").replace("_", " ") for name in rows[0]] if rows else []
+    return Grid(header, [[text(name, value) for name, value in row.items()] for row in rows], names)
+
+
+def tables(sweep: Any, best: Best, n_merges: int) -> Iterator[tuple[str, str, Grid]]:
+    """Yield tables, each after a title and a line on it: merges to look at, the thresholds asked for, each slicing."""
+    if n_merges:
+        said = f"Merges to look at, of those at threshold {best.shown}: a stronger one undoes them"
+        rows = _costly(sweep, n_merges, best.threshold)
+        if not rows:
+            said = (
+                f"Merges to look at, which a weaker threshold than {best.shown} makes; none lowers F1 there"
+            )
+            rows = _costly(sweep, n_merges, None)
+        said = said if rows else "No merge lowers F1"
+        yield "Merges to look at", said, grid_of(rows, 3, partial(sweep.shown, stronger=True))
+    if sweep.asked:
+        yield "At the thresholds asked for", "", grid_of(sweep.points.to_pylist(), 1)
+    for name, table in sweep.sliced.items():
+        said = f"By {name}: the best threshold of each slice, and what the one for all costs it"
+        yield f"By {name}", said, grid_of(table.to_pylist(), table.column_names.index("n_items"), sweep.shown)
+
+
+def _costly(sweep: Any, limit: int, threshold: float | None) -> list[dict[str, Any]]:
+    """Return the merges that lower F1 most, of those that a threshold uses."""
+    rows = sweep.merges(limit=limit, threshold=threshold).to_pylist()
+    return [row for row in rows if row["f1_change"] < 0]
+
+
+def drawn(sweep: Any, best: Best, *, width: int = COLUMNS) -> list[str]:
     """Return the lines of a chart of scores by threshold, strongest left, with the best marked; none for one level.
 
-    The scores are precision, recall and F1 where they are known, and the one that is best, if it is a share.
+    The scores are precision, recall and F1 where they are known, and the one that is best, if it is a share. The axis
+    begins where they are near the best F1.
     """
     curve, known = sweep._curve, sweep._level_thresholds
     finite = known[np.isfinite(known)]
@@ -54,11 +100,17 @@ def drawn(sweep: Any, best: Best, *, width: int = COLUMNS, height: int = 11) -> 
     first, last = finite[[0, -1]].tolist()
     points = np.array([sweep._point(threshold) for threshold in np.linspace(first, last, width).tolist()])
     at = min(max(best.threshold, min(first, last)), max(first, last))
+    values = {letter: curve.figures(name, points) for letter, name in letters.items()}
+    marked = [best.figures[name] for name in letters.values()]
+    axis = axis_of(values, "F" if "F" in values else next(iter(values)), marked)
     lines = draw(
-        {letter: curve.figures(name, points) for letter, name in letters.items()},
-        (shown(first), shown(last)),
+        values,
+        (sweep.shown(first), sweep.shown(last)),
         round((at - first) / (last - first) * (width - 1)),
-        height=height,
+        axis=axis,
     )
     named = ", ".join(f"{letter} {name}" for letter, name in letters.items())
-    return [*lines, f"     {named}, {SEVERAL} several, by threshold; ^ the best {best.score}"]
+    lines.append(f"     {named}, {SEVERAL} several, by threshold; ^ the best {best.score}")
+    if axis[0] > 0:
+        lines.append(f"     values below {axis[0]:g} are not drawn")
+    return lines

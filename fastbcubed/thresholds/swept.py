@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,9 @@ from fastbcubed.thresholds.slice_thresholds import slice_thresholds
 from fastbcubed.thresholds.sweep_text import as_text
 from fastbcubed.thresholds.swept_curve import SweptCurve
 from fastbcubed.thresholds.tipping import heap_of, list_merges, list_weakest_links
+
+if TYPE_CHECKING:
+    from fastbcubed.results.report.page import Report
 
 
 @dataclass(eq=False, repr=False)
@@ -292,6 +295,41 @@ class Sweep(SweptCurve):
         clusters at the best one; merges.parquet and weakest_links.parquet the first 1,000 of each.
         """
         save_sweep(self, directory, self.best(score, where=where))
+
+    def report(
+        self,
+        path: Any = None,
+        *,
+        score: str = "f1",
+        where: str | Iterable[str] | None = None,
+        title: str | None = None,
+        worst: int = 10,
+        overwrite: bool = False,
+    ) -> Report:
+        """Write a page for people: which threshold is best, the curve, merges to look at, and slices asked for.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write. Without it, what is returned shows itself in a notebook.
+        score, where
+            What the best threshold is best in, as for `best`.
+        title : str, optional
+            The heading.
+        worst : int
+            How many merges to list.
+        overwrite : bool
+            Whether a file that is there may be replaced.
+
+        Returns
+        -------
+        Report
+        """
+        from fastbcubed.results.report.page import report_of
+        from fastbcubed.thresholds.sweep_page import sweep_content
+
+        best, asked = self.best(score, where=where), {"title": title, "worst": worst}
+        return report_of(lambda found: sweep_content(self, best, found), path, asked, overwrite=overwrite)
 
     def to_dict(self, *, limit: int = 1000, best: Best | None = None) -> dict[str, Any]:
         """Return what `to_json` writes, as plain dicts, lists, numbers and strings; `best` in place of the best F1."""

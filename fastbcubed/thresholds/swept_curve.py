@@ -31,7 +31,7 @@ from fastbcubed.runtime.choices import true_or_false
 from fastbcubed.runtime.completion import documented
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources.arrays import from_numpy
-from fastbcubed.thresholds.best import Best, best_point, known_score
+from fastbcubed.thresholds.best import Best, best_point, known_score, shown
 from fastbcubed.uncertainty.intervals import Interval, check_level, interval
 
 
@@ -181,15 +181,50 @@ class SweptCurve:
         Any threshold from there to just before 0.8 gives the same clusters.
         """  # noqa: E501
         point, name, conditions = best_point(self._curve, score, where)
+        threshold = self._curve.thresholds[point].item()
         until = self._curve.thresholds[point + 1].item() if point + 1 < len(self._curve) else None
+        figures = self._curve.at(point)
         return Best(
             name,
             float(self._curve.at(point, name)[name]),
-            self._curve.thresholds[point].item(),
+            threshold,
             until,
-            self._curve.at(point),
+            figures,
             " and ".join(map(str, conditions)),
+            self.shown(threshold),
+            "" if until is None else self.shown(until, stronger=bool(np.isfinite(threshold))),
         )
+
+    def shown(self, threshold: float, *, stronger: bool = False) -> str:
+        """Return a threshold as it is to be typed: scores of links in as few digits as tell them from the next ones.
+
+        Parameters
+        ----------
+        threshold : float
+            The score of a link, or any other number.
+        stronger : bool
+            Whether to round to a stronger score. Else it is rounded to a weaker one, which gives the same clusters.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> links = [("a", "b", 0.9123456789), ("b", "c", 0.9123), ("c", "d", 0.7)]
+        >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
+        >>> sweep.shown(0.9123456789), sweep.shown(0.9123456789, stronger=True)
+        ('0.91234', '0.91235')
+        """
+        levels, at = self._level_thresholds, self._n_used(threshold) - 1
+        if at < 0 or levels[at] != threshold:
+            return shown(threshold)
+        beside = levels[[each for each in (at - 1, at + 1) if 0 <= each < levels.size]]
+        gap = np.abs(beside - threshold).min(initial=abs(threshold) or 1.0)
+        text = shown(threshold, float(gap), up=stronger != self.tree.ascending)
+        same = stronger or self._n_used(float(text)) == at + 1  # which short floats may not be
+        return text if same else shown(threshold)
 
     @property
     def _level_thresholds(self) -> NDArray[np.float64]:

@@ -38,6 +38,21 @@ def test_what_is_printed(command, capsys) -> None:
     assert "fastbcubed: note: 2 clusters are few" in found.err
 
 
+def test_a_page(command, capsys) -> None:
+    pytest.importorskip("altair")
+    assert main([*command, "--report", "page.html"]) == 0
+    assert capsys.readouterr().err.rstrip().endswith("wrote page.html")
+    page = Path("page.html").read_text(encoding="utf-8")
+    for told in (
+        "Scores of a prediction of 8 items in 4 clusters",
+        "2 clusters are few",
+        "Intervals are of",
+        "<svg",
+    ):
+        assert told in page
+    assert "<td>pair_f1</td>" in page and "0.41667" in page and str(Path.cwd()) not in page
+
+
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_json_has_what_the_library_says(command, capsys, engine) -> None:
     flags = "--sampling w --draws times --metric pairs,f1 --metric sizes --beta 2 --level 0.9 --threads 1"

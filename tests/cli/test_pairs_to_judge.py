@@ -68,7 +68,8 @@ def test_from_change_to_estimate(here, capsys) -> None:
         },
         abs=1e-12,
     )  # fmt: skip
-    assert cli.main(["estimate-pairs", "pairs.csv"]) == 0
+    assert cli.main(["estimate-pairs", "pairs.csv", "--report", "page.html"]) == 0
+    assert "100 % of the splitting is right" in Path("page.html").read_text(encoding="utf-8")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "100 % of the splitting is right and 50.0 % of the merging. Precision changes by"
     header = "score estimate se low high judged unsure not judged".split()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,7 +63,7 @@ def test_thresholds_and_slices(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ran(capsys, "--metric", "f1,mean_f1", "--threshold", "0.9,0.8", "--slice", "country")
     sweep = fb.sweep("truth.parquet", "links.parquet", metrics=["f1", "mean_f1"], thresholds=[0.9, 0.8])
     assert "At the thresholds asked for" in out
-    row = next(line for line in out.splitlines() if line.startswith("0.9 ")).split()
+    row = next(line for line in out.splitlines() if re.match(r"0\.9 +\d", line)).split()
     assert float(row[-1]) == pytest.approx(sweep.points["mean_f1"][0].as_py(), abs=1e-4)
     assert "By country: the best threshold of each slice" in out
 
@@ -161,6 +162,26 @@ def test_what_is_wrong_is_said_in_flags(
 ) -> None:
     assert cli.main(["sweep", "truth.parquet", "links.parquet", *argv]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("altair")
+    assert cli.main("sweep truth.parquet links.parquet --report links.parquet".split()) == 2
+    assert "--report links.parquet would replace links.parquet, which is read" in capsys.readouterr().err
+    _, err = ran(
+        capsys, "--best", "recall", "--slice", "country", "--threshold", "0.9", "--report", "page.html"
+    )
+    assert err.rstrip().endswith("wrote page.html")
+    page = Path("page.html").read_text(encoding="utf-8")
+    best = fb.sweep("truth.parquet", "links.parquet").best("recall")
+    told = (
+        best.sentence,
+        "By country: the best threshold of each slice",
+        "At the thresholds asked for",
+        "undoes them",
+    )
+    assert all(each in page for each in told) and page.count("<svg") == 2
+    assert str(Path.cwd()) not in page
 
 
 def test_help_names_every_key_of_the_json(capsys: pytest.CaptureFixture[str]) -> None:

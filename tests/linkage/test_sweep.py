@@ -504,3 +504,88 @@ def test_a_truth_that_overlaps_is_not_told_of_an_argument_that_is_not_there(trut
 def test_what_merges_are_not_ordered_by(sweep: fb.Sweep, order_by: Any) -> None:
     with pytest.raises(OptionError, match="order_by is one of f1_change, precision_change, recall_change"):
         sweep.merges(order_by=order_by)
+
+
+# -- For people ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+def test_a_threshold_in_few_digits_gives_the_same_clusters(kind: Any, ascending: bool) -> None:
+    """Rounded to the weaker side it uses the same links, to the stronger one no more; and it has fewer digits."""
+    scores = np.sort(np.random.default_rng(4).random(300)).astype(kind)
+    links = pa.table({"left": np.arange(300), "right": np.arange(1, 301), "score": scores})
+    sweep = fb.sweep(dict(enumerate([0] * 301)), links, ascending=ascending)
+    levels = column(sweep.curve(limit=None), "threshold")[1:]
+    reached = {t: sum(bool(s <= kind(t) if ascending else s >= kind(t)) for s in scores) for t in levels}
+    longest = 0
+    for before, threshold in zip([None, *levels], levels, strict=False):
+        weak, strong = (float(sweep.shown(threshold, stronger=end)) for end in (False, True))
+        assert sweep.at(weak).links.n_connecting == reached[threshold]  # type: ignore[union-attr]
+        assert sweep.at(strong).links.n_connecting in (reached[threshold], reached.get(before, 0))  # type: ignore
+        longest = max(longest, len(sweep.shown(threshold)))
+    assert longest < 11
+    best = sweep.best("recall")
+    assert best.shown in best.sentence and sweep.shown(0.123456789012345678) == "0.12345678901234568"
+
+
+def good_linker() -> fb.Sweep:
+    """Return a sweep whose precision, recall and F1 are above 0.9 at most thresholds, and very low at the ends."""
+    rng = np.random.default_rng(0)
+    truth = {(k, j): k for k in range(300) for j in range(3)}
+    links = [((k, j), (k, j + 1), float(1 - rng.random() ** 3 / 2)) for k in range(300) for j in range(2)]
+    links += [((k, 0), (k + 1, 0), float(rng.random() / 2 if k > 12 else rng.random())) for k in range(299)]
+    names = {item: f"{item[0]}-{item[1]}" for item in truth}
+    return fb.sweep({names[i]: c for i, c in truth.items()}, [(names[a], names[b], s) for a, b, s in links])
+
+
+def test_the_axis_shows_where_scores_of_a_good_linker_differ() -> None:
+    sweep = good_linker()
+    best = sweep.best("f1")
+    assert best.value > 0.95
+    lines = repr(sweep).splitlines()
+    labels = [float(line.split("|")[0]) for line in lines if "|" in line and line[0] in "01"]
+    assert labels[0] == 1 and labels[-1] >= 0.8
+    assert f"values below {labels[-1]:g} are not drawn" in repr(sweep)
+    drawn = "".join(line.partition("|")[2] for line in lines if "|" in line)
+    assert drawn.count("*") < len(drawn.replace(" ", "")) / 3  # they do not lie on each other
+    pytest.importorskip("altair")
+    spec = fb.charts.thresholds(sweep).to_dict()
+    assert spec["layer"][0]["encoding"]["y"]["scale"]["domain"] == [labels[-1], 1.0]
+
+
+def test_precision_by_recall_names_thresholds() -> None:
+    pytest.importorskip("altair")
+    sweep = good_linker()
+    spec = fb.charts.precision_recall(sweep).to_dict()
+    named = {layer["data"]["name"] for layer in spec["layer"] if layer["mark"]["type"] == "text"}
+    rows = [row for name in named for row in spec["datasets"][name]]
+    assert len(rows) >= 5 and [row["text"] for row in rows if row["best"]] == [sweep.best("f1").shown]
+    for row in rows:
+        ev = sweep.evaluate(row["threshold"])
+        assert (row["precision"], row["recall"]) == pytest.approx((ev.precision, ev.recall))
+        assert float(row["text"]) == pytest.approx(row["threshold"], abs=0.05)
+    assert len({row["text"] for row in rows}) == len(rows)
+    with pytest.raises(MetricError, match="precision, recall and f1"):
+        fb.charts.precision_recall(fb.sweep(TRUTH, LINKS, metrics="rand"))
+
+
+def test_a_page_of_the_best_threshold(tmp_path: Any) -> None:
+    pytest.importorskip("altair")
+    sweep = good_linker()
+    report = sweep.report(
+        tmp_path / "page.html", score="recall", where="precision >= 0.99", title="Mine", worst=2
+    )
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == report.html
+    best = sweep.best("recall", where="precision >= 0.99")
+    first, along, merges, made = report.content["sections"]
+    assert report.content["title"] == "Mine" and first["sentences"] == [best.sentence, best.range]
+    assert [chart["draws"] for chart in first["charts"]] == ["thresholds", "precision_recall"]
+    (grid,) = along["grids"]
+    (row,) = (row["cells"] for row in grid["rows"] if row["cells"][0] == best.shown)
+    assert float(row[grid["header"].index("recall")]) == pytest.approx(best.value, abs=1e-5)
+    assert len(merges["grids"][0]["rows"]) == 2 and "600" not in made["lines"][0]
+    with pytest.raises(OptionError, match="is there already"):
+        sweep.report(tmp_path / "page.html")
+    alone = fb.sweep({"a": 1, "b": 1}, [("a", "b", 0.5)], metrics="rand").report(score="rand")
+    assert alone.content["sections"][0]["charts"] and "rand is best at threshold 0.5" in alone.html

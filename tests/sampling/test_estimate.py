@@ -565,6 +565,22 @@ def test_missing_items_are_alone_or_left_out() -> None:
     assert "left out" in note_of(dropped, "sample-items-missing")["message"]
 
 
+def test_left_out_items_that_flatter_are_a_warning() -> None:
+    """Of 20 whole pairs 5 lose an item: recall is 1, and (30 + 10 / 2) / 40 if these were alone."""
+    sample = {k: k // 2 for k in range(40)}
+    some = {k: k // 2 for k in sample if k % 2 or k >= 10}
+    with pytest.warns(EvaluationWarning, match="f1 would be"):
+        est = fb.estimate(sample, some, missing="drop")
+    warning = note_of(est, "sample-items-missing")
+    assert (warning["level"], warning["f1"]) == ("warning", 1)
+    assert warning["f1_if_alone"] == fb.estimate(sample, some).f1
+    assert fb.estimate(sample, some).unadjusted.f1 == pytest.approx(2 * 0.875 / 1.875, abs=1e-15)
+    assert note_of(fb.estimate(sample, some), "sample-items-missing")["level"] == "note"
+    large = {k: k // 2 for k in range(4000)}
+    most = {k: c for k, c in large.items() if k}
+    assert note_of(fb.estimate(large, most, missing="drop"), "sample-items-missing")["level"] == "note"
+
+
 def test_most_items_missing_is_a_warning() -> None:
     sample = {k: k // 2 for k in range(100)}
     with pytest.warns(EvaluationWarning, match="Check that the item columns"):

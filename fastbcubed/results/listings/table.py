@@ -191,9 +191,14 @@ def _nullable(kind: pa.DataType) -> Any:
     return pd.api.types.pandas_dtype(str(kind).replace("i", "I").replace("uI", "UI"))
 
 
-def _grid(table: pa.Table, width: int | None) -> tuple[Grid, list[str]]:
+def grid_of(table: Table, limit: int) -> Grid:
+    """Return the first rows of a table as texts, with all columns."""
+    return _grid(table.to_arrow().slice(0, limit), None, limit)[0]
+
+
+def _grid(table: pa.Table, width: int | None, few: int = FEW) -> tuple[Grid, list[str]]:
     """Return the first rows as texts, and the names of columns for which a line has no room."""
-    shown = table if table.num_rows <= FEW else table.slice(0, FIRST)
+    shown = table if table.num_rows <= few else table.slice(0, FIRST)
     names = _names_of_rows(table.schema)
     texts = {
         name: [_text(name, column.type)(value) for value in readable(column).to_pylist()]

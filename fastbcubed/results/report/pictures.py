@@ -27,7 +27,7 @@ _OF_EVALUATION = (
 
 def pictures_of(content: Content) -> dict[str, Any]:
     """Return the charts that a page of this content has."""
-    return _KINDS[content["kind"]](content)
+    return _KINDS.get(content["kind"], _of_document)(content)
 
 
 def _of_evaluation(content: Content) -> dict[str, Any]:
@@ -122,4 +122,26 @@ def _of_diff(content: Content) -> dict[str, Any]:
     return found
 
 
+def _of_document(content: Content) -> dict[str, Any]:
+    return {
+        "sections": [
+            [
+                drawn(
+                    _DRAWS[each["draws"]](each["data"], LIGHT),
+                    f"s{k}-{j}",
+                    f"{each['title']}. {each['text']}",
+                )
+                for j, each in enumerate(section["charts"])
+            ]
+            for k, section in enumerate(content["sections"])
+        ]
+    }
+
+
+#: What draws the charts of a document.
+_DRAWS = {
+    "thresholds": plots_of_runs.thresholds_chart,
+    "precision_recall": plots_of_runs.precision_recall_chart,
+    "intervals": plots.intervals_chart,
+}
 _KINDS = {"evaluation": _of_evaluation, "comparison": _of_comparison, "diff": _of_diff}

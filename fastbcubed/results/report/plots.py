@@ -118,6 +118,21 @@ def slices_chart(
     return alt.layer(*layers).properties(width=width, height=max(2, len(rows)) * ROW)
 
 
+def intervals_chart(estimated: Mapping[str, Any], palette: Palette) -> Any:
+    """Return estimates as dots with intervals, each in a row of its own."""
+    rows = [
+        {
+            "slice": [row["name"]],
+            "value": row["value"],
+            "value_low": row["low"],
+            "value_high": row["high"],
+            "few": False,
+        }
+        for row in estimated["rows"]
+    ]
+    return slices_chart({"by": "", "rows": rows, "overall": {}}, "value", palette)
+
+
 def crossed_chart(slicing: Mapping[str, Any], score: str, palette: Palette, *, most: int = 14) -> Any:
     """Return a score by two attributes as a heat map: the darker, the more is lost; grey and small where few."""
     rows = slicing["rows"]

@@ -135,8 +135,9 @@ def changes_chart(rows: Sequence[Row], palette: Palette, of: str) -> Any:
     return bars.properties(width=WIDTH, height=len(order) * 24)
 
 
-def thresholds_chart(rows: Sequence[Row], best: float | None, scores: Sequence[str], palette: Palette) -> Any:
-    """Return scores by threshold, with the best one marked."""
+def thresholds_chart(curve: Row, palette: Palette) -> Any:
+    """Return scores by threshold on an axis on which they differ near the best one, which is marked."""
+    rows, scores, best = curve["rows"], curve["scores"], curve["best"]
     colours = {"precision": palette.pred, "recall": palette.true, "f1": palette.ink}
     points = [
         {"threshold": row["threshold"], "score": score, "value": row[score]}
@@ -147,7 +148,8 @@ def thresholds_chart(rows: Sequence[Row], best: float | None, scores: Sequence[s
     x = alt.X(
         "threshold:Q", title="threshold", scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(tickCount=6)
     )
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(grid=True, tickCount=5))
+    scale = alt.Scale(domain=curve["axis"], nice=False)
+    y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(grid=True, tickCount=5))
     order = [score for score in colours if score in scores] or list(scores)
     colour = alt.Color(
         "score:N", scale=alt.Scale(domain=order, range=[colours.get(s, palette.both) for s in order])
@@ -157,11 +159,11 @@ def thresholds_chart(rows: Sequence[Row], best: float | None, scores: Sequence[s
     )
     layers = [
         chart_of(points)
-        .mark_line(interpolate="step-before", strokeWidth=2)
+        .mark_line(interpolate="step-before", strokeWidth=2, clip=True)
         .encode(x=x, y=y, color=colour, strokeDash=dash)
     ]
-    if best is not None and math.isfinite(best):
-        mark = [{"threshold": best, "text": f"best F1 at {best:.4g}"}]
+    if best is not None:
+        mark = [{"threshold": best, "text": curve["best_text"]}]
         right = best > sum(_ends(points)) / 2
         layers.append(chart_of(mark).mark_rule(strokeDash=[4, 3], color=palette.soft).encode(x=x))
         layers.append(
@@ -176,6 +178,34 @@ def thresholds_chart(rows: Sequence[Row], best: float | None, scores: Sequence[s
             .encode(x=x, text="text:N")
         )
     return alt.layer(*layers).properties(width=WIDTH + 110, height=220)
+
+
+def precision_recall_chart(curve: Row, palette: Palette) -> Any:
+    """Return precision by recall from threshold to threshold, near the best one; some are named, the best in bold."""
+    points = [
+        {"at": at, **{name: row[name] for name in ("precision", "recall")}}
+        for at, row in enumerate(curve["rows"])
+    ]
+    low, high = curve["axis"]
+    axis = alt.Axis(grid=True, tickCount=5)
+    scale = alt.Scale(domain=[low, high], nice=False)
+    x, y = (alt.X("recall:Q", title="recall", scale=scale, axis=axis),
+            alt.Y("precision:Q", title="precision", scale=scale, axis=axis))  # fmt: skip
+    layers = [
+        chart_of(points)
+        .mark_line(strokeWidth=2, color=palette.pred, clip=True)
+        .encode(x=x, y=y, order="at:Q")
+    ]
+    for is_best, colour in ((False, palette.pred), (True, palette.ink)):
+        some = chart_of([row for row in curve["named"] if row["best"] == is_best]).encode(x=x, y=y)
+        weight = "bold" if is_best else "normal"
+        layers.append(some.mark_point(filled=True, size=90 if is_best else 45, opacity=1, color=colour))
+        layers.append(
+            some.mark_text(
+                align="right", dx=-7, dy=8, fontSize=11, fontWeight=weight, color=palette.ink
+            ).encode(text="text:N")
+        )
+    return alt.layer(*layers).properties(width=WIDTH + 60, height=WIDTH + 10)
 
 
 def _ends(points: Sequence[Row]) -> tuple[float, float]:
