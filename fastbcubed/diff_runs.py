@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal
 
+from fastbcubed.alignment.align import align
 from fastbcubed.alignment.policies import Duplicates, Nulls, Policies, Weighting
+from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.changes.diffed import DEFAULT, JUDGING
 from fastbcubed.changes.difference import Diff
 from fastbcubed.changes.judgement import Judgement
 from fastbcubed.changes.labelling import label, read_truth, truth_of_table, weighed_by
-from fastbcubed.changes.naming import as_policies, asked_slices, in_words_of_a_diff, meant, renamed_slices
+from fastbcubed.changes.naming import (
+    SIDES,
+    as_policies,
+    asked_slices,
+    in_words_of_a_diff,
+    meant,
+    renamed_slices,
+)
+from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.clusterings.inputs import Given
 from fastbcubed.clusterings.part_order import order_of
+from fastbcubed.clusterings.stretches import open_pair
+from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices
-from fastbcubed.errors import EvaluationWarning, MetricError, OptionError
-from fastbcubed.evaluate import Keep, Progress, carry_out
+from fastbcubed.errors import EvaluationWarning, FastBCubedError, MetricError, OptionError
+from fastbcubed.evaluate import Keep, Progress, carry_out, evaluation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, members
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.files import storage
+from fastbcubed.results.items.items import AlignedItems
 from fastbcubed.results.origin import by_names, not_default
 from fastbcubed.results.slices.slicing import SliceKey, slice_name
 from fastbcubed.results.warnings.notices import WARNING
+from fastbcubed.results.warnings.of_coverage import OfRun, if_alone
 from fastbcubed.runtime.choices import is_one_of, refuse_bare, true_or_false
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.written import require_writable
@@ -222,12 +239,39 @@ def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str, 
     """Return a diff that is judged by a truth."""
     with Pool() as pool:
         labelled, ev.attributes = label(ev, truth, ev.policies, pool, null_is_absent=one_table)
+        alone = {}
+        if labelled.rows.size < len(truth):
+            with suppress(FastBCubedError):  # items that are not judged may have no weight
+                for k, side in enumerate(SIDES):
+                    alone[side] = _alone(ev, k, truth, unlabelled, pool, null_is_absent=one_table)
     names = {metric.name for metric in judging}
     left = {name: reason for name, reason in ev.not_computed.items() if name not in names}
-    found = Diff(ev, Judgement(ev, labelled, unlabelled), judging, truth.name, left)
+    found = Diff(ev, Judgement(ev, labelled, unlabelled, alone), judging, truth.name, left)
     if "iq" in names and found.overall["iq"] != found.overall["iq"]:
         left["iq"] = "nothing changed for the items that the truth labels"
     return found
+
+
+def _alone(
+    ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Pool, *, null_is_absent: bool
+) -> OfRun:
+    """Return what the truth says of the baseline (0) or the experiment by itself."""
+    assert ev._origin.pair is not None
+    pair = ev._origin.pair
+    side, of_others = pair.first[k], (ev.policies.prediction, ev.policies.truth)[k]
+    if pair.weight_table is not None:  # which may hold those of the truth
+        truth, side = replace(truth, weight=None), replace(side, weight=None)
+    policies = replace(ev.policies, truth="drop", prediction=unlabelled)
+    table, outside = ev.contingency, unlabelled == "outside"
+    how: dict[str, Any] = {"outer": table.weighting == "outer", "null_is_absent": null_is_absent}
+    rows = align(truth, side, policies, pool, weight_table=pair.weight_table, **how)
+    cells = build_cells(rows, pool, weighting=table.weighting, outside=outside)
+    request = Request(
+        Given(truth, side), policies, weighting=table.weighting, metrics=["precision", "recall"]
+    )
+    built = memory.Built(rows.coverage, cells, AlignedItems(rows))
+    own = evaluation(request, memory.answer(open_pair(request.given), built, request, pool), {})
+    return OfRun(own.coverage, if_alone(own), math.nan, drops=of_others != "singleton")
 
 
 def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from fastbcubed.alignment.policies import Duplicates, Nulls, Policies
@@ -175,11 +176,16 @@ def estimate(
         touched = touch(engine, Asked(read.clustering, given, policies, limit, spill_dir), pool)
     n_items = touched.coverage.n_common + touched.coverage.n_prediction_only
     cells = touched.true, touched.n, touched.pred_n
-    drawn = Drawn.of(read, cells, (n_items, touched.n_clusters), missing=missing, left_to_draw=left)
+    draw = partial(Drawn.of, read, cells, (n_items, touched.n_clusters), left_to_draw=left)
+    drawn = draw(missing=missing)
     estimated = {each.name: each.estimate(drawn) for each in chosen[0]}
     ranges = {each.name: (each.low, each.high) for each in chosen[0]}
     summary = summarize(drawn, read, touched.coverage, touched.n_clusters)
-    said = cautions(estimated, ranges, summary["sample"], missing)
+    alone = {}
+    if missing == "drop" and summary["sample"]["n_missing"]:
+        f1 = choose("f1", 1.0)[0][0]
+        alone = {"f1": f1.estimate(drawn).value, "f1_if_alone": f1.estimate(draw(missing="singleton")).value}
+    said = cautions(estimated, ranges, summary["sample"], missing, alone)
     found = [*said, *notes_of_side(side), *touched.notes]
     for each in found:
         if each["level"] == WARNING:

@@ -243,7 +243,10 @@ class Diffed:
         """What a reader of a diff should know: code, level (warning or note), message, figures of each."""
         if "warnings" in self.saved:
             return list(self.saved["warnings"])
-        return cautions(self.evaluation, self.verdict)
+        found = cautions(self.evaluation, self.verdict)
+        if self.judgement is None or self.verdict is None:
+            return found
+        return [*self.judgement.lacking(self.verdict), *found]
 
     @property
     def sliced(self) -> dict[str, Table]:

@@ -16,7 +16,9 @@ from fastbcubed.metrics import aggregation, groups
 from fastbcubed.metrics import quality as formulas
 from fastbcubed.metrics.change_quality import judged
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.rates import f_measure
 from fastbcubed.results.estimates import Estimated
+from fastbcubed.results.warnings.of_coverage import OfRun, runs_lack_items
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.uncertainty.standard_errors import RowUnits, errors_of_cells, errors_of_rows
@@ -64,14 +66,20 @@ class Verdict:
     levels: Mapping[str, Mapping[str, float]]
 
 
+NONE_LACKS: Mapping[str, OfRun] = {}
+
+
 class Judgement:
     """The items that truth, baseline and experiment have, and the joint cells that they are in.
 
     Items that the baseline lacks are mates of these where the policy "outside" merges them.
     """
 
-    def __init__(self, ev: Estimated, labelled: Labelled, unlabelled: str) -> None:
-        self._ev, self._labelled, self.unlabelled = ev, labelled, unlabelled
+    def __init__(
+        self, ev: Estimated, labelled: Labelled, unlabelled: str, alone: Mapping[str, OfRun] = NONE_LACKS
+    ) -> None:
+        """Take what is judged; `alone` is what the truth says of each side by itself, where one lacks items of it."""
+        self._ev, self._labelled, self.unlabelled, self._alone = ev, labelled, unlabelled, alone
 
     @cached_property
     def joint(self) -> Joint:
@@ -97,7 +105,15 @@ class Judgement:
 
     def at_rest(self) -> Judgement:
         """Return it without what can be worked out again."""
-        return Judgement(self._ev, self._labelled, self.unlabelled)
+        return Judgement(self._ev, self._labelled, self.unlabelled, self._alone)
+
+    def lacking(self, verdict: Verdict) -> list[dict[str, Any]]:
+        """Return a warning, or a note, if a side lacks items of the truth, which are judged on neither."""
+        shown = {}
+        for side, run in self._alone.items():
+            level = verdict.levels[side]
+            shown[side] = run._replace(shown_f1=float(f_measure(level["precision"], level["recall"])))
+        return list(runs_lack_items(shown, common=True, policy='"singleton"'))
 
     # Scores
 

@@ -23,10 +23,9 @@ from fastbcubed.errors import NotKeptError, OptionError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.estimates import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.gates.baseline import lacks_more
 from fastbcubed.results.listings import drilldown
 from fastbcubed.results.slices.slicing import slice_codes
-from fastbcubed.results.warnings.of_coverage import if_alone
+from fastbcubed.results.warnings.of_coverage import if_alone, lacks_more
 from fastbcubed.runtime.cached import cached_property
 from fastbcubed.runtime.choices import is_one_of
 from fastbcubed.runtime.completion import documented
@@ -121,7 +120,8 @@ class Runs:
 
     def lacks_more(self, run: str, other: str) -> bool:
         """Tell whether a run lacks so much more of the truth than another that their scores do not compare."""
-        return lacks_more(self.coverage_of[run], self.coverage_of[other], self[run].policies)
+        dropped = self[run].policies.truth == "drop"
+        return dropped and lacks_more(self.coverage_of[run], self.coverage_of[other])
 
     def why_no_errors(self) -> str | None:
         """Return why differences have no standard errors; None if they have."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastbcubed.results.text.wording import count, percent, score
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
+from fastbcubed.results.warnings.of_coverage import FLATTERED
 from fastbcubed.sampling.estimators import Estimate
 
 #: With fewer degrees of freedom than this, intervals turned out too small in simulations.
@@ -21,10 +22,11 @@ def cautions(
     ranges: Mapping[str, tuple[float, float]],
     sample: Mapping[str, Any],
     missing: str,
+    alone: Mapping[str, float],
 ) -> list[dict[str, Any]]:
-    """Return warnings and notes: code, level, message, figures."""
+    """Return warnings and notes: code, level, message, figures; `alone` is F1, and if dropped items were alone."""
     found = {
-        "sample-items-missing": _missing(sample, missing),
+        "sample-items-missing": _missing(sample, missing, alone),
         "few-clusters": _few(estimated, sample),
         "nothing-observed": _nothing(estimated),
         "beyond-range": _beyond(estimated, ranges),
@@ -36,7 +38,7 @@ def cautions(
     ]
 
 
-def _missing(sample: Mapping[str, Any], missing: str) -> Iterator[Notice]:
+def _missing(sample: Mapping[str, Any], missing: str, alone: Mapping[str, float]) -> Iterator[Notice]:
     n = sample["n_missing"]
     if not n:
         return
@@ -44,14 +46,19 @@ def _missing(sample: Mapping[str, Any], missing: str) -> Iterator[Notice]:
     message = f"{count(n)} item{'' if n == 1 else 's'} of the sample ({percent(share)}) "
     message += "is not in the prediction" if n == 1 else "are not in the prediction"
     if missing == "drop":
-        message += ", and left out of the true clusters, which are then scored as if complete."
+        message += (
+            ", and left out of the true clusters, which are then scored as if complete. If each were alone in the "
+            f"prediction, f1 would be {score(alone['f1_if_alone'])} instead of {score(alone['f1'])}."
+        )
     else:
         message += ": each is taken as predicted to be alone."
         message += ' If the prediction was not given these items, pass missing="drop".'
     much = share > MOSTLY_MISSING and sample["n_items"] >= FEW_ITEMS
     if much:
         message += " Check that the item columns name the same things in the same way."
-    yield Notice(WARNING if much else NOTE, message, {"n_items": n, "share": share})
+    flattered = missing == "drop" and alone["f1"] - alone["f1_if_alone"] >= FLATTERED
+    level = WARNING if much or (flattered and sample["n_items"] >= FEW_ITEMS) else NOTE
+    yield Notice(level, message, {"n_items": n, "share": share, **alone})
 
 
 def _few(estimated: Mapping[str, Estimate], sample: Mapping[str, Any]) -> Iterator[Notice]:

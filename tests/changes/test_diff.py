@@ -807,3 +807,32 @@ def test_columns_called_as_what_a_diff_has() -> None:
         )
         with pytest.raises(ColumnError, match=r"has a column 'true_cluster'.*give it another name"):
             fb.diff(BASELINE, EXPERIMENT, **given)
+
+
+# Items of the truth that a side lacks
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_items_of_the_truth_that_a_side_lacks_are_warned_of_as_in_compare(weighted):
+    """Of 20 true pairs the baseline cuts ten, and the experiment is the same without the items that it cuts.
+
+    On the 20 items of both all is right; of all items recall is (20 + 20 / 2) / 40 = 3/4, and f1 6/7.
+    """
+    truth = {k: k // 2 for k in range(40)}
+    full = {k: k // 2 if k < 20 else 100 + k for k in truth}
+    linked = {k: full[k] for k in range(20)}
+    weight = dict.fromkeys(truth, 2.0) if weighted else None
+    with pytest.warns(fb.EvaluationWarning, match="experiment 20"):
+        d = fb.diff(full, linked, truth=truth, weight=weight)
+    (warning,) = (found for found in d.warnings if found["code"] == "runs-lack-items")
+    assert (warning["level"], warning["runs"]) == ("warning", ["experiment"])
+    for side, own in (("baseline", 6 / 7), ("experiment", 1)):
+        figures = warning["by_run"][side]
+        assert (figures["shown_f1"], figures["f1"]) == (1, pytest.approx(own, abs=1e-15))
+        assert figures["f1_if_alone"] == pytest.approx(6 / 7, abs=1e-15)
+    assert pickle.loads(pickle.dumps(d)).warnings == d.warnings
+    for other in (
+        fb.diff(full, linked, truth=truth, unmatched="singleton"),
+        fb.diff(full, full, truth=truth),
+    ):
+        assert "runs-lack-items" not in [found["code"] for found in other.warnings]

@@ -180,3 +180,13 @@ def test_fb_evaluate_goes_where_the_frames_are(spark: Any) -> None:
     assert ev.manifest["engine"] == "spark"
     assert '"f1"' in ev.to_json()
     assert "f1" in repr(ev)
+
+
+def test_dropped_items_of_the_truth_warn_as_in_memory(spark: Any) -> None:
+    """Of 20 true pairs the prediction has ten: f1 is 1, and 6/7 if the other items were alone."""
+    truth = pa.table({"item": list(range(40)), "cluster": [k // 2 for k in range(40)]})
+    on_spark, in_memory = both(spark, truth, truth.slice(0, 20))
+    for ev in (in_memory, on_spark):
+        (warning,) = (found for found in ev.warnings if found["code"] == "dropping-truth-flatters")
+        assert warning["level"] == "warning"
+        assert warning["f1_if_alone"] == pytest.approx(6 / 7, abs=1e-12)

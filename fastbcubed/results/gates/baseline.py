@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.alignment.policies import Coverage
 from fastbcubed.errors import FileFormatError, OptionError
 from fastbcubed.results.files.manifest import MANIFEST, fault_of_json, read_manifest
 from fastbcubed.results.gates.gating import (
@@ -27,12 +27,11 @@ from fastbcubed.results.gates.gating import (
 from fastbcubed.results.listings.summary import plain
 from fastbcubed.results.slices.slicing import Element, name_columns, slice_name
 from fastbcubed.results.text.wording import count, score
+from fastbcubed.results.warnings.of_coverage import lacks_more
 from fastbcubed.uncertainty.intervals import without_rounding
 
 #: How far the weight of the truth may differ since it was added up in another order.
 ROUNDING = 1e-9
-#: Scores that leave out a larger share of the truth than the baseline's did are of other items, easier ones as a rule.
-LESS_COVERED = 0.01
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class Baseline:
 
     def _left_out(self, ev: Any) -> str:
         """Say so if items that only the truth has are dropped, and are more of it than in the baseline."""
-        if not lacks_more(ev.coverage, self.coverage, ev.policies):
+        if ev.policies.truth != "drop" or not lacks_more(ev.coverage, self.coverage):
             return ""
         n, n_before = self._n_items(Bound("f1", 0.0), ev)
         return (
@@ -155,18 +154,6 @@ def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
     found = f"is {score(now)}, {score(before)} in {where}: {'n/a' if math.isnan(worse) else text}"
     passed = bool(without_rounding(worse - bound.value, now) <= 0)
     return Gate(bound.subject, f"wanted at most {bound.value:g} worse", found, passed, figures)
-
-
-def lacks_more(coverage: Coverage, other: Coverage, policies: Policies) -> bool:
-    """Tell whether items that only the truth has are dropped, and are so much more of it than in another result."""
-    return policies.truth == "drop" and covered(other) - covered(coverage) > LESS_COVERED
-
-
-def covered(coverage: Coverage) -> float:
-    """Return the share of the truth's weight that the prediction has; of its items where weights are not known."""
-    of_weight = coverage.truth_coverage
-    n = coverage.n_common + coverage.n_truth_only
-    return coverage.n_common / n if math.isnan(of_weight) else of_weight
 
 
 def require_worse(bound: Bound, written: str) -> Bound:

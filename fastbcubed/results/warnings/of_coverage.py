@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from itertools import permutations
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastbcubed.alignment.policies import Coverage
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.errors import first_few
 from fastbcubed.metrics.rates import f_measure
-from fastbcubed.results.text.wording import count, percent, score
+from fastbcubed.results.text.wording import count, label, percent, score
 from fastbcubed.results.warnings.notices import FEW_ITEMS, NOTE, WARNING, Notice
 from fastbcubed.sources.arrays import to_numpy
 
@@ -25,6 +27,12 @@ MOSTLY_LABELLED = 0.5
 MOSTLY_COMMON = 0.5
 #: Rows at either end among which unmatched ids are looked for; both ends have them if there are many.
 ROWS_LOOKED_AT = 1 << 12
+#: Scores that leave out a larger share of the truth than another result's are of other items, easier ones as a rule.
+LESS_COVERED = 0.01
+#: A smaller change of F1 is not seen in what is printed.
+VISIBLE = 1e-5
+#: Runs that a message shows: those that lack most, and those whose F1 would change most.
+RUNS_SHOWN = 5
 #: Ids of each side that a message shows.
 SHOWN = 3
 
@@ -119,6 +127,89 @@ def _score(ev: Any, name: str) -> float:
     if isinstance(ev.contingency, NoCells):
         return ev.contingency.known.get(name, math.nan)
     return float(ev.metric(name))
+
+
+class OfRun(NamedTuple):
+    """A run, of several: its coverage, what `if_alone` says of it, F1 as shown, whether what it lacks is dropped."""
+
+    coverage: Coverage
+    own: Mapping[str, Any]
+    shown_f1: float
+    drops: bool
+
+    @property
+    def n_dropped(self) -> int:
+        """Items of the truth that are dropped since it lacks them."""
+        return self.coverage.n_truth_only if self.drops else 0
+
+    @property
+    def loss(self) -> float:
+        """What F1 would lose if these were alone; their share of the truth where that is not known."""
+        if math.isnan(self.own["f1_if_alone"]):
+            return 1 - covered(self.coverage)
+        return float(self.figures["shown_f1"] - self.own["f1_if_alone"])
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What a warning has of it."""
+        counts = {"n_items": self.n_dropped, "truth_coverage": covered(self.coverage)}
+        shown = self.own["f1"] if math.isnan(self.shown_f1) else self.shown_f1
+        return {**counts, "shown_f1": shown, **self.own}
+
+
+def runs_lack_items(
+    runs: Mapping[str, OfRun], *, common: bool, policy: str = '{"truth": "singleton"}'
+) -> Iterator[dict[str, Any]]:
+    """Warn if runs drop items of the truth, and scores would be lower if these were alone, or runs lack unlike shares.
+
+    The bounds are those of one evaluation, and of the baseline of a gate.
+    """
+    lacking = sorted(
+        (name for name, run in runs.items() if run.n_dropped), key=lambda name: -runs[name].n_dropped
+    )
+    if not lacking:
+        return
+    unlike = any(a.drops and lacks_more(a.coverage, b.coverage) for a, b in permutations(runs.values(), 2))
+    loss, n_truth = max(run.loss for run in runs.values()), _n_truth(runs[lacking[0]].coverage)
+    if loss <= VISIBLE and not unlike:
+        return
+    level = WARNING if (unlike or loss >= FLATTERED) and n_truth >= FEW_ITEMS else NOTE
+    figures = {name: run.figures for name, run in runs.items()}
+    parts = [
+        f"{label(name)} {count(runs[name].n_dropped)} ({percent(1 - covered(runs[name].coverage))})"
+        for name in lacking[:RUNS_SHOWN]
+    ]
+    message = f"Items of the truth that runs lack are dropped: {', '.join(parts)}{_more(lacking)}."
+    named = list(runs)
+    if len(runs) > RUNS_SHOWN:
+        named = sorted(runs, key=lambda name: -runs[name].loss)[:RUNS_SHOWN]
+    if known := [name for name in named if not math.isnan(figures[name]["f1_if_alone"])]:
+        kinds = ("shown_f1", "f1", "f1_if_alone") if common else ("f1", "f1_if_alone")
+        what = "common items, own items" if common else "own items"
+        of = "; ".join(f"{label(name)} {', '.join(score(figures[name][k]) for k in kinds)}" for name in known)
+        about = "" if all(each["exact"] for each in figures.values()) else ", about,"
+        message += f" F1 of {what}, and{about} if missing items were alone: {of}{_more(runs)}."
+    message += f" If runs lack items that nothing was linked to, pass unmatched={policy}."
+    yield {"code": "runs-lack-items", "level": level, "message": message, "runs": lacking, "by_run": figures}
+
+
+def _more(runs: Collection[str]) -> str:
+    return f" and {count(len(runs) - RUNS_SHOWN)} more" if len(runs) > RUNS_SHOWN else ""
+
+
+def lacks_more(coverage: Coverage, other: Coverage) -> bool:
+    """Tell whether items that only the truth has are so much more of it than in another result."""
+    return covered(other) - covered(coverage) > LESS_COVERED
+
+
+def covered(coverage: Coverage) -> float:
+    """Return the share of the truth's weight that the prediction has; of its items where weights are not known."""
+    of_weight = coverage.truth_coverage
+    return coverage.n_common / _n_truth(coverage) if math.isnan(of_weight) else of_weight
+
+
+def _n_truth(coverage: Coverage) -> int:
+    return coverage.n_common + coverage.n_truth_only
 
 
 def few_items_labelled(ev: Any) -> Iterator[Notice]:
