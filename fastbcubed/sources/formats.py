@@ -28,6 +28,8 @@ SUFFIXES = {
 PLAIN_TEXT = tuple(f".txt{end}" for end in COMPRESSED)
 #: How the names of files end that hold tables.
 ENDS = (*(end for ends in SUFFIXES.values() for end in ends), *PLAIN_TEXT)
+#: Rows that a page of Parquet can have, and bytes that it takes at least.
+PAGE_ROWS, PAGE_BYTES = 1 << 31, 16
 _ERRORS = (
     pa.ArrowException,
     OSError,
@@ -135,6 +137,17 @@ class ParquetFile:
             self.schema: pa.Schema = file.schema_arrow
             self.names = self.schema.names
             self.n_rows: int | None = file.metadata.num_rows
+        self._require_possible(file.metadata.num_rows)
+
+    def _require_possible(self, n_rows: int) -> None:
+        """Raise for a number of rows that no file of this size has; whatever is made for each row would be endless."""
+        sizes, n_bytes = self.group_sizes(), self._state[1]
+        too_many = n_bytes and n_rows > n_bytes // PAGE_BYTES * PAGE_ROWS  # some places do not know sizes
+        if too_many or min([n_rows, *sizes]) < 0 or sum(sizes) != n_rows:
+            raise FileFormatError(
+                f"{self.path} claims {n_rows:,} rows in {n_bytes:,} bytes, and {sum(sizes):,} in its row groups, which "
+                "is impossible. It is damaged: write or copy it again."
+            )
 
     @contextmanager
     def _open(self, *, passing: bool = False, **options: Any) -> Iterator[Any]:

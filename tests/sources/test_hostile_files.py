@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from fastbcubed.errors import (
     WeightError,
 )
 from fastbcubed.results.files.manifest import ASKED_FOR, FILES
+from fastbcubed.sources.blocks import sources_of
 from fastbcubed.sources.files import RESULTS, open_files
 
 
@@ -238,6 +240,43 @@ def test_flipped_bytes(kind: str, tmp_path: Path) -> None:
     faults, scored = map(int, done.stdout.split())
     assert faults > 20
     assert scored > 0
+
+
+def claiming(path: Path, n_rows: int, claimed: int) -> Path:
+    """Write Parquet of so many rows whose footer claims others, wherever it speaks of them."""
+
+    def number(n: int) -> bytes:  # zigzag, seven bits a byte
+        n = 2 * n if n >= 0 else -2 * n - 1
+        low = [n >> shift & 127 for shift in range(0, max(1, n.bit_length()), 7)]
+        return bytes([*(each | 128 for each in low[:-1]), low[-1]])
+
+    pq.write_table(pa.table({"t": [7] * n_rows, "p": [7] * n_rows}), path)
+    data = path.read_bytes()
+    size = int.from_bytes(data[-8:-4], "little")
+    footer = data[-8 - size : -8].replace(number(n_rows), number(claimed))
+    path.write_bytes(data[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    assert pq.read_metadata(path).num_rows == claimed
+    return path
+
+
+@pytest.mark.parametrize("claimed", [1 << 62, 10**12, -12345])
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_parquet_that_claims_rows_it_cannot_have(claimed: int, engine: Any, tmp_path: Path) -> None:
+    path = claiming(tmp_path / "t.parquet", 12345, claimed)
+    with pytest.raises(FileFormatError, match=rf"t.parquet claims {claimed:,} rows in .* damaged"):
+        fb.evaluate("t", "p", table=path, engine=engine, memory_limit="128MiB")
+
+
+def test_rows_that_a_file_claims_take_no_memory_before_they_are_read(tmp_path: Path) -> None:
+    """Ten thousand million equal rows may be in some kilobytes: blocks are cut as they are read, not listed."""
+    path = claiming(tmp_path / "t.parquet", 12345, 10**10)
+    (source,) = sources_of(open_files(path), 100)
+    tracemalloc.start()
+    with pytest.raises(FileFormatError, match="had 10000000000 rows in group 0 and now has 12345"):
+        for block in source.blocks():
+            block.columns(["t"])
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name", ["overall.json", "cells.parquet", "true_clusters.parquet", "items.parquet"])
