@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from fastbcubed.runtime import starting as _starting  # noqa: F401  (first: what follows takes long, or may be lacking)
+
+# isort: split
 from fastbcubed import errors, metrics
 from fastbcubed._version import __version__
 from fastbcubed.cells.contingency import Contingency

@@ -166,6 +166,6 @@ def _require_code(code: str, require: Any) -> None:
 def append_page(path: str, ev: Any, gates: list[Gate]) -> None:
     """Add an evaluation to a file as Markdown; other steps of a job may have written to it."""
     from fastbcubed.cli.job_page import as_markdown
+    from fastbcubed.runtime.written import append_text
 
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(as_markdown(ev, gates))
+    append_text(path, as_markdown(ev, gates))

@@ -21,11 +21,12 @@ from fastbcubed.cli.overwriting import refuse_overwriting
 from fastbcubed.cli.rewording import in_flags
 from fastbcubed.cli.saying import give_up, say, to_stdout
 from fastbcubed.errors import FastBCubedError, VerificationError
+from fastbcubed.runtime.starting import STOPPED, WRONG, lacking
 
 #: Objects that are made before the garbage collector looks at them: more than a command loads. Usually these are 700.
 OBJECTS_AT_ONCE = 500_000
 
-WRONG, FAULT, STOPPED, READER_GONE, TERMINATED = 2, 70, 130, 141, 143
+FAULT, READER_GONE, TERMINATED = 70, 141, 143
 
 
 class Terminated(BaseException):
@@ -76,6 +77,12 @@ def _run(argv: Sequence[str] | None) -> int:
             return _report(error)
         _give_up_if_full(sys.stdout)
         say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        return WRONG
+    except ImportError as error:
+        said = lacking(error)
+        if said is None:
+            return _report(error)
+        say(said)
         return WRONG
     except Exception as error:
         return _report(error)

@@ -102,8 +102,15 @@ class Staging:
             raise self._failed(error) from error
 
     def _failed(self, error: OSError) -> FileFormatError:
-        named = getattr(error, "filename", None) or self.directory
-        return FileFormatError(f"cannot write to {self.directory}: {named}: {error.strerror or error}")
+        cause = f"{getattr(error, 'filename', None) or self.directory}: {error.strerror or error}"
+        with suppress(AttributeError, OSError):  # there is no hidden directory yet, or nothing can be read
+            if _is_published(self.directory, self._path, self.manifest):
+                return FileFormatError(
+                    f"the new result in {self.directory} is complete and can be loaded, but not all of its files could "
+                    f"be moved to their places: {cause}. The next one that is saved there, or this one saved again, "
+                    "moves or replaces them"
+                )
+        return FileFormatError(f"cannot write to {self.directory}: {cause}")
 
 
 def settle(directory: Path, manifest: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -53,6 +54,25 @@ def written_aside(file: Path) -> Iterator[str]:
         finally:
             if handle is not None:
                 os.close(handle)
+    except OSError as error:
+        raise FileFormatError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+def append_text(file: str, text: str) -> None:
+    """Add text to the end of a file, which others may have begun: as a whole, or not at all."""
+    made = not os.path.lexists(file)
+    try:
+        with open(file, "ab", buffering=0) as out:
+            before, rest = os.fstat(out.fileno()), memoryview(text.encode())
+            try:
+                while rest:
+                    rest = rest[out.write(rest) :]
+            except BaseException:
+                if stat.S_ISREG(before.st_mode):
+                    out.truncate(before.st_size)
+                    if made:
+                        os.unlink(file)
+                raise
     except OSError as error:
         raise FileFormatError(f"cannot write {file}: {error.strerror or error}") from error
 

@@ -176,6 +176,33 @@ def test_the_library_leaves_signals_alone(capsys, tmp_path) -> None:
     assert [signal.getsignal(number) for number in numbers] == before
 
 
+#: A module in place of a package that is lacking, or whose loading is stopped by Ctrl-C.
+IN_PLACE = {
+    "stopped": "raise KeyboardInterrupt",
+    "lacking": "raise ModuleNotFoundError(f'No module named {__name__!r}', name=__name__)",
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "package", "code", "said"),
+    [
+        ("stopped", "numpy", 130, "stopped"),
+        ("lacking", "numpy", 2, "cannot be loaded: No module named 'numpy'. Install fastbcubed again"),
+        ("lacking", "pyarrow", 2, "cannot be loaded: No module named 'pyarrow'"),
+        ("lacking", "numba", 2, "cannot be loaded: No module named 'numba'"),
+    ],
+)
+def test_what_ends_a_command_that_loads_is_one_line(what, package, code, said, tmp_path) -> None:
+    (tmp_path / f"{package}.py").write_text(IN_PLACE[what])
+    environment = ENVIRONMENT | {"PYTHONPATH": f"{tmp_path}:{ENVIRONMENT['PYTHONPATH']}"}
+    command = [sys.executable, "-m", "fastbcubed", "warm-up"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == code and said in done.stderr
+    assert done.stderr.startswith("fastbcubed: ") and len(done.stderr.splitlines()) == 1
+    library = [sys.executable, "-c", "import fastbcubed as fb; fb.evaluate([1], [1])"]
+    assert "Traceback" in subprocess.run(library, env=environment, capture_output=True, text=True).stderr
+
+
 # -- Disks ------------------------------------------------------------------------------------------
 
 
@@ -246,6 +273,49 @@ def test_a_result_that_replaces_one_is_there_at_once(tmp_path, monkeypatch) -> N
     monkeypatch.undo()
     an_evaluation(60).save(tmp_path, keep="scores")
     assert set(content(tmp_path)) == {"overall.json"}
+
+
+def test_a_result_whose_files_cannot_be_moved_is_in_force(tmp_path, monkeypatch) -> None:
+    an_evaluation().save(tmp_path)
+    replace = os.replace
+
+    def fail(source: Path, target: Path) -> None:
+        if Path(target).name == "cells.parquet":
+            raise OSError(errno.EIO, "Input/output error", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(
+        FileFormatError, match=r"new result .* can be loaded.*cells.parquet: Input/output error"
+    ):
+        an_evaluation(60).save(tmp_path)
+    assert fb.load(tmp_path).summary["true"]["items"] == 60
+    monkeypatch.undo()
+    an_evaluation(6).save(tmp_path)
+    assert fb.load(tmp_path).summary["true"]["items"] == 6
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_a_page_of_a_job_on_a_full_disk(small_disk, capsys) -> None:
+    """Nothing of it is left: no empty file, and no half of a page after those of other steps."""
+    page, earlier = small_disk / "new.md", small_disk / "job.md"
+    earlier.write_text("x" * 4090)  # there is room for six bytes more
+    with pytest.raises(OSError, match="No space"), open(small_disk / "full", "wb", buffering=0) as file:
+        while file.write(bytes(1 << 16)) == 1 << 16:
+            pass
+        file.write(b"0" * 4096)
+    for path in (page, earlier):
+        assert cli.main(["evaluate", *example_files(small_disk.parent), "--summary", str(path)]) == 2
+        assert f"cannot write {path}: No space left on device" in capsys.readouterr().err
+    assert not page.exists()
+    assert earlier.read_text() == "x" * 4090
+
+
+def example_files(directory: Path) -> list[str]:
+    """Write a truth and a prediction, and return their paths."""
+    for name, labels in (("truth", [1, 1, 2]), ("prediction", [1, 2, 2])):
+        pq.write_table(pa.table({"item": [1, 2, 3], "cluster": labels}), directory / f"{name}.parquet")
+    return [str(directory / f"{name}.parquet") for name in ("truth", "prediction")]
 
 
 # -- Files that change ------------------------------------------------------------------------------

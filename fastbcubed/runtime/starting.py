@@ -1,0 +1,40 @@
+"""How the command line ends while it is loaded, before it can catch anything: with a line in place of a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+
+WRONG, STOPPED = 2, 130
+
+
+def lacking(error: ImportError) -> str | None:
+    """Return which package cannot be loaded, and what to do; None if the module is one of ours."""
+    if (error.name or "").partition(".")[0] == "fastbcubed":
+        return None
+    cause = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return (
+        f"a package that this command needs cannot be loaded: {cause.rstrip('.')}. Install fastbcubed again with what "
+        "it depends on: pip install --upgrade fastbcubed"
+    )
+
+
+def _is_command_line() -> bool:
+    name = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
+    return name == "fastbcubed" or sys.orig_argv[-len(sys.argv) - 1 :][:2] == ["-m", "fastbcubed"]
+
+
+def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    stopped = isinstance(error, KeyboardInterrupt)
+    said = "stopped" if stopped else lacking(error) if isinstance(error, ImportError) else None
+    if said is None:
+        sys.__excepthook__(kind, error, trace)
+        return
+    if sys.stderr is not None:
+        print(f"fastbcubed: {said}", file=sys.stderr, flush=True)
+    os._exit(STOPPED if stopped else WRONG)  # Python would end with 1
+
+
+if _is_command_line() and sys.excepthook is sys.__excepthook__:
+    sys.excepthook = _end
