@@ -20,7 +20,9 @@ import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, FileFormatError
 from fastbcubed.results.files import manifest, unread
 from fastbcubed.results.files.large_result import LargeResult
+from fastbcubed.results.files.saved_digest import DIGEST
 from fastbcubed.results.report import slices_content
+from fastbcubed.runtime.checksums import stamp_of
 
 HOW: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -158,3 +160,35 @@ def test_a_result_that_was_replaced_is_not_mixed_with_the_next(tmp_path: Path) -
     assert large.clusters("true", limit=2).num_rows == 2  # of the files that were opened
     with pytest.raises(FileFormatError, match="another result"):
         large.item(7)
+
+
+@pytest.mark.parametrize("how", ["without", "as text"])
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        *((f"{side}_clusters", each) for side in ("true", "pred") for each in ("n_items", "weight", "f1", "outcome")),
+        *(("cells", each) for each in ("true", "pred", "n", "weight", "fp", "fn")),
+        ("items", "cell"),
+    ],
+)  # fmt: skip
+def test_a_forged_table_is_refused_unread(name: str, column: str, how: str, tmp_path: Path) -> None:
+    evaluated(5, {}).save(tmp_path / "r")
+    file = tmp_path / "r" / f"{name}.parquet"
+    table = pq.read_table(file)
+    if how == "without":
+        table = table.drop_columns([column])
+    elif pa.types.is_string(table[column].type) or pa.types.is_dictionary(table[column].type):
+        table = table.set_column(table.column_names.index(column), column, pa.array([0.5] * len(table)))
+    else:
+        texts = pa.array(map(str, table[column].to_pylist()))
+        table = table.set_column(table.column_names.index(column), column, texts)
+    pq.write_table(table, file)
+    head = json.loads((tmp_path / "r" / "overall.json").read_text())
+    with file.open("rb") as written:
+        head["files"][file.name] = stamp_of(written)._asdict()
+    del head["crc32"]
+    head["crc32"] = manifest._checksum(head)
+    (tmp_path / "r" / "overall.json").write_text(json.dumps(head))
+    (tmp_path / "r" / DIGEST).unlink(missing_ok=True)
+    with pytest.raises(FileFormatError, match=column):
+        fb.load(tmp_path / "r", check=False)

@@ -20,6 +20,7 @@ from fastbcubed.cells.scored_rows import ScoredRows
 from fastbcubed.cells.soundness import fault_of_margins, fault_of_rows, faults_of_cells
 from fastbcubed.clusterings.input_notes import CODES
 from fastbcubed.errors import FastBCubedError, FileFormatError
+from fastbcubed.metrics.losses import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.estimates import Errors
 from fastbcubed.results.evaluation import Evaluation
@@ -35,7 +36,7 @@ from fastbcubed.results.items.items import Items, TableItems
 from fastbcubed.results.items.stored_items import StoredItems, StoredRows, StoredTable
 from fastbcubed.results.listings.digest import Digest
 from fastbcubed.results.listings.outcomes import SCHEMA
-from fastbcubed.results.listings.saved_clusters import SavedClusters
+from fastbcubed.results.listings.saved_clusters import FIGURES, SavedClusters
 from fastbcubed.results.listings.summary import Bounds
 from fastbcubed.results.listings.table import Table
 from fastbcubed.results.origin import Origin
@@ -102,6 +103,9 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
     with _told(path):
         how = _how(head)
         stored = {name: StoredTable(file) for name, file in files.items()}
+        _require_columns(
+            head, {name: SavedTable(file.no_rows(), path / name) for name, file in stored.items()}
+        )
         digest = _known(path, head, {name: file.num_rows for name, file in stored.items()})
         clusters = SavedClusters(
             {side: stored[f"{side}_clusters.parquet"] for side in SIDES},
@@ -117,6 +121,30 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
         ev.whole, ev.alone, ev.saved_clusters = whole, head.get("recall_alone"), clusters
         _take_from_manifest(ev, head)
     return ev
+
+
+def _require_columns(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> None:
+    """Raise if a file lacks a column that is read before all are checked, or has it of another type."""
+    cells = tables["cells.parquet"]
+    for name in ("true", "pred", "n"):
+        cells.integers(name)
+    for name in ("weight", "fp", "fn"):
+        cells.floats(name)
+    metrics = metrics_by_name(head["metrics"], head["definition"]["beta"], head["definition"])
+    scores = [metric.name for metric in metrics if not metric.overall_only]
+    for side in SIDES:
+        clusters = tables[f"{side}_clusters.parquet"]
+        clusters.require(("cluster", *FIGURES))
+        as_column(clusters.table["cluster"], f"{side}_cluster")
+        for name in ("n_items", "n_parts"):
+            clusters.integers(name)
+        for name in ("weight", *LOSSES, *scores):
+            clusters.floats(name)
+        for name, kind in (("exact", pa.bool_()), ("outcome", pa.string())):
+            clusters.require_type(name, kind)
+    if ITEMS in tables:
+        _checked_items(tables[ITEMS])
+        _rows(tables[ITEMS], weighted=head["definition"]["weighted"])
 
 
 def _known(path: Path, head: Mapping[str, Any], sizes: Mapping[str, int]) -> Digest | None:

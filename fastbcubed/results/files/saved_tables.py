@@ -59,6 +59,12 @@ class SavedTable:
         lacking = [name for name in names if name not in self]
         self.refuse(f"it has no column {lacking[0]!r}" if lacking else None)
 
+    def require_type(self, name: str, kind: pa.DataType) -> None:
+        """Raise if the values of a column, as they are or in a dictionary, are of another type."""
+        found = self.table[name].type
+        if (found.value_type if pa.types.is_dictionary(found) else found) != kind:
+            self.refuse(f"{name} is {found}, not {kind}")
+
     def integers(self, name: str, nulls: int | None = None) -> NDArray[np.int64]:
         """Return a column of integers, with `nulls` in place of nulls, if there may be any."""
         column = self._column(name, nulls is not None)

@@ -20,7 +20,7 @@ from fastbcubed.runtime.own_place import OwnPlace
 from fastbcubed.runtime.pool import Pool, ahead
 from fastbcubed.runtime.staging import Staging
 from fastbcubed.runtime.table_files import maybe_with_nulls
-from fastbcubed.sources.arrays import from_numpy, to_numpy
+from fastbcubed.sources.arrays import from_numpy, no_rows, to_numpy
 
 #: Rows that are read at once, if more are gone through.
 AT_ONCE = 1 << 20
@@ -58,6 +58,10 @@ class StoredTable:
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(OwnPlace(self._raw), metadata=self._metadata, page_checksum_verification=True)
+
+    def no_rows(self) -> pa.Table:
+        """Return the columns without rows."""
+        return no_rows(self._schema)
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         return self._read(range(self._starts.size - 1), [name])[name]
