@@ -530,6 +530,36 @@ def test_pages_of_runs_have_gates_charts_of_slices_and_the_command(
     assert main([*shlex.split(told)[1:], "--json", "--no-progress"]) == 0
 
 
+def test_a_column_has_one_number_of_decimals_and_losses_are_shares() -> None:
+    """They were written one by one: 0.00044544 below 0.023, 1 below 0.97, and 1.2e-05."""
+    rng = np.random.default_rng(8)
+    truth = rng.integers(0, 900, 3000)
+    new, old = (
+        np.where(rng.random(3000) < share, rng.integers(0, 900, 3000), truth) for share in (0.01, 0.05)
+    )
+    by = {"attributes": {"part": np.repeat(list("aabc"), 750)}, "slices": "part"}
+    pages = [
+        fb.evaluate(truth, new, **by).report(),
+        fb.compare(truth, {"old": old, "new": new}, **by).report(),
+    ]
+    n_columns = 0
+    for report in pages:
+        html = re.sub(
+            r'<section id="definitions".*?</section>', "", report.html, flags=re.S
+        )  # of scores of all kinds
+        for table in re.findall(r'<table class="sortable">(.*?)</table>', html, re.S):
+            heads = re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", table.partition("<tbody>")[0])
+            body = re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], re.S)
+            rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S) for row in body]
+            for head, column in zip(heads, zip(*rows, strict=True), strict=True):
+                figures = [text for text in column if re.fullmatch(r"[<>+−-]*[\d,]+\.\d+( %)?", text)]
+                assert len({len(text.partition(".")[2]) for text in figures}) <= 1, (head, column)
+                assert not any(re.fullmatch(r"[\d.]+e-?\d+", text) for text in column), (head, column)
+                assert all(text.endswith(" %") for text in column if head.endswith(" lost")), (head, column)
+                n_columns += bool(figures)
+    assert n_columns > 20
+
+
 # -- Where files are -------------------------------------------------------------------------------
 
 

@@ -16,10 +16,12 @@ from fastbcubed.results.report.shortening import halved
 from fastbcubed.results.text.wording import (
     amount,
     count,
+    fixed,
     label,
     percent,
     plus_minus,
     score,
+    share,
     visible,
     with_error,
 )
@@ -161,6 +163,8 @@ def _environment() -> Any:
     )
     environment.filters |= {
         "score": lambda value: "n/a" if value is None else score(value),
+        "fixed": lambda value: "n/a" if value is None else fixed(value),
+        "share": lambda value: "n/a" if value is None else share(value),
         "percent": lambda value: "n/a" if value is None else percent(value),
         "count": count,
         "amount": amount,

@@ -39,13 +39,45 @@ def score(value: float) -> str:
         return f"{int(value):,}"
     if abs(value) >= 1e5:
         return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.5g}"
+    if abs(value) < 1e-9:
+        return "<0.000000001" if value > 0 else ">-0.000000001"
     if abs(value) < 1e-4:
-        return f"{value:.5g}"
+        return f"{value:.{4 - math.floor(math.log10(abs(value)))}f}"
     text = f"{value:#,.5g}".rstrip(".")
     if abs(float(text.replace(",", ""))) == 1:
         loss = abs(1 - abs(value))
         text = f"{value:.{1 - math.floor(math.log10(loss))}f}".rstrip("0")
     return text
+
+
+def fixed(value: float, decimals: int = 5, whole: float = 1.0) -> str:
+    """Return a score as a column of scores has it; only the whole itself reads as such, and only nothing as 0.
+
+    Examples
+    --------
+    >>> fixed(0.80720, 3), fixed(1.0, 3), fixed(0.99996, 3), fixed(0.0, 3), fixed(0.00004, 3), fixed(-0.00004, 3)
+    ('0.807', '1.000', '>0.999', '0.000', '<0.001', '>-0.001')
+    """
+    value, least = float(value), 10.0**-decimals
+    if not abs(value) <= whole + ROUNDED:
+        return score(value)
+    text, size = f"{value:.{decimals}f}", abs(value)
+    for end, near in ((0.0, least), (whole, whole - least)):
+        if abs(float(text)) == end and abs(size - end) > ROUNDED:
+            sign = "-" if value < 0 else ""
+            return f"{'<' if (end == 0) == (value > 0) else '>'}{sign}{near:.{decimals}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def share(part: float) -> str:
+    """Return a share as a column of shares has it.
+
+    Examples
+    --------
+    >>> share(0.00044544), share(0.5), share(1.0), share(1e-6), share(0.0)
+    ('0.04 %', '50.00 %', '100.00 %', '<0.01 %', '0.00 %')
+    """
+    return f"{fixed(100 * float(part), 2, 100.0)} %"
 
 
 def with_error(value: float, error: float | None) -> str:
@@ -74,7 +106,7 @@ def plus_minus(error: float | None, value: float = 1.0) -> str:
     ('0.0038', '', '', '', '')
     """
     known = error is not None and 0 < without_rounding(error, value) < math.inf
-    return f"{error:#.2g}" if known else ""
+    return f"{error:.{max(0, 1 - math.floor(math.log10(error)))}f}" if known and error else ""
 
 
 def percent(part: float) -> str:

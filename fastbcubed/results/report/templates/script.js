@@ -76,7 +76,7 @@
   reveal();
   const opened = [];
   addEventListener("beforeprint", () => {
-    for (const each of all("details.cluster:not([open])")) {
+    for (const each of all("details.printed:not([open])")) {
       opened.push(each);
       each.open = true;
     }
