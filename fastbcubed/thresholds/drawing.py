@@ -21,17 +21,22 @@ Values = NDArray[np.float64]
 def axis_of(curves: Mapping[str, Values], leading: str, marked: Sequence[float] = ()) -> tuple[float, float]:
     """Return the ends of an axis on which scores from 0 to 1 differ near the best value of the leading one.
 
-    They are round, and `marked` are values that are between them, too.
+    They are round, and `marked` are values that are between them, too. All values are, where those near the best one
+    are alike.
 
-    >>> axis_of({"p": np.array([0.99, 0.97, 0.2]), "f": np.array([0.91, 0.97, 0.33])}, "f")
+    >>> axis_of({"p": np.array([0.99, 0.98, 0.2]), "f": np.array([0.91, 0.97, 0.33])}, "f")
     (0.95, 1.0)
     >>> axis_of({"p": np.array([0.6, 0.2]), "f": np.array([0.4, 0.3])}, "f", [0.05])
     (0.0, 1.0)
+    >>> axis_of({"p": np.array([1.0, 1.0, 0.8]), "f": np.array([0.7, 1.0, 0.9])}, "f")
+    (0.7, 1.0)
     """
     every = np.stack([*curves.values()])
     loss = 1.0 - curves[leading]
-    near = loss <= max(TIMES * np.nanmin(loss, initial=1.0), LEAST_LOSS)
-    low = float(np.nanmin([*every[:, near].ravel(), *marked], initial=1.0 - LEAST_LOSS))
+    shown = every[:, loss <= max(TIMES * np.nanmin(loss, initial=1.0), LEAST_LOSS)]
+    if not (shown < np.nanmax(shown, initial=0.0)).any():
+        shown = every
+    low = float(np.nanmin([*shown.ravel(), *marked], initial=1.0 - LEAST_LOSS))
     step = 10.0 ** math.floor(math.log10((1.0 - low) / PARTS))
     step *= next(n for n in (1, 2, 3, 4, 5, 10) if n * step * PARTS >= 1.0 - low - 1e-9)
     return max(0.0, round(1.0 - PARTS * step, 9)), 1.0
