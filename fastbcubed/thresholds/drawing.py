@@ -29,7 +29,7 @@ def axis_of(curves: Mapping[str, Values], leading: str, marked: Sequence[float] 
     >>> axis_of({"p": np.array([0.6, 0.2]), "f": np.array([0.4, 0.3])}, "f", [0.05])
     (0.0, 1.0)
     >>> axis_of({"p": np.array([1.0, 1.0, 0.8]), "f": np.array([0.7, 1.0, 0.9])}, "f")
-    (0.7, 1.0)
+    (0.5, 1.0)
     """
     every = np.stack([*curves.values()])
     loss = 1.0 - curves[leading]
