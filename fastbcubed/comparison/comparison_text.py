@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -289,13 +290,13 @@ def signed(value: float) -> str:
     """Return a difference with its sign, in four decimals or as many as it takes.
 
     >>> signed(0.01234), signed(-0.00001234), signed(0.0), signed(float("nan"))
-    ('+0.0123', '-1.234e-05', '0', '')
+    ('+0.0123', '-0.00001234', '0', '')
     """
     if value != value:
         return ""
     if without_rounding(value) == 0:
         return "0"
-    return f"{value:+.4f}" if abs(value) >= 5e-4 else f"{value:+.4g}"
+    return f"{value:+.{4 if abs(value) >= 5e-4 else 3 - math.floor(math.log10(abs(value)))}f}"
 
 
 def note(comparison: Compared) -> str:
