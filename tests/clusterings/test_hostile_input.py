@@ -59,7 +59,7 @@ def test_null_labels(labels: Any) -> None:
     assert (dropped.coverage.n_null, dropped.coverage.n_common, dropped.coverage.n_truth_only) == (1, 2, 1)
     dropped = quietly(labels(), LABELS, nulls="drop")
     assert (dropped.coverage.n_null, dropped.coverage.n_prediction_only) == (1, 1)
-    assert [warning["code"] for warning in dropped.warnings] == ["dropping-flatters"]
+    assert [warning["code"] for warning in dropped.warnings] == ["dropping-flatters", "few-units"]
 
 
 def test_null_labels_by_item() -> None:
