@@ -7,17 +7,21 @@ what was compiled with the image is therefore linked into a directory that can b
 from __future__ import annotations
 
 import os
+import pickle
+import signal
 import stat
 import tempfile
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from functools import cache, cached_property, partial
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache, cached_property, partial, wraps
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache, NullCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.codegen import JitEngine
 from numba.core.runtime.nrt import rtsys
 
 config: Any = numba.config
@@ -31,6 +35,9 @@ PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 
 #: The directory for temporary files in which kernels are kept, if they are.
 fallbacks: set[str] = set()
+
+#: Bytes of the checksum of a file.
+CHECKSUM = 4
 
 _lock = threading.Lock()
 
@@ -84,6 +91,47 @@ class Sturdy:
             failures.append(f"{error.strerror or error}")
 
 
+class CheckedFile(IndexDataCacheFile):
+    """Numba's files of a kernel, each with its checksum at the end, where pickle reads no more.
+
+    Machine code with flipped bits would be run, and end the process.
+    """
+
+    def _dump(self, obj: Any) -> bytes:
+        data: bytes = super()._dump(obj)
+        return data + _checksum(data)
+
+    def _load_data(self, name: str) -> Any:
+        data = memoryview(Path(self._data_path(name)).read_bytes())
+        if _checksum(data[:-CHECKSUM]) != data[-CHECKSUM:]:
+            raise ValueError(f"{name} is damaged")
+        return pickle.loads(data)
+
+    def _save_index(self, overloads: Any) -> None:
+        self._save_data(self._index_name, (self._version, self._source_stamp, overloads))
+
+    def _load_index(self) -> Any:
+        try:
+            *made_by, overloads = self._load_data(self._index_name)
+        except FileNotFoundError:
+            return {}
+        return overloads if made_by == [self._version, self._source_stamp] else {}
+
+
+def _checksum(data: bytes | memoryview) -> bytes:
+    return zlib.crc32(data).to_bytes(CHECKSUM, "little")
+
+
+class CheckedCache(FunctionCache):
+    """Numba's cache of a kernel, in files with checksums."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = CheckedFile(
+            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
+
+
 def keep(kernel: Any) -> None:
     """Keep what is compiled of a kernel, where there is a directory for it."""
     if hasattr(kernel, "enable_caching"):  # else Numba is told not to compile
@@ -96,7 +144,7 @@ def _opened(function: Any, source: Path, loaded: tuple[int, int] | None) -> Any:
     if _stamp.__wrapped__(source) != loaded:
         return NullCache()  # another version was installed since: what we compile is not of that
     try:
-        opened = FunctionCache(function)
+        opened = CheckedCache(function)
     except RuntimeError:  # Numba has found no directory that it can write to
         opened = _opened_in(temporary(), function)
     if opened.cache_path is not None:
@@ -110,7 +158,7 @@ def _opened_in(directory: str | None, function: Any) -> Any:
     with _lock:
         named, config.CACHE_DIR = config.CACHE_DIR, directory
         try:
-            opened = FunctionCache(function)
+            opened = CheckedCache(function)
         except RuntimeError:
             return NullCache()
         finally:
@@ -165,3 +213,33 @@ def kept_in(kernel: Any) -> str | None:
     """Return the directory that a kernel and others are kept below; None if they are not kept."""
     path = kernel.stats.cache_path if hasattr(kernel, "stats") else None
     return None if path is None else os.path.dirname(path)
+
+
+@contextmanager
+def signal_waiting(number: int) -> Iterator[None]:
+    """Let a signal wait for the end of work in which an exception that its handler raises would be lost."""
+    handler = signal.getsignal(number)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield  # no handler of Python's, or none that runs here
+        return
+    came: list[Any] = []
+    signal.signal(number, lambda _, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(number, handler)
+        if came:
+            handler(number, came[0])
+
+
+def _uninterrupted(finalize: Any) -> Any:
+    @wraps(finalize)
+    def finalized(engine: Any) -> Any:
+        with signal_waiting(signal.SIGINT), signal_waiting(signal.SIGTERM):
+            return finalize(engine)
+
+    return finalized
+
+
+# LLVM calls Numba back while it makes or loads machine code, and goes on whatever that raises, Ctrl-C as well.
+JitEngine.finalize_object = _uninterrupted(JitEngine.finalize_object)

@@ -206,3 +206,20 @@ def test_a_kernel_of_another_signature_is_not_taken() -> None:
     mixed = Mixed()
     assert cache.Sturdy(lambda: mixed).load_overload(("int64",), None) is not None and not mixed.flushed
     assert cache.Sturdy(lambda: mixed).load_overload(("float64",), None) is None and mixed.flushed == 1
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_files_of_kernels_with_flipped_bits_are_not_loaded(ending: str, tmp_path: Path) -> None:
+    """Flipped bits of machine code would be run; those of an index could name a kernel of another signature."""
+    file = cache.CheckedFile(str(tmp_path), "kernel", "stamp of the source")
+    file.save("signature", {"code": bytes(range(256))})
+    assert file.load("signature") == {"code": bytes(range(256))}
+    (path,) = tmp_path.glob(f"*.{ending}")
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        for bit in range(8):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :])
+            with pytest.raises(ValueError, match="is damaged"):
+                file.load("signature")
+    path.write_bytes(whole)
+    assert cache.CheckedFile(str(tmp_path), "kernel", "stamp of another source").load("signature") is None
