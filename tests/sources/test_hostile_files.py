@@ -31,6 +31,7 @@ from fastbcubed.errors import (
     WeightError,
 )
 from fastbcubed.results.files.manifest import ASKED_FOR, FILES
+from fastbcubed.sources import text_size
 from fastbcubed.sources.blocks import sources_of
 from fastbcubed.sources.files import RESULTS, open_files
 
@@ -408,3 +409,17 @@ def test_spark_is_given_no_files_whose_log_says_which_count(tmp_path: Path) -> N
     (tmp_path / "_delta_log").mkdir()
     with refused(FileFormatError, "Delta Lake"):
         on_spark._read(None, str(tmp_path))
+
+
+def test_compressed_text_is_judged_by_what_is_in_it(tmp_path: Path) -> None:
+    """Three million rows in some kilobytes: 12 MB of text, held twice, and 128 bytes for each row of two columns."""
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"item,cluster\n" + b"1,1\n" * 3_000_000))
+    assert path.stat().st_size < 20_000
+    wanted = 3_000_000 * (2 * 4 + 2 * 16 + 2 * 48)
+    assert 0.99 * wanted < text_size.bytes_of_text(path) < 1.01 * wanted
+    with pytest.raises(OptionError, match=r"rows.csv.gz, given as truth= would take about .*held as a whole"):
+        fb.evaluate(path, path, engine="disk", memory_limit="64MiB")
+    path.write_bytes(b"nonsense")
+    with pytest.raises(FileFormatError, match=r"rows.csv.gz cannot be read"):
+        text_size.bytes_of_text(path)
