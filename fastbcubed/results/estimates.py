@@ -185,12 +185,11 @@ class Estimated(ByCluster):
                 known[metric.name] = {"se": found.of[metric.name], "low": low, "high": high}
         return known
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
-        found = self.errors_at_hand()
+    def _described(self, slices: Mapping[str, Any]) -> dict[str, Any]:
+        found, described = self.errors_at_hand(), super()._described(slices)
         if found is None:
-            return super().to_dict()
-        return {**super().to_dict(), "errors": dict(found.of), "units": found.units._asdict()}
+            return described
+        return {**described, "errors": dict(found.of), "units": found.units._asdict()}
 
     # Parts of the above
 

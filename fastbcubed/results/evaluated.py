@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -166,6 +166,10 @@ class Evaluated:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
+        return self._described({name: rows_for_json(table) for name, table in self.sliced.items()})
+
+    def _described(self, slices: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the same with what stands for the slices."""
         return {
             "fastbcubed": __version__,
             "truth": self.names.get("truth"),
@@ -180,7 +184,7 @@ class Evaluated:
             },
             "summary": self.summary,
             "outcomes": None if self._outcomes is None else self._outcomes.to_pylist(),
-            "slices": {name: rows_for_json(table) for name, table in self.sliced.items()},
+            "slices": dict(slices),
             "warnings": self.warnings,
             "not_computed": self.not_computed,
             "manifest": self.manifest,

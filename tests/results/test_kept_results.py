@@ -8,18 +8,23 @@ import itertools
 import json
 import math
 import pickle
+import tracemalloc
 import warnings
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError
+from fastbcubed.results.files import manifest, storage
+from fastbcubed.runtime.checksums import stamp_of
 
 Keep = Callable[[fb.Evaluation, Path], fb.Evaluation]
 
@@ -145,6 +150,73 @@ def test_a_saved_result_of_any_keep_loads(engine: str, keep: str, tmp_path: Path
         assert text_of(answers(fb.load(tmp_path / "once more"))) == text_of(found)
         assert text_of(answers(pickle.loads(pickle.dumps(loaded)))) == text_of(found)
         assert loaded.slices("country").equals(fb.load(path).slices("country"))
+
+
+def slices_of_all_kinds(engine: str, keep: str, **out: Any) -> fb.Evaluation:
+    """Return an evaluation with slices by dates, by crossed ones with nulls, and by name."""
+    days = pa.array([18262, 18263, None, 18262], pa.date32())
+    return fb.evaluate(
+        [0, 0, 1, 1], [0, 1, 1, 1], attributes={"day": days, "kind": ["x", None, "x", "x"]}, engine=engine, keep=keep,
+        slices=["day", ("kind", "day"), {"some": [True, False, False, True]}], **out,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("keep", ["scores", "items"])
+def test_many_slices_are_in_their_file_alone(engine, keep, tmp_path, monkeypatch) -> None:
+    few = slices_of_all_kinds(engine, keep, out=tmp_path / "few")
+    texts = pq.read_table(tmp_path / "few" / "slices.parquet")
+    monkeypatch.setattr(storage, "SLICES_IN_MANIFEST", 2)
+    monkeypatch.setattr(storage, "SLICES_AT_ONCE", 2)
+    ev = slices_of_all_kinds(engine, keep, out=tmp_path / "many")
+    told = json.loads((tmp_path / "many" / "overall.json").read_text())["slices"]
+    assert told["day"] == {"n_slices": 3, "columns": ["day"]} and len(told["some"]) == 1
+    assert pq.read_table(tmp_path / "many" / "slices.parquet").select(texts.column_names).equals(texts)
+    monkeypatch.setattr(manifest, "LARGE", 0)  # so that it is not read as a whole
+    for loaded in (fb.load(tmp_path / "many"), fb.load(tmp_path / "many", check=False)):
+        assert loaded.to_json() == ev.to_json() == few.to_json()
+        for by, table in ev.sliced.items():
+            assert loaded.sliced[by].equals(table.to_arrow())
+        assert loaded.slices("day")["day"].to_pylist()[:1] == [date(2020, 1, 1)]
+
+
+def test_saving_many_slices_takes_little_memory(tmp_path: Path) -> None:
+    """Slices took 5 KB each, as all went through JSON; here they take 120 bytes."""
+    n = 20_000
+    codes = np.arange(n) // 2
+    ev = fb.evaluate(codes, codes, attributes={"name": np.arange(n)}, slices="name")
+    assert "manifest" in ev.to_dict()  # hashes the rows
+    tracemalloc.start()
+    try:
+        ev.save(tmp_path, keep="scores")
+        assert tracemalloc.get_traced_memory()[1] < n * 1000
+    finally:
+        tracemalloc.stop()
+    assert fb.load(tmp_path).sliced["name"].equals(ev.sliced["name"].to_arrow())
+
+
+def test_a_file_of_slices_that_are_not_those_of_the_manifest_is_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(storage, "SLICES_IN_MANIFEST", 2)
+    slices_of_all_kinds("memory", "scores", out=tmp_path)
+    file = tmp_path / "slices.parquet"
+    head, table = manifest.read_manifest(tmp_path), pq.read_table(file)
+    changed = {
+        "it has 2 slices by day, and overall.json says 3": table.slice(1),
+        "it has no column 'day.day'": table.drop_columns(["day.day"]),
+        "f1 is string, not double": table.set_column(
+            table.column_names.index("f1"), "f1", table["f1"].cast(pa.string())
+        ),
+    }
+    for fault, other in changed.items():
+        pq.write_table(other, file)
+        with file.open("rb") as written:
+            stamps = {file.name: stamp_of(written)}
+        rest = {
+            name: each for name, each in head.items() if name not in ("crc32", "files", "staged_in", "layout")
+        }
+        (tmp_path / "overall.json").write_text(manifest.sealed(rest, stamps, head["staged_in"]))
+        with pytest.raises(FileFormatError, match=fault):
+            fb.load(tmp_path)
 
 
 def test_what_was_not_kept_is_told_with_the_argument_that_keeps_it(tmp_path: Path) -> None:

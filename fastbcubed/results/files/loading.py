@@ -25,7 +25,15 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.estimates import Errors
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.files.large_result import LargeResult
-from fastbcubed.results.files.manifest import ITEMS, MANIFEST, is_large, may_be_read_in_parts, read_manifest
+from fastbcubed.results.files.manifest import (
+    ITEMS,
+    MANIFEST,
+    SLICES,
+    is_in_file,
+    is_large,
+    may_be_read_in_parts,
+    read_manifest,
+)
 from fastbcubed.results.files.portable import TableLabels, metrics_by_name
 from fastbcubed.results.files.saved_covers import from_table
 from fastbcubed.results.files.saved_digest import DIGEST, read_digest
@@ -45,6 +53,7 @@ from fastbcubed.results.slices.slicing import name_columns
 from fastbcubed.runtime.checksums import Stamp, open_regular, stamp_of
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.sources import arrow_functions as pc
+from fastbcubed.sources.arrays import table_of
 from fastbcubed.sources.columns import as_column
 from fastbcubed.uncertainty.units import Units
 
@@ -112,11 +121,13 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
             outer=how["weighting"] == "outer", digest=digest,
         )  # fmt: skip
         items = stored.get(ITEMS)
+        many = any(map(is_in_file, head["slices"].values())) and SLICES in files
+        slices = SavedTable.read(files[SLICES], path / SLICES) if many else None
         rows = None if items is None else StoredRows(items, weighted=how["weighted"])
         cells = UnreadCells(stored["cells.parquet"], clusters, rows, lambda: whole().contingency, how)
         ev = _of_manifest(
             LargeResult, head, cells, None if items is None else StoredItems(items, head.get("left_out", {})),
-            UnreadLabels(clusters),
+            UnreadLabels(clusters), slices,
         )  # fmt: skip
         ev.whole, ev.alone, ev.saved_clusters = whole, head.get("recall_alone"), clusters
         _take_from_manifest(ev, head)
@@ -225,6 +236,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         _contingency(head, tables, clusters),
         None if stored is None else TableItems(_checked_items(stored), head.get("left_out", {})),
         TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
+        tables.get(SLICES),
     )
     if not clusters:
         _take_from_manifest(ev, head)
@@ -232,9 +244,14 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
 
 
 def _of_manifest(
-    kind: type[Made], head: Mapping[str, Any], contingency: Any, items: Items | None, labels: Any
+    kind: type[Made],
+    head: Mapping[str, Any],
+    contingency: Any,
+    items: Items | None,
+    labels: Any,
+    slices: SavedTable | None,
 ) -> Made:
-    """Return an evaluation with the scores that the manifest has."""
+    """Return an evaluation with the scores that the manifest has, and slices that have a file of their own."""
     definition = head["definition"]
     ev = kind(
         contingency,
@@ -249,7 +266,7 @@ def _of_manifest(
         _origin=Origin(saved=head["manifest"]),
         names={side: head[side] for side in ("truth", "prediction")},
         _input_notes=[w for w in head["warnings"] if w["code"] in CODES],
-        sliced={name: _slices(rows) for name, rows in head["slices"].items()},
+        sliced=_sliced(head["slices"], slices),
         _saved_errors=_errors(head),
     )
     for metric in ev.metrics:
@@ -284,6 +301,32 @@ def _how(head: Mapping[str, Any]) -> dict[str, Any]:
         "weighting": definition["weighting"],
         "outside": outside,
     }
+
+
+def _sliced(slices: Mapping[str, Any], stored: SavedTable | None) -> dict[str, Table]:
+    """Return the slices by what it is sliced by, from the manifest, or from their file if that has them alone."""
+    values = {f"{by}.{name}" for by, each in slices.items() if is_in_file(each) for name in each["columns"]}
+    if values and stored is None:
+        raise FileFormatError(f"{MANIFEST} names no file of its slices")
+    return {
+        by: _slices_in_file(by, each, stored, values)
+        if stored is not None and is_in_file(each)
+        else _slices(each)
+        for by, each in slices.items()
+    }
+
+
+def _slices_in_file(by: str, told: Mapping[str, Any], stored: SavedTable, other: set[str]) -> Table:
+    """Return the slices of one kind, whose values are in columns that are called like it."""
+    names = {f"{by}.{name}": name for name in told["columns"]}
+    stored.require(["by", "slice", "n_items", "weight", *names])
+    own = stored.where(pc.equal(stored.table["by"], by).fill_null(False))
+    if len(own) != told["n_slices"]:
+        stored.refuse(f"it has {len(own)} slices by {by}, and {MANIFEST} says {told['n_slices']}")
+    columns: dict[str, Any] = {name: own.table[column] for column, name in names.items()}
+    columns["n_items"] = own.integers("n_items")
+    scores = [name for name in own.table.column_names if name not in {"by", "slice", "n_items"} | other]
+    return Table(table_of(columns | {name: own.floats(name) for name in scores}))
 
 
 def _slices(rows: list[dict[str, Any]]) -> Table:

@@ -18,8 +18,8 @@ from fastbcubed.results.listings.summary import Bounds
 from fastbcubed.runtime.checksums import Stamp, open_regular
 from fastbcubed.runtime.staging import is_staging_name
 
-#: The file that is written last, and says which others go with it; and the one that is streamed.
-MANIFEST, ITEMS = "overall.json", "items.parquet"
+#: The file that is written last, and says which others go with it; the one that is streamed; that of slices.
+MANIFEST, ITEMS, SLICES = "overall.json", "items.parquet", "slices.parquet"
 #: Version of the layout of the files.
 LAYOUT = 2
 #: More bytes than any manifest has.
@@ -32,7 +32,7 @@ FILES = {
 }
 #: Bytes of cells, and of items, from which a result is not read as a whole unasked; and what tells that it is a diff's.
 LARGE, LARGE_ITEMS, DIFF_MARK = 6_000_000, 800_000_000, "diff"
-ASKED_FOR = {"slices.parquet", "repairs.parquet"}
+ASKED_FOR = {SLICES, "repairs.parquet"}
 
 
 def sealed(head: Mapping[str, Any], files: Mapping[str, Stamp], staged_in: str) -> str:
@@ -192,6 +192,11 @@ def _is_slicing(rows: Any) -> bool:
     return all(list(row) == columns and each(row) for row in rows)
 
 
+def is_in_file(value: Any) -> bool:
+    """Tell whether this stands for slices that are in their file alone, as they are many."""
+    return _conforms({"n_slices": _is_count, "columns": _list_of(_is_text)})(value)
+
+
 def _is_outcomes(rows: Any) -> bool:
     """Tell whether this is a table of outcomes, row by row, or None."""
     if rows is None:
@@ -277,7 +282,7 @@ SCHEMA = {
     },
     "summary": {"true": SIDE, "pred": SIDE},
     "warnings": WARNINGS,
-    "slices": _each(_is_slicing),
+    "slices": _each(lambda value: _is_slicing(value) or is_in_file(value)),
     "not_computed": _each(_is_text),
     "files": _each(_conforms({"bytes": _is_count, "crc32": _is_count})),
     "staged_in": is_staging_name,

@@ -41,6 +41,10 @@ class SavedTable:
         """Return some rows."""
         return SavedTable(self.table.slice(start, n), self._path)
 
+    def where(self, mask: Any) -> SavedTable:
+        """Return the rows that a mask says."""
+        return SavedTable(self.table.filter(mask), self._path)
+
     def __len__(self) -> int:
         return int(self.table.num_rows)
 

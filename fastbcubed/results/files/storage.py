@@ -29,6 +29,8 @@ from fastbcubed.results.items.stored_items import StoredItems, StoredTable
 from fastbcubed.results.listings.drilldown import columns_by_code, known_by_cluster
 from fastbcubed.results.listings.outcomes import named
 from fastbcubed.results.listings.repairs import KINDS, list_repairs, require_repairable
+from fastbcubed.results.listings.summary import as_json
+from fastbcubed.results.slices.slicing import name_columns, rows_for_json
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.checksums import NO_BYTES, Stamp
 from fastbcubed.runtime.pool import Pool, ahead, blocks
@@ -43,8 +45,10 @@ KEEP = {
     "cells": ("true_clusters", "pred_clusters", "cells"),
     "items": ("items",),
 }
-#: Cells that are written at once.
-CELLS_AT_ONCE = 1 << 20
+#: Cells, and slices, that are written at once.
+CELLS_AT_ONCE, SLICES_AT_ONCE = 1 << 20, 1 << 14
+#: Slices of one kind that are in the manifest, too; more are in their file alone.
+SLICES_IN_MANIFEST = 1 << 12
 
 
 def save(
@@ -94,7 +98,7 @@ def save(
         stamps |= _write_all(tasks, staging)
         if passing is not None and "_outcomes" not in vars(ev):
             ev._outcomes = passing.outcomes  # before they are looked for in all cells
-        head |= json.loads(ev.to_json()) | extra
+        head |= {**_described(ev), **extra}
         files = {f"{name}.parquet": stamps[name] for name in wanted}
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
         digest = None
@@ -173,18 +177,38 @@ def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: S
     return stamps
 
 
-def _slices(ev: Evaluated) -> list[pa.Table]:
-    """Return the slices that were asked for in one table: what it is sliced by, the slice, scores."""
-    tables = []
-    for name, listing in ev.sliced.items():
-        table = listing.to_arrow()
-        at = table.column_names.index("n_items")
-        rows = list(zip(*(table.column(k).to_pylist() for k in range(at)), strict=True))
-        slices = [_slice_text(row) for row in rows]
-        scores = table.drop_columns(table.column_names[:at])
-        scores = scores.add_column(0, "by", pa.array([name] * len(rows), pa.string()))
-        tables.append(scores.add_column(1, "slice", pa.array(slices, pa.string())))
-    return [pa.concat_tables(tables)] if tables else []
+def _described(ev: Evaluated) -> dict[str, Any]:
+    """Return what an evaluation says of itself, as JSON has it; many slices are in their file alone."""
+    slices = {
+        by: rows_for_json(table)
+        if table.num_rows <= SLICES_IN_MANIFEST
+        else {"n_slices": table.num_rows, "columns": name_columns(table.column_names)}
+        for by, table in ev.sliced.items()
+    }
+    return dict(json.loads(as_json(ev._described(slices), None)))
+
+
+def _slices(ev: Evaluated) -> Iterator[pa.Table]:
+    """Yield the slices that were asked for: what it is sliced by, the slice as text, scores, the values of many."""
+    tables = {by: listing.to_arrow() for by, listing in ev.sliced.items()}
+    blank = pa.concat_tables(
+        [_slices_by(by, table, 0, 0) for by, table in tables.items()], promote_options="default"
+    )
+    for by, table in tables.items():
+        for start, stop in blocks(table.num_rows, SLICES_AT_ONCE):
+            yield pa.concat_tables([blank, _slices_by(by, table, start, stop)], promote_options="default")
+
+
+def _slices_by(by: str, table: pa.Table, start: int, stop: int) -> pa.Table:
+    """Return some slices as they are written."""
+    some, names = table.slice(start, stop - start), name_columns(table.column_names)
+    texts = map(_slice_text, zip(*(some[name].to_pylist() for name in names), strict=True))
+    found: dict[str, Any] = {"by": pa.array([by] * some.num_rows, pa.string())}
+    found["slice"] = pa.array(texts, pa.string())
+    found |= {name: some[name] for name in table.column_names[len(names) :]}
+    if table.num_rows > SLICES_IN_MANIFEST:
+        found |= {f"{by}.{name}": some[name] for name in names}
+    return pa.table(found)
 
 
 def _slice_text(values: tuple[Any, ...]) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastbcubed.alignment.policies import Coverage
 from fastbcubed.errors import FileFormatError, OptionError
-from fastbcubed.results.files.manifest import MANIFEST, fault_of_json, read_manifest
+from fastbcubed.results.files.manifest import MANIFEST, fault_of_json, is_in_file, read_manifest
 from fastbcubed.results.gates.gating import (
     COVERAGES,
     Bound,
@@ -131,11 +131,22 @@ class Baseline:
         return math.nan if value is None else float(value)
 
     def _slices(self, names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
-        for rows in self.result.get("slices", {}).values():
-            if rows and same_slicing(columns := name_columns(rows[0]), names):
-                return rows, columns
+        for by, rows in self.result.get("slices", {}).items():
+            many = is_in_file(rows)
+            columns = rows["columns"] if many else name_columns(rows[0]) if rows else []
+            if columns and same_slicing(columns, names):
+                return (self._in_file(by) if many else rows), columns
         by = slice_name(names)
         raise OptionError(f'{self.name} has no slices by {by}; evaluate it with slices="{by}"')
+
+    def _in_file(self, by: str) -> list[Row]:
+        """Return slices that are too many for the manifest."""
+        from fastbcubed.results.files.loading import read_saved
+
+        place = Path(self.name)
+        directory = place.parent if place.name == MANIFEST else place
+        table: Any = read_saved(directory, lambda ev, _: ev.sliced[by], check=False)
+        return list(table.to_pylist())
 
 
 def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:

@@ -34,6 +34,7 @@ from fastbcubed.results.slices.slicing import (
     size_names,
 )
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.pool import blocks
 from fastbcubed.runtime.spill import Pages, Spill
 from fastbcubed.sources.arrays import from_numpy, from_texts, table_of, to_numpy
 
@@ -74,6 +75,20 @@ class Part:
         found = np.empty((2, len(self.keys)), dtype)
         self._spill.read((at, found.reshape(-1)))
         return found[0], found[1]
+
+    def some(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        """Return the sums of some slices by name."""
+        return {name: self._some(own, start, stop) for name, own in self._sums.items()}
+
+    def _some(self, own: Any, start: int, stop: int) -> NDArray[Any]:
+        if isinstance(own[0], np.ndarray):
+            return own[0][start:stop] + own[1][start:stop]
+        (at, dtype), n = own, len(self.keys)
+        assert self._spill is not None
+        found = np.empty((2, stop - start), dtype)
+        places = (at + dtype.itemsize * start, at + dtype.itemsize * (n + start))
+        self._spill.read(*zip(places, found, strict=True))
+        return found[0] + found[1]
 
 
 class SliceSums:
@@ -152,17 +167,22 @@ class SliceSums:
 
     def result(self, total: float) -> pa.Table:
         """Return the slices with their losses and scores, as `Evaluation.slices` does; `total` is all items' weight."""
-        keys, added_up = self._added_up()
+        part = self.added_up()
+        _release()
         columns: dict[str, Any] = {}
         for name, own in self._names.items():
-            values = keys[name]
+            values = part.keys[name]
             columns[name] = (
                 size_names(to_numpy(values.combine_chunks())) if size_named(own) else named(own, values)
             )
-        sums = {name: total + error for name, (total, error) in added_up}
-        _release()
-        columns = beside(columns, groups.means_of_groups(sums, self._metrics, self._beta, total))
-        return listed(table_of(columns), self._metrics, None, None)
+        figures: dict[str, NDArray[Any]] = {}
+        for start, stop in blocks(len(part.keys), MANY):
+            found = groups.means_of_groups(part.some(start, stop), self._metrics, self._beta, total)
+            for name, some in found.items():
+                if not start:
+                    figures[name] = np.empty(len(part.keys), some.dtype)
+                figures[name][start:stop] = some
+        return listed(table_of(beside(columns, figures)), self._metrics, None, None)
 
 
 class SubsetSums(SliceSums):
