@@ -41,7 +41,7 @@ def bytecode(tmp_path_factory):
 def many_shards(request, monkeypatch):
     """Cut even small inputs into many blocks and shards, and spill nothing, all, or what comes late."""
     kept = {"all in memory": 1 << 30, "all spilled": 0, "some spilled": 600}[request.param]
-    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, kept, kept))
+    monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, kept, kept))
     monkeypatch.setattr(sharded, "block_rows", lambda limit: 23)
     monkeypatch.setattr(aligner, "join_bits", lambda *_: 3)
     for module in (aligner, cover_shards):

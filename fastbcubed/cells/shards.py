@@ -36,6 +36,8 @@ SMALLEST_LIMIT = 64 << 20
 #: What a row may take at most while its shard is worked on: as spilled (twice: the next shard is read ahead),
 #: in its part (twice: the next shard is built), as a cell that leaves (twice: the last shard's are being written).
 WORK_BYTES = 24 + 24 + 24 + 24 + 40 + 40
+#: The part of the limit that the labels of a shard may take, which are there several times while they are written.
+LABEL_SHARE = 16
 #: Clusters up to this size are counted in a table, larger ones one by one.
 COUNTED = 1 << 12
 #: Parts whose clusters are counted at once.
@@ -52,9 +54,13 @@ class Layout:
     cells_kept: int
 
     @classmethod
-    def of(cls, n_rows: int, limit: int) -> Layout:
-        """Choose so that two fifths of the limit hold shards at work, and half of it what is kept."""
+    def of(cls, n_rows: int, limit: int, label_bytes: int = 0) -> Layout:
+        """Choose so that two fifths of the limit hold shards at work, and half of it what is kept.
+
+        Where clusters are named, the labels of a shard, of so many bytes a row, are a small part of it, too.
+        """
         shards = -(-n_rows * WORK_BYTES // (limit * 2 // 5))
+        shards = max(shards, n_rows * label_bytes // (limit // LABEL_SHARE))
         return cls(min(max(shards - 1, 0).bit_length(), MAX_SHARD_BITS), limit * 3 // 10, limit // 5)
 
     def expected_spill(self, n_rows: int, row_bytes: int) -> int:

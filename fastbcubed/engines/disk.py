@@ -27,7 +27,7 @@ from fastbcubed.engines.room import require_room
 from fastbcubed.engines.scoring import Scorer
 from fastbcubed.results.items.held_rows import HeldRows
 from fastbcubed.results.items.stored_items import StoredItems, StoredRows
-from fastbcubed.results.listings.cluster_names import NamesByKey
+from fastbcubed.results.listings.cluster_names import NamesByKey, label_bytes
 from fastbcubed.results.listings.cluster_tables import ClusterRanges
 from fastbcubed.results.listings.summary import describe
 from fastbcubed.results.slices.row_questions import RowQuestions
@@ -103,7 +103,8 @@ def _score(
         keep=request.keep != "scores" or scorer.needs_all, named=request.keep != "scores",
         rows=questions.told, negatives=scorer.rows_need_negatives, own=scorer.own,
     )  # fmt: skip
-    layout = Layout.of(pair.n_rows, request.limit)
+    widest = max(label_bytes(side.labels) for side in aligner.firsts) if question.named else 0
+    layout = Layout.of(pair.n_rows, request.limit, widest)
     announce(pair, aligner, layout, question.keep, request.limit, spill, pool)
 
     blocks = RowBlocks(spill) if questions else None
@@ -133,7 +134,7 @@ def _score(
     return Answer(
         "disk", cells, scored, coverage, pair.names, items, names,
         sliced=sliced,
-        ranges=_ranges(parts, request, pool),
+        ranges=_ranges(parts, request, widest, pool),
         summary=describe(parts.sizes, parts.n_items, dict.fromkeys(parts.sizes, parts.n_exact)),
         bounds=bounds,
         notes=notes_of(aligner.firsts),
@@ -180,12 +181,12 @@ def _names(
     )
 
 
-def _ranges(parts: CellParts, request: Request, pool: Pool) -> ClusterRanges | None:
+def _ranges(parts: CellParts, request: Request, widest: int, pool: Pool) -> ClusterRanges | None:
     """Return what works out the clusters range by range, if the cells were kept."""
     if parts.whole is None or parts.keys is None:
         return None
     directory = spill_directory(request.spill_dir)
-    return ClusterRanges(parts.whole, parts.keys, request.limit // 2, directory, pool.threads)
+    return ClusterRanges(parts.whole, parts.keys, request.limit // 2, directory, pool.threads, widest)
 
 
 def block_rows(limit: int) -> int:

@@ -17,6 +17,8 @@ import fastbcubed as fb
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
 from fastbcubed.kernels import partition
 from fastbcubed.results.listings import cluster_tables
+from fastbcubed.runtime.table_files import TableWriter
+from fastbcubed.sources.stash import Stash
 
 COUNTS = ["n_items", "weight", "n_parts", "exact"]
 SCORES = ["precision", "recall", "f1", "mean_f1", "jaccard_distance", "balanced_accuracy"]
@@ -304,3 +306,31 @@ def test_memory_stays_below_the_limit(work, text, tmp_path):
         work(table=dict(t=few, p=few), **options)
     """
     assert growth(before, f"work(table={str(path)!r}, **options)") < 64 + 256
+
+
+def test_long_labels_are_named_and_written_a_few_at_a_time(tmp_path, monkeypatch):
+    """20 MB of labels of each side, of which shards and tables hold a sixteenth of 64 MiB, about."""
+    written, read, add, read_shard = [], [], TableWriter.add, Stash.read
+
+    def added(self, table):
+        written.extend([table["cluster"].nbytes] if "cluster" in table.column_names else [])
+        add(self, table)
+
+    def shard(self, number):
+        table = read_shard(self, number)
+        read.append(table.nbytes)
+        return table
+
+    monkeypatch.setattr(TableWriter, "add", added)
+    monkeypatch.setattr(Stash, "read", shard)
+    n = 4000
+    labels = pa.array(np.char.zfill(np.arange(n).astype(str), 5000))
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"t": labels, "p": labels[::-1]}), path, row_group_size=500)
+    ev = fb.evaluate("t", "p", table=path, engine="disk", memory_limit="64MiB", out=tmp_path / "out")
+    assert sum(written) >= 2 * n * 5000 and max(written) <= 4 << 20
+    assert sum(read) >= 2 * n * 5000 and max(read) <= 5 << 20
+    for side in ("true", "pred"):
+        found = pq.read_table(tmp_path / "out" / f"{side}_clusters.parquet")
+        assert sorted(found["cluster"].drop_null().to_pylist()) == labels.to_pylist()
+    assert ev.precision == 1

@@ -327,7 +327,7 @@ def test_nothing_is_left_behind(many_shards, tmp_path):
 
 
 def test_a_full_disk(monkeypatch, tmp_path):
-    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, 0, 0))
+    monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, 0, 0))
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -339,14 +339,14 @@ def test_a_full_disk(monkeypatch, tmp_path):
 
 
 def test_too_little_disk_is_said_before_the_work(monkeypatch, tmp_path):
-    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, 0, 0))
+    monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, 0, 0))
     monkeypatch.setattr(spill.Spill, "free", lambda self: spill.LEAVE_FREE + 100)
     with pytest.raises(SpillError, match="would be spilled to"):
         fb.evaluate(np.arange(500) // 3, np.arange(500) // 4, engine="disk", spill_dir=tmp_path)
 
 
 def test_directories_that_cannot_serve(tmp_path, monkeypatch):
-    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: disk.Layout(2, 0, 0))
+    monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, 0, 0))
     with pytest.raises(SpillError, match="spill_dir="):
         fb.evaluate([0, 0, 1], [0, 1, 1], engine="disk", spill_dir=tmp_path / "absent")
     monkeypatch.setattr(spill, "_is_in_memory", lambda directory: True)

@@ -253,7 +253,7 @@ def test_too_little_disk_is_said_before_anything_is_read(rows, small_disk, capsy
 
 def test_a_disk_that_fills(small_disk, monkeypatch) -> None:
     monkeypatch.setattr(spill, "LEAVE_FREE", -(1 << 40))  # the check before the work finds nothing
-    monkeypatch.setattr(disk.Layout, "of", lambda n_rows, limit: SPILL_ALL)
+    monkeypatch.setattr(disk.Layout, "of", lambda *given: SPILL_ALL)
     true = np.arange(400_000)
     with pytest.raises(SpillError, match=r"the disk of .*disk is full after \d+ MiB of spill"):
         fb.evaluate(true, true // 2, engine="disk", spill_dir=small_disk)

@@ -25,7 +25,18 @@ from fastbcubed.runtime.spill import Spill
 from fastbcubed.sources.arrays import from_numpy, join_pieces
 from fastbcubed.sources.columns import Column
 from fastbcubed.sources.keys import seeded_keys
-from fastbcubed.sources.selection import combined
+from fastbcubed.sources.selection import combined, plain
+
+#: Rows by which the width of labels is judged.
+SHOWN = 1 << 12
+
+
+def label_bytes(first: Column) -> int:
+    """Return the bytes of a label, about, as the first rows show; none of integers, which are their own keys."""
+    if number_type(first) is not None or not len(first):
+        return 0
+    shown = [plain(column) for column in first.rows_of(np.arange(0, len(first), -(-len(first) // SHOWN)))]
+    return sum(column.nbytes for column in shown) // len(shown[0])
 
 
 class NamesByKey:

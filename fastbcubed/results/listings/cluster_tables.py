@@ -35,8 +35,8 @@ CELL_BYTES, SCORE_BYTES = 128, 24
 #: Cells that are sent to their ranges at once, and cells whose clusters are scored at once, with columns in cache.
 BATCH, AT_ONCE = 1 << 16, 1 << 15
 MAX_RANGES = 1 << 12
-#: What a cluster takes, about, while its label is looked for and its columns wait.
-NAMED_BYTES = 256
+#: What a cluster takes, about, while its label is looked for and its columns wait; and how often its label is there.
+NAMED_BYTES, LABEL_COPIES = 256, 8
 #: Clusters that are named and written at once, where there is room.
 WRITTEN = 2 * ROW_GROUP
 #: What true negatives are called beside the scores.
@@ -52,9 +52,16 @@ class ClusterRanges:
     """
 
     def __init__(
-        self, table: Contingency, keys: ClusterKeys, limit: int, directory: Path, threads: int
+        self,
+        table: Contingency,
+        keys: ClusterKeys,
+        limit: int,
+        directory: Path,
+        threads: int,
+        label_bytes: int,
     ) -> None:
         self._table = table
+        self._label_bytes = label_bytes  #: of a cluster, about
         self.keys = keys  #: of the clusters by code
         self.limit = limit
         self._directory = directory
@@ -88,18 +95,21 @@ class ClusterRanges:
     @property
     def _named_at_once(self) -> int:
         """Clusters whose labels are looked for, and whose columns wait, at once."""
-        return self.limit // 2 // NAMED_BYTES
+        return max(1, self.limit // 2 // (NAMED_BYTES + LABEL_COPIES * self._label_bytes))
 
     def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
         """Yield what `by_code` does, but more clusters at once: what is written should be whole row groups."""
         size = max(1, min(WRITTEN, self._named_at_once))
+        size -= size % min(size, ROW_GROUP)
         first, n, held = 0, 0, list[Columns]()
         for _, columns in self.by_code(side, metrics, beta):
             held.append(columns)
             n += columns["n_items"].size
             if n >= size:
                 found, whole = _joined(held), n - n % min(size, ROW_GROUP)
-                yield first, {name: values[:whole] for name, values in found.items()}
+                for at in range(0, whole, size):
+                    some = slice(at, min(at + size, whole))
+                    yield first + at, {name: values[some] for name, values in found.items()}
                 held = [{name: values[whole:] for name, values in found.items()}]
                 first, n = first + whole, n - whole
         if n:
