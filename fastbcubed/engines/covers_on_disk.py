@@ -24,6 +24,7 @@ from fastbcubed.overlap.covers import Cover
 from fastbcubed.overlap.gathered_rows import gather_rows
 from fastbcubed.results.listings.summary import describe
 from fastbcubed.results.slices.row_questions import RowQuestions
+from fastbcubed.results.slices.slice_sums import require_slices_fit
 from fastbcubed.results.slices.slicing import as_subset
 from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill
@@ -119,7 +120,7 @@ class Covers:
         spill: Spill,
         pool: Pool,
     ) -> None:
-        self._shards, self._pool = shards, pool
+        self._shards, self._pool, self._limit = shards, pool, request.limit
         self._sums = questions.sums(scorer.metrics, request.beta, spill)
         self._weights: list[float] = []
 
@@ -128,6 +129,7 @@ class Covers:
             if rows is not None:
                 for each in self._sums.values():
                     each.add_block(rows, cover)
+                require_slices_fit(self._sums, self._limit)
             if cover is not None:
                 self._weights.append(float(np.sum(cover.weight)))
                 yield cover

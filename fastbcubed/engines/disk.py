@@ -127,7 +127,9 @@ def _score(
         buffers.release()
         told = blocks.with_cells(parts.rows, pool)
         held = None if request.out is None else HeldRows.of(parts.whole, request.limit // HELD_SHARE, pool)
-        sliced, stored = questions.answer(told, how, scored.metrics, request.beta, request.out, spill, held)
+        sliced, stored = questions.answer(
+            told, how, scored.metrics, request.beta, request.out, spill, request.limit, held
+        )
         if stored is not None:
             cells.rows = StoredRows(stored, weighted=aligner.weighted)
             items = StoredItems(stored, questions.left_out)

@@ -210,6 +210,23 @@ def test_many_slices_are_added_up_in_between(many_shards, monkeypatch):
     assert_same_rows(*both(true, pred, weight=weight, attributes={"name": name}, slices="name"))
 
 
+def test_slices_without_room_raise_and_say_the_least_limit(monkeypatch):
+    """Each of 3 slices has 5 figures of a MiB: items, weight, two losses, a score; 15 - 8 MiB are half of the limit."""
+    from fastbcubed.results.slices import slice_sums
+
+    monkeypatch.setattr(slice_sums, "FIGURE", 1 << 20)
+    monkeypatch.setattr(slice_sums, "BESIDE", -24 << 20)
+    options = {"engine": "disk", "metrics": "precision", "slices": "k"}
+    given = {"attributes": {"k": ["a", "b", "b", "c"]}, **options}
+    with pytest.raises(OptionError, match=r"3 or more by 'k'\. Raise memory_limit to at least 78 MiB"):
+        fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], memory_limit="64MiB", **given)
+    assert fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], memory_limit="79MiB", **given).sliced["k"].num_rows == 3
+    many = {"a": {0}, "b": {0, 1}, "c": {1}, "d": {1}}
+    given = {"attributes": {"item": list("abcd"), "k": ["a", "b", "b", "c"]}, "overlapping": True, **options}
+    with pytest.raises(OptionError, match="3 or more by 'k'"):
+        fb.evaluate(many, many, memory_limit="64MiB", **given)
+
+
 def test_the_same_bits_for_any_number_of_threads(many_shards):
     rng = np.random.default_rng(2)
     true, pred = rng.integers(0, 300, 3000), rng.integers(0, 300, 3000)

@@ -156,15 +156,27 @@ def test_one_row_again_and_again(text, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [False, True])
-def test_a_million_slices(text, tmp_path):
+def test_two_million_slices(text, tmp_path):
     """Sums of slices are spilled; what is held is the values, and one kind of sums after the other."""
     rng, n = np.random.default_rng(0), 2_000_000
-    values = rng.permutation(np.arange(n) % 1_000_000)
+    values = rng.permutation(n)
     own = pa.array(np.char.add("value ", values.astype(str)) if text else values)
     labels = {name: rng.integers(0, n // 2, n) for name in "tp"}
     path = write(tmp_path / "rows.parquet", pa.table({**labels, "a": own}))
     small = "{'t': [0, 1], 'p': [0, 0], 'a': %s}" % (["x", "y"] if text else [0, 1])
     assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={small}", slices="'a'") < MOST
+
+
+@pytest.mark.slow
+def test_many_slices_that_are_written(tmp_path):
+    rng, n = np.random.default_rng(0), 400_000
+    own = pa.array(np.char.add("value ", rng.permutation(np.arange(n) % 200_000).astype(str)))
+    path = write(
+        tmp_path / "rows.parquet", pa.table({"t": np.arange(n) // 3, "p": np.arange(n) // 4, "a": own})
+    )
+    small = "{'t': [0, 1], 'p': [0, 0], 'a': ['x', 'y']}"
+    out = repr(str(tmp_path / "out"))
+    assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={small}", slices="'a'", out=out) < MOST
 
 
 # -- What is held as a whole -------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from fastbcubed.results.items.item_files import FIRST, destination, items_of_blo
 from fastbcubed.results.items.items import attribute_sides
 from fastbcubed.results.items.stored_items import StoredTable
 from fastbcubed.results.slices.bins import Bins
-from fastbcubed.results.slices.slice_sums import SliceSums, SubsetSums
+from fastbcubed.results.slices.slice_sums import SliceSums, SubsetSums, require_slices_fit
 from fastbcubed.results.slices.slicing import (
     ID,
     Element,
@@ -122,6 +122,7 @@ class RowQuestions:
         beta: float,
         out: Path | None,
         spill: Spill,
+        limit: int,
         held: HeldRows | None = None,
     ) -> tuple[dict[str, pa.Table], StoredTable | None]:
         """Return the slices by name, and the items.
@@ -140,16 +141,18 @@ class RowQuestions:
             Where the items go; to a file without a name beside `spill` if None.
         spill : Spill
             Where the sums of many slices go.
+        limit : int
+            The bytes that may be used.
         held : HeldRows, optional
             Takes rows as they are written.
         """
         sums = self.sums(metrics, beta, spill)
         if not self.items:
-            total = _add(blocks, sums, kind)
+            total = _add(blocks, sums, kind, limit)
             return {name: each.result(total) for name, each in sums.items()}, None
         with destination(out, spill.directory) as to:
             with TableWriter(to.file) as writer:
-                total = _add(blocks, sums, kind, writer, held)
+                total = _add(blocks, sums, kind, limit, writer, held)
             stored = StoredTable(to.file, to.staging, writer.stamp, None if held is None else held.finished())
             sliced = {name: each.result(total) for name, each in sums.items()}
         return sliced, stored
@@ -174,6 +177,7 @@ def _add(
     blocks: Iterable[RowBlock],
     sums: Mapping[str, SliceSums],
     kind: Mapping[str, Any],
+    limit: int,
     writer: TableWriter | None = None,
     held: HeldRows | None = None,
 ) -> float:
@@ -191,4 +195,5 @@ def _add(
             weights.append(float(np.sum(scored if block.weight is None else block.weight[scored])))
             for each in sums.values():
                 each.add_block(block, cells)
+            require_slices_fit(sums, limit)
     return math.fsum(weights)

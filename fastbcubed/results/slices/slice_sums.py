@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.row_blocks import RowBlock
-from fastbcubed.errors import SliceError
+from fastbcubed.errors import OptionError, SliceError
 from fastbcubed.metrics import groups
 from fastbcubed.metrics.formulas import WEIGHT
 from fastbcubed.metrics.metric import Metric
@@ -35,8 +35,10 @@ from fastbcubed.results.slices.slicing import (
 )
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.pool import blocks
-from fastbcubed.runtime.spill import Pages, Spill
+from fastbcubed.runtime.spill import Spill, readable
+from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, table_of, to_numpy
+from fastbcubed.sources.selection import combined
 
 __all__ = ["SliceSums", "SubsetSums"]
 
@@ -44,51 +46,71 @@ __all__ = ["SliceSums", "SubsetSums"]
 MANY = 1 << 17
 #: The sums of so many slices stay in memory.
 FEW = 1 << 12
-
+#: Types of which equal values are next to each other when they are sorted; NaN is not equal to itself.
+SORTED_ALONE = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)
 
 Sums = tuple[NDArray[Any], NDArray[Any]]
+
+
+#: Bytes of a figure of a slice, and how often its names are there; what slices may take beside half of the limit.
+FIGURE, NAMES, BESIDE = 8, 2, 224 << 20
+
+
+def require_slices_fit(sums: Mapping[str, SliceSums], limit: int) -> None:
+    """Raise OptionError if the slices that have been found by now would take more than the limit has room for."""
+    held = {by: each.held for by, each in sums.items()}
+    if (needed := sum(held.values())) <= limit // 2 + BESIDE:
+        return
+    by = max(held, key=lambda by: held[by])
+    raise OptionError(
+        f"memory_limit is {readable(limit)}, but the slices would take more than {readable(needed)}: there are "
+        f"{sums[by].n_slices:,} or more by {by!r}. Raise memory_limit to at least {2 * (needed - BESIDE) >> 20} MiB, "
+        "or slice by something of fewer values, such as bins"
+    )
 
 
 class Part:
     """Slices, and their sums by name, which are given one after the other; those of many slices are spilled."""
 
     def __init__(self, keys: pa.Table, sums: Iterable[tuple[str, Sums]], spill: Spill | None) -> None:
-        self.keys = keys
+        self.keys, self._n = keys, len(keys)
         self._spill = spill
         spilled = spill is not None and len(keys) > FEW
         self._sums = {name: self._put(*own) if spilled else own for name, own in sums}
 
-    def _put(self, total: NDArray[Any], error: NDArray[Any]) -> tuple[int, np.dtype]:
-        pages = Pages()  # those that the spill file lends stay as large as they were once
-        assert self._spill is not None
-        room = pages.empty(2 * total.size, total.dtype)
-        np.concatenate([total, error], out=room)
-        return self._spill.write(pages.first(room.nbytes)), total.dtype
+    def __len__(self) -> int:
+        return self._n
 
-    def take(self, name: str) -> Sums:
-        """Return the sums of a name, once."""
-        own = self._sums.pop(name)
-        if isinstance(own[0], np.ndarray):
-            return own
-        at, dtype = own
+    def _put(self, total: NDArray[Any], error: NDArray[Any]) -> tuple[list[int], np.dtype]:
+        """Spill sums, so many slices at once; return where they are."""
         assert self._spill is not None
-        found = np.empty((2, len(self.keys)), dtype)
-        self._spill.read((at, found.reshape(-1)))
+        places = []
+        for start, stop in blocks(self._n, MANY):
+            with self._spill.pages() as pages:
+                room = pages.empty(2 * (stop - start), total.dtype)
+                np.concatenate([total[start:stop], error[start:stop]], out=room)
+                places.append(self._spill.write(pages.first(room.nbytes)))
+        return places, total.dtype
+
+    def names(self) -> list[str]:
+        """Return the names of the sums."""
+        return list(self._sums)
+
+    def some(self, name: str, k: int) -> Sums:
+        """Return the sums of a name, and their errors, of the slices of a block."""
+        own: tuple[Any, Any] = self._sums[name]
+        start, stop = blocks(self._n, MANY)[k]
+        if isinstance(own[0], np.ndarray):
+            return own[0][start:stop], own[1][start:stop]
+        (places, kind), spill = own, self._spill
+        assert spill is not None
+        found = np.empty((2, stop - start), kind)
+        spill.read((places[k], found.reshape(-1)))
         return found[0], found[1]
 
-    def some(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
-        """Return the sums of some slices by name."""
-        return {name: self._some(own, start, stop) for name, own in self._sums.items()}
-
-    def _some(self, own: Any, start: int, stop: int) -> NDArray[Any]:
-        if isinstance(own[0], np.ndarray):
-            return own[0][start:stop] + own[1][start:stop]
-        (at, dtype), n = own, len(self.keys)
-        assert self._spill is not None
-        found = np.empty((2, stop - start), dtype)
-        places = (at + dtype.itemsize * start, at + dtype.itemsize * (n + start))
-        self._spill.read(*zip(places, found, strict=True))
-        return found[0] + found[1]
+    def drop(self, name: str) -> None:
+        """Forget the sums of a name."""
+        del self._sums[name]
 
 
 class SliceSums:
@@ -116,6 +138,18 @@ class SliceSums:
         self._parts: list[Part] = []
         self._waiting = 0
 
+    @property
+    def n_slices(self) -> int:
+        """How many slices there are at least, by what has been added."""
+        return len(self._parts[0]) if self._parts else 0
+
+    @property
+    def held(self) -> int:
+        """What these slices take when they are returned, about."""
+        figures = len(self._metrics) + 4  # and their number of items, weight and losses
+        names = self._parts[0].keys.nbytes if self._parts else 0
+        return FIGURE * figures * self.n_slices + NAMES * names
+
     def add_block(self, block: RowBlock | CoverRows, cells: Contingency | None) -> None:
         """Add the rows of a block, in the order of blocks; `cells` is None if none of them is scored."""
         if cells is not None:
@@ -134,8 +168,8 @@ class SliceSums:
     def add(self, part: Part) -> None:
         """Take the sums of a block; they wait until they are as many as half of what is added up."""
         self._parts.append(part)
-        self._waiting += len(part.keys)
-        if self._waiting > max(MANY, len(self._parts[0].keys) // 2):
+        self._waiting += len(part)
+        if self._waiting > max(MANY, len(self._parts[0]) // 2):
             self._parts, self._waiting = [Part(*self._added_up(), self._spill)], 0
 
     def added_up(self) -> Part:
@@ -150,19 +184,20 @@ class SliceSums:
         cut = self._crossed()
         _release()
         parts, self._parts = self._parts, []
-        codes = np.split(cut.codes, np.cumsum([len(part.keys) for part in parts])[:-1])
+        codes = np.split(cut.codes, np.cumsum([len(part) for part in parts])[:-1])
         names = ("n_items", WEIGHT, *(m.name for m in self._needed))
         return pa.table(dict(cut.values)), (
-            (name, _sums_by_code(codes, [part.take(name) for part in parts], cut.n_slices)) for name in names
+            (name, _sums_by_code(codes, parts, name, cut.n_slices)) for name in names
         )
 
     def _crossed(self) -> Sliced:
-        """Return the slices of all parts."""
+        """Return the slices of all parts, which then forget their names."""
+        whole = pa.concat_tables([part.keys for part in self._parts], promote_options="permissive")
+        for part in self._parts:
+            part.keys = None
+        whole = whole.combine_chunks()
         _release()
-        whole = pa.concat_tables(
-            [part.keys for part in self._parts], promote_options="permissive"
-        ).combine_chunks()
-        keys = [encoded(name, whole[name]) for name in self._names]
+        keys = [_encoded(name, whole[name]) for name in self._names]
         return keys[0] if len(keys) == 1 else crossed(keys, np.ones(whole.num_rows, np.bool_))
 
     def result(self, total: float) -> pa.Table:
@@ -176,11 +211,12 @@ class SliceSums:
                 size_names(to_numpy(values.combine_chunks())) if size_named(own) else named(own, values)
             )
         figures: dict[str, NDArray[Any]] = {}
-        for start, stop in blocks(len(part.keys), MANY):
-            found = groups.means_of_groups(part.some(start, stop), self._metrics, self._beta, total)
+        for k, (start, stop) in enumerate(blocks(len(part), MANY)):
+            sums = {name: np.add(*part.some(name, k)) for name in part.names()}
+            found = groups.means_of_groups(sums, self._metrics, self._beta, total)
             for name, some in found.items():
                 if not start:
-                    figures[name] = np.empty(len(part.keys), some.dtype)
+                    figures[name] = np.empty(len(part), some.dtype)
                 figures[name][start:stop] = some
         return listed(table_of(beside(columns, figures)), self._metrics, None, None)
 
@@ -251,16 +287,36 @@ def _release() -> None:
     buffers.release()
 
 
-def _sums_by_code(codes: list[NDArray[np.int64]], parts: list[Sums], n_slices: int) -> Sums:
-    """Add up sums with their errors, in the order of parts; numbers of items have no errors."""
-    added, rest = (np.zeros(n_slices, each.dtype) for each in parts[0])
-    if added.dtype.kind == "i":
-        for own, (total, _) in zip(codes, parts, strict=True):
-            kernels.sums.count_by_code(own, total, added)
-        return added, rest
-    for which in range(2):  # what errors hold is small beside the totals
-        for own, part in zip(codes, parts, strict=True):
-            kernels.sums.add_by_code(own, part[which], np.ones(own.size), None, added, rest)
+def _encoded(name: str, values: pa.ChunkedArray) -> Sliced:
+    """Return what `encoded` does, without a table of hashes, as most values are there once."""
+    if not any(is_kind(values.type) for is_kind in SORTED_ALONE):
+        return encoded(name, values)
+    whole = combined(values)
+    order = to_numpy(pc.array_sort_indices(whole))
+    whole = whole.take(from_numpy(order))
+    begins = np.ones(order.size, np.bool_)
+    begins[1:] = to_numpy(pc.fill_null(pc.not_equal(whole[1:], whole[:-1]), False))
+    begins[order.size - whole.null_count :] = False
+    begins[order.size - whole.null_count : order.size - whole.null_count + 1] = True
+    codes = np.empty(order.size, np.int64)
+    codes[order] = np.cumsum(begins) - 1
+    return Sliced(codes, {name: whole.filter(pa.array(begins))})
+
+
+def _sums_by_code(codes: list[NDArray[np.int64]], parts: list[Part], name: str, n_slices: int) -> Sums:
+    """Add up the sums of a name with their errors, in the order of parts, which then forget them."""
+    kind = parts[0].some(name, 0)[0].dtype
+    added, rest = (np.zeros(n_slices, kind) for _ in range(2))  # numbers of items have no errors
+    ones = np.ones(MANY)
+    for own, part in zip(codes, parts, strict=True):
+        for k, (start, stop) in enumerate(blocks(len(part), MANY)):
+            some = own[start:stop]
+            if kind.kind == "i":
+                kernels.sums.count_by_code(some, part.some(name, k)[0], added)
+                continue
+            for each in part.some(name, k):
+                kernels.sums.add_by_code(some, each, ones[: some.size], None, added, rest)
+        part.drop(name)
     return added, rest
 
 
