@@ -16,10 +16,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.alignment.block_keys import Items
+from fastbcubed.alignment.block_keys import Items, Keys
 from fastbcubed.alignment.carried import Carried, no_columns, numbers_of_keys
 from fastbcubed.alignment.combination import Combination, combine
-from fastbcubed.alignment.faults import Fault, RepeatedTableRows, Report, Unweighted
+from fastbcubed.alignment.faults import (
+    Fault,
+    RepeatedMemberships,
+    RepeatedRows,
+    RepeatedTableRows,
+    Report,
+    Unweighted,
+)
 from fastbcubed.alignment.item_shards import ItemShards, ShardRows, rows_of, sides_of, without_repeats
 from fastbcubed.alignment.row_aligner import AlignedBlock, AlignedSets, Gather, RowAligner
 from fastbcubed.alignment.row_values import aligned_keys, rows_of_attributes, rows_or_null
@@ -84,11 +91,18 @@ class ItemJoin:
         self._pair, self._policies, self._carried = aligner.pair, aligner.policies, aligner.carried
         self._items = items
         self._spill, self._bits, self._memory, self._pool = spill, bits, memory, pool
+        self._repeats: list[tuple[int, int, Fault]] = []
 
     def run(self, take: Callable[[Any], None], readers: Pool) -> None:
         """Bring the rows of each item together in shards, and join these one by one."""
         spools = self._spool_sides(readers)
         self._aligner.require_sound_rows()
+        for (
+            side,
+            index,
+            fault,
+        ) in self._repeats:  # of which there may be worse in the same rows, so that all are joined
+            self._aligner.faults.report(side, index)(fault)
         weights = None if self._pair.weight_table is None else self._spool_weights()
         attributes = None if self._pair.attribute_table is None else self._spool_attributes()
         sizes = np.sum([spool.sizes() for spool in spools], axis=0)
@@ -158,19 +172,27 @@ class ItemJoin:
                     continue  # which are counted to the end, but nothing else is done
                 keys = self._items.keys_of(block, alone)
                 columns, rows = self._aligner.columns(block, k), np.arange(len(sides[0]))
-                if self._policies.duplicates == "drop":
-                    rows = without_repeats(keys, sides, alone)
+                rows = without_repeats(keys, sides, alone, overlap=self._gather is not None)
+                if rows.size < len(sides[0]):
+                    if self._policies.duplicates == "raise":
+                        self._repeats.append((k, block.first_row, self._repeated(sides[0], keys, rows)))
                     keys, sides = keys.take(rows), tuple(side.take(rows) for side in sides)
                     columns = None if columns is None else columns.take(from_numpy(rows))
                 self._aligner.count_special(k, sides)
                 numbers = first_of_side + block.first_row + rows
                 shards.put(block.first_row, keys, sides, sides[0].weight, numbers, columns)
 
+    def _repeated(self, side: Side, keys: Keys, kept: NDArray[np.int64]) -> Fault:
+        """Return the fault of the rows of a block that are not kept, as they repeat an earlier one."""
+        kind = RepeatedRows if self._gather is None else RepeatedMemberships
+        return kind(side.name, len(side) - kept.size, len(side), _keys_left_out(keys, kept))
+
     def _spool_weights(self) -> ItemShards:
         assert self._pair.weight_table is not None
         column, values = self._pair.weight_table
         check_weights(values, "the weight table", self._aligner.outer, self._pool)
-        return self._spool_table(column, lambda start, stop: (values[start:stop], None))
+        repeated = partial(RepeatedTableRows, "the weight table", one="one weight")
+        return self._spool_table(column, lambda start, stop: (values[start:stop], None), WEIGHTS, repeated)
 
     def _spool_attributes(self) -> ItemShards:
         assert self._pair.attribute_table is not None and self._carried is not None
@@ -179,12 +201,20 @@ class ItemJoin:
         def read(start: int, stop: int) -> tuple[NDArray[np.float64], pa.Table]:
             return np.ones(stop - start), carried.of_attributes(rows_between(table, start, stop))
 
-        return self._spool_table(column, read)
+        repeated = partial(RepeatedTableRows, "the attributes", one="one row")
+        return self._spool_table(column, read, ATTRIBUTES, repeated)
 
     def _spool_table(
-        self, items: Column, read: Callable[[int, int], tuple[NDArray[np.float64], pa.Table | None]]
+        self,
+        items: Column,
+        read: Callable[[int, int], tuple[NDArray[np.float64], pa.Table | None]],
+        k: int,
+        repeated: Callable[..., Fault],
     ) -> ItemShards:
-        """Read a table of items, in blocks of a weight and of columns, into shards without labels."""
+        """Read a table of items, in blocks of a weight and of columns, into shards without labels.
+
+        Rows that repeat an item of their block are left out, and reported as `repeated` of table k.
+        """
         shards = ItemShards(
             0, self._bits, self._spill, self._memory // 4,
             proved=self._items.seed is not None, numbered=False, flagged=False, weighted=True,
@@ -192,7 +222,13 @@ class ItemJoin:
         for start, stop in blocks(len(items)):
             keys = self._items.keys(items.stretch(start, stop), self._pool)
             weight, columns = read(start, stop)
-            shards.put(start, keys, (), weight, np.arange(start, stop), columns)
+            rows = without_repeats(keys, (), self._pool, overlap=False)
+            if rows.size < stop - start:
+                first = _keys_left_out(keys, rows)
+                self._report(k, start)(repeated(stop - start - rows.size, stop - start, first))
+                keys, weight = keys.take(rows), weight[rows]
+                columns = None if columns is None else columns.take(from_numpy(rows))
+            shards.put(start, keys, (), weight, start + rows, columns)
         return shards
 
     def _read(
@@ -367,6 +403,14 @@ class ItemJoin:
             if len(found) >= 4:
                 break
         return list(found.values())
+
+
+def _keys_left_out(keys: Keys, kept: NDArray[np.int64]) -> list[int]:
+    """Return the first few keys of rows that are not kept."""
+    left_out = np.ones(keys.first.size, np.bool_)
+    left_out[kept] = False
+    found, firsts = np.unique(keys.first[left_out], return_index=True)
+    return found[np.argsort(firsts)][:4].tolist()
 
 
 def _told_already(fault: Fault) -> None:

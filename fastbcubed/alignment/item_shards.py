@@ -200,18 +200,35 @@ def _flagged(flags: NDArray[np.int64] | None, flag: int) -> Mask | None:
     return found if found is not None and found.any() else None
 
 
-def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArray[np.int64]:
+def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool, *, overlap: bool) -> NDArray[np.int64]:
     """Return the rows of a block but for those that repeat an earlier one: one item, however often, is one row.
 
-    Rows that say something else of an item stay, for the join to find.
+    Of rows that put an item elsewhere, the first one stays, for the join to find, or all of them if clusters may
+    `overlap`; so do those of another weight.
     """
     found = number(keys.first, alone)
     first = found.firsts[found.codes]
     again = first != np.arange(first.size)
-    columns: list[NDArray[Any]] = [side.labels for side in sides]
-    columns += [side.weight for side in sides if side.weight is not None]
+    if not again.any():
+        return np.arange(first.size)
+    masks = [mask for side in sides for mask in (side.absent, side.alone) if mask is not None]
+    weights = [side.weight for side in sides if side.weight is not None]
+    columns = [_without_arbitrary(side) for side in sides] + masks
     columns += [] if keys.second is None else [keys.second]
-    columns += [mask for side in sides for mask in (side.absent, side.alone) if mask is not None]
+    moved = np.zeros(first.size, np.bool_)
+    other = np.zeros(first.size, np.bool_)
     for column in columns:
-        again &= column == column[first]
-    return np.flatnonzero(~again)
+        differ = column != column[first]
+        moved |= differ
+        if not overlap and differ.any():
+            rows = np.flatnonzero(differ)
+            other[rows[np.unique(found.codes[rows], return_index=True)[1]]] = True
+    for weight in weights:
+        other |= ~moved & (weight != weight[first])
+    return np.flatnonzero(~again | other | (moved if overlap else False))
+
+
+def _without_arbitrary(side: Side) -> NDArray[Any]:
+    """Return the keys of labels, those of nulls, which are arbitrary, made equal."""
+    masks = [mask for mask in (side.absent, side.alone) if mask is not None]
+    return np.where(np.logical_or.reduce(masks), 0, side.labels) if masks else side.labels

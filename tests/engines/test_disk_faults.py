@@ -7,7 +7,15 @@ import pytest
 from both_engines import LIMIT
 
 import fastbcubed as fb
-from fastbcubed.errors import AlignmentError, DuplicateItemError, NullError, OverlapError, WeightError
+from fastbcubed.alignment.item_shards import ItemShards
+from fastbcubed.errors import (
+    AlignmentError,
+    DuplicateItemError,
+    FastBCubedError,
+    NullError,
+    OverlapError,
+    WeightError,
+)
 
 N = 120
 ITEMS = [f"i{k:03}" for k in range(N)]
@@ -271,3 +279,40 @@ def test_nulls_of_a_stream(many_shards):
     reader = with_nulls(side(), "item", 50).to_reader(max_chunksize=17)
     with pytest.raises(NullError, match=r"3 of 120 item ids are null in .*first rows: 0, 50, 100"):
         fb.evaluate(reader, PREDICTION, engine="disk", memory_limit=LIMIT)
+
+
+ONE = {"item": ["a"] * 1000 + ["b"], "cluster": [0] * 1001}
+TWICE = [
+    ({}, ONE, {}),
+    ({}, ONE | {"cluster": list(range(1001))}, {}),
+    ({"duplicates": "drop"}, ONE | {"cluster": list(range(1001))}, {}),
+    ({"nulls": "singleton"}, ONE | {"cluster": [None] * 1000 + [1]}, {}),
+    ({"nulls": "singleton"}, ONE | {"cluster": [None] * 999 + [0, 1]}, {}),
+    ({"weight": "w"}, ONE | {"w": [1.0] * 1001}, {}),
+    ({"weight": "w"}, ONE | {"w": [1.0] * 999 + [2.0, 1.0]}, {}),
+    ({"overlapping": True}, ONE, {}),
+    ({}, {"item": ["a", "b"], "cluster": [0, 0]}, {"attributes": {"item": ONE["item"], "k": [1] * 1001}}),
+    ({}, {"item": ["a", "b"], "cluster": [0, 0]}, {"weight": {"item": ONE["item"], "weight": [1.0] * 1001}}),
+]
+
+
+@pytest.mark.parametrize(("options", "truth", "tables"), TWICE)
+def test_rows_of_one_item_do_not_all_come_to_one_shard(options, truth, tables, monkeypatch):
+    """A message tells them all, but they are told apart where they are read."""
+    put, rows = ItemShards.put, []
+
+    def counted(self, index, keys, *rest):
+        rows.append(keys.first.size)
+        put(self, index, keys, *rest)
+
+    monkeypatch.setattr(ItemShards, "put", counted)
+    given = {name: pa.table(own) for name, own in tables.items()}
+    prediction = pa.table({"item": ["a", "b"], "cluster": [0, 0]})
+    said = []
+    for engine in ("memory", "disk"):
+        with pytest.raises(FastBCubedError) as raised:
+            fb.evaluate(pa.table(truth), prediction, engine=engine, slices="k" if tables.get("attributes") else (),
+                        **options, **given)  # fmt: skip
+        said.append((type(raised.value), str(raised.value)))
+    assert said[0] == said[1]
+    assert 0 < max(rows) <= 4
