@@ -295,7 +295,8 @@ class Openings(Evaluated):
         MetricError
             If clusters may overlap.
         OptionError
-            If there is no such kind of repair, or `limit` is no number of rows.
+            If there is no such kind of repair, `limit` is no number of rows, or the disk engine's memory limit has no
+            room for what is held of all clusters.
         NotKeptError
             If the cells were not kept.
 

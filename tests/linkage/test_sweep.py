@@ -337,7 +337,9 @@ def test_dropped_items_of_the_truth_warn_as_in_evaluate() -> None:
     """Of 20 pairs ten are linked, and `items` has the other items or not: without them f1 is 1, and alone 6/7."""
     truth = {k: k // 2 for k in range(40)}
     links = [(k, k + 1, 0.9) for k in range(0, 20, 2)]
-    with pytest.warns(EvaluationWarning, match=r"f1 would be 0\.85714 instead of 1 .*\[dropping-truth-flatters\]"):
+    with pytest.warns(
+        EvaluationWarning, match=r"f1 would be 0\.85714 instead of 1 .*\[dropping-truth-flatters\]"
+    ):
         found = fb.sweep(truth, links, items=list(range(20)))
     assert found.best("f1").value == 1
     for whole in (fb.sweep(truth, links), fb.sweep(truth, links, items=list(range(40)))):

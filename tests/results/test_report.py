@@ -21,6 +21,7 @@ from hostile_names import LONG, SCRIPT, hostile_case
 import fastbcubed as fb
 from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, MissingPackageError, NotKeptError, OptionError
+from fastbcubed.results.listings import repairs
 from fastbcubed.results.report import page, slices_content
 from fastbcubed.results.report.asked import Asked
 from fastbcubed.results.report.evaluation_content import evaluation_content
@@ -643,3 +644,23 @@ def test_a_saved_result_is_sliced_though_it_has_no_paths(places: dict[str, str],
     assert loaded.slices("truth.kind")["n_items"].to_pylist() == [3, 3]
     assert loaded.slices("more")["n_items"].to_pylist() == [2, 2, 2]
     assert loaded.report(columns="more").content["clusters"]["pred"]["opened"]
+
+
+def test_a_page_within_the_memory_limit_has_no_repairs_where_these_have_no_room(
+    tmp_path, monkeypatch
+) -> None:
+    """2 true clusters and a blank one, 3 predicted, 4 cells: 6 * 12 + 4 * 4 = 88 MiB; half the limit and 32 may be."""
+    for name, each in {"CLUSTER_BYTES": 12 << 20, "CELL_BYTES": 4 << 20, "BESIDE": 32 << 20}.items():
+        monkeypatch.setattr(repairs, name, each)
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"t": [0, 0, 1, 1], "p": [0, 1, 1, 2]}), path)
+    for limit, has in (("64MiB", False), ("113MiB", True)):
+        ev = fb.evaluate("t", "p", table=path, engine="disk", memory_limit=limit)
+        assert (ev.report().content["repairs"] is not None) is has
+        if has:
+            assert ev.repairs().num_rows
+        else:
+            with pytest.raises(
+                OptionError, match=r"repairs would take .* at least 113 MiB, or save the result"
+            ):
+                ev.repairs()

@@ -20,6 +20,7 @@ from fastbcubed.results.text.wording import label
 from fastbcubed.runtime.choices import as_several, is_one_of
 from fastbcubed.runtime.counts import whole_number
 from fastbcubed.runtime.pool import blocks
+from fastbcubed.runtime.spill import readable
 from fastbcubed.sources import arrow_functions as pc
 from fastbcubed.sources.arrays import from_numpy, from_texts, id_kind, table_of
 from fastbcubed.sources.selection import combined, plain
@@ -27,6 +28,8 @@ from fastbcubed.sources.selection import combined, plain
 Floats = NDArray[np.float64]
 #: The side whose clusters a kind of repair is of.
 KINDS = {"split": "pred", "gather": "true"}
+#: Bytes that repairs take of a cluster and of a cell, about; what they may take beside half of a memory limit.
+CLUSTER_BYTES, CELL_BYTES, BESIDE = 100, 16, 128 << 20
 
 
 def list_repairs(ev: Evaluated, kinds: str | Iterable[str], limit: int | None) -> Table:
@@ -38,9 +41,23 @@ def list_repairs(ev: Evaluated, kinds: str | Iterable[str], limit: int | None) -
 def rank_repairs(ev: Evaluated, kinds: Sequence[str], limit: int | None) -> Ranked:
     """Return the repairs of some kinds that bring most, from all cells."""
     require_repairable(1, keep="cells", overlapping=ev.contingency.overlapping)
+    if ev.ranges is not None:
+        _require_room(ev.contingency, ev._memory_limit)
     start = Start.of(ev.contingency)
     chosen = first_repairs(ev, kinds, Repairs.all_of(start, kinds), limit)
     return Ranked(chosen, start.running(chosen))
+
+
+def _require_room(table: Contingency, limit: int | None) -> None:
+    """Raise OptionError if repairs, for which clusters are held as a whole, take more memory than the limit has."""
+    n_clusters = sum(table.codes(side)[1] for side in KINDS.values())
+    needed = CLUSTER_BYTES * n_clusters + CELL_BYTES * table.n_cells
+    if limit is not None and needed > limit // 2 + BESIDE:
+        raise OptionError(
+            f"repairs would take about {readable(needed)} of memory, as clusters are held as a whole; evaluate with "
+            f"memory_limit of at least {(2 * (needed - BESIDE) >> 20) + 1} MiB, or save the result: the first repairs "
+            "of one that is loaded with check=False are read from its tables"
+        )
 
 
 def kinds_asked(kinds: str | Iterable[str], limit: int | None) -> list[str]:
@@ -124,7 +141,7 @@ class Start:
         for side, own in (("pred", repairs.splits), ("true", ~repairs.splits)):
             rank = np.full(self.table.codes(side)[1], -1)
             rank[repairs.codes[own]] = np.flatnonzero(own)
-            codes = self.table.true if side == "true" else self.pred
+            codes = self.table.cells["true"] if side == "true" else self.pred  # of which no copy is made
             for start, stop in blocks(codes.size):
                 found = rank[codes[start:stop]]
                 there = np.flatnonzero(found >= 0)
