@@ -64,7 +64,9 @@ def marked(table: Contingency, side: str, marks: NDArray[np.uint8] | None = None
 def with_unlabelled(table: Contingency) -> NDArray[np.integer]:
     """Return the predicted clusters by code, ascending, that hold items which the truth lacks, where these count."""
     alone = table.alone("pred") if table.outside else None
-    return np.empty(0, np.int64) if alone is None else np.sort(alone.codes)
+    return (
+        np.empty(0, np.int64) if alone is None else np.sort(alone.codes[alone.n > 0])
+    )  # files list all clusters
 
 
 def mixed(marks: NDArray[np.uint8], first: int, codes: NDArray[np.integer]) -> NDArray[np.uint8]:
