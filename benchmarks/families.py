@@ -46,7 +46,7 @@ def measure_families(n_items: int, runs: int = 3, threads: int | None = None) ->
     import fastbcubed as fb
     from fastbcubed.metrics.aggregation import overall
     from fastbcubed.metrics.registry import resolve
-    from fastbcubed.runtime.pool import Pool
+    from fastbcubed.runtime.threads import Pool
 
     rows = generate("er", n_items)
     for weighted in (False, True):

@@ -15,10 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.kernels.partition import mix_all
-from fastbcubed.runtime.pool import Pool
-from fastbcubed.runtime.pool import blocks as cut
-from fastbcubed.synthetic.rows import Synthetic
-from fastbcubed.synthetic.shapes import SHAPES
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.runtime.threads import blocks as cut
+from fastbcubed.synthetic.generate import SHAPES, Synthetic
 
 __all__ = ["DRAWN", "IDS", "SHAPES", "Ids", "Labels", "Rows", "blocks", "generate"]
 

@@ -8,27 +8,27 @@ from fastbcubed.runtime import starting as _starting  # noqa: F401  (first: what
 from fastbcubed import errors, metrics
 from fastbcubed._version import __version__
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.clusterings.clustering import Clustering
 from fastbcubed.errors import EvaluationWarning, FastBCubedError
 from fastbcubed.evaluate import contingency, evaluate
 from fastbcubed.extended import cice_bcubed, extended_bcubed
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.examples import example
+from fastbcubed.results.bins import bins
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.listings.table import Table
-from fastbcubed.results.slices.bins import bins
-from fastbcubed.runtime.completion import only_all
-from fastbcubed.sources.examples import example
+from fastbcubed.results.table import Table
+from fastbcubed.runtime.attributes import only_all
 
 if TYPE_CHECKING:
     from fastbcubed import charts, constraints
-    from fastbcubed.changes.difference import Diff
-    from fastbcubed.compare_runs import compare
-    from fastbcubed.comparison.comparison import Comparison
-    from fastbcubed.diff_runs import diff
-    from fastbcubed.estimate_scores import estimate, estimate_pairs
+    from fastbcubed.compare_runs.compare import compare
+    from fastbcubed.compare_runs.comparison import Comparison
+    from fastbcubed.diff_runs.diff import Diff
+    from fastbcubed.diff_runs.diff_runs import diff
     from fastbcubed.load_result import load
-    from fastbcubed.sampling.estimated import Estimates
-    from fastbcubed.sweep_thresholds import sweep
-    from fastbcubed.thresholds.swept import Sweep
+    from fastbcubed.sample.estimate import estimate, estimate_pairs
+    from fastbcubed.sample.estimates import Estimates
+    from fastbcubed.sweep_links.sweep import Sweep
+    from fastbcubed.sweep_links.sweep_thresholds import sweep
 
 __all__ = [
     "Clustering",
@@ -64,16 +64,16 @@ if not TYPE_CHECKING:  # of a name that is not there, type checkers are to say s
     #: Where names stand that are loaded on their first use: a fifth of the whole import. No module is called as what
     #: it holds, for whoever imports a module sets that name of the package.
     _LATER = {
-        "Comparison": "comparison.comparison",
-        "Diff": "changes.difference",
-        "Estimates": "sampling.estimated",
-        "Sweep": "thresholds.swept",
-        "compare": "compare_runs",
-        "diff": "diff_runs",
-        "estimate": "estimate_scores",
-        "estimate_pairs": "estimate_scores",
+        "Comparison": "compare_runs.comparison",
+        "Diff": "diff_runs.diff",
+        "Estimates": "sample.estimates",
+        "Sweep": "sweep_links.sweep",
+        "compare": "compare_runs.compare",
+        "diff": "diff_runs.diff_runs",
+        "estimate": "sample.estimate",
+        "estimate_pairs": "sample.estimate",
         "load": "load_result",
-        "sweep": "sweep_thresholds",
+        "sweep": "sweep_links.sweep_thresholds",
     }
 
     def __getattr__(name):

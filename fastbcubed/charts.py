@@ -9,17 +9,17 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.changes.difference import Diff
-from fastbcubed.comparison.comparison import Comparison
+from fastbcubed.compare_runs.comparison import Comparison
+from fastbcubed.diff_runs.diff import Diff
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.report.asked import require_packages
-from fastbcubed.results.report.palette import LIGHT
-from fastbcubed.results.slices.slicing import SliceKey, check_key, slice_name
-from fastbcubed.results.text.wording import label
-from fastbcubed.runtime.completion import only_all
-from fastbcubed.thresholds.curve_content import curve_content
-from fastbcubed.thresholds.swept import Sweep
+from fastbcubed.results.page import require_packages
+from fastbcubed.results.plots import LIGHT
+from fastbcubed.results.slices import SliceKey, check_key, slice_name
+from fastbcubed.results.wording import label
+from fastbcubed.runtime.attributes import only_all
+from fastbcubed.sweep_links.sweep import Sweep
+from fastbcubed.sweep_links.sweep_page import curve_content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     'HConcatChart'
     """
     drawing = _Drawing.of("slices", ev, Evaluation)
-    from fastbcubed.results.report.slices_content import slicing_content
+    from fastbcubed.results.page_content import slicing_content
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)
@@ -113,7 +113,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
     'Chart'
     """
     drawing = _Drawing.of("sizes", ev, Evaluation)
-    from fastbcubed.results.report.sides_content import size_rows
+    from fastbcubed.results.page_content import size_rows
 
     of = "memberships" if ev.contingency.overlapping else "items"
     return drawing.finished(drawing.plots.sizes_chart(size_rows(ev), LIGHT, of), "Cluster sizes")
@@ -145,7 +145,7 @@ def lorenz(ev: Evaluation) -> altair.Chart:
     'LayerChart'
     """
     drawing = _Drawing.of("lorenz", ev, Evaluation)
-    from fastbcubed.results.report.sides_content import lorenz_curves
+    from fastbcubed.results.page_content import lorenz_curves
 
     chart = drawing.plots.lorenz_chart(lorenz_curves(ev), LIGHT)
     return drawing.finished(chart, "In how few clusters the loss is")
@@ -178,7 +178,7 @@ def deltas(cmp: Comparison) -> altair.Chart:
     'LayerChart'
     """
     drawing = _Drawing.of("deltas", cmp, Comparison)
-    from fastbcubed.comparison.comparison_page import deltas_content
+    from fastbcubed.compare_runs.comparison_page import deltas_content
 
     if not cmp.experiments:
         raise OptionError("there is one run, so that there is no difference to draw")
@@ -271,7 +271,9 @@ class _Drawing:
         return cls()
 
     def __init__(self) -> None:
-        from fastbcubed.results.report import axes, plots, plots_of_runs
+        from fastbcubed.results import plots
+        from fastbcubed.results import plots as axes
+        from fastbcubed.results import plots as plots_of_runs
 
         self.axes, self.plots, self.plots_of_runs = axes, plots, plots_of_runs
 

@@ -6,26 +6,25 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from fastbcubed.alignment.policies import Duplicates, Nulls, Policies, Unmatched, Weighting
+from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.clusterings.inputs import Given, PerSide, default_for_truth_only
-from fastbcubed.clusterings.stretches import open_pair
+from fastbcubed.choose_engine import choose
 from fastbcubed.engines import memory
-from fastbcubed.engines.choose import choose
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
-from fastbcubed.engines.spark.frames import is_any
 from fastbcubed.errors import EvaluationWarning
+from fastbcubed.inputs.pair import Given, PerSide, default_for_truth_only, open_pair
+from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.files import storage
-from fastbcubed.results.listings.repairs import require_repairable
-from fastbcubed.results.origin import Origin, by_names, not_default
-from fastbcubed.results.scores import Scores
-from fastbcubed.results.slices.slicing import SliceKey, slice_name
-from fastbcubed.results.warnings.notices import WARNING
-from fastbcubed.runtime.choices import true_or_false
-from fastbcubed.runtime.pool import Pool
-from fastbcubed.runtime.reporting import reporting, require_progress
-from fastbcubed.runtime.written import require_writable
+from fastbcubed.results.evaluation_base import Origin, by_names, not_default
+from fastbcubed.results.repairs import require_repairable
+from fastbcubed.results.slices import SliceKey, slice_name
+from fastbcubed.results.summary import Scores
+from fastbcubed.results.warnings import WARNING
+from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.output_files import require_writable
+from fastbcubed.runtime.progress_bar import reporting, require_progress
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.spark.frames import is_any
 
 __all__ = ["contingency", "evaluate"]
 
@@ -181,7 +180,7 @@ def evaluate(
     arguments = not_default(evaluate, locals())
     require_progress(progress)
     if out is not None and not is_any((truth, prediction)):
-        out = storage.as_path(out)
+        out = save.as_path(out)
         require_writable(out)
     require_repairable(repairs, keep=keep, overlapping=overlapping)
     truth_only = default_for_truth_only(prediction)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fastbcubed.changes.difference import Diff
-from fastbcubed.changes.keeping import MARK, parts_of
+from fastbcubed.diff_runs.diff import MARK, Diff, parts_of
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.files.loading import read_saved
-from fastbcubed.runtime.choices import true_or_false
+from fastbcubed.results.load import read_saved
+from fastbcubed.runtime.arguments import true_or_false
 
 
 def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:

@@ -6,7 +6,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fastbcubed.alignment import aligner
+from fastbcubed.align import item_join
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
 from fastbcubed.overlap import cover_shards
@@ -43,7 +43,7 @@ def many_shards(request, monkeypatch):
     kept = {"all in memory": 1 << 30, "all spilled": 0, "some spilled": 600}[request.param]
     monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, kept, kept))
     monkeypatch.setattr(sharded, "block_rows", lambda limit: 23)
-    monkeypatch.setattr(aligner, "join_bits", lambda *_: 3)
-    for module in (aligner, cover_shards):
+    monkeypatch.setattr(item_join, "join_bits", lambda *_: 3)
+    for module in (item_join, cover_shards):
         monkeypatch.setattr(module, "kept_of", lambda limit: kept)
     monkeypatch.setattr(cover_shards, "subsets_at_once", lambda limit: 5)

@@ -1,32 +1,168 @@
-"""Cells in memory: all parts live in one buffer, and cells are counted where their rows stood.
+"""Cells straight from a box: where a table has a slot for each two of all clusters, and every row has been counted.
 
-    rows --by true key--> parts --build_parts--> cells --by pred key--> parts --close_parts--> cells
+    rows --PairTable.count--> tables --add up--> slots and margins --close_box--> cells
 
-Where few pairs of clusters hold most rows, these are condensed first: see `cells.condensing`. Where there is a slot
-for each two clusters, that is all there is to do: see `cells.boxed`.
-
-The parts and their order depend on the input alone, so the number of threads never changes a bit.
+Nothing is partitioned or looked up: the place of a slot says which clusters meet in it. Predicted clusters are handled
+in ranges that depend on the table alone, so the number of threads never changes a bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.alignment.align import Alignment
+from fastbcubed import kernels
+from fastbcubed.align.rows import Alignment
 from fastbcubed.cells import stages
-from fastbcubed.cells.boxed import close_box, locate_in_box
-from fastbcubed.cells.condensing import PairTable
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.cells.if_alone import IfAlone
-from fastbcubed.cells.planning import Plan, plan_parts
-from fastbcubed.cells.true_rows import TrueRows
-from fastbcubed.runtime.pool import Pool
-from fastbcubed.sources.keys import widened
+from fastbcubed.cells.preaggregate import SLOTS_AT_ONCE, Counted, Keys, PairTable
+from fastbcubed.cells.stages import (
+    NARROW_RECORDS,
+    WIDE,
+    WIDE_RECORDS,
+    Built,
+    IfAlone,
+    Parts,
+    Plan,
+    plan_parts,
+)
+from fastbcubed.inputs.keys import widened
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.codes import place_keys, row_blocks, slots_for
+from fastbcubed.runtime.threads import Pool, blocks
+
+
+def close_box(counted: Counted, pool: Pool, *, outer: bool) -> tuple[Built, NDArray[np.bool_]]:
+    """Return the cells of rows that have all been counted in a box, and which slots they are from.
+
+    If `outer`, margins are counts. Shape of the latter: (n_slots,).
+    """
+    box = counted.pairs
+    _, n_true, _, n_pred = map(int, box.box)
+    ranges = blocks(n_pred, max(1, SLOTS_AT_ONCE // n_true))
+    firsts, lasts = (list(ends) for ends in zip(*ranges, strict=True))
+    n, n_met = buffers.empty(box.n_slots, np.int64), np.empty(n_pred, np.int64)
+    weight = None if counted.tables[1] is None else counted.tables[1][0]
+    of_true, of_pred = np.zeros((len(ranges), 2, n_true)), np.empty((2, n_pred))
+
+    def add(first: int, last: int, of_range: NDArray[np.float64]) -> None:
+        kernels.dense.add_tables(counted.tables, weight, outer, first, last, n, of_range, of_pred, n_met)
+
+    pool.map(add, firsts, lasts, of_true, stage="add up pairs of clusters")
+    kernels.dense.add_ranges(of_true)
+    bounds = np.append(0, np.cumsum(n_met))[[*firsts, n_pred]]
+    true_codes, pred_codes = _codes(of_true[0, 0] > 0), _codes(n_met > 0)
+    records = WIDE_RECORDS if box.n_rows >= WIDE else NARROW_RECORDS
+    cells = buffers.empty(int(bounds[-1]), records["final"])
+    pred_in_part = buffers.empty(cells.size, cells.dtype["true"])
+
+    def write(first: int, last: int, to: int) -> None:
+        kernels.dense.write_cells(
+            n, weight, outer, first, last, to, (true_codes, pred_codes), of_true[0], of_pred, cells,
+            pred_in_part,
+        )  # fmt: skip
+
+    pool.map(write, firsts, lasts, bounds[:-1].tolist(), stage="close cells")
+    built = Built(cells, pred_in_part, bounds, pred_codes[[*firsts, n_pred]], int(true_codes[-1]), False)
+    return built, n > 0
+
+
+def _codes(there: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the number of clusters before each that are there; last, of all."""
+    return np.append(0, np.cumsum(there))
+
+
+def locate_in_box(
+    box: PairTable, filled: NDArray[np.bool_], true_keys: Keys, pred_keys: Keys, pool: Pool
+) -> NDArray[np.int64]:
+    """Return the cell of each row, from the slots that are filled. Shape (n_rows,)."""
+    numbers = np.cumsum(filled) - 1
+    cell_of_row = buffers.empty(box.n_rows, np.int64)
+
+    def look_up(start: int, stop: int) -> None:
+        kernels.dense.look_up_slots(
+            (true_keys, pred_keys), box.box, box.grid, numbers, start, stop, cell_of_row
+        )
+
+    pool.map(look_up, *zip(*blocks(box.n_rows), strict=True), stage="look up cells")
+    return cell_of_row
+
+
+@dataclass(frozen=True, eq=False)
+class TrueRows:
+    """Rows part by part, with the number of their true cluster within the part."""
+
+    plan: Plan  #: without heavy clusters
+    places: NDArray[np.integer]  #: where each row stands; shape (n_rows,)
+    codes: NDArray[np.integer]  #: of the row that stands there; shape (n_rows,)
+    #: of each part the first row of each cluster, then the others; shape (n_rows,)
+    order: NDArray[np.integer]
+    weights: NDArray[np.float64] | None  #: likewise
+    bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
+    n_clusters: NDArray[np.int64]  #: shape (n_parts,)
+
+    @classmethod
+    def of(
+        cls, plan: Plan, true_keys: NDArray[np.int64], weight: NDArray[np.float64] | None, pool: Pool
+    ) -> TrueRows:
+        """Bring the rows of each part together, in row order, and number their true clusters."""
+        weights = None if weight is None else buffers.empty(plan.n_rows, np.float64)
+        rows, places = place_keys(true_keys, plan.bits, pool, (weight, weights), of="rows")
+        codes, order, n_clusters = _number(plan, rows.keys, rows.bounds, pool)
+        return cls(plan, places, codes, order, weights, rows.bounds, n_clusters)
+
+    def parts(self, pred_keys: NDArray[np.int64], pool: Pool) -> Parts:
+        """Build the cells of a prediction of these rows, part by part; see `stages.build_parts`."""
+        plan, weighted = self.plan, self.weights is not None
+        preds: NDArray[np.int64] = buffers.empty(plan.n_rows, np.int64)
+
+        def place(start: int, stop: int) -> None:
+            kernels.cells.place_preds(pred_keys, self.places, start, stop, preds)
+
+        pool.map(place, *zip(*row_blocks(plan.n_rows), strict=True), stage="partition rows")
+        cells = buffers.empty(plan.n_rows, plan.records["weighted cell" if weighted else "cell"])
+        starts, stops = zip(*plan.tasks(), strict=True)
+        n_cells = np.zeros(plan.n_parts, np.int64)
+        histogram = np.zeros((len(starts), 1 << plan.bits), np.int64)
+        targets, most = plan.targets(0, plan.bits), int(np.diff(self.bounds).max())
+        rows = self.codes, preds, self.order
+
+        def build(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
+            with pool.workspace(("cells of true rows", weighted), lambda: _space(most, cells.dtype)) as space:
+                kernels.cells.build_cells_of_numbered(
+                    rows, self.weights, cells, self.bounds, first, last, self.n_clusters, targets, space, n_cells,
+                    cells_by_part,
+                )  # fmt: skip
+
+        pool.map(build, starts, stops, histogram, stage="build cells")
+        return Parts(cells, self.bounds, n_cells, self.n_clusters, 0, plan.bits, histogram, weighted)
+
+
+def _number(
+    plan: Plan, keys: NDArray[np.int64], bounds: NDArray[np.int64], pool: Pool
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.int64]]:
+    """Return the code of each row within its part, the order of rows, and how many codes each part has."""
+    codes, order = buffers.empty(plan.n_rows, plan.code), buffers.empty(plan.n_rows, plan.code)
+    n_clusters, most = np.zeros(plan.n_parts, np.int64), int(np.diff(bounds).max())
+
+    def number(first: int, last: int) -> None:
+        with pool.workspace(
+            "number true clusters",
+            lambda: (slots_for(most), np.empty(most, np.int64), np.empty(most, plan.code)),
+        ) as space:
+            kernels.cells.number_rows(keys, bounds, first, last, space, codes, order, n_clusters)
+
+    pool.map(number, *zip(*plan.tasks(), strict=True), stage="number clusters")
+    return codes, order, n_clusters
+
+
+def _space(rows: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """Return what one thread needs to find the cells of a part of at most so many rows."""
+    return slots_for(rows), np.empty(rows), np.empty(rows), np.empty(rows, np.int64), np.empty(rows, dtype)
 
 
 def build_cells(

@@ -1,31 +1,328 @@
-"""Cells for the disk engine, which does not hold the rows: rows in shards → cells, part by part → back to rows."""
+"""Means of scores over the items of each cell, in the order of the cells: worked out in another one, and spilled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.cell_means import CellMeans
-from fastbcubed.cells.confusion import TrueNegatives
-from fastbcubed.cells.contingency import Contingency
-from fastbcubed.cells.one_sided import OneSided, SetAside, set_aside
-from fastbcubed.cells.own_weights import ItemScores, OwnWeights
-from fastbcubed.cells.planning import mixed_keys
-from fastbcubed.cells.records import SIDES
-from fastbcubed.cells.returning import CLOSED, WayBack
-from fastbcubed.cells.scored_rows import ScoredRows
-from fastbcubed.cells.shards import RowShards
-from fastbcubed.cells.spread import HeavySums, pred_codes
+from fastbcubed import kernels
+from fastbcubed.align.row_blocks import AlignedBlock
+from fastbcubed.cells import stages
+from fastbcubed.cells.contingency import (
+    CELL,
+    SIDES,
+    Contingency,
+    OneSided,
+    ScoredRows,
+    SetAside,
+    TrueNegatives,
+    add_products,
+    set_aside,
+)
+from fastbcubed.cells.shards import CellShards, HeavySums, RowShards, pred_codes
+from fastbcubed.cells.stages import mixed_keys
 from fastbcubed.errors import EmptyInputError, NotKeptError
-from fastbcubed.runtime.pool import Pool, blocks
-from fastbcubed.runtime.spool import Packed
+from fastbcubed.inputs.arrays import from_numpy, to_numpy
+from fastbcubed.inputs.stash import Stash
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.codes import MAX_BITS
+from fastbcubed.runtime.spill import Packed, Pages, Spill, Spool
+from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.cells.stages import Built
+
+#: Cells of one bucket at least.
+LEAST = 1 << 16
+
+
+class CellMeans:
+    """Takes the means of cells in any order, by their number; `memory` is for what waits, and for one bucket."""
+
+    def __init__(self, names: Sequence[str], n_cells: int, memory: int, spill: Spill) -> None:
+        self._kind = np.dtype([(name, "f8") for name in names])
+        waiting = np.dtype([("cell", "i8"), *self._kind.descr])
+        self._n_cells, self._directory = n_cells, spill.directory
+        self._width = max(LEAST, memory // waiting.itemsize)
+        self._waiting = Spool(waiting, -(-n_cells // self._width), spill, memory)
+        self._pages, self._n_batches = Pages(), 0
+
+    def add(self, number: NDArray[np.int64], weight: np.ndarray, sums: Iterable[np.ndarray]) -> None:
+        """Take cells with these numbers, -1 for one that is not scored.
+
+        `weight` and, score by score, weight * score are records (mass, rest). Shapes: (n,) each.
+        """
+        scored = np.flatnonzero(number >= 0)
+        home = number[scored] // self._width
+        order = scored[np.argsort(home.astype(np.int32), kind="stable")]
+        out = self._pages.empty(order.size, self._waiting.dtype)
+        out["cell"] = number[order]
+        whole = _rounded(weight, order)
+        for name, own in zip(self._kind.names or (), sums, strict=True):
+            out[name] = _rounded(own, order) / whole
+        bounds = np.cumsum(np.bincount(home, minlength=self._waiting.n_shards))
+        self._waiting.put(self._n_batches, self._pages, np.append(0, bounds))
+        self._n_batches += 1
+
+    def finish(self) -> dict[str, NDArray[np.float64]]:
+        """Return the means by name, mapped from a file. Shapes: (n_cells,)."""
+        packed = Packed(self._kind, self._directory)
+        for shard in range(self._waiting.n_shards):
+            first = shard * self._width
+            found = self._waiting.read(shard)
+            here = np.empty(min(self._width, self._n_cells - first), self._kind)
+            for name in self._kind.names or ():
+                here[name][found["cell"] - first] = found[name]
+            packed.append(here)
+        means = packed.finish()
+        return {name: means[name] for name in self._kind.names or ()}
+
+
+def _rounded(sums: np.ndarray, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(sums["mass"][chosen] + sums["rest"][chosen], np.float64)
+
+
+#: Rows whose scores are worked out at once, few enough that they stay in a core's cache.
+ROWS_AT_ONCE = 1 << 15
+#: Cells whose rows are added up by one task at least.
+CELLS_AT_ONCE = 1 << 16
+#: What rows of a cell add up to, `mass + rest`.
+SUM = np.dtype([("mass", "f8"), ("rest", "f8")])
+
+
+class WeighedItems(NamedTuple):
+    """Items of consecutive rows of a shard; one that is not scored weighs nothing. Shapes: (n_items,) each."""
+
+    weight: NDArray[np.float64]
+    others: NDArray[np.float64]  #: what the others in its cell weigh
+    #: of its cell
+    fp: NDArray[np.float64]
+    fn: NDArray[np.float64]
+
+
+class ItemScores(Protocol):
+    """Scores of items by which each leaves out its own weight."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What they are called."""
+
+    def of(self, items: WeighedItems) -> list[NDArray[np.float64]]:
+        """Return the scores of items, each of shape (n_items,)."""
+
+    def sums(self, items: WeighedItems, scores: Sequence[NDArray[np.float64]]) -> Mapping[str, float]:
+        """Return what these items add to sums over all of them."""
+
+
+class OwnWeights:
+    """What rows come to by their own weights, over all shards of rows; and cell by cell where `means` are given."""
+
+    def __init__(self, scores: ItemScores, means: CellMeans | None) -> None:
+        self._scores, self._means = scores, means
+        self.sums: list[Mapping[str, float]] = []  #: what each block of rows adds to sums over items
+        self._together: list[float] = []
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What the scores are called."""
+        return self._scores.names
+
+    @property
+    def pair_weight(self) -> float:
+        """The products of the weights of two items of a cell, added up."""
+        return math.fsum(self._together) / 2
+
+    def add(
+        self,
+        place: NDArray[np.int64],
+        weight: NDArray[np.float64],
+        cells: np.ndarray,
+        closed: np.ndarray | None,
+        pool: Pool,
+    ) -> np.ndarray:
+        """Add the rows of a shard, whose cells stand at this `place` in `cells` and `closed`.
+
+        Where `closed` is None, `cells` are closed themselves, and the place of a row that is not scored is negative.
+        Returns the weights of the cells, records like SUM. Shapes: `place`, `weight` (n_rows,); `cells`, `closed`,
+        returns (n_cells,).
+        """
+        sums = _add_by_cell(place, weight, cells.size, pool)
+        of_cells = (cells, None) if closed is None else (closed, closed["cell"])
+        names = () if self._means is None else self._scores.names
+        by_row = [buffers.empty(place.size, weight.dtype) for _ in names]
+
+        def score(start: int, stop: int) -> tuple[Mapping[str, float], float]:
+            with pool.workspace("weigh items", lambda: np.empty((4, ROWS_AT_ONCE))) as out:
+                kernels.cells.weigh_items(place, weight, sums, cells, *of_cells, start, stop, out)
+                items = WeighedItems(*out[:, : stop - start])
+                together = add_products(items.weight, items.others)
+                scores = self._scores.of(items)
+                for own, values in zip(by_row, scores, strict=False):
+                    np.multiply(items.weight, values, out=own[start:stop])
+                return self._scores.sums(items, scores), together
+
+        tasks = zip(*blocks(place.size, ROWS_AT_ONCE), strict=True)
+        for found, together in pool.map(score, *tasks, stage="score items"):
+            self.sums.append(found)
+            self._together.append(together)
+        if self._means is not None and closed is not None:
+            by_cell = (_add_by_cell(place, own, cells.size, pool) for own in by_row)
+            self._means.add(closed["cell"], sums, by_cell)
+        return sums
+
+
+def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> OwnWeights:
+    """Return what the rows of a table come to by their own weights."""
+    rows = table.rows
+    assert rows is not None
+    own = OwnWeights(scores, None)
+    own.add(rows.cell, rows.weight, table.cells, None, pool)
+    return own
+
+
+def _add_by_cell(
+    place: NDArray[np.int64], values: NDArray[np.float64], n_cells: int, pool: Pool
+) -> np.ndarray:
+    """Add up values of rows by cell, in their order; every task looks at all rows for those of its cells."""
+    sums = buffers.empty(n_cells, SUM)
+    sums.view(np.float64)[:] = 0.0
+    tasks = blocks(n_cells, max(CELLS_AT_ONCE, -(-n_cells // pool.threads)))
+
+    def add(first: int, last: int) -> None:
+        kernels.cells.add_by_cell(place, values, first, last, sums)
+
+    pool.map(add, *zip(*tasks, strict=True), stage="add up weights")
+    return sums
+
+
+#: What a row is told where scores are needed row by row: the number of its cell, -1 if it is not scored, all there is
+#: to know of it, and the sizes of its clusters as powers of two.
+MATRIX_OF_ROW = np.dtype(
+    [("cell", "i8"), ("weight", "f8"), ("fp", "f8"), ("fn", "f8"), ("tn", "f8"), ("n", "i8"),
+     ("true_power", "i4"), ("pred_power", "i4")]
+)  # fmt: skip
+#: The same where an item leaves out its own weight: what the others in its cell weigh.
+MATRIX_OF_OTHERS = np.dtype([*MATRIX_OF_ROW.descr, ("others", "f8")])
+NO_WEIGHTS = np.empty(0)
+#: What goes back to the shard of rows that a cell came from; its number alone where rows are told no more.
+CLOSED = np.dtype([("cell", "i8"), ("fp", "f8"), ("pred_power", "i8")])
+
+
+class WayBack:
+    """What tells the rows of each block which cell they are in, and adds up what they come to by their own weights.
+
+    `rows` have been made cells of, and are still there; `cells` are about to be closed. Rows are `told` all of
+    MATRIX_OF_ROW if that is "matrix", the cell alone if it is "cell", nothing if it is None; `weighed` tells whether
+    what they come to by their own weights is asked for.
+    """
+
+    def __init__(self, rows: RowShards, cells: CellShards, told: str | None, *, weighed: bool) -> None:
+        self._rows, self._cells, self._told = rows, cells, told
+        self._memory = rows.layout.cells_kept // 8
+        self._whole = told == "matrix" or weighed
+        self._number = np.dtype([("cell", rows.plan.code)])
+        #: of what is taken of the cells that are closed
+        self.closed_type = CLOSED if self._whole else self._number
+        self._closed = Spool(self.closed_type, len(cells.cells.indexes), rows.spill, self._memory)
+        self._pages = Pages()
+
+    def take(self, shard: int, closed: np.ndarray, places: NDArray[np.int64], pool: Pool) -> None:
+        """Take the cells that a shard of predicted clusters has closed.
+
+        The number of a `closed` cell is -1 if it is not scored; `places` is where each cell that arrived
+        stands among them. Shapes: `closed`, `places` (n_arrived,).
+        """
+        back = self._pages.empty(closed.size, self.closed_type)
+        self._map(partial(kernels.cells.gather_records, closed, places, back), closed.size, pool)
+        self._closed.put(shard, self._pages, _bounds(self._cells.cells.segments(shard)))
+
+    def run(
+        self,
+        own: OwnWeights | None,
+        heavy_sizes: NDArray[np.int64],
+        tn: NDArray[np.float64] | None,
+        pool: Pool,
+    ) -> None:
+        """Tell all rows, shard by shard; `own`, if given, gets them with their weights.
+
+        `heavy_sizes` are the items of the heavy true clusters, whose codes come first; `tn` the true
+        negatives of the cells, if they are needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
+        """
+        others = own is not None and bool(own.names)
+        matrix = MATRIX_OF_OTHERS if others else MATRIX_OF_ROW
+        told, kind = self._told, matrix if self._told == "matrix" else self._number
+        self._found = Spool(kind, len(self._rows.rows.indexes), self._rows.spill, self._memory)
+        buffers.release()  # what was used in other sizes
+        batches = self._cells.cells.indexes
+        todo = [shard for _, shard in batches]
+        k = -1  # not of `enumerate`, which would hold the rows until the next ones are there
+        for shard, raw in self._rows.rows.read_ahead(todo, pool, "back to rows"):
+            k += 1
+            assert shard == todo[k]
+            weight = NO_WEIGHTS if own is None else np.ascontiguousarray(raw["x"])
+            at = self._locate(raw, pool)
+            del raw
+            closed = self._closed.read(k)
+            left = self._cells.cells
+            cells = left.read_batch(batches[k]) if self._whole else np.empty(0, left.dtype)
+            sums = None if own is None else own.add(at, weight, cells, closed, pool)
+            if told is None:
+                continue
+            found = self._pages.empty(at.size, kind)
+            if told == "cell":
+                self._map(partial(kernels.cells.tell_cells, at, closed, found), at.size, pool)
+            else:
+                first, sizes = _scored_sizes(cells, closed) if batches[k][0] else (0, heavy_sizes)
+                tell = partial(kernels.cells.tell_matrices, at, cells, closed, first, sizes, tn, found)
+                self._map(tell, at.size, pool)
+                if others:
+                    tell = partial(kernels.cells.tell_others, at, weight, sums, cells, found)
+                    self._map(tell, at.size, pool)
+            self._found.put(shard, self._pages, _bounds(self._rows.rows.segments(shard)))
+        for spool in (self._rows.rows, self._cells.cells, self._closed):
+            spool.clear()
+
+    @staticmethod
+    def _map(function: Callable[[int, int], None], n: int, pool: Pool) -> None:
+        pool.map(function, *zip(*blocks(n), strict=True), stage="back to rows")
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of rows."""
+        return self._found.n_shards
+
+    def block(self, k: int, places: NDArray[np.int32]) -> np.ndarray:
+        """Return what the rows of a block were told.
+
+        Shapes: `places` (n_rows,).
+        """
+        return self._found.read(k)[places]
+
+    def _locate(self, raw: np.ndarray, pool: Pool) -> NDArray[np.int64]:
+        """Return where the cell of each row of a shard is in the batch that left it."""
+        numbered = self._rows.plan.records["numbered row"]
+        plan, rows, bounds = self._rows.in_parts(raw, np.arange(raw.size), numbered, pool)
+        return stages.locate_rows(plan, rows, bounds, pool, skip=MAX_BITS, bits=self._rows.layout.bits)
+
+
+def _scored_sizes(cells: np.ndarray, closed: np.ndarray) -> tuple[int, NDArray[np.int64]]:
+    """Return the first true cluster of a shard that has all of its own, and the scored items of each from there on."""
+    true = cells["true"]
+    first = int(true.min())
+    sizes = np.zeros(int(true.max()) - first + 1, np.int64)
+    kernels.cells.count_scored(cells, closed, first, sizes)
+    return first, sizes
+
+
+def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.append(0, np.cumsum(sizes))
 
 
 class Question(NamedTuple):
@@ -275,3 +572,64 @@ class _Kept:
             return None
         true, pred = (self.keys[side].finish() for side in SIDES)
         return ClusterKeys(true, pred, self._n_heavy, self._n_spread, np.concatenate(self._bounds))
+
+
+#: What a stash holds beside the columns of the rows.
+PLACE, WEIGHT = "place of row", "weight of row"
+
+
+class RowCells(Contingency):
+    """The scored rows of a block, each with a copy of its cell, for scores and sums row by row."""
+
+    def __init__(self, found: np.ndarray, weight: NDArray[np.float64] | None, **how: Any) -> None:
+        scored = found["cell"] >= 0
+        own = found[scored]
+        cells = np.zeros(own.size, CELL)
+        for name in ("weight", "fp", "fn", "n"):
+            cells[name] = own[name]
+        number = np.where(scored, np.cumsum(scored) - 1, -1)
+        rows = ScoredRows(lambda: number, weight, found.size)
+        if found.dtype == MATRIX_OF_OTHERS:
+            rows.others = np.ascontiguousarray(found["others"])
+        super().__init__(cells, lambda: np.zeros(own.size, np.int64), (1, 1), rows=rows, **how)
+        self.known_tn = np.ascontiguousarray(own["tn"])
+        self._powers = {"true": own["true_power"], "pred": own["pred_power"]}
+
+    def mates(self, side: str) -> NDArray[np.integer]:
+        """Return the items of the cluster of each row on this side, rounded down to a power of two."""
+        return np.left_shift(np.int64(1), self._powers[side].astype(np.int64))
+
+
+class RowBlock:
+    """A block of rows with what they were told."""
+
+    def __init__(self, table: pa.Table, found: np.ndarray) -> None:
+        self.found = found
+        self.weight = to_numpy(table[WEIGHT].combine_chunks()) if WEIGHT in table.column_names else None
+        self.columns = table.drop_columns([name for name in (PLACE, WEIGHT) if name in table.column_names])
+
+
+class RowBlocks:
+    """The blocks of rows of an evaluation, put by while their cells are built."""
+
+    def __init__(self, spill: Spill) -> None:
+        self._stash = Stash(spill)
+
+    def put(self, block: AlignedBlock, places: NDArray[np.int32]) -> None:
+        """Put a block by, whose rows have these places in their shards."""
+        place = from_numpy(places)
+        table = pa.table({PLACE: place})  # slices by size alone take no columns
+        if block.columns is not None:
+            table = block.columns.append_column(PLACE, place)
+        if block.weight is not None:
+            table = table.append_column(WEIGHT, from_numpy(block.weight))
+        self._stash.put(block.index, table)
+
+    def with_cells(self, back: WayBack, pool: Pool) -> Iterator[RowBlock]:
+        """Yield the blocks in their order, with what the rows were told."""
+
+        def read(k: int) -> RowBlock:
+            table = self._stash.read_batch(k)
+            return RowBlock(table, back.block(k, to_numpy(table[PLACE].combine_chunks())))
+
+        yield from pool.stream(read, [(k,) for k in range(back.n_blocks)], stage="score rows")

@@ -1,31 +1,268 @@
-"""Contingency: the cells, both margins, and what items only one side has.
-
-Items that share a true and a predicted cluster share one confusion matrix; such a group is a cell.
-Everything after this stage is arithmetic on cells.
-"""
+"""Cells as records, and how they are made from a cross tabulation."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.one_sided import OneSided, set_aside
-from fastbcubed.cells.records import SIDES, add_up, as_counts, as_masses, require_squares, tabulate
-from fastbcubed.cells.scored_rows import ScoredRows
-from fastbcubed.errors import ColumnError, EmptyInputError, OptionError, WeightError
-from fastbcubed.runtime.cached import cached_property
-from fastbcubed.runtime.choices import is_one_of
-from fastbcubed.runtime.completion import documented
-from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.errors import (
+    ColumnError,
+    EmptyInputError,
+    FastBCubedError,
+    MetricError,
+    OptionError,
+    SliceError,
+    WeightError,
+    first_few,
+)
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.attributes import cached_property, documented
+from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.cells.stages import Built
+
+#: A cell: what its items share. Engines may give counts and codes 32 bits.
+CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])
+
+SIDES = ("true", "pred")
+#: Counts are 64-bit integers, with room for what rounding adds to this check.
+MOST_ITEMS = 2.0**63
+#: Weights below it have a square; weights above the other might add up to infinity.
+ROOT, LARGEST = 1e150, 1e290
+
+
+def side_of(side: object) -> str:
+    """Return the side that is meant, "true" or "pred"; a user may also write "truth" and "prediction"."""
+    meant = {"true": "true", "truth": "true", "pred": "pred", "prediction": "pred"}
+    if not isinstance(side, str) or side not in meant:
+        raise SliceError(f'side is "true" or "pred", not {side!r}')
+    return meant[side]
+
+
+def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    """Return codes or counts as int64; raise ColumnError for what cannot be any."""
+    array = _as_array(values, name, ColumnError)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ColumnError(f"{name} has to be a one-dimensional array of integers, not {array.dtype}")
+    if array.size and array.min() < 0:
+        wrong = array[array < 0]
+        raise ColumnError(
+            f"{wrong.size} of {array.size} values of {name} are negative ({first_few(wrong.tolist())})"
+        )
+    if array.size and array.max() > np.iinfo(np.int64).max:
+        raise ColumnError(f"a value of {name} is {array.max()}, which 64 bits with a sign do not hold")
+    if name != "n" and array.size and array.max() > 16 * array.size + (1 << 20):
+        raise ColumnError(
+            f"the codes of {name} go up to {array.max()} for {array.size} cells; number the clusters from 0 up"
+        )
+    return array.astype(np.int64)
+
+
+def as_masses(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return weights as float64; raise WeightError for what cannot be any."""
+    array = _as_array(values, name, WeightError)
+    if array.ndim != 1 or array.dtype.kind not in "buif":
+        raise WeightError(f"{name} has to be a one-dimensional array of numbers, not {array.dtype}")
+    found = np.ascontiguousarray(array, np.float64)
+    if (np.abs(found) > LARGEST).any() and np.isfinite(found).all():
+        raise WeightError(f"{name} has values beyond {LARGEST:g}, whose sum might be infinite; rescale them")
+    return found
+
+
+def require_squares(squares: NDArray[np.float64] | None, mass: NDArray[np.float64] | None) -> None:
+    """Raise WeightError for squares of weights that cannot be any, or have no weights."""
+    if squares is None:
+        return
+    if mass is None or not (squares >= 0).all():
+        raise WeightError("weight_squares goes with weight, and none of its values is negative or NaN")
+    if not max(mass.max(initial=0), squares.max(initial=0) ** 0.5) < ROOT:
+        raise WeightError(
+            f"a weight is {ROOT:g} or more, so that pairs cannot be weighed; rescale the weights"
+        )
+
+
+def _as_array(values: ArrayLike, name: str, error: type[FastBCubedError]) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (OverflowError, TypeError, ValueError) as reason:
+        raise error(f"{name} has to be a one-dimensional array of numbers: {reason}") from reason
+
+
+def tabulate(
+    true: NDArray[np.int64],
+    pred: NDArray[np.int64],
+    n: NDArray[np.int64],
+    weight: NDArray[np.float64] | None,
+    *,
+    outer: bool,
+) -> tuple[np.ndarray, NDArray[np.int64], tuple[int, int]]:
+    """Return cell records, codes of the predicted clusters, and how many codes each side has."""
+    if weight is not None:
+        bad = ~((weight > 0) & (weight < np.inf)) & (n > 0) & ~((weight == 0) & outer)
+        if bad.any():
+            raise WeightError(
+                f"{bad.sum()} of {weight.size} weights are not positive and finite "
+                f"({first_few(weight[bad].tolist())})"
+            )
+    if n.sum(dtype=np.float64) >= MOST_ITEMS:
+        raise ColumnError(f"the cells hold {n.sum(dtype=np.float64):.3g} items, more than {MOST_ITEMS:.3g}")
+    keep = n > 0
+    true, pred, n = true[keep], pred[keep], n[keep]
+    order = np.lexsort((true, pred))
+    begins = np.ones(order.size, bool)
+    begins[1:] = (np.diff(true[order]) != 0) | (np.diff(pred[order]) != 0)
+    starts = np.flatnonzero(begins)
+    if not starts.size:
+        return np.empty(0, CELL), pred, (0, 0)
+    cells = np.empty(starts.size, CELL)
+    codes = {"true": true[order][starts], "pred": pred[order][starts]}
+    cells["true"] = codes["true"]
+    cells["n"] = np.add.reduceat(n[order], starts)
+    cells["weight"] = cells["n"]
+    if weight is not None:
+        ones = np.ones(order.size)
+        sums = add_up(np.cumsum(begins) - 1, starts.size, weight[keep][order], ones)
+        cells["weight"] = sums[0] + sums[1]
+    sizes = tuple(int(codes[side].max()) + 1 for side in SIDES)
+    own = cells["n"].astype(np.float64) if outer else np.ascontiguousarray(cells["weight"])
+    for side, mistaken, size in zip(SIDES, ("fn", "fp"), sizes, strict=True):
+        mass, rest = add_up(codes[side], size, own, np.ones(own.size))
+        cells[mistaken] = (mass[codes[side]] - own) + rest[codes[side]]
+    return cells, codes["pred"], (sizes[0], sizes[1])
+
+
+def add_up(
+    codes: NDArray[np.integer], size: int, values: NDArray[np.float64], factors: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Add values * factors by code; the sum of both arrays has twice the digits of a float."""
+    totals, errors = np.zeros(size), np.zeros(size)
+    kernels.sums.add_by_code(codes, values, factors, None, totals, errors)
+    return totals, errors
+
+
+def add_products(weight: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+    """Return the sum of weight * value: runs of fixed length are summed plainly, and then exactly over the runs."""
+    products = np.empty(-(-weight.size // kernels.runs.RUN))
+    kernels.runs.sum_products(weight, values, products)
+    return math.fsum(products.tolist())
+
+
+class ScoredRows:
+    """The items behind the cells: which cell each row is in, and its weight."""
+
+    #: what the others in the cell of each weigh, where that is known
+    others: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> ScoredRows:
+        """Return rows whose cells are at hand."""
+        return cls(lambda: cell, weight, cell.size)
+
+    def __init__(
+        self,
+        locate: Callable[[], NDArray[np.int64]],
+        weight: NDArray[np.float64] | None,
+        n_rows: int,
+        count: Callable[[], NDArray[np.int64]] | None = None,
+    ) -> None:
+        """Take over rows; `count` returns how many items each stands for, where that is not one."""
+        self._locate = locate
+        self._weight = weight
+        self.n_rows = n_rows
+        self._count = count
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScoredRows.of, (self.cell, self._weight)
+
+    @cached_property
+    def cell(self) -> NDArray[np.int64]:
+        """The cell of each row, -1 where the row is not scored. Shape (n_rows,)."""
+        return self._locate()
+
+    @cached_property
+    def weight(self) -> NDArray[np.float64]:
+        """The weight of each row. Shape (n_rows,)."""
+        return np.ones(self.n_rows) if self._weight is None else self._weight
+
+    def in_cells(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows that are in chosen cells, ascending, and the cell of each. Shape of `chosen`: (n_cells,)."""
+        parts = [np.zeros((2, 0), np.int64)]
+        for first, cell in self.stretches():
+            found = np.flatnonzero(chosen[cell] & (cell >= 0))
+            parts.append(np.stack([found + first, cell[found]]))
+        rows, cells = np.concatenate(parts, axis=1)
+        return rows, cells
+
+    def stretches(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield the cells of consecutive rows, and the first of these rows."""
+        for start, stop in blocks(self.n_rows):
+            yield start, self.cell[start:stop]
+
+    def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the weights of some rows."""
+        return self.weight[rows]
+
+    @cached_property
+    def n(self) -> NDArray[np.int64]:
+        """How many items each row stands for. Shape (n_rows,)."""
+        return np.ones(self.n_rows, np.int64) if self._count is None else self._count()
+
+
+class OneSided(NamedTuple):
+    """Items that only one side has, by cluster of that side: code, items, weight (items if outer)."""
+
+    codes: NDArray[np.integer]
+    n: NDArray[np.integer]
+    mass: NDArray[np.float64]
+
+
+class SetAside(NamedTuple):
+    """Cells with items of both sides, and the others by the side that has them."""
+
+    cells: np.ndarray  #: the former
+    pred: Callable[[], NDArray[np.integer]]  #: returns the codes of their predicted clusters
+    one_sided: Mapping[str, OneSided]  #: the latter
+    kept: NDArray[np.bool_] | None  #: which of the cells built are among the former; None where all are
+    bounds: NDArray[np.int64]  #: where the parts of the former begin
+
+
+def set_aside(built: Built, *, outer: bool) -> SetAside:
+    """Tell the cells with items of one side alone from the others."""
+
+    def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
+        pred = buffers.empty(built.pred_in_part.size, built.pred_in_part.dtype)
+        base = built.pred_base.astype(pred.dtype)
+        for first, start, stop in zip(base, built.bounds, built.bounds[1:], strict=False):
+            np.add(built.pred_in_part[start:stop], first, out=pred[start:stop])
+        if built.has_one_sided:
+            pred[built.pred_in_part < 0] = -1
+        return np.asarray(pred[kept])
+
+    cells, everything = built.cells, SetAside(built.cells, codes, {}, None, built.bounds)
+    if not built.has_one_sided:
+        return everything
+    there = {"true": cells["true"] >= 0, "pred": built.pred_in_part >= 0}
+    kept = there["true"] & there["pred"]
+    if kept.all():
+        return everything
+    every = {"true": cells["true"], "pred": codes()}
+    mass = cells["n"].astype(np.float64) if outer else cells["weight"]
+    one_sided = {}
+    for side, other in (SIDES, SIDES[::-1]):
+        alone = there[side] & ~there[other]
+        if alone.any():
+            one_sided[side] = OneSided(every[side][alone], cells["n"][alone], mass[alone])
+    bounds = np.append(0, np.cumsum(kept))[built.bounds]
+    return SetAside(cells[kept], lambda: codes(kept), one_sided, kept, bounds)
+
 
 Made = TypeVar("Made")
 
@@ -409,3 +646,198 @@ class Contingency:
             f"Contingency({self.n_items:,} items, {self.n_true:,} true and {self.n_pred:,} predicted "
             f"clusters, {self.n_cells:,} cells)"
         )
+
+
+class Confusion(NamedTuple):
+    """The pointwise confusion matrices of some cells; each array has one entry per cell."""
+
+    tp: NDArray[np.float64]
+    fp: NDArray[np.float64]
+    fn: NDArray[np.float64]
+    tn: NDArray[np.float64] | None
+
+
+def confusion(
+    contingency: Contingency, start: int = 0, stop: int | None = None, *, tn: TrueNegatives | None = None
+) -> Confusion:
+    """Return the confusion matrix that the items of each cell share.
+
+    An item's true positives are its mates on both sides, itself included.
+    """
+    cells = slice(start, stop)
+    own = contingency.n if contingency.weighting == "outer" else contingency.weight
+    tp = np.ascontiguousarray(own[cells], np.float64)
+    fp = np.ascontiguousarray(contingency.fp[cells])
+    fn = np.ascontiguousarray(contingency.fn[cells])
+    return Confusion(tp, fp, fn, None if tn is None else tn(start, stop))
+
+
+class TrueNegatives:
+    """The true negatives of cells: items in neither cluster, N - (tp + fp + fn), without cancellation.
+
+    With weights of very different size that subtraction can lose every digit, though only where one
+    cluster, or one cell's two clusters together, hold nearly all of the weight. Those few are added up
+    from the other clusters and cells instead. Whether there is any such item is decided by counts.
+    """
+
+    #: Where less than this share of the larger operand is left, the sum is done anew.
+    SUSPICIOUS = 2.0**-12
+
+    def __init__(self, contingency: Contingency) -> None:
+        if contingency.outside:
+            raise MetricError(
+                'scores that need the true negatives are not defined with unmatched="outside", where '
+                "the items outside the labelled clusters are not all known"
+            )
+        self._table = contingency
+        self._plain = not contingency.weighted or contingency.weighting == "outer"
+
+    @cached_property
+    def _total(self) -> float:
+        table = self._table
+        return float(table.n_items) if self._plain else table.total_weight
+
+    @cached_property
+    def _beside(self) -> tuple[tuple[int, float], tuple[int, float]]:
+        """The heaviest cluster of each side, and the weight of all others of that side."""
+        found = []
+        for weight in (self._table.true_weight, self._table.pred_weight):
+            code = int(np.argmax(weight))
+            found.append((code, float(weight[:code].sum() + weight[code + 1 :].sum())))
+        return found[0], found[1]
+
+    def __call__(self, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
+        """Return the true negatives of a range of cells. Shape (stop - start,)."""
+        table = self._table
+        cells = slice(start, stop)
+        if table.known_tn is not None:
+            return table.known_tn[cells]
+        n, true, pred = table.n[cells], table.true[cells], table.pred[cells]
+        union = table.true_n[true].astype(np.int64) + table.pred_n[pred] - n
+        left = table.n_items - union
+        if self._plain:
+            return left.astype(np.float64)
+        tp, fp, fn = table.weight[cells], table.fp[cells], table.fn[cells]
+        beside_true = self._total - (tp + fn)
+        beside_pred = self._total - (tp + fp)
+        for beside, codes, (heaviest, others) in zip(
+            (beside_true, beside_pred), (true, pred), self._beside, strict=True
+        ):
+            beside[codes == heaviest] = others
+        smaller = np.minimum(beside_true, beside_pred)
+        tn = np.where(beside_true <= beside_pred, beside_true - fp, beside_pred - fn)
+        for k in np.flatnonzero((tn < self.SUSPICIOUS * smaller) & (left > 0)):
+            others = (table.true != true[k]) & (table.pred != pred[k])
+            tn[k] = table.weight[others].sum()
+        tn[left == 0] = 0.0
+        return tn
+
+
+#: Clusters of each side by code.
+Codes = Mapping[str, NDArray[np.int64]]
+
+
+class CellExcerpt(Contingency):
+    """All cells of some clusters, with codes of their own.
+
+    Attributes
+    ----------
+    places : ndarray of int64
+        Where the cells are in the whole.
+    in_whole : dict
+        By side, the codes that the clusters of these cells have in the whole.
+    """
+
+    def __init__(
+        self,
+        places: NDArray[np.int64],
+        cells: np.ndarray,
+        pred: NDArray[np.integer],
+        sizes_of: Callable[[str, NDArray[np.int64]], NDArray[np.int64]],
+        total_weight: float,
+        **how: Any,
+    ) -> None:
+        self.places, self.in_whole, own = places, {}, {}
+        for side, codes in zip(SIDES, (cells["true"], pred), strict=True):
+            self.in_whole[side], own[side] = np.unique(codes, return_inverse=True)
+        cells["true"] = own["true"]
+        n_true, n_pred = (self.in_whole[side].size for side in SIDES)
+        super().__init__(cells, lambda: own["pred"], (n_true, n_pred), **how)
+        known = dict[str, NDArray[np.int64]]()
+        for side in SIDES:
+            counted = self._counts_mates(side)
+            known[f"{side}_n"] = self._with_mates(side) if counted else sizes_of(side, self.in_whole[side])
+        self.__dict__.update(known, total_weight=total_weight)
+
+    def _counts_mates(self, side: str) -> bool:
+        """Whether what a cell lacks of its cluster, or the other way round, are numbers of scored items."""
+        return (not self.weighted or self.weighting == "outer") and not (side == "pred" and self.outside)
+
+    def _with_mates(self, side: str) -> NDArray[np.int64]:
+        """Return the sizes of clusters, each of which any of its cells tells. Shape (n_clusters,)."""
+        codes, mistaken = (self.true, self.cells["fn"]) if side == "true" else (self.pred, self.cells["fp"])
+        sizes = np.zeros(self.in_whole[side].size, np.int64)
+        sizes[codes] = self.n + mistaken.astype(np.int64)
+        return sizes
+
+    def excerpt(self, codes: Codes) -> CellExcerpt:
+        """Return the cells of some clusters that have all of their cells here; codes are those of the whole."""
+        own = {side: np.isin(self.in_whole[side], of_side) for side, of_side in codes.items()}
+        places = np.flatnonzero(of_any(own, self.true, self.pred))
+        cells = self.cells[places]
+        cells["true"] = self.in_whole["true"][cells["true"]]
+        sizes = {"true": self.true_n, "pred": self.pred_n}
+        return CellExcerpt(
+            self.places[places], cells, self.in_whole["pred"][self.pred[places]],
+            lambda side, of_side: sizes[side][np.searchsorted(self.in_whole[side], of_side)],
+            self.total_weight, weighted=self.weighted, weighting=self.weighting, outside=self.outside,
+        )  # fmt: skip
+
+    def take_one_sided(self, one_sided: Mapping[str, OneSided]) -> None:
+        """Take the items that one side lacks of these clusters."""
+        self._one_sided = one_sided
+
+
+def excerpt_of(table: Contingency, codes: Codes) -> CellExcerpt:
+    """Return the cells of some clusters of either side."""
+    sizes = {"true": table.true_n, "pred": table.pred_n}
+    found = few_cells(table, codes, lambda side, own: sizes[side][own], table.n_cells)
+    assert found is not None
+    return found
+
+
+def few_cells(
+    table: Contingency,
+    codes: Codes,
+    sizes_of: Callable[[str, NDArray[np.int64]], NDArray[np.int64]],
+    most: int,
+) -> CellExcerpt | None:
+    """Return the cells of some clusters of either side, whose sizes are known; None if they are more than so many."""
+    chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
+    true, pred, places, n = table.true, table.pred, [np.empty(0, np.int64)], 0
+    for start, stop in blocks(table.n_cells):
+        places.append(start + np.flatnonzero(of_any(chosen, true[start:stop], pred[start:stop])))
+        n += places[-1].size
+        if n > most:
+            return None
+    there = np.concatenate(places)
+    return CellExcerpt(
+        there, table.cells[there], pred[there], sizes_of, table.total_weight,
+        weighted=table.weighted, weighting=table.weighting, outside=table.outside,
+    )  # fmt: skip
+
+
+def of_any(
+    chosen: Mapping[str, NDArray[np.bool_]], true: NDArray[np.integer], pred: NDArray[np.integer]
+) -> NDArray[np.bool_]:
+    """Return which cells, of these clusters, are of any that is chosen."""
+    there = [own[true if side == "true" else pred] for side, own in chosen.items()]
+    found: NDArray[np.bool_] = np.logical_or.reduce(there)
+    return found
+
+
+def chosen_of(codes: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+    """Return which of n codes are among some."""
+    chosen = np.zeros(n, np.bool_)
+    chosen[codes] = True
+    return chosen

@@ -1,4 +1,4 @@
-"""The commands: each is a module with `add_flags` and `run`, which is imported when its command is given."""
+"""What the help of a command says below its flags."""
 
 from __future__ import annotations
 
@@ -9,20 +9,298 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from fastbcubed._version import __version__
-from fastbcubed.cli.notes import (
-    CLUSTERED,
-    COMPARED,
-    DIFFED,
-    ESTIMATED,
-    EXIT_CODES,
-    NOTES,
-    PAIRS,
-    SHAPES,
-    SHOWN,
-    SWEPT,
-    VERDICTS,
-    WARM_UP,
-)
+
+__all__ = [
+    "CLUSTERED",
+    "COMPARED",
+    "DIFFED",
+    "ESTIMATED",
+    "EXIT_CODES",
+    "NOTES",
+    "PAIRS",
+    "SHAPES",
+    "SHOWN",
+    "SWEPT",
+    "VERDICTS",
+    "WARM_UP",
+]
+
+NOTES = """\
+Names of columns
+  a,b             the truth's and the prediction's          --item id,rec_id
+  a+b             several columns that are one id           --item source+number
+  both            each side may have several                --item source+number,src+no
+  A comma or plus in a name is written \\, or \\+.
+  If a table has no column of the default name, and one column only is left, that one is taken. The columns that
+  Splink, Zingg, dedupe and Senzing write are known, and a note says that they were recognised.
+
+Links
+  With --links the prediction has a row for each pair of linked items instead of one for each item. Items that
+  only the truth has then count as alone, unless --unmatched says otherwise or --link-items names all items.
+
+Tables elsewhere
+  s3://bucket/run7/*.parquet, and likewise gs://, abfs://, hdfs:// and file:///, are read by pyarrow, with options
+  such as s3://bucket/truth.parquet?region=eu-west-1; other schemes by fsspec, if it is installed.
+
+  - is standard input, and pipes are read like files: Parquet, Arrow IPC, CSV or JSON lines, compressed or not.
+  The fields of CSV may be apart by commas, tabs, semicolons or bars, whichever fits; the first line has the names.
+
+Examples
+  fastbcubed evaluate truth.parquet pred.parquet --weight w --slice country --slice country,year
+  fastbcubed evaluate true_label pred_label --table items.parquet --metric all
+  fastbcubed evaluate truth.parquet 'run7/*.parquet' --json | jq .overall.f1
+  duckdb -csv crm.db 'select id as item, entity as cluster from matches' | fastbcubed evaluate truth.csv -
+  fastbcubed evaluate truth.parquet splink_predictions.parquet --links --threshold 0.9
+  fastbcubed evaluate truth.csv pred.csv --fail-under f1=0.9 --fail-under precision=0.95
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  fastbcubed      version                    truth, prediction   what was compared
+  definition      average, overlapping, weighted, weighting, beta,
+                  unmatched {truth, prediction}, nulls, duplicates, noise; of CICE-BCubed match, similarity
+  overall         score -> number, null where it is not defined
+  coverage        n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise,
+                  n_duplicates, truth_coverage, prediction_coverage,
+                  bounds {precision_lower, precision_upper, unlabelled_mates}
+  summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact, outcomes
+  outcomes        list of {side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss}
+  slices          slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}
+  source_pairs    with --slice-pairs: attribute -> list of {pair, source, other_source, pair_tp, pair_fp, pair_fn,
+                  pair_precision, pair_recall, pair_f1}
+  warnings        list of {code, level (warning, note), message, figures}
+  not_computed    score of a family -> reason
+  opened          with --show: list of clusters; see: fastbcubed show --help
+  repairs         with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, running, precision_gain,
+                  recall_gain, running_precision, running_recall}
+  manifest        versions, engine, memory_limit, arguments that were given;
+                  truth, prediction -> rows, fingerprint (of all rows, whatever their order and file format)
+  gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most | baseline, ...};
+                  with a baseline n_items, baseline_n_items, and a reason if fewer items are scored than then
+  errors, units   score -> standard error by component of truth and prediction; {n, effective, largest_share}
+"""
+
+SHOWN = """\
+What to open
+  A label or id is written as it is, in the type of the column; the parts of a composite one with commas between
+  them (a comma in a part is written \\,), bytes in hexadecimal digits. Flags are repeatable.
+  A result has items if it was written with --out DIR --keep items.
+
+Examples
+  fastbcubed show results --pred 4711 --columns name,year
+  fastbcubed show truth.parquet pred.parquet --true 'Ada Lovelace' --item crm,17 --members 50
+  fastbcubed evaluate truth.parquet pred.parquet --show 3
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  opened          list of clusters and items
+    cluster       side, cluster, n_items, weight, n_parts, outcome, precision_loss, recall_loss, weighted, overlapping,
+                  columns, parts, one_sided {n_items, policy, members}
+    its parts     true_cluster or pred_cluster, n_items, weight, n_items_of_cluster, both losses, members
+    a member      item, weight, attributes
+    item          item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, scores, attributes, members
+"""
+
+DIFFED = """\
+Names of columns
+  a,b,c           the baseline's, the experiment's and the truth's          --item id,rec_id,id
+  a+b             several columns that are one id                           --item source+number
+  With --table, baseline, experiment and truth are columns of it.
+
+Examples
+  fastbcubed diff run6.parquet run7.parquet --out diff --keep items
+  fastbcubed diff run6.parquet run7.parquet --truth truth.parquet --slice country --worst 10
+  fastbcubed diff run6.parquet run7.parquet --fail-over split_rate=0.05 --fail-over bad_distance=0.01@country=US \\
+    --truth truth.parquet
+  fastbcubed show diff --baseline 4711
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  baseline, experiment, truth             what was compared
+  definition      average, overlapping, weighted, weighting, unmatched {baseline, experiment}, unlabelled, nulls,
+                  duplicates, noise
+  overall         score -> number, null where it is not defined
+  coverage        n_common, n_gone, n_new, the same as weight_..., n_null, n_noise, n_duplicates, baseline_coverage,
+                  experiment_coverage
+  summary         baseline, experiment -> items, clusters, singletons, largest, size_quantiles, unchanged, outcomes
+  changes         list of {became, n_clusters, n_items, weight, share}; null where clusters overlap
+  slices          slicing -> list of {its attributes, n_items, weight, split_change, merge_change, scores}
+  verdict         with a truth: n_items, weight, n_unlabelled, weight_unlabelled, unlabelled,
+                  levels {baseline, experiment} -> precision, recall, jaccard_distance; errors, by score
+  warnings        list of {code, level (warning, note), message, figures}
+  not_computed    score of a family -> reason
+  opened          with --show: list of clusters; see: fastbcubed show --help
+  manifest        versions, engine, memory_limit, arguments that were given; baseline, experiment -> rows, fingerprint
+  gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most}
+"""
+
+COMPARED = """\
+Runs
+  new=out/run7.parquet     a run called new; the name is a word before the first equals sign
+  out/run7.parquet         a run called run7, by the stem of its file
+  With --table, a run is a column: --table wide.parquet truth p50=cluster_p_0_5 p95=cluster_p_0_95
+
+Examples
+  fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --slice country
+  fastbcubed compare truth.parquet run*.parquet --baseline run6 --bootstrap 1000
+  fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --fail-worse f1=0.002 --fail-on-warning
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  baseline, align, level, unit, bootstrap, seed, n_items
+  coverage        list of {run, n_common, n_truth_only, n_prediction_only, truth_coverage, prediction_coverage,
+                  n_scored, n_left_out, own_precision, own_recall, own_f1, precision_if_alone, recall_if_alone,
+                  f1_if_alone (if items of the truth that it lacks were alone)}, on all items that a run scores
+  scores          list of {run, n_items, weight, n_clusters, scores}
+  deltas          list of {baseline, experiment, score, baseline_value, experiment_value, delta, se, low, high, holds}
+  ranking         list of {run, score, value, delta, se, low, high, as_good}, best first: how far from the best
+  units           {n, effective, largest_share} of the units that errors come from; null if there are none
+  ranks           list of {run, rank by score}; null if a run drops more of the truth than one that it is not ranked
+                  below
+  warnings        list of {code, level (warning, note), message, runs, figures}
+  slices          slicing -> list of {run, its attributes, n_items, weight, n_units, scores, <score>_delta,
+                  <score>_delta_se}
+  runs            run -> what evaluate --json writes of it
+  opened          with --show: list of {side, cluster, n_items, runs, members}
+  gates           with gates: list of {gate, passed, run, score, slice, value, at_least | at_most | baseline, worse_by,
+                  ...}; a reason if a run drops more of the truth than the baseline
+"""
+
+PAIRS = """\
+Scores (--score)
+  rates                                   the four rates below, of splits and of merges, half of the pairs for each
+  good_split_rate bad_split_rate          what was rightly, wrongly separated: share of an item's old cluster
+  good_merge_rate bad_merge_rate          what was rightly, wrongly joined: share of its new cluster
+  good_, bad_ split_, merge_distance      the same as shares of both clusters together; good_distance is the sum of
+  good_distance bad_distance              good_split_distance and good_merge_distance
+  delta_precision                         BCubed precision now, less that of before
+  Pairs for one score serve others as well: those for good_split_rate also bad_split_rate, those for delta_precision
+  the four rates, those for good_distance all distances.
+
+The file
+  pair            its number; judge from the first on, and stop where you like
+  item, mate      the two items; item.NAME and mate.NAME their attributes, with --column NAME
+  verdict         empty: write same, different, or unsure (or yes, no; or 1, 0)
+  repeats         if it has a number, the pair is that one again, and needs no verdict
+  All other columns, and all rows, have to stay as they are. A judge need not see them: change and sign tell what
+  the change did. In CSV an apostrophe stands before text that begins with =, +, - or @, which a spreadsheet would
+  take for a formula; it is taken away when the file is read.
+
+Examples
+  fastbcubed sample-pairs old.parquet new.parquet -n 300 --column name,city --out pairs.csv
+  fastbcubed sample-pairs old.parquet new.parquet --score delta_precision --by country --out pairs.parquet
+"""
+
+VERDICTS = """\
+Examples
+  fastbcubed estimate-pairs pairs.csv
+  fastbcubed estimate-pairs pairs.csv --by-stratum --json
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  level           the confidence of the intervals
+  estimates       list of {stratum (with --by-stratum), score, estimate, se (null where a stratum has one judged pair),
+                  low, high, n_judged, n_unsure, n_unjudged, low_unsure, high_unsure}
+"""
+
+CLUSTERED = """\
+Clusters
+  are the connected components of the links that reach the threshold, and are numbered from 0 in the order of the
+  items: those of --items, else as they appear in the links. Links may be repeated, reversed, or from an item to
+  itself. Several thresholds give columns such as cluster_p_0_9 and cluster_p_0_95, as Splink names them.
+
+Examples
+  fastbcubed cluster splink_predictions.parquet --threshold 0.9 --items records.parquet --out clusters.parquet
+  fastbcubed cluster links.csv --left a --right b --score distance --ascending --threshold 0.2,0.3,0.4
+  fastbcubed evaluate truth.parquet links.csv --links --threshold 0.9
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  fastbcubed, links, out          version, what was read, what was written
+  columns                         left, right (lists of names), score, tool that writes such columns
+  n_links, n_items                links and items that were read
+  all_items_given                 whether --items was given
+  clusterings                     list of {threshold, column, n_connecting, clusters, singletons, largest}
+"""
+
+ESTIMATED = """\
+Columns
+  a,b             the sample's and the prediction's         --item id,rec_id
+  a+b             several columns that are one id           --item source+number
+
+Examples
+  fastbcubed estimate labelled.csv run7.parquet
+  fastbcubed estimate labelled.csv run7.parquet --sampling cluster_size --draws times
+  fastbcubed estimate labelled.csv run7.parquet --sampling weight --population-clusters 120000 --json
+
+JSON (--json): one object. Later versions may add keys; these stay.
+  fastbcubed      version                    sample, prediction   what they are called
+  definition      sampling, draws, population_clusters, missing, beta, level, nulls, duplicates
+  estimates       list of {score, estimate, se, low, high, unadjusted, n_clusters, df}
+  summary         sample {n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective, n_null,
+                  n_duplicates}, true {mean_cluster_size, matching_rate, hill},
+                  pred {n_items, n_clusters, mean_cluster_size, n_null, n_duplicates}
+  warnings        list of {code, level (warning, note), message, figures}
+  not_computed    score of a family -> reason
+"""
+
+SWEPT = """\
+Thresholds
+  A threshold uses the links whose score is at least that, with --ascending at most that; the clusters are the
+  connected components of these. They change only at scores of links, so that the figures there are those of all
+  thresholds. Precision, recall, F1, scores of pairs, ELM and entropies are known everywhere; others, such as mean_f1,
+  at the thresholds that --threshold names.
+
+Examples
+  fastbcubed sweep truth.parquet splink_predictions.parquet
+  fastbcubed sweep truth.parquet links.csv --report page.html
+  fastbcubed sweep truth.parquet links.csv --score p --best recall --where 'precision>=0.98' --out swept
+  fastbcubed sweep truth.csv pairs.csv --left a --right b --score distance --ascending --slice country
+  fastbcubed sweep truth.parquet links.parquet --metric f1,mean_f1 --threshold 0.5,0.9,0.99
+
+JSON (--json): one object. Later versions may add keys; these stay. An infinite threshold, which uses no link, is null.
+  links, items    links and items that were read             thresholds      at how many scores clusters change
+  ascending, unmatched {truth, prediction}, coverage         as of evaluate
+  best            score, value, threshold, until (the next weaker score at which clusters change), where, and all
+                  figures there
+  curve           list of {threshold, clusters, largest, singletons, scores}
+  points          the same for --threshold
+  merges          list of {threshold, left, right, n_left, n_right, n_clusters, n_items, precision_change,
+                  recall_change, f1_change}: a link, the clusters it joins, and what the merge does
+  slices          slicing -> list of {its attributes, n_items, weight, threshold, scores, <score>_at_common, cost}
+  warnings        list of {code, level, message, figures}    not_computed    score -> reason
+"""
+
+WARM_UP = """\
+Compile the kernels and keep them, so that no evaluation has to wait for that: when the image of a
+container is built, for example with this line of a Dockerfile.
+
+  RUN pip install fastbcubed && fastbcubed warm-up
+
+The kernels are kept in the directory that NUMBA_CACHE_DIR names, else beside the installed package, else
+in ~/.cache/numba. If NUMBA_CACHE_DIR is set, set it to the same directory when the container runs. The kernels
+are found there even if the container may not write to it. They serve the kind of processor that they were
+compiled on; if NUMBA_CPU_NAME=generic is set both times, they serve any.
+"""
+
+SHAPES = """\
+Shapes (of the true clusters)
+  er              sizes geometric with mean 2.5, as in entity resolution
+  heavy           sizes Zipf with exponent 1.9, at most 5 % of all items
+  singletons      one item each
+  one_giant       one with half of all items, the rest as in er
+  The prediction splits 15 % of them in two (if they have two items) and merges 10 % with another one; it
+  leaves the giant as it is. The same seed, shape and number of items give the same rows.
+
+Examples
+  fastbcubed generate items.parquet --items 1e9
+  fastbcubed evaluate truth prediction --table items.parquet
+  fastbcubed generate truth.parquet --prediction-out pred.parquet --items 1e8 --ids string --attributes
+  fastbcubed evaluate truth.parquet pred.parquet --slice country
+"""
+
+EXIT_CODES = """\
+Exit codes
+  0    all went well
+  1    a gate failed: a score, a warning or a comparison with the baseline, see the gates above
+  2    wrong input or use, or no memory or disk left; a message says what to do
+  70   an error of fastbcubed itself; FASTBCUBED_TRACEBACK=1 shows where, please report it
+  130  Ctrl-C; 143 SIGTERM; 141 nobody reads the output any more
+Nothing half-written and nothing spilled is left in any case."""
+
 
 #: The exit code for wrong use.
 WRONG = 2
@@ -40,78 +318,79 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command(
-        "evaluate", "evaluating", "score a prediction against the truth",
+        "evaluate", "evaluate_command", "score a prediction against the truth",
         "Score a clustering against the truth. A table has one row for each item.",
         f"{NOTES}\n{EXIT_CODES}",
     ),
     Command(
-        "show", "show", "open a cluster or an item: who is in it, and what is wrong with it",
+        "show", "show_command", "open a cluster or an item: who is in it, and what is wrong with it",
         "Open clusters and items of a saved result, or of a truth and a prediction.",
         f"{SHOWN}\n{EXIT_CODES}",
     ),
     Command(
-        "report", "page_command", "make a page for people of a saved result: one HTML file",
+        "report", "report_command", "make a page for people of a saved result: one HTML file",
         "Write a saved result as one HTML file that can be mailed and kept: verdict, charts, slices, and the clusters\n"
         "that cost most with their members. It takes the extra fastbcubed[report].",
     ),
     Command(
-        "compare", "comparing", "compare several runs against one truth: is the new one better, and where",
+        "compare", "compare_command", "compare several runs against one truth: is the new one better, and where",
         "Score several runs against one truth on the items that all of them score, and say how they differ.",
         f"{COMPARED}\n{EXIT_CODES}",
     ),
     Command(
-        "sample-pairs", "pair_sampling", "draw pairs of items from a change, for people to judge",
+        "sample-pairs", "sample_pairs_command", "draw pairs of items from a change, for people to judge",
         "Draw pairs of items that a change has separated or joined, so that people say which belong together.",
         f"{PAIRS}\n{EXIT_CODES}",
     ),
     Command(
-        "estimate-pairs", "judging", "estimate how good a change is from pairs that people have judged",
+        "estimate-pairs", "estimate_pairs_command", "estimate how good a change is from pairs that people have judged",
         "Estimate scores of a change from what sample-pairs wrote, once its column verdict has verdicts.",
         f"{VERDICTS}\n{EXIT_CODES}",
     ),
     Command(
-        "diff", "diffing", "tell what changed from one clustering to another, and whether that is right",
+        "diff", "diff_command", "tell what changed from one clustering to another, and whether that is right",
         "Tell what an experiment does to the clusters of a baseline; no truth is needed. With one, the diff also\n"
         "says which changes are right.",
         f"{DIFFED}\n{EXIT_CODES}",
     ),
     Command(
-        "cluster", "clustering_command", "turn links, which are pairs of items with a score, into clusters",
+        "cluster", "cluster_command", "turn links, which are pairs of items with a score, into clusters",
         "Connect items that are linked: the clusters at one threshold of the score, or at several.",
         f"{CLUSTERED}\n{EXIT_CODES}",
     ),
     Command(
-        "estimate", "estimating", "estimate the scores of a whole prediction from a sample of true clusters",
+        "estimate", "estimate_command", "estimate the scores of a whole prediction from a sample of true clusters",
         "Estimate the scores of a whole prediction from a random sample of complete true clusters.",
         f"{ESTIMATED}\n{EXIT_CODES}",
     ),
     Command(
-        "sweep", "sweeping", "score the clusters of links at every threshold, and find the best one",
+        "sweep", "sweep_command", "score the clusters of links at every threshold, and find the best one",
         "Score the clusters that links connect at every threshold of their scores against a truth: which threshold\n"
         "is best, and which merges cost most there.",
         f"{SWEPT}\n{EXIT_CODES}",
     ),
     Command(
-        "demo", "demo", "evaluate data that come with the package, and explain each step",
+        "demo", "demo_command", "evaluate data that come with the package, and explain each step",
         "Evaluate two releases of inventors named on US patents, step by step, and say what to\n"
         "look at. The data come with the package; no file is written.",
         "",
     ),
     Command(
-        "metrics", "glossary", "list all scores and what they mean",
+        "metrics", "metrics_command", "list all scores and what they mean",
         "List all scores, with family, range, direction, definition and source; or explain some.",
         "",
     ),
     Command(
-        "generate", "generating", "write synthetic clusterings of any size, for trials and measurements",
+        "generate", "generate_command", "write synthetic clusterings of any size, for trials and measurements",
         "Write a synthetic truth and prediction as Parquet. However many items, memory stays the same.",
         f"{SHAPES}\n{EXIT_CODES}",
     ),
     Command(
-        "warm-up", "warm_up", "compile the kernels ahead of use, for example in the image of a container", WARM_UP
+        "warm-up", "warm_up_command", "compile the kernels ahead of use, for example in the image of a container",
+        WARM_UP
     ),
     Command(
-        "constraints", "constraint_table", "check which score meets which formal constraint",
+        "constraints", "constraints_command", "check which score meets which formal constraint",
         "Check scores against the formal constraints of Amigó et al. (2009) and further properties,\n"
         "on small and on random clusterings. No data are needed; the same seed gives the same table.",
         "",
@@ -127,7 +406,7 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            from fastbcubed.sources.suggestions import did_you_mean
+            from fastbcubed.inputs.suggestions import did_you_mean
 
             asked = did_you_mean(str(value), map(str, action.choices or ()))
             error.message = f"{error.message}{asked and '.'}{asked}"
@@ -154,7 +433,7 @@ class CommandParser(Parser):
             self.set_defaults(run=module.run)
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            from fastbcubed.sources.suggestions import did_you_mean
+            from fastbcubed.inputs.suggestions import did_you_mean
 
             flags = [name for name in self._option_string_actions if name.startswith("--")]
             asked = did_you_mean(unknown[0], flags) if unknown[0].startswith("--") else ""

@@ -1,25 +1,97 @@
-"""Results on a terminal or in a pipe: fitted to the one, whole and without colours in the other."""
+"""Results on a terminal, in a pipe, or as Markdown for the page of a job."""
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastbcubed.cli.grids import SHARES, cluster_grid, lost_by_all, slice_grid
-from fastbcubed.cli.rewording import in_flags
-from fastbcubed.cli.saying import to_stdout
-from fastbcubed.metrics.losses import LOSS_OF_SIDE
-from fastbcubed.results.listings.listing import LOSS, listed
-from fastbcubed.results.text.display import overview
-from fastbcubed.results.text.wording import Grid, count, label, percent
-from fastbcubed.sources.arrays import from_numpy, to_numpy
+from fastbcubed.cli.output import in_flags, to_stdout
+from fastbcubed.inputs.arrays import from_numpy, to_numpy
+from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.results.display import outcomes, overview, score_rows, verdict
+from fastbcubed.results.gates import Gate
+from fastbcubed.results.slices import name_columns
+from fastbcubed.results.table import LOSS, listed
+from fastbcubed.results.wording import Grid, amount, count, label, percent, score_text, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fastbcubed.metrics.score import Metric
     from fastbcubed.results.evaluation import Evaluation
+    from fastbcubed.results.table import Table
+
+#: Scores that a listing shows where they were computed; else the first few that were.
+LISTED = ("precision", "recall", "f1")
+#: What the last columns of slices are.
+SHARES = "of P loss, of R loss: share of what all items lose of precision, and of recall"
+
+
+def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) -> Grid:
+    """Return slices: names, items, their share of all items, or of weight, if `of_all`, scores, shares of losses."""
+    names = name_columns(table.column_names)
+    weighted = evaluation.contingency.weighted
+    scores = score_columns(evaluation.metrics, table.column_names)
+    total, lost = evaluation.coverage.weight_scored(evaluation.policies), lost_by_all(evaluation)
+    share = [f"of {'weight' if weighted else 'items'}"] if of_all else []
+    rows = [
+        [
+            *(label(row[name]) for name in names),
+            count(row["n_items"]),
+            *(percent(row["weight"] / total) for _ in share),
+            *(score_text(row[name]) for name in scores),
+            *(_part(row[name], whole) for name, whole in lost.items()),
+        ]
+        for row in table.to_pylist()
+    ]
+    losses = [f"of {name[0].upper()} loss" for name in lost]
+    return Grid([*map(label, names), "items", *share, *scores, *losses], rows, len(names))
+
+
+def cluster_grid(evaluation: Evaluation, table: pa.Table, lost: str) -> Grid:
+    """Return a listing of clusters: label, items, parts, outcome, scores, and their share of a loss."""
+    weighted = evaluation.contingency.weighted
+    scores = score_columns(evaluation.metrics, table.column_names)
+    outcome = ["outcome"] if "outcome" in table.column_names else []
+    whole = lost_by_all(evaluation)[lost]
+    header = ["cluster", *outcome, "items", *(["weight"] if weighted else []), "parts", *scores]
+    rows = [
+        [
+            "(alone by policy)" if row["cluster"] is None else label(row["cluster"]),
+            *(row[name] for name in outcome),
+            count(row["n_items"]),
+            *([amount(row["weight"])] if weighted else []),
+            count(row["n_parts"]),
+            *(score_text(row[name]) for name in scores),
+            _part(row[lost], whole),
+        ]
+        for row in table.to_pylist()
+    ]
+    return Grid([*header, "of loss"], rows, 1 + len(outcome))
+
+
+def score_columns(metrics: Sequence[Metric], there: Sequence[str]) -> list[str]:
+    """Return the scores that a listing shows, of those in a table."""
+    listed = [name for name in LISTED if name in there]
+    return listed if len(listed) == len(LISTED) else [m.name for m in metrics if m.name in there][:4]
+
+
+def lost_by_all(evaluation: Evaluation) -> dict[str, float]:
+    """Return what all items lose of precision and of recall, if that was computed or can still be."""
+    known = evaluation.overall
+    return {
+        name: known[metric.name] if metric.name in known else evaluation.metric(metric)
+        for name, metric in LOSSES.items()
+        if metric.name in known or evaluation.has_clusters
+    }
+
+
+def _part(loss: float, whole: float) -> str:
+    return percent(loss / whole if whole else 0.0)
 
 
 #: A slicing into no more slices than these is shown as a whole.
@@ -173,3 +245,166 @@ def _not_best(evaluation: Evaluation, table: pa.Table, name: str) -> Any:
             best = {"higher": metric.high, "lower": metric.low}.get(metric.best, np.inf)
             return values != best
     return values > 0
+
+
+#: Slices of each slicing, and clusters of either side, that a page shows: those that cost most.
+SLICES, CLUSTERS = 10, 3
+KINDS = {"pred": "Predicted", "true": "True"}
+
+
+def as_markdown(ev: Evaluation, gates: Sequence[Gate] = ()) -> str:
+    """Return an evaluation as Markdown, and what the gates came to; it ends with an empty line."""
+    failed = any(not gate.passed for gate in gates)
+    mark = "" if not gates else " ✗" if failed else " ✓"
+    blocks = [f"## fastbcubed: {count(ev.coverage.n_scored(ev.policies))} items{mark}"]
+    names = [ev.names.get(side) for side in ("truth", "prediction")]
+    if all(names):
+        blocks.append(f"Prediction: {_plain(label(names[1]))}, truth: {_plain(label(names[0]))}")
+    blocks += [_plain(" ".join(sentences)) for sentences in (verdict(ev), outcomes(ev)) if sentences]
+    found = ev.coverage
+    if not found.complete:
+        shares = percent(found.truth_coverage), percent(found.prediction_coverage)
+        blocks.append(f"Coverage: {shares[0]} of the truth, {shares[1]} of the prediction.")
+    blocks += [*_gates(gates), *_warnings(ev), _table(_scores(ev)), *_slices(ev), *_clusters(ev)]
+    return "\n\n".join(blocks) + "\n\n"
+
+
+def _gates(gates: Sequence[Gate]) -> Iterator[str]:
+    """Return a table of what was wanted and found, and below it why a gate failed where that does not say."""
+    if not gates:
+        return
+    rows = [
+        (
+            "passed" if gate.passed else "failed",
+            gate.figures.get("score", gate.subject),
+            ",".join(f"{name}={value}" for name, value in (gate.figures.get("slice") or {}).items()),
+            gate.found.removeprefix("is "),
+            gate.wanted.removeprefix("wanted ") or "none",
+        )
+        for gate in gates
+    ]
+    text = _table(Grid(("gate", "score", "slice", "value", "wanted"), rows, 5))
+    yield text.replace("\n| failed |", "\n| **failed** |")
+    yield from (_plain(f"{reason}.") for reason in dict.fromkeys(gate.reason for gate in gates) if reason)
+
+
+def _warnings(ev: Evaluation) -> Iterator[str]:
+    """Return warnings and notes, which name what to pass in the language of flags."""
+    for found in ev.warnings:
+        yield f"> **{found['level']}** `{found['code']}`: {_plain(in_flags(found['message']))}"
+
+
+def _scores(ev: Evaluation) -> Grid:
+    """Return the scores and their standard errors; not those that are 1 minus another one."""
+    rows = list(score_rows(ev))
+    if any(row[2] for row in rows):
+        return Grid(("score", "value", "±"), rows)
+    return Grid(("score", "value"), [row[:2] for row in rows])
+
+
+def _slices(ev: Evaluation) -> Iterator[str]:
+    """Return the slices that were asked for: all in their order if they are few, else those that cost most."""
+    for name, table in ev.sliced.items():
+        n, title = table.num_rows, f"### By {_plain(label(name))}"
+        if n > SLICES:
+            table = listed(table, ev.metrics, LOSS, SLICES)
+            title += f": the {SLICES} of {count(n)} slices that cost most"
+        yield f"{title}\n\n{_table(slice_grid(ev, table, of_all=False))}"
+    if ev.sliced and lost_by_all(ev):
+        yield f"{SHARES}."
+
+
+def _clusters(ev: Evaluation) -> Iterator[str]:
+    """Return the clusters of either side that cost most."""
+    if not ev.has_clusters:
+        return
+    for side, kind in KINDS.items():
+        lost = LOSS_OF_SIDE[side]
+        table: Any = ev.clusters(side, limit=CLUSTERS)
+        table = table.filter(from_numpy(to_numpy(table[lost]) > 0))
+        if table.num_rows:
+            title = f"### {kind} clusters that cost most {lost.removesuffix('_loss')}"
+            yield f"{title}\n\n{_table(cluster_grid(ev, table, lost))}"
+
+
+def _table(grid: Grid) -> str:
+    """Return a grid as a table of Markdown, names to the left and figures to the right."""
+    under = ["---" if at < grid.names else "---:" for at in range(len(grid.header))]
+    header, *rows = ([_plain(cell) for cell in row] for row in (grid.header, *grid.rows))
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, under, *rows))
+
+
+def _plain(text: str) -> str:
+    r"""Return a text that Markdown shows as it is, on one line.
+
+    Examples
+    --------
+    >>> print(_plain("a|b <x> f1_of_means &amp;"))
+    a\|b \<x\> f1\_of\_means \&amp;
+    """
+    return re.sub(r"([\\`*_{}\[\]<>|~#&$])", r"\\\1", visible(" ".join(text.split())))
+
+
+#: Pairs of sources that are printed: all if they are no more than FEW, else the FIRST with most wrong pairs.
+FEW, FIRST = 20, 10
+
+
+def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
+    """Write how links do within and across sources."""
+    from fastbcubed.results.wording import Grid, count, score_text
+
+    for name, table in found.items():
+        rows = table.to_pylist()
+        title = f"Links within and across {name}, in pairs of items"
+        if len(rows) > FEW:
+            rows = sorted(rows, key=lambda row: -(row["pair_fp"] + row["pair_fn"]))[:FIRST]
+            title += f": the {FIRST} of {count(len(table))} pairs of sources with most wrong ones"
+        terminal.title(title)
+        header = ["sources", "right", "wrongly together", "wrongly apart", "precision", "recall", "f1"]
+        terminal.grid(Grid(header, [_cells(row, count, score_text) for row in rows]))
+
+
+def _cells(row: Mapping[str, Any], count: Any, score_text: Any) -> list[str]:
+    counts = [count(int(row[f"pair_{name}"])) for name in ("tp", "fp", "fn")]
+    return [
+        row["pair"],
+        *counts,
+        *(score_text(row[f"pair_{name}"]) for name in ("precision", "recall", "f1")),
+    ]
+
+
+#: Repairs that are printed: all if they are no more than FEW, else the first FIRST.
+FEW, FIRST = 20, 10
+
+
+def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
+    """Write what repairs bring together, and the first of them."""
+    from fastbcubed.results.wording import Grid, amount, count, label, score_text
+
+    n = len(repairs)
+    if not n:
+        terminal.title("No repair would bring anything.")
+        return
+    shown = repairs.slice(0, n if n <= FEW else FIRST).to_pylist()
+    before = ev.metric("f1")
+    after = repairs["running"][n - 1].as_py()
+    which = f"these {count(n)}" if n > 1 else "this one"
+    terminal.title(
+        f"Repair {which}: F1 +{score_text(after - before)}, from {score_text(before)} to {score_text(after)}"
+    )
+    weighted = ev.contingency.weighted
+    header = ["repair", "cluster", "items", *(["weight"] if weighted else []), "gain alone", "F1 after"]
+    rows = [
+        [
+            f"{row['kind']} {'predicted' if row['side'] == 'pred' else 'true'}",
+            label(row["cluster"]),
+            count(row["n_items"]),
+            *([amount(row["weight"])] if weighted else []),
+            f"+{score_text(row['gain'])}",
+            score_text(row["running"]),
+        ]
+        for row in shown
+    ]
+    terminal.grid(Grid(header, rows, 2))
+    if len(shown) < n:
+        terminal.line(f"… {count(n - len(shown))} more; --out DIR writes all, as repairs.parquet")

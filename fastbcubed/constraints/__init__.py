@@ -6,8 +6,7 @@ of which the constraint calls the second better. `all_singletons`, `all_in_one`,
 make predictions that know nothing of the items.
 """
 
-from fastbcubed.constraints.baselines import PERFECT_WITHOUT_MATCH, all_in_one, all_singletons, blocks, cheat
-from fastbcubed.constraints.checker import CHECKS, ConstraintReport, Finding, check_constraints
+from fastbcubed.constraints.checker import CHECKS, Case, ConstraintReport, Finding, check_constraints
 from fastbcubed.constraints.instances import (
     AMIGO_TEST_CASES,
     Instance,
@@ -18,9 +17,16 @@ from fastbcubed.constraints.instances import (
     size_versus_quantity,
     unbalanced,
 )
-from fastbcubed.constraints.properties import Case
-from fastbcubed.constraints.verdicts import ConstraintTable, table
-from fastbcubed.runtime.completion import only_all
+from fastbcubed.constraints.verdicts import (
+    PERFECT_WITHOUT_MATCH,
+    ConstraintTable,
+    all_in_one,
+    all_singletons,
+    blocks,
+    cheat,
+    table,
+)
+from fastbcubed.runtime.attributes import only_all
 
 __all__ = [
     "AMIGO_TEST_CASES",

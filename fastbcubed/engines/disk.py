@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import fsum
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.alignment.align import starts_of_runs
-from fastbcubed.alignment.aligner import Aligner
-from fastbcubed.alignment.block_keys import Retry
-from fastbcubed.alignment.common_rows import RowsOfRun
-from fastbcubed.alignment.row_aligner import AlignedBlock, Choice
-from fastbcubed.cells.cell_parts import CellParts, NoCells, Question
-from fastbcubed.cells.condensing import PairTable
-from fastbcubed.cells.planning import find_heavy_in_sample
-from fastbcubed.cells.row_blocks import RowBlocks
-from fastbcubed.cells.shards import Layout, RowShards
-from fastbcubed.cells.spread import Spread
-from fastbcubed.clusterings.content import BlocksSeen
-from fastbcubed.clusterings.input_notes import notes_of
-from fastbcubed.clusterings.stretches import Cut, Pair, open_pair
+from fastbcubed.align.align_runs import CommonRows, RowsOfRun, require_some
+from fastbcubed.align.item_join import Aligner
+from fastbcubed.align.row_blocks import AlignedBlock, Choice, Retry
+from fastbcubed.align.rows import starts_of_runs
+from fastbcubed.cells.cell_parts import CellParts, NoCells, Question, RowBlocks
+from fastbcubed.cells.preaggregate import PairTable
+from fastbcubed.cells.shards import Layout, RowShards, Spread
+from fastbcubed.cells.stages import find_heavy_in_sample
+from fastbcubed.engines.memory import Answers
 from fastbcubed.engines.request import Answer, Request
-from fastbcubed.engines.room import require_room
-from fastbcubed.engines.scoring import Scorer
-from fastbcubed.results.items.held_rows import HeldRows
-from fastbcubed.results.items.stored_items import StoredItems, StoredRows
-from fastbcubed.results.listings.cluster_names import NamesByKey, label_bytes
-from fastbcubed.results.listings.cluster_tables import ClusterRanges
-from fastbcubed.results.listings.summary import describe
-from fastbcubed.results.slices.row_questions import RowQuestions
+from fastbcubed.engines.scoring import Scorer, require_room, scores_of_whole_covers
+from fastbcubed.errors import EmptyInputError, OptionError, WeightError, naming
+from fastbcubed.inputs.files import BLOCK_ROWS
+from fastbcubed.inputs.fingerprint import BlocksSeen
+from fastbcubed.inputs.pair import Cut, Pair, notes_of, open_pair, open_pairs
+from fastbcubed.overlap.cover import Cover
+from fastbcubed.overlap.cover_shards import CoverShards, How
+from fastbcubed.overlap.item_sets import gather_rows
+from fastbcubed.results.cluster_names import NamesByKey, label_bytes
+from fastbcubed.results.clusters import ClusterRanges
+from fastbcubed.results.slice_sums import RowQuestions, require_slices_fit
+from fastbcubed.results.slices import as_subset
+from fastbcubed.results.stored_items import HeldRows, StoredItems, StoredRows
+from fastbcubed.results.summary import describe
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.pool import Pool
 from fastbcubed.runtime.spill import Spill, readable, spill_directory
-from fastbcubed.sources.blocks import BLOCK_ROWS
+from fastbcubed.runtime.threads import Pool
 
 T = TypeVar("T")
 
@@ -256,3 +257,197 @@ class ShardedRows:
         )  # fmt: skip
         if self._blocks is not None and places is not None and places.size:
             self._blocks.put(block, places)
+
+
+#: Bytes that are spilled for a membership, about, if few items are in several clusters.
+MEMBERSHIP = 120
+
+
+def unserved(request: Request) -> str | None:
+    """Return what is asked for that cannot be had where not all cells are held; None if all can."""
+    if request.keep == "items" or (request.out is not None and request.keep != "scores"):
+        return (
+            'the disk engine keeps neither cells nor items of overlapping clusterings; pass keep="scores", or '
+            'engine="memory"'
+        )
+    subsets = (each for key in request.slices if isinstance(key, Mapping) for each in key.items())
+    for name, which in subsets:
+        if as_subset(which, repr(name))[0] is not None:
+            return (
+                f"{name!r} is a mask of items by position, which the disk engine does not know where clusters overlap; "
+                'pass a list of items, or engine="memory"'
+            )
+    return None
+
+
+def serves(request: Request) -> bool:
+    """Tell whether all that is asked for can be had, every score included."""
+    return unserved(request) is None and not scores_of_whole_covers(request.resolve()[0])
+
+
+def run_covers(request: Request, pool: Pool) -> Answer:
+    """Open both sides in blocks, and score them."""
+    if (reason := unserved(request)) is not None:
+        raise OptionError(reason)
+    require_room(request)
+    pair = open_pair(request.given, cut_for(request))
+    return attempt(lambda choice: score_covers(pair, request, choice, pool))
+
+
+def score_covers(pair: Pair, request: Request, choice: Choice, pool: Pool) -> Answer:
+    """Score two sides. Raises Retry if keys collide."""
+    questions = RowQuestions.of(pair, request.slices, request.keep)
+    with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:
+        return _score_covers(pair, questions, request, choice, spill, pool)
+
+
+def _score_covers(
+    pair: Pair, questions: RowQuestions, request: Request, choice: Choice, spill: Spill, pool: Pool
+) -> Answer:
+    """Bring the rows of each item together, shard by shard, make covers of the shards, and score these."""
+    aligner = Aligner(
+        pair, request.policies, choice, spill, request.limit, pool,
+        outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, gather=gather_rows,
+    )  # fmt: skip
+    scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)
+    by_own_weight = aligner.weighted and not request.outer and scorer.takes_items
+    how = How(
+        aligner.weighted, request.weighting, request.policies,
+        asks_rows=bool(questions) or by_own_weight, max_pairs=request.max_pairs,
+    )  # fmt: skip
+    expected = max(0, aligner.expected_spill + MEMBERSHIP * pair.n_rows - request.limit // 4)
+    announce_spill(f"{pair.n_rows:,} memberships", pair.n_rows, expected, request.limit, spill, pool)
+    shards = CoverShards(how, request.limit, spill)
+    with pool.wider() as readers:
+        coverage = aligner.run(shards.take, readers)
+    pa.default_memory_pool().release_unused()  # what reading took
+    parts = Covers(shards, questions, scorer, request, spill, pool)
+    scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
+    sizes = {side: counts.histogram() for side, counts in shards.sizes.items()}
+    cells: Any = NoCells(shards.n_items, how.weighted, how.weighting, how.outside, overlapping=True)
+    return Answer(
+        "disk", cells, scored, coverage, pair.names, None,
+        sliced=parts.sliced(),
+        summary=describe(sizes, shards.n_items, shards.n_exact),
+        bounds=bounds,
+        notes=notes_of(aligner.firsts),
+        pair=pair,
+    )  # fmt: skip
+
+
+class Covers:
+    """The covers of all shards, whose items are added to slices on their way to the scorer."""
+
+    whole = None
+    of_items = ()
+
+    def __init__(
+        self,
+        shards: CoverShards,
+        questions: RowQuestions,
+        scorer: Scorer,
+        request: Request,
+        spill: Spill,
+        pool: Pool,
+    ) -> None:
+        self._shards, self._pool, self._limit = shards, pool, request.limit
+        self._sums = questions.sums(scorer.metrics, request.beta, spill)
+        self._weights: list[float] = []
+
+    def __iter__(self) -> Iterator[Cover]:
+        for cover, rows in self._shards.covers(self._pool):
+            if rows is not None:
+                for each in self._sums.values():
+                    each.add_block(rows, cover)
+                require_slices_fit(self._sums, self._limit)
+            if cover is not None:
+                self._weights.append(float(np.sum(cover.weight)))
+                yield cover
+
+    def sliced(self) -> dict[str, pa.Table]:
+        """Return the slices by name, when all covers have passed."""
+        return {name: each.result(fsum(self._weights)) for name, each in self._sums.items()}
+
+
+def run_several(requests: Sequence[Request], names: Sequence[str], pool: Pool, *, common: bool) -> Answers:
+    """Score the runs, each on the items that all of them score if these are to be `common`.
+
+    All work with one hash function: the same key stands for a true cluster in all of them.
+    """
+    for request in requests:
+        require_room(request)
+    pairs = open_pairs([request.given for request in requests], names, cut_for(requests[0]))
+
+    def alone(request: Request, k: int) -> Answer:
+        return attempt(lambda choice: score(pairs[k], request, choice, pool))
+
+    if common and len(pairs) > 1:
+        found = attempt(lambda choice: _on_common_rows(pairs, requests, names, choice, pool))
+        return found._replace(alone=alone)
+    return _answers(attempt(lambda choice: _one_by_one(pairs, requests, names, choice, pool)), None)
+
+
+def _one_by_one(
+    pairs: Sequence[Pair], requests: Sequence[Request], names: Sequence[str], choice: Choice, pool: Pool
+) -> list[Answer]:
+    found = []
+    for pair, request, name in zip(pairs, requests, names, strict=True):
+        with naming(name, *pair.names):
+            found.append(score(pair, request, choice, pool))
+    return found
+
+
+def _answers(answers: list[Answer], kept: list[RowsOfRun] | None) -> Answers:
+    coverage = [answer.coverage for answer in answers]
+    n_scored = [answer.cells.n_items for answer in answers]
+    if kept is not None:
+        coverage = [own.coverage for own in kept if own.coverage is not None]
+        n_scored = [own.n_scored for own in kept]
+    keys = [answer.ranges.keys.true for answer in answers if answer.ranges is not None]
+    return Answers(answers, n_scored, coverage, keys)
+
+
+def _on_common_rows(
+    pairs: Sequence[Pair], requests: Sequence[Request], names: Sequence[str], choice: Choice, pool: Pool
+) -> Answers:
+    """Score the runs, those with fewer rows first; those that another one has narrowed since are scored again."""
+    n_truth = sum(stretch.n_rows for stretch in pairs[0].stretches[0])
+    rows, kept, found = CommonRows(n_truth), dict[int, RowsOfRun](), dict[int, Answer]()
+    order = sorted(range(len(pairs)), key=lambda k: pairs[k].n_rows)
+    for k in (*order, *order):
+        if k in kept and kept[k].n_kept == rows.n_kept:
+            continue
+        found.pop(k, None)
+        own = kept[k] = rows.next_run()
+        try:
+            with naming(names[k], *pairs[k].names):
+                found[k] = score(pairs[k], requests[k], choice, pool, own)
+        except EmptyInputError:
+            if own.coverage is None or own.n_kept:
+                raise
+        rows.narrow(own)
+        _require_known(own, names[k])
+        require_some(own.n_kept, [names[i] for i in sorted(kept)], [kept[i].n_scored for i in sorted(kept)])
+    in_order = [kept[k] for k in range(len(pairs))]
+    _require_same_weights(in_order, names)
+    return _answers([found[k] for k in range(len(pairs))], in_order)
+
+
+def _require_known(run: RowsOfRun, name: str) -> None:
+    """Raise if a run scores items that the truth lacks: whether other runs have them is not looked up here."""
+    if run.n_further:
+        items = f"{run.n_further:,} item{'s' if run.n_further > 1 else ''}"
+        raise OptionError(
+            f"{name!r} has {items} that the truth lacks and that would be scored. The disk engine does not tell which "
+            'of these all runs have: pass engine="memory", unmatched={"prediction": "drop"} or align="each"'
+        )
+
+
+def _require_same_weights(runs: Sequence[RowsOfRun], names: Sequence[str]) -> None:
+    """Raise if an item weighs differently in two runs, as where only the predictions have weights."""
+    for run, name in zip(runs[1:], names[1:], strict=True):
+        if run.weights != runs[0].weights:
+            raise WeightError(
+                f"items weigh differently in the runs {names[0]!r} and {name!r}. The weight of an item belongs to the "
+                "item: put it into the truth, or pass weight= a table of item and weight"
+            )

@@ -8,26 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fastbcubed.alignment.policies import Coverage, Policies
+from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.clusterings.content import Content
-from fastbcubed.clusterings.inputs import Given
-from fastbcubed.clusterings.stretches import Pair
 from fastbcubed.errors import MetricError, OptionError, SliceError
-from fastbcubed.metrics.metric import Metric
+from fastbcubed.inputs.files import require_outside
+from fastbcubed.inputs.fingerprint import Content
+from fastbcubed.inputs.pair import Given, Pair
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
+from fastbcubed.metrics.score import Metric
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.items.items import AttributeTable, Items, RowNumbers
-from fastbcubed.results.listings.summary import Bounds
-from fastbcubed.results.slices.slicing import Element, SliceKey, check_key, elements, slice_name
-from fastbcubed.runtime.cached import cached_property
-from fastbcubed.runtime.choices import is_one_of, refuse_bare
-from fastbcubed.runtime.counts import whole_number
-from fastbcubed.runtime.limits import memory_limit
-from fastbcubed.sources.files import require_outside
+from fastbcubed.results.items import AttributeTable, Items, RowNumbers
+from fastbcubed.results.slices import Element, SliceKey, check_key, elements, slice_name
+from fastbcubed.results.summary import Bounds
+from fastbcubed.runtime.arguments import is_one_of, refuse_bare, whole_number
+from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.memory_budget import memory_limit
 
 if TYPE_CHECKING:
-    from fastbcubed.results.listings.cluster_tables import ClusterRanges
+    from fastbcubed.results.clusters import ClusterRanges
 
 #: Returns the labels of clusters of a side by code.
 Labels = Callable[[str, RowNumbers], pa.Array]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.jit import at, kernel
-from fastbcubed.kernels.partition import target_of
+from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix, target_of
 
 #: So many weights of a cell are added up plainly before their sum is added exactly.
 WEIGHTS_AT_ONCE = 64
@@ -254,3 +254,500 @@ def look_up_cells(rows, start, stop, cells):
     """Turn the positions in `cells` (one block of rows) into numbers of finished cells."""
     for i in range(start, stop):
         cells[at(i)] = rows[at(cells[at(i)])].true
+
+
+@kernel
+def place_preds(pred, places, start, stop, out):
+    """Write the mixed pred keys of one block to where its rows went."""
+    for i in range(start, stop):
+        out[at(places[at(i)])] = mix(pred[at(i)])
+
+
+@kernel
+def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_clusters):
+    """Give the true clusters of several parts numbers, from 0 on in each, by their first row.
+
+    `space` is a hash table, and a key and a row for each row of a part. Outputs: `codes` by row; `order`, part by
+    part the first row of each cluster, then the other rows; `n_clusters` by part.
+    """
+    slots, heads, later = space
+    for part in range(part_from, part_to):
+        first, last, n, n_later = bounds[part], bounds[part + 1], 0, 0
+        size = table_size(last - first)
+        table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
+        table[:] = -1
+        for i in range(first, last):
+            key = keys[at(i)]
+            s = key & (size - 1)
+            while table[at(s)] >= 0 and heads[at(table[at(s)])] != key:
+                s = (s + 1) & (size - 1)
+            if table[at(s)] < 0:
+                table[at(s)] = n
+                heads[at(n)] = key
+                order[at(first + n)] = i
+                n += 1
+            else:
+                later[at(n_later)] = i
+                n_later += 1
+            codes[at(i)] = table[at(s)]
+        order[first + n : last] = later[:n_later]
+        n_clusters[part] = n
+
+
+@kernel
+def build_cells_of_numbered(
+    rows, weights, cells, bounds, part_from, part_to, n_clusters, targets, space, n_cells, histogram
+):
+    """Write the cells of several parts to where their rows begin, in `cells` (cluster, n, pred[, x]).
+
+    `rows` are codes of true clusters, mixed pred keys, and the `order` of `number_rows`; `weights` may be None. `space`
+    is a hash table, and by cell sums and what these leave over, a row and a cell. Outputs: `n_cells` by part,
+    `histogram` by target.
+    """
+    slots, sums, errors, starts, spare = space
+    for part in range(part_from, part_to):
+        first, last, n_heads = bounds[part], bounds[part + 1], n_clusters[part]
+        size = table_size(last - first - n_heads)
+        others = slots[:size] if size <= slots.size else np.empty(size, np.int32)
+        others[:] = -1
+        begin_cells(rows, weights, first, n_heads, cells)
+        n = merge_numbered_rows(rows, weights, (first, last, n_heads), cells, others, sums, errors, starts)
+        if weights is not None:
+            for c in range(n):
+                if cells[at(first + c)].n >= WEIGHTS_AT_ONCE:
+                    cells[at(first + c)].x += sums[at(c)] + errors[at(c)]
+        spare[: n - n_heads] = cells[first + n_heads : first + n]
+        sort_cells(rows[2], starts, first, n_heads, n, spare, cells)
+        for c in range(n):
+            histogram[at(target_of(cells[at(first + c)].pred, c, targets))] += 1
+        n_cells[part] = n
+
+
+@kernel
+def begin_cells(rows, weights, first, n_heads, cells):
+    """Write the cell of the first row of each true cluster of a part."""
+    _, preds, order = rows
+    for k in range(n_heads):
+        i = order[at(first + k)]
+        cells[at(first + k)].cluster = k
+        cells[at(first + k)].pred = preds[at(i)]
+        cells[at(first + k)].n = 1
+        if weights is not None:
+            cells[at(first + k)].x = weights[at(i)]
+
+
+@kernel
+def merge_numbered_rows(rows, weights, part, cells, others, sums, errors, starts):
+    """Merge the other rows of a part into cells; return how many there are, and write the first row of each new one."""
+    codes, preds, order = rows
+    first, last, n_heads = part
+    n, mask = n_heads, others.size - 1
+    for k in range(first + n_heads, last):
+        i = order[at(k)]
+        code, pred = codes[at(i)], preds[at(i)]
+        c = np.int64(code)
+        if cells[at(first + c)].pred != pred:
+            s = slot_of_other(code, pred, mask)
+            c = np.int64(others[at(s)])
+            while c >= 0 and (cells[at(first + c)].cluster != code or cells[at(first + c)].pred != pred):
+                s = (s + 1) & mask
+                c = np.int64(others[at(s)])
+            if c < 0:
+                others[at(s)] = n
+                starts[at(n - n_heads)] = i
+                cells[at(first + n)].cluster = code
+                cells[at(first + n)].pred = pred
+                cells[at(first + n)].n = 1
+                if weights is not None:
+                    cells[at(first + n)].x = weights[at(i)]
+                n += 1
+                continue
+        count = cells[at(first + c)].n + 1
+        cells[at(first + c)].n = count
+        if weights is not None:
+            x = cells[at(first + c)].x + weights[at(i)]
+            if count & (WEIGHTS_AT_ONCE - 1) == 0:
+                if count == WEIGHTS_AT_ONCE:
+                    sums[at(c)], errors[at(c)] = 0.0, 0.0
+                sums[at(c)], errors[at(c)] = add_exactly(sums[at(c)], errors[at(c)], x)
+                x = 0.0
+            cells[at(first + c)].x = x
+    return n
+
+
+@kernel
+def sort_cells(order, starts, first, n_heads, n, spare, cells):
+    """Bring the cells of a part, the later ones of which are in `spare`, into the order of their first rows."""
+    head, other = n_heads - 1, n - n_heads - 1
+    for c in range(n - 1, -1, -1):
+        if other < 0:
+            return
+        if head >= 0 and order[at(first + head)] > starts[at(other)]:
+            cells[at(first + c)] = cells[at(first + head)]
+            head -= 1
+        else:
+            cells[at(first + c)] = spare[at(other)]
+            other -= 1
+
+
+#: A part of so many cells for each slot of the table at hand is that of a few clusters: it is tried for them.
+LARGE = 8
+
+
+@kernel
+def add_margins(cells, first, n_cells, weighted, outer, targets, mass, rest):
+    """Add up the cells of one part by true cluster into `mass + rest`, exactly.
+
+    Items that the prediction lacks do not count. `weighted` is an array, or None for cells without weights.
+    """
+    _, _, lacking, absent = targets
+    for j in range(first, first + n_cells):
+        if lacking and cells[at(j)].pred == absent:
+            continue
+        k = cells[at(j)].cluster
+        own = np.float64(cells[at(j)].n)
+        if weighted is not None:
+            own = own if outer else cells[at(j)].x
+        mass[at(k)], rest[at(k)] = add_exactly(mass[at(k)], rest[at(k)], own)
+
+
+@kernel
+def count_items(cells, first, n_cells, absent_pred, counts):
+    """Count the items of each true cluster of a part; those that the prediction lacks do not count."""
+    for j in range(first, first + n_cells):
+        if not (absent_pred.size and cells[j].pred == absent_pred[0]):
+            counts[cells[j].cluster] += cells[j].n
+
+
+@kernel
+def scatter_cells(
+    cells, parts, part_from, part_to, targets, weighted, outer, heavy, absent_true, sums, next_cell, out
+):
+    """Send the cells of several parts to their targets, with their false negatives.
+
+    `parts` says where each part begins, how many cells and true clusters it has, and the code of the first of
+    these. If they hold the `heavy` clusters, their `sums` (mass, rest) are given, else these are workspace.
+    `weighted` is an array, or None for cells without weights. The cluster `absent_true`, or -1, stands for "the
+    truth lacks this item", and gets the code -1 in `out`, records (pred, weight, fn, true, n).
+    """
+    bounds, n_cells, n_clusters, base = parts
+    mass, rest = sums
+    for part in range(part_from, part_to):
+        first = bounds[part]
+        if not heavy:
+            mass[: n_clusters[part]] = 0.0
+            rest[: n_clusters[part]] = 0.0
+            add_margins(cells, first, n_cells[part], weighted, outer, targets, mass, rest)
+        for j in range(first, first + n_cells[part]):
+            k = cells[at(j)].cluster
+            pred = cells[at(j)].pred
+            target = target_of(pred, j - first, targets)
+            to = next_cell[at(target)]
+            next_cell[at(target)] = to + 1
+            fetch(out, to + RECORDS_AHEAD)
+            weight = np.float64(cells[at(j)].n)
+            own = weight
+            if weighted is not None:
+                weight = cells[at(j)].x
+                own = own if outer else weight
+            out[at(to)].weight = weight
+            out[at(to)].fn = (mass[at(k)] - own) + rest[at(k)]
+            out[at(to)].pred = pred
+            out[at(to)].n = cells[at(j)].n
+            out[at(to)].true = -1 if heavy and k == absent_true else base[part] + k
+
+
+@kernel
+def count_arrived(cells, start, stop, targets, counts):
+    """Count cells of one block by target."""
+    for i in range(start, stop):
+        counts[at(target_of(cells[at(i)].pred, i, targets))] += 1
+
+
+@kernel
+def scatter_arrived(cells, start, stop, targets, next_cell, out, places):
+    """Copy cells of one block to their targets, and note in `places`, if given, where they are."""
+    for i in range(start, stop):
+        target = target_of(cells[at(i)].pred, i, targets)
+        to = next_cell[at(target)]
+        next_cell[at(target)] = to + 1
+        fetch(out, to + RECORDS_AHEAD)
+        if places is not None:
+            places[at(i)] = to
+        out[at(to)].pred = cells[at(i)].pred
+        out[at(to)].weight = cells[at(i)].weight
+        out[at(to)].fn = cells[at(i)].fn
+        out[at(to)].true = cells[at(i)].true
+        out[at(to)].n = cells[at(i)].n
+
+
+@kernel
+def close_cells(
+    arrived, cells, pred_codes, bounds, part_from, part_to, outer, outside, absent_pred,
+    space, n_clusters, keys,
+):  # fmt: skip
+    """Give the predicted clusters of several parts numbers, and their cells the false positives.
+
+    `arrived` and `cells` are the same memory: the first reads the pred key where the second has fp.
+    Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
+    lacks do not count, unless `outside`. `space` is a hash table and records (key, mass, rest, only).
+    Where `keys` is given it gets the key of each cluster by its code, from where its part begins.
+    """
+    slots, clusters = space
+    for part in range(part_from, part_to):
+        first = bounds[part]
+        last = bounds[part + 1]
+        size = table_size(last - first)
+        if last - first > LARGE * slots.size:
+            size = slots.size
+        n_clusters[part] = -1
+        while n_clusters[part] < 0:  # again, if a table for a few is too small
+            table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
+            table[:] = -1
+            n_clusters[part] = number_clusters(
+                arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys
+            )
+            size = table_size(last - first)
+        for j in range(first, last):
+            k = pred_codes[at(j)]
+            if k < 0:
+                cells[at(j)].fp = 0.0
+                continue
+            own = np.float64(arrived[at(j)].n) if outer else arrived[at(j)].weight
+            others = (clusters[at(k)].mass - own) + clusters[at(k)].rest
+            if outside:
+                others += clusters[at(k)].only
+            cells[at(j)].fp = others
+
+
+@kernel
+def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys):
+    """Give the predicted clusters of a part numbers, and add up their items; return how many there are.
+
+    That is -1 if they fill more than half of the table.
+    """
+    room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
+    found = 0
+    for j in range(first, last):
+        pred = arrived[at(j)].pred
+        if absent_pred.size and pred == absent_pred[0]:
+            pred_codes[at(j)] = -1
+            continue
+        k, s = find_cluster(pred, table, room, clusters)
+        own = np.float64(arrived[at(j)].n) if outer else arrived[at(j)].weight
+        stranger = arrived[at(j)].true < 0
+        if k < 0:
+            if 2 * found >= table.size:
+                return -1
+            k = found
+            found += 1
+            table[at(s)] = (tag_of(pred, room) << room) | k
+            clusters[at(k)].key = pred
+            if keys is not None:
+                keys[at(first + k)] = pred
+            clusters[at(k)].mass = 0.0 if stranger else own
+            clusters[at(k)].rest = 0.0
+            clusters[at(k)].only = own if stranger else 0.0
+        elif stranger:
+            clusters[at(k)].only += own
+        else:
+            mass, rest = add_exactly(clusters[at(k)].mass, clusters[at(k)].rest, own)
+            clusters[at(k)].mass = mass
+            clusters[at(k)].rest = rest
+        pred_codes[at(j)] = k
+    return found
+
+
+@inlined
+def tag_of(pred, room):
+    """Return as many bits of a key as fit above a code; they tell most entries apart."""
+    return ((pred >> 20) & 0x7FFFFFFF) >> room
+
+
+@inlined
+def find_cluster(pred, table, room, clusters):
+    """Return the code of a predicted cluster, or -1, and the slot where it stands or would stand."""
+    mask = table.size - 1
+    tag = tag_of(pred, room)
+    s = pred & mask
+    entry = table[at(s)]
+    while entry >= 0:
+        k = entry & ((1 << room) - 1)
+        if entry >> room == tag and clusters[at(k)].key == pred:
+            return k, s
+        s = (s + 1) & mask
+        entry = table[at(s)]
+    return -1, s
+
+
+@kernel
+def count_closed(cells, pred_codes, start, stop, counts):
+    """Count the scored items of each predicted cluster of a part.
+
+    Returns how many cells are scored, having items of both sides, and how many of them are whole clusters of both.
+    """
+    scored = exact = 0
+    for j in range(start, stop):
+        k = pred_codes[at(j)]
+        if k >= 0 and cells[at(j)].true >= 0:
+            counts[at(k)] += cells[at(j)].n
+            scored += 1
+            exact += (cells[at(j)].fp == 0.0) & (cells[at(j)].fn == 0.0)
+    return scored, exact
+
+
+@kernel
+def sum_if_alone(cells, first, n_cells, weighted, outer, absent_pred, sums):
+    """Add the cells of one part to the sums of their true clusters, shape (5, n_clusters): see `cells.if_alone`."""
+    for j in range(first, first + n_cells):
+        k = cells[at(j)].cluster
+        weight = np.float64(cells[at(j)].n)
+        own = weight
+        if weighted is not None:
+            weight = cells[at(j)].x
+            own = own if outer else weight
+        if cells[at(j)].pred == absent_pred:
+            sums[2, at(k)] += cells[at(j)].n
+            sums[3, at(k)] += weight
+            sums[4, at(k)] += own
+        else:
+            sums[0, at(k)] += weight * own
+            sums[1, at(k)] += own
+
+
+@kernel
+def change_if_alone(sums, n):
+    """Return by how much the sum of recall of so many true clusters changes if those left out are alone."""
+    change = 0.0
+    for k in range(n):
+        if sums[2, k] > 0.0:
+            alone = sums[3, k] * (sums[4, k] / sums[2, k])
+            before = sums[0, k] / sums[1, k] if sums[1, k] > 0.0 else 0.0
+            change += (sums[0, k] + alone) / (sums[1, k] + sums[4, k]) - before
+    return change
+
+
+@kernel
+def change_by_part(cells, parts, part_from, part_to, weighted, outer, absent_pred, sums, changes):
+    """Do both for parts that have all cells of their true clusters; `sums` is workspace, changes go by part."""
+    bounds, n_cells, n_clusters = parts
+    for part in range(part_from, part_to):
+        sums[:, : n_clusters[part]] = 0.0
+        sum_if_alone(cells, bounds[part], n_cells[part], weighted, outer, absent_pred, sums)
+        changes[part] = change_if_alone(sums, n_clusters[part])
+
+
+@kernel
+def gather_records(records, places, out, start, stop):
+    """Copy records[places[i]] to out[i] for the rows start..stop."""
+    for i in range(start, stop):
+        out[i] = records[places[i]]
+
+
+@kernel
+def keep_rows(numbers, there, weight, among, scored, stay):
+    """Mark in `stay` the rows whose bit is set in `among`, and set it in `scored`; `numbers` say which bits are theirs.
+
+    Only rows that are `there` count; None for all. What comes back is how many are marked, and a hash of their
+    numbers and weights (n,), read as integers, which does not depend on their order; 0 where these are None.
+    """
+    n, mixed = 0, np.uint64(0)
+    for i in range(stay.size):
+        if there is not None and not there[at(i)]:
+            continue
+        number = numbers[at(i)]
+        bit = np.uint8(1 << (number & 7))
+        if among[at(number >> 3)] & bit:
+            scored[at(number >> 3)] |= bit
+            stay[at(i)] = True
+            n += 1
+            if weight is not None:
+                mixed += np.uint64(mix(mix(number) ^ weight[at(i)]))
+    return n, mixed
+
+
+@kernel
+def tell_cells(at, closed, found, start, stop):
+    """Write the number of its cell for each of the rows start..stop; `at` says where that is in `closed`."""
+    for i in range(start, stop):
+        found[i].cell = closed[at[i]].cell
+
+
+@kernel
+def count_scored(cells, closed, first_code, counts):
+    """Count the scored items of each true cluster from `first_code` on."""
+    for j in range(cells.size):
+        if closed[j].cell >= 0:
+            counts[cells[j].true - first_code] += cells[j].n
+
+
+@kernel
+def tell_matrices(at, cells, closed, first_code, true_sizes, tn, found, start, stop):
+    """Write for each of the rows start..stop all there is to know of its cell.
+
+    `at` is where the cell of each row is in `cells` (pred, weight, fn, true, n), as they left the shard, and
+    `closed` (cell, fp, pred_power), what became of them. `true_sizes`, scored items, begin with the cluster
+    `first_code`; `tn` is None or by number of the cell. Output: `found`, records like MATRIX_OF_ROW. Shapes:
+    `at` (n_rows,), `tn` (n_cells,).
+    """
+    for i in range(start, stop):
+        j = at[i]
+        cell = closed[j].cell
+        found[i].cell = cell
+        found[i].weight = cells[j].weight
+        found[i].fp = closed[j].fp
+        found[i].fn = cells[j].fn
+        found[i].n = cells[j].n
+        found[i].tn = 0.0
+        found[i].true_power = 0
+        found[i].pred_power = closed[j].pred_power
+        if cell >= 0:
+            found[i].true_power = bit_length(true_sizes[cells[j].true - first_code] + 1) - 1
+            if tn is not None:
+                found[i].tn = tn[cell]
+
+
+@kernel
+def add_by_cell(place, values, first, last, sums):
+    """Add up values of the rows of the cells first..last, exactly, into records (mass, rest) by cell."""
+    for i in range(place.size):
+        j = place[at(i)]
+        if first <= j < last:
+            sums[at(j)].mass, sums[at(j)].rest = add_exactly(
+                sums[at(j)].mass, sums[at(j)].rest, values[at(i)]
+            )
+
+
+@kernel
+def weigh_items(place, weight, sums, cells, closed, numbers, start, stop, out):
+    """Write of each of the rows start..stop its weight, that of the others in its cell, fp and fn; 0 if not scored.
+
+    `place` is where the cell of each row is in `sums`, records (mass, rest), `cells`, which have n and fn, `closed`,
+    which have fp, and `numbers`, negative where a cell is not scored. Where `numbers` is None, the place of a row that
+    is not scored is negative. Shapes: `place`, `weight` (n_rows,), `sums` to `numbers` (n_cells,), `out`
+    (4, stop - start) or more.
+    """
+    for i in range(start, stop):
+        j, k = place[at(i)], at(i - start)
+        number = j if numbers is None else numbers[at(j)]
+        if number < 0:
+            out[:, k] = 0.0
+            continue
+        own = weight[at(i)]
+        out[0, k] = own
+        out[1, k] = weigh_others(own, sums[at(j)].mass, sums[at(j)].rest, cells[at(j)].n)
+        out[2, k], out[3, k] = closed[at(j)].fp, cells[at(j)].fn
+
+
+@kernel
+def tell_others(place, weight, sums, cells, found, start, stop):
+    """Write for each of the rows start..stop what the others in its cell weigh; see `weigh_items`."""
+    for i in range(start, stop):
+        j = place[at(i)]
+        found[at(i)].others = weigh_others(weight[at(i)], sums[at(j)].mass, sums[at(j)].rest, cells[at(j)].n)
+
+
+@inlined
+def weigh_others(own, mass, rest, n):
+    """Return what the other items of a cell weigh, 0 if there are none."""
+    return (mass - own) + rest if n > 1 else 0.0

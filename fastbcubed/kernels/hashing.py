@@ -1,9 +1,4 @@
-"""128-bit fingerprints of strings, bytes and integers, and the search for colliding first halves.
-
-A fingerprint is two 64-bit words computed side by side: `first` becomes the key, `second` is used
-to prove that equal keys mean equal values. Only `xor` and `fold` (multiply two words, xor the
-halves of the product) are used: several bytes per cycle, and nothing depends on wrap-around.
-"""
+"""Fingerprints of texts, bytes and integers, and numbers of keys: hash tables and perfect hashes."""
 
 from __future__ import annotations
 
@@ -14,8 +9,8 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
-from fastbcubed.kernels.fetching import RECORDS_AHEAD, fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix
 
 WORD = np.uint64
 ZERO, ONE, FOUR, EIGHT, SIXTEEN = (np.uint64(v) for v in (0, 1, 4, 8, 16))
@@ -283,3 +278,113 @@ def insert_pairs(first, second, shift, chosen, table, used):
                     larger[slot, 0], larger[slot, 1] = table[j, 0], table[j, 1]
             table = larger
     return table, used, False
+
+
+#: Keys whose slots are fetched together, so that one does not wait for the memory of another.
+GROUP = 64
+
+
+@kernel
+def number_block(new_keys, new_proofs, slots, keys, proofs, n, codes, firsts):
+    """Give each key of a block its code, one that is not known the next one; return how many are known then.
+
+    Shapes: (m,), (m,) or None, (power of two,), (capacity,), (capacity,) or None, (), (m,), (m,). Codes stand in
+    slots, -1 in those that are empty; `firsts` gets the row of each key that was not known.
+    """
+    known, mask = n, slots.size - 1
+    places = np.empty(GROUP, np.int64)
+    for start in range(0, new_keys.size, GROUP):
+        stop = min(start + GROUP, new_keys.size)
+        for i in range(start, stop):
+            places[i - start] = mix(new_keys[i]) & mask
+            fetch(slots, places[i - start])
+        for i in range(start, stop):
+            code = slots[places[i - start]]
+            if code >= 0:
+                fetch(keys, code)
+        for i in range(start, stop):
+            key, s = new_keys[i], places[i - start]
+            code = slots[s]
+            while code >= 0:
+                if keys[code] == key:
+                    if proofs is None:
+                        break
+                    elif proofs[code] == new_proofs[i]:
+                        break
+                s = (s + 1) & mask
+                code = slots[s]
+            if code < 0:
+                code = slots[s] = n
+                keys[n] = key
+                if proofs is not None:
+                    proofs[n] = new_proofs[i]
+                firsts[n - known] = i
+                n += 1
+            codes[i] = code
+    return n
+
+
+@kernel
+def enter_keys(keys, n, slots):
+    """Enter the codes of the first n keys, all different, into slots that are empty."""
+    mask = slots.size - 1
+    for code in range(n):
+        s = mix(keys[code]) & mask
+        while slots[s] >= 0:
+            s = (s + 1) & mask
+        slots[s] = code
+
+
+@kernel
+def number_codes(codes, numbers):
+    """Write over each code its number in order of first appearance; `numbers` comes as -1 by code.
+
+    Shapes: (n,), (n_codes,) -> how many codes there are.
+    """
+    count = 0
+    for i in range(codes.size):
+        k = codes[i]
+        if numbers[k] < 0:
+            numbers[k] = count
+            count += 1
+        codes[i] = numbers[k]
+    return count
+
+
+#: Bits of a hash that say which pilot and which slot a value has: fixed numbers, to which registers need not be given.
+PILOT_BITS, SLOT_BITS = 10, 12
+BELOW_PILOT, SLOT = np.uint64(64 - PILOT_BITS), np.uint64((1 << SLOT_BITS) - 1)
+
+
+@inlined
+def slot_of(code, pilots):
+    """Return the slot that a value with this hash stands in, if it is known."""
+    return ((code >> np.uint64(8)) ^ np.uint64(pilots[code >> BELOW_PILOT])) & SLOT
+
+
+@kernel
+def place_codes(codes, pilots, places):
+    """Find pilots that send all hashes to places of their own; return whether there are any.
+
+    Hashes of one bucket follow each other. Shapes: (n,), (buckets,), (slots,), which hold -1.
+    """
+    start = 0
+    while start < codes.size:
+        bucket, stop = codes[start] >> BELOW_PILOT, start + 1
+        while stop < codes.size and codes[stop] >> BELOW_PILOT == bucket:
+            stop += 1
+        placed = start
+        for pilot in range(places.size):
+            pilots[bucket] = pilot
+            while placed < stop and places[slot_of(codes[placed], pilots)] < 0:
+                places[slot_of(codes[placed], pilots)] = placed
+                placed += 1
+            if placed == stop:
+                break
+            while placed > start:
+                placed -= 1
+                places[slot_of(codes[placed], pilots)] = -1
+        if placed < stop:
+            return False
+        start = stop
+    return True

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.cells import table_size
-from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.partition import bits_of, mix, part_of
+from fastbcubed.kernels.partition import bits_of, fetch, mix, part_of
 
 #: How many rows ahead memory is asked for.
 AHEAD = 32

@@ -1,18 +1,357 @@
-"""Pairs of cells: what the mates of an item share with it, where items may be in several clusters.
-
-Almost all of what the items of a cell share with others is read from what each of its true clusters has in common
-with its predicted ones. Only mates with which they share two clusters of a side are visited.
-"""
+"""Pairs of cells of overlapping clusterings: shared items, losses by cluster, and similarity of clusters."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.close_mates import find_mates, may_have
-from fastbcubed.kernels.fetching import fetch
+from fastbcubed.kernels.cells import add_exactly, table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.overlap import AHEAD, add_others, add_size
+from fastbcubed.kernels.overlap import AHEAD, add_others, add_size, count_true
+from fastbcubed.kernels.partition import fetch
+
+#: A list of cells is gone through if it has at most so many times the cells that are looked for in it.
+LONG = 4
+
+
+@inlined
+def pairs_of(size, narrow):
+    """Return how many pairs of clusters are listed for a cell with so many on a side."""
+    return size * (size - 1) // 2 if size <= narrow else 0
+
+
+@inlined
+def side_of(rows, begin, end, side):
+    """Return where the true clusters (side 0) or the predicted ones (side 1) of a row begin and end."""
+    middle = begin + count_true(rows, begin, end)
+    return (begin, middle) if side == 0 else (middle, end)
+
+
+@kernel
+def count_pairs(start, stop, rows, narrow, counts):
+    """Count the pairs of clusters of each of a range of cells; return whether one has more than `narrow` on a side."""
+    wide = False
+    for cell in range(start, stop):
+        begin = rows.starts[cell] + 2
+        end = begin + rows.codes[begin - 1]
+        c = count_true(rows, begin, end)
+        g = end - begin - c
+        counts[cell] = pairs_of(c, narrow) + pairs_of(g, narrow)
+        wide |= max(c, g) > narrow
+    return wide
+
+
+@kernel
+def list_pairs(start, stop, rows, narrow, n_clusters, bounds, keys):
+    """Write a key for every pair of clusters of a side, cell by cell, in the order of the row."""
+    codes = rows.codes
+    for cell in range(start, stop):
+        begin = rows.starts[cell] + 2
+        end = begin + codes[begin - 1]
+        v = bounds[cell]
+        if v == bounds[cell + 1]:
+            continue
+        for side in range(2):
+            low, high = side_of(rows, begin, end, side)
+            if high - low <= narrow:
+                for a in range(low, high - 1):
+                    for b in range(a + 1, high):
+                        keys[v] = codes[a] * n_clusters + codes[b]
+                        v += 1
+
+
+@kernel
+def find_repeats(keys, rows, bounds, part_from, part_to, slots, again):
+    """List the rows whose key comes twice or more in one of several parts; return how many, and of how many keys.
+
+    `keys` and `rows` are overwritten from where the first part begins: by the number of the key, and by the row.
+    `slots` is room for a table, and `again` (rows of the largest part, 2) for the first with each key, and counts.
+    """
+    n_rows, n_keys = bounds[part_from], 0
+    for part in range(part_from, part_to):
+        begin = bounds[part]
+        n = bounds[part + 1] - begin
+        size = table_size(n)
+        table = slots[:size]
+        table[:] = -1
+        for i in range(n):
+            key = keys[at(begin + i)]
+            s = key & (size - 1)
+            while table[at(s)] >= 0 and keys[at(begin + table[at(s)])] != key:
+                s = (s + 1) & (size - 1)
+            if table[at(s)] < 0:
+                table[at(s)] = i
+                again[at(i), 1] = 0
+            again[at(i), 0] = table[at(s)]
+            again[at(table[at(s)]), 1] += 1
+        for i in range(n):
+            first = again[at(i), 0]
+            if again[at(first), 1] > 1:
+                if first == i:
+                    again[at(i), 0] = n_keys
+                    n_keys += 1
+                keys[at(n_rows)] = again[at(first), 0]
+                rows[at(n_rows)] = rows[at(begin + i)]
+                n_rows += 1
+    return n_rows - bounds[part_from], n_keys
+
+
+@kernel
+def number_repeats(numbers, rows, base, groups, sizes):
+    """Write the group of each row that `find_repeats` lists, whose numbers begin at `base`, and count these."""
+    for i in range(rows.size):
+        group = base + numbers[i]
+        groups[rows[i]] = group
+        sizes[group] += 1
+
+
+@kernel
+def fill_groups(starts, bounds, groups, next_place, members):
+    """Write the row of each cell to the next place of each of its groups; -1 is none."""
+    for cell in range(starts.size):
+        for v in range(bounds[cell], bounds[cell + 1]):
+            if groups[v] >= 0:
+                members[next_place[groups[v]]] = starts[cell]
+                next_place[groups[v]] += 1
+
+
+@kernel
+def count_several(rows, narrow, wide_counts, counts):
+    """Count, by cluster, the cells that are in others of its side, too: those in more than `narrow`, and all."""
+    for cell in range(rows.starts.size):
+        begin = rows.starts[cell] + 2
+        end = begin + rows.codes[begin - 1]
+        for side in range(2):
+            low, high = side_of(rows, begin, end, side)
+            if high - low > 1:
+                for k in range(low, high):
+                    counts[rows.codes[k]] += 1
+                    wide_counts[rows.codes[k]] += high - low > narrow
+
+
+@kernel
+def fill_several(rows, narrow, next_wide, next_place, out):
+    """Write the cells that `count_several` counts, by cluster; those in more than `narrow` first."""
+    for cell in range(rows.starts.size):
+        begin = rows.starts[cell] + 2
+        end = begin + rows.codes[begin - 1]
+        for side in range(2):
+            low, high = side_of(rows, begin, end, side)
+            if high - low > 1:
+                place = next_wide if high - low > narrow else next_place
+                for k in range(low, high):
+                    out[place[rows.codes[k]]] = cell
+                    place[rows.codes[k]] += 1
+
+
+@inlined
+def listed(index, j, is_narrow):
+    """Return where the cells of a cluster begin and end that a cell visits: one in few clusters, those in many."""
+    return index.bounds[j], index.ends[j] if is_narrow else index.bounds[j + 1]
+
+
+@inlined
+def find_largest(rows, index, low, high):
+    """Return where in a side of a row the cluster stands that has most cells to visit."""
+    most = spared = -1
+    for k in range(low, high):
+        first, last = listed(index, rows.codes[k], high - low <= index.narrow)
+        if last - first > most:
+            most = last - first
+            spared = k
+    return spared
+
+
+@kernel
+def count_visits(rows, index, visits):
+    """Count the cells that `find_mates` visits: in all, for one cell at most, and in `visits` by cluster.
+
+    A visit through a pair of clusters counts for both.
+    """
+    total = most = 0
+    for cell in range(rows.starts.size):
+        if not may_have(cell, index):
+            continue
+        v = index.pair_bounds[cell]
+        mine = 0
+        begin = rows.starts[cell] + 2
+        end = begin + rows.codes[begin - 1]
+        for side in range(2):
+            low, high = side_of(rows, begin, end, side)
+            if 1 < high - low <= index.narrow:
+                for a in range(low, high - 1):
+                    for b in range(a + 1, high):
+                        group = index.groups[v]
+                        v += 1
+                        if group >= 0:
+                            size = index.group_bounds[group + 1] - index.group_bounds[group] - 1
+                            visits[rows.codes[a]] += size
+                            visits[rows.codes[b]] += size
+                            mine += size
+            if index.wide and high - low > 1:
+                mine += count_listed(rows, index, low, high, visits)
+        total += mine
+        most = max(most, mine)
+    return total, most
+
+
+@inlined
+def count_listed(rows, index, low, high, visits):
+    """Count the cells that are visited in the clusters of a side of a row, all but the largest."""
+    spared = find_largest(rows, index, low, high)
+    mine = 0
+    for k in range(low, high):
+        if k != spared:
+            first, last = listed(index, rows.codes[k], high - low <= index.narrow)
+            visits[rows.codes[k]] += last - first
+            mine += last - first
+    return mine
+
+
+@inlined
+def may_have(cell, index):
+    """Tell whether a cell may have close mates; most have none, and need no call."""
+    found = index.wide
+    for v in range(index.pair_bounds[cell], index.pair_bounds[cell + 1]):
+        found |= index.groups[v] >= 0
+    return found
+
+
+@kernel
+def find_mates(cell, rows, index, found, met):
+    """List the close mates of a cell, each once, and return how many there are.
+
+    One that shares two true clusters is met on that side, any other on the predicted side: in the first common pair
+    if both cells are in few clusters there, else by counting. Workspace: `met` (n_cells,), 0 before and after, empty
+    if no cell is in many. Output: `found` (most, 3), its row, and how many true and predicted clusters both share.
+    """
+    n = 0
+    v = index.pair_bounds[cell]
+    begin = rows.starts[cell] + 2
+    end = begin + rows.codes[begin - 1]
+    for side in range(2):
+        low, high = side_of(rows, begin, end, side)
+        if 1 < high - low <= index.narrow:
+            for a in range(low, high - 1):
+                for b in range(a + 1, high):
+                    group = index.groups[v]
+                    v += 1
+                    if group >= 0:
+                        n = meet_in_pair((begin, end), side, (a, b), group, rows, index, found, n)
+        if index.wide and high - low > 1:
+            n = meet_in_clusters(cell, side, low, high, rows, index, found, met, n)
+    return n
+
+
+@inlined
+def meet_in_pair(row, side, pair, group, rows, index, found, n):
+    """List the mates that a cell meets first in a pair of its clusters."""
+    for m in range(index.group_bounds[group], index.group_bounds[group + 1]):
+        other = index.members[m]
+        if other + 2 != row[0]:
+            c, g, true, pred = compare(rows, row, other + 2)
+            if (true == pair) if side == 0 else (c < 2 and pred == pair):
+                found[n, 0], found[n, 1], found[n, 2] = other, c, g
+                n += 1
+    return n
+
+
+@kernel
+def meet_in_clusters(cell, side, low, high, rows, index, found, met, n):
+    """List the mates that a cell shares two clusters of a side with or more, all of which are in the lists of clusters.
+
+    They are counted cluster by cluster, but in the largest, which is left out or looked for among those met once.
+    """
+    begin = rows.starts[cell] + 2
+    end = begin + rows.codes[begin - 1]
+    is_narrow = high - low <= index.narrow
+    spared = find_largest(rows, index, low, high)
+    stop = n
+    for k in range(low, high):
+        if k != spared:
+            first, last = listed(index, rows.codes[k], is_narrow)
+            for m in range(first, last):
+                other = index.several[m]
+                found[stop, 0] = other
+                stop += met[other] == 0
+                met[other] = min(met[other] + 1, 2)
+    meet_in_largest(rows, index, rows.codes[spared], is_narrow, found[n:stop, 0], met)
+    for m in range(n, stop):
+        other = found[m, 0]
+        close = met[other] == 2 and other != cell
+        met[other] = 0
+        if close:
+            row = rows.starts[other]
+            c, g, _, _ = compare(rows, (begin, end), row + 2)
+            if side == 0 or c < 2:
+                found[n, 0], found[n, 1], found[n, 2] = row, c, g
+                n += 1
+    return n
+
+
+@kernel
+def meet_in_largest(rows, index, code, is_narrow, others, met):
+    """Count cells that were met once again if they are in this cluster: by its list or, if that is long, their rows."""
+    first, last = listed(index, code, is_narrow)
+    if last - first <= LONG * others.size:
+        for m in range(first, last):
+            other = index.several[m]
+            met[other] += met[other] == 1
+        return
+    for m in range(others.size):
+        other = others[m]
+        if met[other] == 1:
+            k = rows.starts[other] + 2
+            end = k + rows.codes[k - 1]
+            while k < end and rows.codes[k] < code:
+                k += 1
+            met[other] += k < end and rows.codes[k] == code
+
+
+@inlined
+def compare(rows, row, low):
+    """Return how many true and predicted clusters two cells share, and where in `row` the first two of each stand.
+
+    The row of one goes from `row[0]` to `row[1]`, that of the other begins at `low`.
+    """
+    codes, n_true = rows.codes, rows.n_true
+    a, end = row
+    b, high = low, low + codes[low - 1]
+    c = g = 0
+    true = pred = -1, -1
+    while a < end and b < high:
+        x = codes[a]
+        y = codes[b]
+        if x == y:
+            if x < n_true:
+                true = (a if c == 0 else true[0]), (a if c == 1 else true[1])
+                c += 1
+            else:
+                pred = (a if g == 0 else pred[0]), (a if g == 1 else pred[1])
+                g += 1
+        a += x <= y
+        b += y <= x
+    return c, g, true, pred
+
+
+@inlined
+def mark_common(rows, begin, end, low, at_true, at_pred):
+    """Write where in a row the clusters stand that it shares with the row at `low`: true ones, predicted ones."""
+    codes, n_true = rows.codes, rows.n_true
+    high = low + codes[low - 1]
+    c = g = 0
+    a, b = begin, low
+    while a < end and b < high:
+        x = codes[a]
+        y = codes[b]
+        if x == y:
+            if x < n_true:
+                at_true[c] = a - begin
+                c += 1
+            else:
+                at_pred[g] = a - begin
+                g += 1
+        a += x <= y
+        b += y <= x
 
 
 @kernel
@@ -156,3 +495,207 @@ def write_shares(hits, sums, weighted, shares, cell):
         miss_true += in_true - both
     shares[cell, 0], shares[cell, 1] = hit_pred, miss_pred
     shares[cell, 2], shares[cell, 3] = hit_true, miss_true
+
+
+@kernel
+def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, lost):
+    """Add up what an item of each of a range of cells loses through each of its clusters, times its mates.
+
+    Items that share g predicted and c true clusters lose (g - min(g, c)) / g on the predicted side, of which each of
+    the g is charged an equal part; likewise on the true side. As in `score_cells`, mates with g and c of 0 or 1 are
+    counted through the overlaps, and those with more are visited.
+
+    Output: `lost`, by cell its true clusters, then its predicted ones, in the order of its row.
+    """
+    strangers, shared, at_true, at_pred, (found, met) = space
+    for cell in range(start, stop):
+        begin = rows.starts[cell] + 2
+        end = begin + rows.codes[begin - 1]
+        own_c = count_true(rows, begin, end)
+        own_g = end - begin - own_c
+        w = items.weight[cell] if items.weighted else np.float64(items.n[cell])
+        count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, strangers)
+        for k in range(own_c + own_g):
+            shared[k] = charge(w, own_c, own_g) if k < own_c else charge(w, own_g, own_c)
+        for m in range(find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0):
+            row, c, g = found[m, 0], found[m, 1], found[m, 2]
+            mark_common(rows, begin, end, row + 2, at_true, at_pred)
+            charge_mate(strangers, shared, items, rows.codes[row], at_true[:c], at_pred[:g])
+        place = rows.starts[cell] - 4 * cell - 2  # of its first membership
+        for k in range(own_c + own_g):
+            lost[place + k] = shared[k] + weigh(strangers, k, items.weighted)
+
+
+@inlined
+def charge(w, own, others):
+    """Return what each of `own` shared clusters is charged for a mate with whom `others` are shared across."""
+    return w * ((own - min(own, others)) / own / own)
+
+
+@inlined
+def change_size(sums, k, sign, n, mass, rest, weighted):
+    """Add so many items to the sum at a place, or take them away."""
+    sums.n[k] += sign * n
+    if weighted:
+        sums.mass[k], sums.rest[k] = add_exactly(sums.mass[k], sums.rest[k] + sign * rest, sign * mass)
+
+
+@inlined
+def add_mate(sums, k, times, n, w, weighted):
+    """Add the items of a cell, so many times, to the sum at a place."""
+    sums.n[k] += times * n
+    if weighted and times:
+        sums.mass[k], sums.rest[k] = add_times(sums.mass[k], sums.rest[k], times, w)
+
+
+@inlined
+def count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, strangers):
+    """Count, by cluster of a cell, the other items in it, less those in its overlaps with the other side's clusters."""
+    n, w = items.n[cell], items.weight[cell] if items.weighted else 0.0
+    weighted = items.weighted
+    for k in range(own_c + own_g):
+        j = rows.codes[begin + k]
+        strangers.n[k] = 0
+        if weighted:
+            strangers.mass[k], strangers.rest[k] = 0.0, 0.0
+        mass, rest = (clusters.mass[j], clusters.rest[j]) if weighted else (0.0, 0.0)
+        change_size(strangers, k, 1, clusters.n[j], mass, rest, weighted)
+        add_mate(strangers, k, (own_g if k < own_c else own_c) - 1, n, w, weighted)
+    entry = overlaps.entry_bounds[cell]
+    for a in range(own_c):
+        for b in range(own_g):
+            o = overlaps.entries[entry + a * own_g + b]
+            mass, rest = (overlaps.sizes.mass[o], overlaps.sizes.rest[o]) if weighted else (0.0, 0.0)
+            change_size(strangers, a, -1, overlaps.sizes.n[o], mass, rest, weighted)
+            change_size(strangers, own_c + b, -1, overlaps.sizes.n[o], mass, rest, weighted)
+
+
+@inlined
+def charge_mate(strangers, shared, items, mate, at_true, at_pred):
+    """Charge the common clusters for a mate that is visited, and count it no longer through the overlaps."""
+    c, g = at_true.size, at_pred.size
+    n = items.n[mate]
+    w = items.weight[mate] if items.weighted else np.float64(n)
+    for k in at_true:
+        add_mate(strangers, k, g - 1, n, w, items.weighted)
+        shared[k] += charge(w, c, g)
+    for k in at_pred:
+        add_mate(strangers, k, c - 1, n, w, items.weighted)
+        shared[k] += charge(w, g, c)
+
+
+@inlined
+def weigh(sums, k, weighted):
+    """Return what a sum weighs, 0 if it has no items."""
+    if not weighted:
+        return np.float64(sums.n[k])
+    return max(0.0, sums.mass[k] + sums.rest[k]) if sums.n[k] else 0.0
+
+
+@kernel
+def find_best(bounds, pred, likeness, best_true, best_pred):
+    """Raise the best likeness of each cluster to that of its overlaps.
+
+    Shapes: (n_true + 1,), (n_overlaps,), (n_overlaps,), (n_true,), (n_pred,).
+    """
+    for i in range(bounds.size - 1):
+        for o in range(bounds[i], bounds[i + 1]):
+            best_true[i] = max(best_true[i], likeness[o])
+            best_pred[pred[o]] = max(best_pred[pred[o]], likeness[o])
+
+
+@kernel
+def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, best, space, hits):
+    """Add up the hits of each of a range of cells, each times the likeness of the clusters that it shares.
+
+    A mate with g predicted and c true clusters in common counts min(g, c) / g times the mean over
+    these g of the likeness of their match; likewise on the true side. As in `score_cells`, mates with
+    g = c = 1 are counted through the overlaps, and those with more are visited.
+
+    The match of a cluster is the most similar of those that the pair shares if `pairwise`, else of all, of which
+    `likeness` is by overlap and `best` by cluster. Output: `hits` (n_cells, 2), on the predicted side and on the
+    true one.
+    """
+    ones, at_true, at_pred, (found, met) = space
+    for cell in range(start, stop):
+        begin = rows.starts[cell] + 2
+        end = begin + rows.codes[begin - 1]
+        own_c = count_true(rows, begin, end)
+        shape = own_c, end - begin - own_c
+        entries = overlaps.entries[overlaps.entry_bounds[cell] : overlaps.entry_bounds[cell + 1]]
+        copy_sizes(overlaps.sizes, entries, ones, items.weighted)
+        own = rows.codes[begin:end]
+        hit_pred = hit_true = 0.0
+        n = find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0
+        if max(shape) > 1:  # then its items are close mates of each other, too
+            found[n, 0], found[n, 1], found[n, 2] = begin - 2, shape[0], shape[1]
+            n += 1
+        for m in range(n):
+            row, c, g = found[m, 0], found[m, 1], found[m, 2]
+            if g == 0 or c == 0:
+                continue
+            mark_common(rows, begin, end, row + 2, at_true, at_pred)
+            mate = rows.codes[row]
+            w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
+            common = at_true[:c], at_pred[:g]
+            take_away(ones, common, shape, items.n[mate], w, items.weighted)
+            of_true, of_pred = add_likeness(common, shape, own, entries, likeness, best, pairwise)
+            least = min(g, c)
+            hit_pred += w * (least / g) * (of_pred / g)
+            hit_true += w * (least / c) * (of_true / c)
+        hits[cell, 0], hits[cell, 1] = add_ones(
+            (hit_pred, hit_true), ones, shape, own, entries, likeness, best, pairwise, items.weighted
+        )
+
+
+@inlined
+def copy_sizes(sizes, entries, ones, weighted):
+    """Copy what the true clusters of a cell share with its predicted ones."""
+    for k in range(entries.size):
+        ones.n[k] = sizes.n[entries[k]]
+        if weighted:
+            ones.mass[k] = sizes.mass[entries[k]]
+            ones.rest[k] = sizes.rest[entries[k]]
+
+
+@inlined
+def take_away(ones, common, shape, n, w, weighted):
+    """Take a mate away from what its common clusters share: it is counted by itself."""
+    for a in common[0]:
+        for b in common[1]:
+            k = a * shape[1] + b - shape[0]
+            ones.n[k] -= n
+            if weighted:
+                ones.mass[k], ones.rest[k] = add_exactly(ones.mass[k], ones.rest[k], -w)
+
+
+@inlined
+def add_likeness(common, shape, own, entries, likeness, best, pairwise):
+    """Add up the likeness of the matches of common clusters, of the true ones and of the predicted ones."""
+    of_true = of_pred = 0.0
+    for a in common[0]:
+        most = 0.0
+        for b in common[1]:
+            most = max(most, likeness[entries[a * shape[1] + b - shape[0]]])
+        of_true += most if pairwise else best[own[a]]
+    for b in common[1]:
+        most = 0.0
+        for a in common[0]:
+            most = max(most, likeness[entries[a * shape[1] + b - shape[0]]])
+        of_pred += most if pairwise else best[own[b]]
+    return of_true, of_pred
+
+
+@inlined
+def add_ones(total, ones, shape, own, entries, likeness, best, pairwise, weighted):
+    """Add the mates that share one cluster of each side to the hits on the predicted side and on the true one."""
+    hit_pred, hit_true = total
+    for a in range(shape[0]):
+        for b in range(shape[1]):
+            k = a * shape[1] + b
+            if ones.n[k]:
+                one = ones.mass[k] + ones.rest[k] if weighted else np.float64(ones.n[k])
+                like = likeness[entries[k]]
+                hit_pred += one * (like if pairwise else best[own[shape[0] + b]])
+                hit_true += one * (like if pairwise else best[own[a]])
+    return hit_pred, hit_true

@@ -1,11 +1,13 @@
-"""Compressed rows: which clusters each item is in; made, turned round and numbered."""
+"""Items in several clusters: memberships, the set of clusters of each item, and cells of items with equal sets."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.fetching import fetch
+from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.join import row_of
+from fastbcubed.kernels.partition import fetch, mix
 
 #: Longer rows are left to a sort that does not slow down with the square of the length.
 SHORT = 32
@@ -189,3 +191,386 @@ def find_others(first, start, stop, codes):
     for i in range(start, stop):
         row = first[i]
         codes[i] = -1 - row if row < 0 else -1 - first[row]
+
+
+#: What a row is marked with: that an item has come before; that it is one in no cluster. An item in one cluster has its
+#: code, counted from `IN_ONE`; one in several has where these stand, counted down from `IN_SEVERAL`.
+REPEATED, IN_NONE, IN_ONE, IN_SEVERAL = -1, 0, 1, -2
+#: How many sets ahead memory is asked for.
+SETS_AHEAD = 16
+
+
+@kernel
+def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, marks):
+    """Mark the first row of each item of several parts with its clusters; return repeated and reweighted rows.
+
+    `codes` are the clusters of the rows, -1 for none. They are overwritten from where the first part begins by those of
+    items in several, ascending, the last of an item as -1 - code. Rows of a part ascend; `rows` may be None where rows
+    stand in their order, and `weight` where there is none. `space` is room for a table, the item of each row of a part,
+    where items end, and the rows and clusters in the order of items.
+    """
+    slots, item_of, ends, order, taken = space
+    place, repeated, reweighted = bounds[part_from], 0, 0
+    for part in range(part_from, part_to):
+        begin, stop = bounds[part], bounds[part + 1]
+        n_items = find_items(keys, begin, stop, rows is not None, slots, item_of, ends)
+        sort_by_item(codes, begin, stop, item_of, ends[: n_items + 1], order, taken)
+        first = 0
+        for e in range(n_items):
+            last = ends[at(e)]
+            place, item_of[at(e)], again = write_set(taken, first, last, codes, place)
+            repeated += again
+            first = last
+        write_marks(rows, begin, ends[:n_items], order, item_of, marks)
+        if weight is not None:
+            reweighted += count_reweighted(rows, begin, ends[:n_items], order, weight)
+    return repeated, reweighted
+
+
+@kernel
+def find_items(keys, begin, stop, mixed, slots, item_of, ends):
+    """Give numbers to the items of a part by their first row; count the rows of item e in `ends[e + 1]`."""
+    size = table_size(stop - begin)
+    table = slots[:size] if size <= slots.size else np.empty(size, slots.dtype)
+    table[:] = -1
+    n_items = 0
+    ends[0] = 0
+    for i in range(stop - begin):
+        key = keys[at(begin + i)]
+        s = (key if mixed else mix(key)) & (size - 1)
+        while table[at(s)] >= 0 and keys[at(begin + table[at(s)])] != key:
+            s = (s + 1) & (size - 1)
+        if table[at(s)] < 0:
+            table[at(s)] = i
+            item_of[at(i)] = n_items
+            n_items += 1
+            ends[at(n_items)] = 0
+        else:
+            item_of[at(i)] = item_of[at(table[at(s)])]
+        ends[at(item_of[at(i)] + 1)] += 1
+    return n_items
+
+
+@inlined
+def sort_by_item(codes, begin, stop, item_of, ends, order, taken):
+    """Bring the rows of each item together, in their order, and their clusters; write where each item ends."""
+    for e in range(1, ends.size):
+        ends[at(e)] += ends[at(e - 1)]
+    for i in range(stop - begin):
+        e = item_of[at(i)]
+        place = ends[at(e)]
+        ends[at(e)] = place + 1
+        order[at(place)] = i
+        taken[at(place)] = codes[at(begin + i)]
+
+
+@inlined
+def write_set(taken, first, last, codes, place):
+    """Sort the clusters of an item, and write them if they are several, each once.
+
+    Returns where the next ones go, what the item is marked with, and how many rows repeat a cluster.
+    """
+    if last - first == 1:
+        return place, IN_ONE + taken[at(first)], 0  # of a row without one: IN_NONE
+    sort_codes(taken, first, last)
+    while first < last and taken[at(first)] < 0:
+        first += 1
+    if first == last:
+        return place, IN_NONE, 0
+    start = place
+    for i in range(first, last):
+        if i + 1 == last or taken[at(i + 1)] != taken[at(i)]:
+            codes[at(place)] = taken[at(i)]
+            place += 1
+    again = last - first - (place - start)
+    if place - start == 1:
+        return start, IN_ONE + taken[at(first)], again
+    codes[at(place - 1)] = -1 - codes[at(place - 1)]
+    return place, IN_SEVERAL - start, again
+
+
+@inlined
+def write_marks(rows, begin, ends, order, found, marks):
+    """Write what each item of a part is marked with at its first row: apart, as each is far from the one before."""
+    first = 0
+    for e in range(ends.size):
+        marks[at(row_of(rows, begin + order[at(first)]))] = found[at(e)]
+        first = ends[at(e)]
+
+
+@kernel
+def count_reweighted(rows, begin, ends, order, weight):
+    """Count the rows of a part with another weight than the first one of their item."""
+    found = first = 0
+    for e in range(ends.size):
+        own = weight[at(row_of(rows, begin + order[at(first)]))]
+        for i in range(first + 1, ends[at(e)]):
+            found += differ(own, weight[at(row_of(rows, begin + order[at(i)]))])
+        first = ends[at(e)]
+    return found
+
+
+@inlined
+def differ(a, b):
+    """Tell whether two weights differ; one that is not known is like another such."""
+    return a != b and not (np.isnan(a) and np.isnan(b))
+
+
+@kernel
+def count_marks(marks, start, stop):
+    """Return how many items begin in a block of rows, and how many of them are in several clusters."""
+    n_items = n_several = 0
+    for row in range(start, stop):
+        n_items += marks[at(row)] != REPEATED
+        n_several += marks[at(row)] <= IN_SEVERAL
+    return n_items, n_several
+
+
+@kernel
+def list_items(marks, start, stop, item, k, firsts, codes, several, starts):
+    """List the items that begin in a block of rows: the row of each, and the code of its cluster, -1 for none.
+
+    `item` and `k` are the number of the first of them, and of the first in several clusters. These are listed, too, and
+    where their clusters stand.
+    """
+    for row in range(start, stop):
+        mark = marks[at(row)]
+        if mark != REPEATED:
+            firsts[at(item)] = row
+            codes[at(item)] = max(mark, IN_NONE) - IN_ONE
+            if mark <= IN_SEVERAL:
+                several[at(k)] = item
+                starts[at(k)] = IN_SEVERAL - mark
+                k += 1
+            item += 1
+
+
+@kernel
+def hash_sets(codes, starts, start, stop, seed, out):
+    """Fingerprint a block of sets, whose codes begin at `starts` and end with a negative one."""
+    for k in range(start, stop):
+        if k + SETS_AHEAD < stop:
+            fetch(codes, starts[at(k + SETS_AHEAD)])
+        h, i = mix(seed), starts[at(k)]
+        while codes[at(i)] >= 0:
+            h = mix(h ^ (np.int64(codes[at(i)]) + 1))
+            i += 1
+        out[at(k)] = mix(h ^ -np.int64(codes[at(i)]))
+
+
+@kernel
+def is_unequal(codes, starts, firsts, numbers, start, stop):
+    """Tell whether one of a block of sets is not the one whose number it has; `firsts` has a set of each number."""
+    for k in range(start, stop):
+        if k + SETS_AHEAD < stop:
+            fetch(codes, starts[at(firsts[at(numbers[at(k + SETS_AHEAD)])])])
+        a, b = starts[at(k)], starts[at(firsts[at(numbers[at(k)])])]
+        while codes[at(a)] == codes[at(b)] and codes[at(a)] >= 0:
+            a += 1
+            b += 1
+        if codes[at(a)] != codes[at(b)]:
+            return True
+    return False
+
+
+@kernel
+def count_sets(codes, starts, counts):
+    """Count the codes of each set."""
+    for k in range(starts.size):
+        i = starts[at(k)]
+        while codes[at(i)] >= 0:
+            i += 1
+        counts[at(k)] = i + 1 - starts[at(k)]
+
+
+@kernel
+def take_sets(codes, starts, offsets, out):
+    """Copy the codes of each set to its offset."""
+    for k in range(starts.size):
+        last = offsets[at(k + 1)] - 1
+        for i in range(offsets[at(k)], last):
+            out[at(i)] = codes[at(starts[at(k)] + i - offsets[at(k)])]
+        out[at(last)] = -1 - codes[at(starts[at(k)] + last - offsets[at(k)])]
+
+
+#: Cells of a true set that are compared one by one rather than looked up.
+FEW_CELLS = 16
+
+
+@kernel
+def count_firsts(offsets, codes, counts):
+    """Count the sets that begin with each cluster. Shapes: (n_sets + 1,), (n,), (n_clusters,)."""
+    for k in range(offsets.size - 1):
+        counts[at(codes[at(offsets[at(k)])])] += 1
+
+
+@kernel
+def rank_sets(offsets, codes, next_rank, ranks, sets):
+    """Rank sets by their first cluster, then as they stand; `sets` gets them in this order."""
+    for k in range(ranks.size):
+        if k + AHEAD < ranks.size:
+            fetch(next_rank, codes[at(offsets[at(k + AHEAD)])])
+        first = codes[at(offsets[at(k)])]
+        rank = next_rank[at(first)]
+        next_rank[at(first)] = rank + 1
+        ranks[at(k)] = rank
+        sets[at(rank)] = k
+
+
+@kernel
+def rank_items(true, pred, start, stop, ranks, shift, keys, counts):
+    """Write the rank of the true set of each of a block of items, -1 if a side lacks it, and count them by part.
+
+    `ranks` are those of the true sets; those of a part are equal but for the last `shift` bits.
+    """
+    for i in range(start, stop):
+        if i + AHEAD < stop and true[at(i + AHEAD)] >= 0:
+            fetch(ranks, true[at(i + AHEAD)])
+        key = -1
+        if true[at(i)] >= 0 and pred[at(i)] >= 0:
+            key = ranks[at(true[at(i)])]
+            counts[at(key >> shift)] += 1
+        keys[at(i)] = key
+
+
+@kernel
+def scatter_items(keys, pred, start, stop, shift, next_place, records):
+    """Write rank, predicted set and number of each of a block of items to its part, in order; but negative ranks."""
+    for i in range(start, stop):
+        key = keys[at(i)]
+        if key >= 0:
+            j = next_place[at(key >> shift)]
+            next_place[at(key >> shift)] = j + 1
+            records[at(j), 0] = key
+            records[at(j), 1] = pred[at(i)]
+            records[at(j), 2] = i
+
+
+@kernel
+def group_parts(records, bounds, part_from, part_to, shift, space, cells):
+    """Give numbers to the cells of several parts: items of one true and one predicted set are one cell.
+
+    Cells are numbered from 0 in the order of their true set, then of their first item, and how many there are is
+    returned. The number of its cell takes the place of the rank in each record. `cells` gets from where the first part
+    begins the rank, the predicted set and the items of each. `space` is room for where the ranks of a part begin, for
+    its records in order, and for a table.
+    """
+    ends, order, slots = space
+    base, n = bounds[part_from], 0
+    for part in range(part_from, part_to):
+        begin, stop = bounds[part], bounds[part + 1]
+        low = part << shift
+        sort_part(records, begin, stop, low, ends[: (1 << shift) + 1], order)
+        first = 0
+        for rank in range(1 << shift):
+            last = ends[at(rank)]
+            if last - first > FEW_CELLS:
+                n = group_many(records, begin, order, (first, last), base, n, low + rank, slots, cells)
+            elif last > first:
+                n = group_few(records, begin, order, (first, last), base, n, low + rank, cells)
+            first = last
+    return n
+
+
+@inlined
+def sort_part(records, begin, stop, low, ends, order):
+    """Sort the records of a part by rank, from the lowest on; write where each rank ends, and the records' order."""
+    ends[:] = 0
+    for r in range(begin, stop):
+        ends[at(records[at(r), 0] - low + 1)] += 1
+    for k in range(1, ends.size):
+        ends[at(k)] += ends[at(k - 1)]
+    for r in range(begin, stop):
+        place = ends[at(records[at(r), 0] - low)]
+        ends[at(records[at(r), 0] - low)] = place + 1
+        order[at(place)] = r - begin
+
+
+@inlined
+def group_few(records, begin, order, span, base, n, rank, cells):
+    """Give numbers to the cells of a true set of few items, from n on; return the next one."""
+    start = n
+    for i in range(span[0], span[1]):
+        r = begin + order[at(i)]
+        other = records[at(r), 1]
+        found = start
+        while found < n and cells[at(base + found), 1] != other:
+            found += 1
+        n = count_item(cells, base, found, n, rank, other)
+        records[at(r), 0] = found
+    return n
+
+
+@kernel
+def group_many(records, begin, order, span, base, n, rank, slots, cells):
+    """Give numbers to the cells of a true set of many items, from n on; return the next one."""
+    size = table_size(span[1] - span[0])
+    table = slots[:size] if size <= slots.size else np.empty(size, slots.dtype)
+    table[:] = -1
+    for i in range(span[0], span[1]):
+        r = begin + order[at(i)]
+        other = records[at(r), 1]
+        s = mix(other) & (size - 1)
+        while table[at(s)] >= 0 and cells[at(base + table[at(s)]), 1] != other:
+            s = (s + 1) & (size - 1)
+        found = n if table[at(s)] < 0 else table[at(s)]
+        table[at(s)] = found
+        n = count_item(cells, base, found, n, rank, other)
+        records[at(r), 0] = found
+    return n
+
+
+@inlined
+def count_item(cells, base, found, n, rank, other):
+    """Count an item of a cell, which is a new one if it comes after all others; return how many there are then."""
+    if found < n:
+        cells[at(base + found), 2] += 1
+        return n
+    cells[at(base + n), 0] = rank
+    cells[at(base + n), 1] = other
+    cells[at(base + n), 2] = 1
+    return n + 1
+
+
+@kernel
+def number_items(records, base, cell_of):
+    """Write the number of the cell of each of some items; those of the records begin at `base`."""
+    for r in range(len(records)):
+        if r + AHEAD < len(records):
+            fetch(cell_of, records[at(r + AHEAD), 2])
+        cell_of[at(records[at(r), 2])] = base + records[at(r), 0]
+
+
+@kernel
+def list_cells(cells, sets, true, pred, n):
+    """Write the true set, the predicted set and the items of each cell; `sets` are the true ones by rank."""
+    for cell in range(len(cells)):
+        true[at(cell)] = sets[at(cells[at(cell), 0])]
+        pred[at(cell)] = cells[at(cell), 1]
+        n[at(cell)] = cells[at(cell), 2]
+
+
+@kernel
+def fill_cells(start, stop, n, weight, offsets, parts, outer, cells):
+    """Write each of a range of cells: its items, their weight, and what is false of it, as `Cover.proportions` says.
+
+    `offsets` are where the true and where the predicted clusters of each begin. Shapes: `n`, `weight` (n_cells,),
+    where None says that items have no weight, `parts` (n_cells, 4).
+    """
+    true, pred = offsets
+    for cell in range(start, stop):
+        cells[cell].true = 0
+        cells[cell].n = n[at(cell)]
+        cells[cell].weight = np.float64(n[at(cell)]) if weight is None else weight[at(cell)]
+        own = np.float64(n[at(cell)]) if outer else cells[cell].weight
+        c = np.float64(true[at(cell + 1)] - true[at(cell)])
+        g = np.float64(pred[at(cell + 1)] - pred[at(cell)])
+        least = min(c, g)
+        tp = parts[at(cell), 0] + own * (least / g)
+        fp = parts[at(cell), 1] + own * ((g - least) / g)
+        hit_true = parts[at(cell), 2] + own * (least / c)
+        fn = parts[at(cell), 3] + own * ((c - least) / c)
+        if hit_true > 0:
+            fn *= tp / hit_true
+        cells[cell].fp = fp * (own / tp)
+        cells[cell].fn = fn * (own / tp)

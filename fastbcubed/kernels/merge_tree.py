@@ -6,11 +6,14 @@ between two higher levels, and the lowest cluster that holds two items is told b
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from fastbcubed.kernels.fetching import fetch
+from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.hashing import number_codes
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.numbering import number_codes
+from fastbcubed.kernels.partition import fetch
 
 #: Bits of a key that one pass of a sort looks at.
 DIGIT = 11
@@ -246,3 +249,568 @@ def label_clusters(order, levels, level, labels, numbers):
         cluster += levels[at(place)] >= level
     numbers[:cluster] = -1
     return number_codes(labels, numbers)
+
+
+@kernel
+def add_crosses(meetings, scored, crosses):
+    """Count, by merge, the ordered pairs that rightly come together: a scored item, and one of its true cluster."""
+    for i in range(meetings.size):
+        m = meetings[i]
+        if scored:
+            crosses[at(m.at)] += m.s_a * m.n_b + m.s_b * m.n_a
+        else:
+            crosses[at(m.at)] += 2 * (m.n_a * m.n_b)
+
+
+@kernel
+def add_masses(meetings, scored, dominant, masses):
+    """Weigh the same pairs, all but those of one true cluster; `masses` (n, 2) are sums and their errors."""
+    for i in range(meetings.size):
+        m = meetings[i]
+        if m.code == dominant:
+            continue
+        mass = m.v_a * m.w_b + m.v_b * m.w_a if scored else 2.0 * (m.w_a * m.w_b)
+        masses[at(m.at), 0], masses[at(m.at), 1] = add_exactly(masses[at(m.at), 0], masses[at(m.at), 1], mass)
+
+
+@kernel
+def start_clusters(codes, weights, scored, dominant, clusters):
+    """Begin a cluster with each row."""
+    for row in range(codes.size):
+        cluster, is_dominant = clusters[at(row)], codes[at(row)] == dominant
+        cluster.far = row
+        cluster.x = 1 if is_dominant else 0
+        cluster.wrong = 0
+        if scored is not None:
+            cluster.s = scored[at(row)]
+        if weights is not None:
+            cluster.mass_x = weights[at(row)] if is_dominant else 0.0
+            cluster.mass_r = 0.0 if is_dominant else weights[at(row)]
+            cluster.error_x = cluster.error_r = 0.0
+            cluster.lost = cluster.error_lost = 0.0
+            if scored is not None:
+                cluster.mass_v = weights[at(row)] if scored[at(row)] else 0.0
+                cluster.error_v = 0.0
+
+
+@inlined
+def join_counts(a, b, cross, scored, found):
+    """Write the counts of two clusters, whose sizes are there, and make them those of one, which stand in the first."""
+    found.x_a, found.x_b = a.x, b.x
+    found.r_a, found.r_b = found.n_a - a.x, found.n_b - b.x
+    found.wrong_a, found.wrong_b = a.wrong, b.wrong
+    if scored:
+        found.s_a, found.s_b = a.s, b.s
+        a.wrong += b.wrong + (a.s * found.n_b + b.s * found.n_a - cross)
+        a.s += b.s
+    else:
+        a.wrong += b.wrong + (2 * (found.n_a * found.n_b) - cross)
+    a.x += b.x
+    found.wrong = a.wrong
+
+
+@inlined
+def join_weights(a, b, cross, scored, found):
+    """Do the same for weights, when the counts have been joined.
+
+    `mass_x` is that of the dominant true cluster, and `mass_r` of the rest, so that little beside much loses no digits.
+    """
+    found.w_a = (a.mass_x + a.error_x) + (a.mass_r + a.error_r)
+    found.w_b = (b.mass_x + b.error_x) + (b.mass_r + b.error_r)
+    found.mass_x_a, found.mass_x_b = a.mass_x + a.error_x, b.mass_x + b.error_x
+    found.mass_r_a, found.mass_r_b = a.mass_r + a.error_r, b.mass_r + b.error_r
+    if scored:
+        found.v_a, found.v_b = a.mass_v + a.error_v, b.mass_v + b.error_v
+    if found.wrong == found.wrong_a + found.wrong_b:
+        found.apart = 0.0
+    elif scored:
+        found.apart = max(0.0, found.v_a * found.w_b + found.v_b * found.w_a - cross)
+    else:
+        found.apart = max(0.0, 2.0 * (found.mass_r_a * found.mass_r_b) - cross)
+        found.apart += 2.0 * (found.mass_x_a * found.mass_r_b + found.mass_r_a * found.mass_x_b)
+    found.lost_a, found.lost_b = a.lost + a.error_lost, b.lost + b.error_lost
+    a.lost, a.error_lost = add_exactly(a.lost, a.error_lost + b.error_lost, b.lost)
+    a.lost, a.error_lost = add_exactly(a.lost, a.error_lost, found.apart)
+    found.lost = a.lost + a.error_lost
+    a.mass_x, a.error_x = add_exactly(a.mass_x, a.error_x + b.error_x, b.mass_x)
+    a.mass_r, a.error_r = add_exactly(a.mass_r, a.error_r + b.error_r, b.mass_r)
+    if scored:
+        a.mass_v, a.error_v = add_exactly(a.mass_v, a.error_v + b.error_v, b.mass_v)
+
+
+@kernel
+def find_merges(first, places, levels, scored, crosses, masses, clusters, found):
+    """Find merges, in the order of their `places` from the first on, until `found` is full; return how many were found.
+
+    A merge is of what ends at a place and what begins behind it. Places of one level ascend, as they do where meetings
+    are found, or a cluster would have pairs that come together elsewhere. `crosses` and `masses` (None without
+    weights) are the pairs of each merge that belong together; `clusters` are as `start_clusters` makes them, and go
+    from call to call.
+    """
+    stop = min(places.size, first + found.size)
+    for k in range(first, stop):
+        if k + AHEAD < places.size:
+            coming = places[at(k + AHEAD)]
+            fetch(clusters, coming)
+            fetch(levels, coming)
+            fetch(crosses, coming)
+        place, merge = places[at(k)], found[at(k - first)]
+        start, end = clusters[at(place)].far, clusters[at(place + 1)].far
+        a, b = clusters[at(start)], clusters[at(place + 1)]
+        merge.at, merge.level = place, levels[at(place)]
+        merge.n_a, merge.n_b = place - start + 1, end - place
+        join_counts(a, b, crosses[at(place)], scored is not None, merge)
+        if masses is not None:
+            join_weights(a, b, masses[at(place), 0] + masses[at(place), 1], scored is not None, merge)
+        clusters[at(start)].far, clusters[at(end)].far = end, start
+    return stop - first
+
+
+@inlined
+def highest_from(bounds, depth, place):
+    """Return where the highest level from a place on stands, and the last of these; `bounds` are where levels fall."""
+    low, high = 0, depth - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if bounds[at(middle)] < place:
+            low = middle + 1
+        else:
+            high = middle
+    return bounds[at(low)]
+
+
+@inlined
+def start_group(groups, place, weights, scored):
+    """Begin a part of a true cluster with one row."""
+    groups[at(place)].n = 1
+    if scored is not None:
+        groups[at(place)].s = scored[at(place)]
+    if weights is not None:
+        groups[at(place)].w = weights[at(place)]
+        groups[at(place)].w_error = 0.0
+        if scored is not None:
+            groups[at(place)].v = weights[at(place)] if scored[at(place)] else 0.0
+            groups[at(place)].v_error = 0.0
+
+
+@inlined
+def meet(groups, last, code, weights, scored, found):
+    """Write the meeting of a part with the part before it, and make them one."""
+    before = groups[at(last)].below
+    found.at, found.code = groups[at(last)].gap, code
+    found.n_a, found.n_b = groups[at(before)].n, groups[at(last)].n
+    if scored is not None:
+        found.s_a, found.s_b = groups[at(before)].s, groups[at(last)].s
+        groups[at(last)].s += groups[at(before)].s
+    groups[at(last)].n += groups[at(before)].n
+    if weights is not None:
+        join_masses(groups, before, last, scored is not None, found)
+    groups[at(last)].gap, groups[at(last)].below = groups[at(before)].gap, groups[at(before)].below
+
+
+@inlined
+def join_masses(groups, before, last, apart, found):
+    """Do the same for weights."""
+    w, error = groups[at(before)].w, groups[at(before)].w_error
+    found.w_a, found.w_b = w + error, groups[at(last)].w + groups[at(last)].w_error
+    total, rest = add_exactly(groups[at(last)].w, groups[at(last)].w_error, w)
+    groups[at(last)].w, groups[at(last)].w_error = total, rest + error
+    if apart:
+        v, error = groups[at(before)].v, groups[at(before)].v_error
+        found.v_a, found.v_b = v + error, groups[at(last)].v + groups[at(last)].v_error
+        total, rest = add_exactly(groups[at(last)].v, groups[at(last)].v_error, v)
+        groups[at(last)].v, groups[at(last)].v_error = total, rest + error
+
+
+@kernel
+def find_meetings(place, depth, levels, codes, weights, scored, bounds, last_of, groups, found):
+    """Find meetings from a place on until `found` is full; return the next place, the depth, and how many were found.
+
+    The rows stand as the merge tree has them: `levels` (n,) are those between each and the next, `codes` (n,) the
+    true clusters, -1 for none. `weights` and `scored` may be None. Scratch: `bounds` (n,), of which `depth` are in
+    use; `last_of` (n_codes,), which comes as -1; `groups` (n,).
+    """
+    n_found = 0
+    while place < levels.size:
+        code = codes[at(place)]
+        if code >= 0:
+            last = last_of[at(code)]
+            if last >= 0:
+                gap = highest_from(bounds, depth, last)
+                while groups[at(last)].below >= 0 and levels[at(groups[at(last)].gap)] <= levels[at(gap)]:
+                    if n_found == found.size:
+                        return place, depth, n_found
+                    meet(groups, last, code, weights, scored, found[at(n_found)])
+                    n_found += 1
+                groups[at(place)].gap = gap
+            start_group(groups, place, weights, scored)
+            groups[at(place)].below = last
+            last_of[at(code)] = place
+        while depth and levels[at(bounds[at(depth - 1)])] <= levels[at(place)]:
+            depth -= 1
+        bounds[at(depth)] = place
+        depth += 1
+        place += 1
+    return place, depth, n_found
+
+
+@kernel
+def find_last_meetings(code, weights, scored, last_of, groups, found):
+    """Find the meetings that are left when all places have been looked at, from a true cluster on.
+
+    Returns the next true cluster, and how many were found; what else is given is as `find_meetings` leaves it.
+    """
+    n_found = 0
+    while code < last_of.size:
+        last = last_of[at(code)]
+        while last >= 0 and groups[at(last)].below >= 0:
+            if n_found == found.size:
+                return code, n_found
+            meet(groups, last, code, weights, scored, found[at(n_found)])
+            n_found += 1
+        code += 1
+    return code, n_found
+
+
+@kernel
+def add_recall_by_merge(meetings, sizes, under):
+    """Add, by merge, the weight of pairs that come together, over the size of their true cluster."""
+    for i in range(meetings.size):
+        m = meetings[i]
+        under[at(m.at)] += np.float64(m.v_a * m.w_b + m.v_b * m.w_a) / sizes[at(m.code)]
+
+
+@kernel
+def find_last_merges(meetings, levels, last):
+    """Find, by true cluster, where the merge of the highest level stands that brings parts of it together."""
+    for i in range(meetings.size):
+        m = meetings[i]
+        known = last[at(m.code)]
+        if known < 0 or levels[at(m.at)] > levels[at(known)]:
+            last[at(m.code)] = m.at
+
+
+@kernel
+def add_loss_by_merge(merges, over):
+    """Write, by merge, what precision loses when two clusters become one."""
+    for i in range(merges.size):
+        m = merges[i]
+        if m.lost == 0:
+            continue
+        loss = m.lost / np.float64(m.w_a + m.w_b)
+        if m.lost_a > 0:
+            loss -= m.lost_a / np.float64(m.w_a)
+        if m.lost_b > 0:
+            loss -= m.lost_b / np.float64(m.w_b)
+        over[at(m.at)] = loss
+
+
+@kernel
+def join_ties(levels, n_levels, heads, open_places, over, under):
+    """Make merges of one level that come to one cluster one merge, which stands at the last of their places.
+
+    Shapes: (n,), and the same for all else; `heads` gets the place where the merge of each place stands, and
+    `open_places` is scratch. `over` and `under` are added up there, and are 0 elsewhere.
+    """
+    depth = 0
+    for place in range(levels.size):
+        heads[place] = place
+        while depth and levels[open_places[depth - 1]] <= levels[place]:
+            depth -= 1
+            if levels[open_places[depth]] == levels[place]:
+                heads[open_places[depth]] = place
+        open_places[depth] = place
+        depth += 1
+    for place in range(levels.size - 1, -1, -1):
+        head = heads[heads[place]]
+        heads[place] = head
+        if head != place and levels[place] < n_levels:
+            over[head] += over[place]
+            under[head] += under[place]
+        if head != place or levels[place] == n_levels:
+            over[place] = under[place] = 0.0
+
+
+@kernel
+def find_first_places(codes, firsts):
+    """Find the first place of each true cluster; `firsts` comes as -1."""
+    for place in range(codes.size - 1, -1, -1):
+        if codes[place] >= 0:
+            firsts[codes[place]] = place
+
+
+@inlined
+def reaching_from(highest, place, limit):
+    """Return the first place, from one on, whose level is at least a limit; there is one."""
+    node = place + (highest.size >> 1)
+    while highest[at(node)] < limit:
+        node += 1
+        while not node & 1:  # all of a pair is still to come
+            node >>= 1
+    while node < highest.size >> 1:
+        node <<= 1
+        if highest[at(node)] < limit:
+            node += 1
+    return node - (highest.size >> 1)
+
+
+@inlined
+def reaching_before(highest, place, limit):
+    """Return the last place before one whose level is at least a limit; -1 if there is none."""
+    node = place + (highest.size >> 1)
+    if not node & (node - 1):
+        return -1
+    node -= 1
+    while highest[at(node)] < limit:
+        while not node & 1:
+            node >>= 1
+        if node == 1:
+            return -1
+        node -= 1
+    while node < highest.size >> 1:
+        node = (node << 1) + 1
+        if highest[at(node)] < limit:
+            node -= 1
+    return node - (highest.size >> 1)
+
+
+@kernel
+def measure_stretches(highest, places, limits, sizes, parts):
+    """Count, around each place, the items between which all levels are below a limit, and their clusters just before.
+
+    These are what the stretch is made of when the last level below the limit is not used either. `highest` is a heap
+    over the levels: in its second half they stand, the last of them above all limits, and before these the higher of
+    each pair.
+    """
+    for k in range(places.size):
+        start = reaching_before(highest, places[k], limits[k]) + 1
+        stop = reaching_from(highest, places[k], limits[k])
+        sizes[k] = stop - start + 1
+        parts[k] = 1
+        place = reaching_from(highest, start, limits[k] - 1)
+        while place < stop:
+            parts[k] += 1
+            place = reaching_from(highest, place + 1, limits[k] - 1)
+
+
+@inlined
+def replace_product(sums, row, k, old, new):
+    """Put one product in the place of another, in a sum that stands with its error."""
+    total, error = add_exactly(sums[row, 2 * k], sums[row, 2 * k + 1], -old)
+    sums[row, 2 * k], sums[row, 2 * k + 1] = add_exactly(total, error, new)
+
+
+@kernel
+def follow_units(places, levels, unit_of_place, over, under, units, sums):
+    """Add up squares and products of what units lose, before each level.
+
+    `places` are those of merges, by level; `over` and `under` what each does. `units` (n, 3) are the weight, and what
+    is lost of precision and recall, which come as with no link. `sums` (n_levels + 1, 10), whose first row is given,
+    get over^2, over * weight, under^2, under * weight, over * under, each with its error.
+    """
+    i = 0
+    for level in range(sums.shape[0] - 1):
+        sums[level + 1] = sums[level]
+        while i < places.size and levels[places[i]] == level:
+            place = places[i]
+            unit = unit_of_place[place]
+            i += 1
+            if unit < 0 or (over[place] == 0.0 and under[place] == 0.0):
+                continue
+            w, x, y = units[unit, 0], units[unit, 1], units[unit, 2]
+            p, r = x + over[place], y - under[place]
+            units[unit, 1], units[unit, 2] = p, r
+            replace_product(sums, level + 1, 0, x * x, p * p)
+            replace_product(sums, level + 1, 1, x * w, p * w)
+            replace_product(sums, level + 1, 2, y * y, r * r)
+            replace_product(sums, level + 1, 3, y * w, r * w)
+            replace_product(sums, level + 1, 4, x * y, p * r)
+
+
+@inlined
+def add_to(sums, place, x):
+    """Add to a sum that stands with its error."""
+    sums[at(place), 0], sums[at(place), 1] = add_exactly(sums[at(place), 0], sums[at(place), 1], x)
+
+
+@inlined
+def fetch_level(meetings, i, levels, sums):
+    """Begin to bring the sum of a meeting that comes later into the cache."""
+    if i + AHEAD < meetings.size:
+        fetch(sums, 2 * levels[at(meetings[at(i + AHEAD)].at)])
+
+
+# Of meetings, whose sums by level (n_levels + 1, 2) stand with their errors
+@kernel
+def add_recall(meetings, levels, sizes, less, sums):
+    """Add, by level, the weight of pairs that come together, over the size of their true cluster less some items."""
+    for i in range(meetings.size):
+        fetch_level(meetings, i, levels, sums)
+        m = meetings[at(i)]
+        pairs = np.float64(m.v_a * m.w_b + m.v_b * m.w_a)
+        add_to(sums, levels[at(m.at)], pairs / (sizes[at(m.code)] - less))
+
+
+@kernel
+def add_weight_together(meetings, levels, sums):
+    """Add, by level, the weight of pairs that come together."""
+    for i in range(meetings.size):
+        fetch_level(meetings, i, levels, sums)
+        m = meetings[at(i)]
+        add_to(sums, levels[at(m.at)], m.w_a * m.w_b)
+
+
+@inlined
+def mixed(v_a, v_b, a, b):
+    """Return v_a log((a + b) / a) + v_b log((a + b) / b): where all is scored, a + b times the entropy of the two."""
+    return v_a * math.log1p(b / a) + v_b * math.log1p(a / b)
+
+
+@kernel
+def add_entropy_of_parts(meetings, levels, dominant, by_merge, sums):
+    """Add what true clusters' parts leave open when they meet: by level, and by merge without one true cluster."""
+    for i in range(meetings.size):
+        fetch_level(meetings, i, levels, sums)
+        m = meetings[at(i)]
+        x = mixed(np.float64(m.v_a), np.float64(m.v_b), np.float64(m.w_a), np.float64(m.w_b))
+        add_to(sums, levels[at(m.at)], x)
+        if m.code != dominant:
+            add_to(by_merge, m.at, x)
+
+
+# Of merges
+@inlined
+def turn_to(level, state, sums):
+    """Return the sum of a level and its error: those of `state` if it is the same level, else none as yet."""
+    last, total, error = state
+    if last == level:
+        return last, total, error
+    if last >= 0:
+        sums[at(last)] = total + error
+    return np.int64(level), 0.0, 0.0
+
+
+@inlined
+def add_to_level(level, x, state, sums):
+    """Add to the sum of a level, and return it."""
+    level, total, error = turn_to(level, state, sums)
+    total, error = add_exactly(total, error, x)
+    return level, total, error
+
+
+@kernel
+def count_clusters(merges, clusters, singletons, largest):
+    """Count, by level, clusters with scored items that are no more, and singletons; and find the largest new one.
+
+    Shapes: (n,), and (n_levels + 1,) of all others.
+    """
+    for i in range(merges.size):
+        m = merges[i]
+        level, size = m.level, m.s_a + m.s_b
+        clusters[at(level)] += m.s_a > 0 and m.s_b > 0
+        singletons[at(level)] += int(m.s_a == 1) + int(m.s_b == 1) - int(size == 1)
+        largest[at(level)] = max(largest[at(level)], size)
+
+
+@kernel
+def add_precision_loss(merges, less, state, sums):
+    """Add, by level, what clusters lose of the precision when they become one: wrong pairs over their sizes less some.
+
+    A cluster of one item, which has none, loses nothing. `state`, here and below, is the last level, its sum and the
+    error of that; it is returned for the merges that come next.
+    """
+    for i in range(merges.size):
+        m = merges[i]
+        if m.lost == 0:
+            continue
+        state = add_to_level(m.level, m.lost / (np.float64(m.w_a + m.w_b) - less), state, sums)
+        if m.lost_a > 0:
+            state = add_to_level(m.level, -(m.lost_a / (np.float64(m.w_a) - less)), state, sums)
+        if m.lost_b > 0:
+            state = add_to_level(m.level, -(m.lost_b / (np.float64(m.w_b) - less)), state, sums)
+    turn_to(-1, state, sums)
+    return state
+
+
+@kernel
+def count_pairs(merges, right, wrong):
+    """Count, by level, the pairs that come together rightly, and those that do wrongly. Shapes: (n_levels + 1,)."""
+    for i in range(merges.size):
+        m = merges[i]
+        new = (m.wrong - m.wrong_a - m.wrong_b) >> 1
+        right[at(m.level)] += m.n_a * m.n_b - new
+        wrong[at(m.level)] += new
+
+
+@kernel
+def add_weight_apart(merges, state, sums):
+    """Add, by level, the weight of pairs that come together wrongly."""
+    for i in range(merges.size):
+        m = merges[i]
+        if m.apart > 0.0:
+            state = add_to_level(m.level, 0.5 * m.apart, state, sums)
+    turn_to(-1, state, sums)
+    return state
+
+
+@kernel
+def add_entropy(merges, state, sums):
+    """Add, by level, what clusters leave open when they become one."""
+    for i in range(merges.size):
+        m = merges[i]
+        a, b = np.float64(m.w_a), np.float64(m.w_b)
+        state = add_to_level(m.level, mixed(a, b, a, b), state, sums)
+    turn_to(-1, state, sums)
+    return state
+
+
+@inlined
+def beside(x, r):
+    """Return x log((x + r) / x), which is 0 for x = 0."""
+    return x * math.log1p(r / x) if x > 0.0 else 0.0
+
+
+@kernel
+def add_untold_entropy(merges, scored, by_merge, state, sums):
+    """Add, by level, how much of what clusters leave open when they become one true clusters do not tell.
+
+    `by_merge` is that of the true clusters' parts, without the one that is dominant; its own is taken from what is
+    beside it, as that may be little.
+    """
+    for i in range(merges.size):
+        if i + AHEAD < merges.size:
+            fetch(by_merge, 2 * merges[at(i + AHEAD)].at)
+        m = merges[at(i)]
+        if m.wrong == m.wrong_a + m.wrong_b:
+            continue
+        x_a, x_b = np.float64(m.mass_x_a), np.float64(m.mass_x_b)
+        r_a, r_b = np.float64(m.mass_r_a), np.float64(m.mass_r_b)
+        if scored:
+            untold = mixed(np.float64(m.v_a), np.float64(m.v_b), np.float64(m.w_a), np.float64(m.w_b))
+        else:
+            untold = mixed(r_a, r_b, np.float64(m.w_a), np.float64(m.w_b))
+        untold -= by_merge[at(m.at), 0] + by_merge[at(m.at), 1]
+        untold += beside(x_a + x_b, r_a + r_b) - beside(x_a, r_a) - beside(x_b, r_b)
+        state = add_to_level(m.level, max(0.0, untold), state, sums)
+    turn_to(-1, state, sums)
+    return state
+
+
+# Of levels
+@kernel
+def sum_before(sums):
+    """Put the sum of the levels before each in the place of its own. Shapes: (n,)."""
+    total, error = 0.0, 0.0
+    for level in range(sums.size):
+        own = sums[level]
+        sums[level] = total + error
+        total, error = add_exactly(total, error, own)
+
+
+@kernel
+def sum_from(sums):
+    """Put the sum of each level and those after it in the place of its own. Shapes: (n,)."""
+    total, error = 0.0, 0.0
+    for level in range(sums.size - 1, -1, -1):
+        total, error = add_exactly(total, error, sums[level])
+        sums[level] = total + error

@@ -1,15 +1,12 @@
-"""Overlaps: what each true cluster shares with each predicted one, where items may be in several clusters.
-
-A cell is a row of two compressed tables, its true and its predicted clusters.
-"""
+"""Overlaps of true and predicted clusters, their entropies, and pairs of items that share several."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.fetching import fetch
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.partition import fetch
 
 #: How many cells or memberships ahead memory is asked for: those of a cluster stand far from each other.
 AHEAD = 24
@@ -285,3 +282,169 @@ def join_rows(start, stop, true_offsets, true_codes, pred_offsets, pred_codes, n
         rows[starts[cell] - 1] = n[cell]
         rows[starts[cell]] = cell
         rows[starts[cell] + 1] = place - starts[cell] - 2
+
+
+@kernel
+def surprise(count, whole):
+    """Return -p log2 p for p = count / whole, exactly 0 at p = 0 and p = 1."""
+    if count == 0:
+        return 0.0
+    return -(count / whole) * np.log2(count / whole)
+
+
+@kernel
+def surprise_of_rest(count, whole):
+    """Return -q log2 q for q = 1 - count / whole, to full precision where q is near 1."""
+    if count == whole:
+        return 0.0
+    return -((whole - count) / whole) * np.log1p(-(count / whole)) / np.log(2.0)
+
+
+@kernel
+def entropy(count, whole):
+    """Return the entropy of membership in a cluster of `count` of `whole` items, in bits."""
+    return surprise(count, whole) + surprise_of_rest(count, whole)
+
+
+@kernel
+def keep_least(both, a, b, n_items, i, j, least_true, least_pred):
+    """Lower H(X|Y) and H(Y|X) of two clusters of a and b items that share `both`, if they can be.
+
+    Clusters that tell no more by where they agree than by where they differ tell nothing of each
+    other. A tie is none: the difference must exceed what rounding does.
+    """
+    agree = surprise(both, n_items) + surprise_of_rest(a + b - both, n_items)
+    differ = surprise(a - both, n_items) + surprise(b - both, n_items)
+    if agree <= differ * (1.0 + 1e-13):
+        return
+    # H(X|Y) as the mean of two entropies: no difference of large numbers
+    given_pred = (b * entropy(both, b) + (n_items - b) * entropy(a - both, n_items - b)) / n_items
+    given_true = (a * entropy(both, a) + (n_items - a) * entropy(b - both, n_items - a)) / n_items
+    least_true[i] = min(least_true[i], given_pred)
+    least_pred[j] = min(least_pred[j], given_true)
+
+
+@kernel
+def least_entropies(bounds, pred, shared_n, true_n, pred_n, n_items, apart, least_true, least_pred):
+    """Find the least conditional entropy of each cluster, given one of the other side.
+
+    The overlaps of a true cluster are those of `bounds`. Where `apart`, clusters that share nothing are
+    candidates, too, at a cost of true times predicted clusters. `least_true` and `least_pred`, of
+    shapes (K,) and (M,), come as the entropies of the clusters and leave as the least ones.
+    """
+    shared = np.zeros(pred_n.size, dtype=np.int64)
+    for i in range(true_n.size):
+        for o in range(bounds[i], bounds[i + 1]):
+            if apart:
+                shared[pred[o]] = shared_n[o]
+            else:
+                j = pred[o]
+                keep_least(shared_n[o], true_n[i], pred_n[j], n_items, i, j, least_true, least_pred)
+        if apart:
+            for j in range(pred_n.size):
+                keep_least(shared[j], true_n[i], pred_n[j], n_items, i, j, least_true, least_pred)
+            for o in range(bounds[i], bounds[i + 1]):
+                shared[pred[o]] = 0
+
+
+@kernel
+def shared(starts, clusters, u, v):
+    """Return how many clusters two units share, and the first of them, -1 if none."""
+    a, b = starts[u], starts[v]
+    end_a, end_b = starts[u + 1], starts[v + 1]
+    common, first = 0, -1
+    while a < end_a and b < end_b:
+        if clusters[a] == clusters[b]:
+            if common == 0:
+                first = clusters[a]
+            common += 1
+            a += 1
+            b += 1
+        elif clusters[a] < clusters[b]:
+            a += 1
+        else:
+            b += 1
+    return common, first
+
+
+@kernel
+def count_shared(starts, clusters, n, keys, bounds, members, pairs):
+    """Add to `pairs[t]` the pairs of items that share t clusters, for t of two and more.
+
+    Shapes: (units + 1,), (memberships,), (units,), (groups,), (groups + 1,), (entries,), (most + 1,);
+    `keys` are the clusters of the groups, and members of a group its units that are in a larger one.
+    """
+    for u in range(n.size):
+        own = starts[u + 1] - starts[u]
+        if own > 1:
+            pairs[own] += n[u] * (n[u] - 1) // 2
+    for c in range(keys.size):
+        for k in range(bounds[c], bounds[c + 1]):
+            u = members[k]
+            for m in range(k + 1, bounds[c + 1]):
+                v = members[m]
+                common, first = shared(starts, clusters, u, v)
+                if common > 1 and first == keys[c]:
+                    pairs[common] += n[u] * n[v]
+
+
+@kernel
+def count_blocks(true_starts, pred_starts):
+    """Count the entries that `list_blocks` makes. Shapes: (units + 1,), (units + 1,) -> int."""
+    total = 0
+    for u in range(true_starts.size - 1):
+        of_true, of_pred = true_starts[u + 1] - true_starts[u], pred_starts[u + 1] - pred_starts[u]
+        total += max(of_true * of_pred - 1, 0)
+    return total
+
+
+@kernel
+def list_blocks(true_starts, true_clusters, pred_starts, pred_clusters, n_pred, keys, units):
+    """List the pairs of a true and a predicted cluster of each unit, but for that of its largest.
+
+    Entries get the key `true * n_pred + pred` and the unit.
+    """
+    end = 0
+    for u in range(true_starts.size - 1):
+        last_true, last_pred = true_starts[u + 1] - 1, pred_starts[u + 1] - 1
+        for k in range(true_starts[u], last_true + 1):
+            for m in range(pred_starts[u], last_pred + 1):
+                if k < last_true or m < last_pred:
+                    keys[end] = true_clusters[k] * n_pred + pred_clusters[m]
+                    units[end] = u
+                    end += 1
+
+
+@kernel
+def compare_shared(
+    true_starts, true_clusters, pred_starts, pred_clusters, n, keys, bounds, members, n_pred, sums
+):
+    """Add up pairs of items that share t true and s predicted clusters, one of them two or more.
+
+    `sums` gets the sum of t s, the number of pairs with t = s, and the number of pairs, where t and
+    s are positive. A block has the key of its two clusters and the units that are in both and, on
+    one side at least, in a larger cluster.
+    """
+    for u in range(n.size):
+        t, s = true_starts[u + 1] - true_starts[u], pred_starts[u + 1] - pred_starts[u]
+        if t * s > 1:
+            add_item_pairs(t, s, n[u] * (n[u] - 1) // 2, sums)
+    for c in range(keys.size):
+        true, pred = keys[c] // n_pred, keys[c] % n_pred
+        for k in range(bounds[c], bounds[c + 1]):
+            u = members[k]
+            for m in range(k + 1, bounds[c + 1]):
+                v = members[m]
+                t, first_true = shared(true_starts, true_clusters, u, v)
+                if first_true == true:
+                    s, first_pred = shared(pred_starts, pred_clusters, u, v)
+                    if first_pred == pred and t * s > 1:
+                        add_item_pairs(t, s, n[u] * n[v], sums)
+
+
+@kernel
+def add_item_pairs(t, s, count, sums):
+    """Add `count` pairs that share t and s clusters to the three sums of `compare_shared`."""
+    sums[0] += count * t * s
+    sums[1] += count * (t == s)
+    sums[2] += count

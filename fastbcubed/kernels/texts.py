@@ -16,9 +16,18 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
-from fastbcubed.kernels.hashing import BEYOND_ASCII, EIGHT, SIXTEEN, WORD, ZERO, fold, hash_bytes, load_word
+from fastbcubed.kernels.hashing import (
+    BEYOND_ASCII,
+    EIGHT,
+    SIXTEEN,
+    WORD,
+    ZERO,
+    fold,
+    hash_bytes,
+    load_word,
+    slot_of,
+)
 from fastbcubed.kernels.jit import at, kernel
-from fastbcubed.kernels.perfect import slot_of
 
 #: Bytes at the end of a text that are compared at once, as words.
 TAIL = np.uint64(32)

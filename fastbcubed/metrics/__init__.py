@@ -5,24 +5,17 @@ What each says of itself, and its example, is declared where its formula stands,
 
 import math
 
-from fastbcubed.metrics import entropy_functions
+from fastbcubed.metrics import functions
 from fastbcubed.metrics import functions as make
 from fastbcubed.metrics.edit import merge_distance as merge_distance
-from fastbcubed.metrics.entropy_functions import (
-    HomogeneityCompletenessVMeasure as HomogeneityCompletenessVMeasure,
-)
-from fastbcubed.metrics.entropy_functions import combined_entropy as combined_entropy
-from fastbcubed.metrics.entropy_functions import (
+from fastbcubed.metrics.functions import HomogeneityCompletenessVMeasure as HomogeneityCompletenessVMeasure
+from fastbcubed.metrics.functions import combined_entropy as combined_entropy
+from fastbcubed.metrics.functions import (
     homogeneity_completeness_v_measure as homogeneity_completeness_v_measure,
 )
 from fastbcubed.metrics.functions import pointwise_score as pointwise_score
-from fastbcubed.metrics.labelings import PUBLIC
-from fastbcubed.metrics.labelings import PrecisionRecallFbeta as PrecisionRecallFbeta
-from fastbcubed.metrics.labelings import PrecisionRecallFscore as PrecisionRecallFscore
-from fastbcubed.metrics.matching import ExactMatch as ExactMatch
-from fastbcubed.metrics.matching import exact_match as exact_match
-from fastbcubed.metrics.pairs import pair_confusion_matrix as pair_confusion_matrix
-from fastbcubed.metrics.signatures import (
+from fastbcubed.metrics.labelings import (
+    PUBLIC,
     CoreferenceScore,
     Score,
     ScoreInBase,
@@ -33,7 +26,12 @@ from fastbcubed.metrics.signatures import (
     ScoreOfDiff,
     ScoreOfThree,
 )
-from fastbcubed.runtime.completion import only_all
+from fastbcubed.metrics.labelings import PrecisionRecallFbeta as PrecisionRecallFbeta
+from fastbcubed.metrics.labelings import PrecisionRecallFscore as PrecisionRecallFscore
+from fastbcubed.metrics.matching import ExactMatch as ExactMatch
+from fastbcubed.metrics.matching import exact_match as exact_match
+from fastbcubed.metrics.pairs import pair_confusion_matrix as pair_confusion_matrix
+from fastbcubed.runtime.attributes import only_all
 
 # Pointwise
 
@@ -133,29 +131,25 @@ matching_accuracy: Score = make.score("matching_accuracy")
 
 # Information
 
-cluster_entropy: ScoreInBase = entropy_functions.score_in_base("cluster_entropy")
-class_entropy: ScoreInBase = entropy_functions.score_in_base("class_entropy")
-mutual_info: ScoreInBase = entropy_functions.score_in_base("mutual_info")
-mutual_info_score: ScoreInBase = entropy_functions.score_in_base(
-    "mutual_info", "mutual_info_score", base=math.e
-)
-expected_mutual_info: ScoreInBase = entropy_functions.score_in_base("expected_mutual_info")
-variation_of_information: ScoreInBase = entropy_functions.score_in_base("variation_of_information")
+cluster_entropy: ScoreInBase = functions.score_in_base("cluster_entropy")
+class_entropy: ScoreInBase = functions.score_in_base("class_entropy")
+mutual_info: ScoreInBase = functions.score_in_base("mutual_info")
+mutual_info_score: ScoreInBase = functions.score_in_base("mutual_info", "mutual_info_score", base=math.e)
+expected_mutual_info: ScoreInBase = functions.score_in_base("expected_mutual_info")
+variation_of_information: ScoreInBase = functions.score_in_base("variation_of_information")
 homogeneity: Score = make.score("homogeneity")
 homogeneity_score: Score = make.score("homogeneity", "homogeneity_score")
 completeness: Score = make.score("completeness")
 completeness_score: Score = make.score("completeness", "completeness_score")
-v_measure: ScoreOfBeta[float] = entropy_functions.v_measure_of_beta()
-v_measure_score: ScoreOfBeta[float] = entropy_functions.v_measure_of_beta("v_measure_score")
-nmi: ScoreOfAverage = entropy_functions.score_of_average("nmi")
-normalized_mutual_info_score: ScoreOfAverage = entropy_functions.score_of_average(
+v_measure: ScoreOfBeta[float] = functions.v_measure_of_beta()
+v_measure_score: ScoreOfBeta[float] = functions.v_measure_of_beta("v_measure_score")
+nmi: ScoreOfAverage = functions.score_of_average("nmi")
+normalized_mutual_info_score: ScoreOfAverage = functions.score_of_average(
     "nmi", "normalized_mutual_info_score"
 )
-ami: ScoreOfAverage = entropy_functions.score_of_average("ami")
-adjusted_mutual_info_score: ScoreOfAverage = entropy_functions.score_of_average(
-    "ami", "adjusted_mutual_info_score"
-)
-dom_q0: ScoreInBase = entropy_functions.score_in_base("dom_q0")
+ami: ScoreOfAverage = functions.score_of_average("ami")
+adjusted_mutual_info_score: ScoreOfAverage = functions.score_of_average("ami", "adjusted_mutual_info_score")
+dom_q0: ScoreInBase = functions.score_in_base("dom_q0")
 dom_q2: Score = make.score("dom_q2")
 
 # Edit distances

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fastbcubed.metrics.aggregation import overall
-from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.groups import cluster_means
-from fastbcubed.metrics.metric import Floats, Metric
+from fastbcubed.metrics.aggregation import cluster_means, overall
 from fastbcubed.metrics.pointwise import pointwise
-from fastbcubed.metrics.rates import f_measure, slopes_of_f1
+from fastbcubed.metrics.score import Family, Floats, Metric, f_measure, slopes_of_f1
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
-    from fastbcubed.runtime.pool import Pool
+    from fastbcubed.runtime.threads import Pool
 
 Side = Literal["true", "pred"]
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.paired import add_shares, square_units
 from fastbcubed.kernels.runs import PIECE, RUN, add_to_lanes, read_run, sum_lanes
-from fastbcubed.metrics import impact, pointwise
+from fastbcubed.kernels.units import add_shares, square_units
+from fastbcubed.metrics import change, pointwise
 
 #: The formulas, in the order in which `weigh_run` knows them.
 FORMULAS: tuple[Callable[..., Any], ...] = (
@@ -26,8 +26,8 @@ FORMULAS: tuple[Callable[..., Any], ...] = (
     pointwise.mean_f1,
     pointwise.jaccard_index,
     pointwise.jaccard_distance,
-    impact.split_jaccard_distance,
-    impact.merge_jaccard_distance,
+    change.split_jaccard_distance,
+    change.merge_jaccard_distance,
 )
 precision, recall, over_merge_rate, under_merge_rate, mean_f1 = map(kernel, FORMULAS[:5])
 jaccard_index, jaccard_distance, split_jaccard_distance, merge_jaccard_distance = map(kernel, FORMULAS[5:])

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.errors import MetricError, OptionError
-from fastbcubed.metrics.family import Family
 from fastbcubed.metrics.labelings import as_contingency, check_defined, public
-from fastbcubed.metrics.metric import Floats
-from fastbcubed.runtime.pool import Pool, blocks
+from fastbcubed.metrics.score import Family, Floats
+from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
@@ -54,7 +53,7 @@ def majorities(contingency: Contingency, pool: Pool) -> Majorities:
     def task(first: int, last: int) -> tuple[int, int, NDArray[np.integer], NDArray[np.integer]]:
         size = int(parts[last] - parts[first])
         only, tied = (np.empty(shape, pred.dtype) for shape in ((size + 1,), (size, 2)))
-        items, sure, *n = kernels.edit.keep_majorities(cells, pred, parts, first, last, only, tied)
+        items, sure, *n = kernels.metrics.keep_majorities(cells, pred, parts, first, last, only, tied)
         return items, sure, only[: n[0]].copy(), tied[: n[1]].copy()
 
     ranges = zip(*blocks(parts.size - 1, PARTS_AT_ONCE), strict=True)
@@ -69,7 +68,7 @@ def majorities(contingency: Contingency, pool: Pool) -> Majorities:
     names, rights = np.unique(rights[order], return_inverse=True)
     first = np.append(np.flatnonzero(np.diff(lefts[order], prepend=-1)), lefts.size)
     return Majorities(
-        sum(items), sum(sure) + int(taken.sum()) + int(kernels.edit.match(first, rights, names.size))
+        sum(items), sum(sure) + int(taken.sum()) + int(kernels.metrics.match(first, rights, names.size))
     )
 
 
@@ -212,7 +211,7 @@ def cost_of_steps(contingency: Contingency, split_cost: Cost, merge_cost: Cost) 
 def _chain_cost(codes: NDArray[np.integer], n_codes: int, sizes: Floats, name: str, cost: Cost) -> float:
     """Add up the cost of joining, or parting, the cells of each cluster one after the other."""
     last, before = np.empty(sizes.size), np.empty(sizes.size)
-    kernels.edit.gather(codes, sizes, np.zeros(n_codes), last, before)
+    kernels.metrics.gather(codes, sizes, np.zeros(n_codes), last, before)
     further = np.flatnonzero(last)
     x, y, z = sizes[further], last[further], before[further]
     price = partial(_price, name, cost)

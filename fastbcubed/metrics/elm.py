@@ -6,9 +6,7 @@ the *other* members of its clusters count. So tp may be 0, and a rate of an empt
 
 from __future__ import annotations
 
-from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.metric import Floats
-from fastbcubed.metrics.rates import f_measure, rate, slopes_of_f1
+from fastbcubed.metrics.score import Family, Floats, f_measure, rate, slopes_of_f1
 
 elm = Family("elm", low=0.0, high=1.0, best="higher", source="van Heusden et al. 2022", on_covers=True)
 WITHOUT = "each without the item itself"

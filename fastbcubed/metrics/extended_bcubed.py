@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.metrics.elm import elm
-from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.metric import Floats
 from fastbcubed.metrics.pointwise import f1, mean_f1, pointwise, precision, recall
-from fastbcubed.metrics.rates import slopes_of_f1
+from fastbcubed.metrics.score import Family, Floats, slopes_of_f1
 
 if TYPE_CHECKING:
-    from fastbcubed.overlap.covers import Cover
-    from fastbcubed.overlap.sharing import Sides
+    from fastbcubed.overlap.cover import Cover
+    from fastbcubed.overlap.mates import Sides
 
 extended = Family("overlap")
 
@@ -156,7 +154,7 @@ def likeness(sides: Sides, similarity: Similarity) -> tuple[Floats, Floats, Floa
         best = [1.0 - (sizes_true + sizes_pred.min()) / total, 1.0 - (sizes_pred + sizes_true.min()) / total]
     n, true_n, pred_n = table.sizes.n, sides.sizes[0].n[table.true], sides.sizes[1].n[table.pred]
     like = np.where((n == true_n) & (n == pred_n), 1.0, np.minimum(like, 1.0))
-    kernels.matches.find_best(table.bounds, table.pred, like, *best)
+    kernels.mates.find_best(table.bounds, table.pred, like, *best)
     return like, best[0], best[1]
 
 

@@ -1,23 +1,39 @@
-"""The functions of `fastbcubed.metrics`, made from what the families declare: a maker for each signature."""
+"""The documentation of the functions in `fastbcubed.metrics`, put together from the registry."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache, partial
+from inspect import cleandoc
+from math import inf
 from numbers import Real
-from typing import Any
+from textwrap import fill
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics.change_quality import judged
+from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.coreference import FIGURES, SCORES, Three
-from fastbcubed.metrics.documentation import BETA, ZERO_DIVISION, document
+from fastbcubed.metrics.entropy import entropy, v_of
 from fastbcubed.metrics.labelings import (
+    Average,
+    CoreferenceScore,
     Function,
+    Labels,
     PrecisionRecallFbeta,
     PrecisionRecallFscore,
+    Score,
+    ScoreInBase,
+    ScoreOfAverage,
+    ScoreOfBeta,
+    ScoreOfCovers,
+    ScoreOfCoversAndBeta,
+    ScoreOfDiff,
+    ScoreOfThree,
     as_contingency,
     as_cover,
     as_joint,
@@ -25,20 +41,178 @@ from fastbcubed.metrics.labelings import (
     compute,
     public,
 )
-from fastbcubed.metrics.metric import Formula, Metric
-from fastbcubed.metrics.rates import f_measure, weight_of_precision
 from fastbcubed.metrics.registry import METRICS, lifted
-from fastbcubed.metrics.signatures import (
-    CoreferenceScore,
-    Labels,
-    Score,
-    ScoreOfBeta,
-    ScoreOfCovers,
-    ScoreOfCoversAndBeta,
-    ScoreOfDiff,
-    ScoreOfThree,
+from fastbcubed.metrics.score import REFERENCES, Formula, Metric, Page, f_measure, weight_of_precision
+from fastbcubed.runtime.threads import Pool
+
+_PAGE = """{summary}
+
+Parameters
+----------
+{labels}
+{options}sample_weight : array-like of shape (n_items,), optional
+    {weight}
+{contingency}
+Returns
+-------
+{returns}
+
+Raises
+------
+FastBCubedError
+    If there is no item, if the two sides differ in length, or if a label or a weight is missing
+    or cannot be one. Every error below is one, too.
+{in_place}{undefined}
+Notes
+-----
+{notes}
+
+References
+----------
+{references}
+
+Examples
+--------
+{example}
+"""
+
+
+class Option(NamedTuple):
+    """A parameter that a function has besides: its description, and when it raises OptionError."""
+
+    text: str
+    error: str
+
+
+BETA = Option(
+    "beta : float, default 1.0\n"
+    "    How many times as important recall is as precision: 0 gives precision, infinity recall.\n",
+    ", or if beta is negative",
 )
-from fastbcubed.runtime.pool import Pool
+WEIGHT_OF_COMPLETENESS = Option(
+    "beta : float, default 1.0\n"
+    "    Weight of completeness: 0 gives homogeneity, infinity completeness. It is not squared.\n",
+    ", or if beta is negative",
+)
+SHARE_OF_CLUSTER_ENTROPY = Option(
+    "beta : float, default 0.5\n    Share of the cluster entropy, from 0 to 1.\n",
+    ", or if beta is not between 0 and 1",
+)
+BASE = Option(
+    "base : float, default {}\n    Base of the logarithms: 2 for bits, `math.e` for nats.\n",
+    ", or if there is no such base",
+)
+AVERAGE = Option(
+    'average_method : {"arithmetic", "geometric", "min", "max", "joint"}\n'
+    "    What stands in the place of the arithmetic mean of H(C) and H(K): another mean of them, the smaller,\n"
+    "    the larger, or the joint entropy.\n",
+    ", or if there is no such average",
+)
+ZERO_DIVISION = Option(
+    "    A null says that the side lacks the item.\n"
+    "zero_division : float, default 0.0\n"
+    "    What 0 / 0 gives. Only MUC (entities of one mention) and BLANC (no link) ever come to that.\n",
+    ", or if zero_division is no number",
+)
+NO_OPTION = Option("", "")
+
+_LABELS = """labels_true, labels_pred : array-like of shape (n_items,)
+    Cluster label of each item, both in the same item order."""
+
+_LABELS_OF_DIFF = """labels_baseline, labels_experiment : array-like of shape (n_items,)
+    Cluster label of each item before and after, both in the same item order."""
+
+_LABELS_OF_THREE = """labels_baseline, labels_experiment, labels_true : array-like of shape (n_items,)
+    Cluster label of each item before, after and in truth, all in the same item order."""
+
+_CONTINGENCY = """contingency : Contingency, optional
+    The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
+"""
+
+_IN_PLACE = """OptionError
+    If there are neither labels nor a contingency, or both{or_option}.
+"""
+
+_LABELS_OF_COVERS = """labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
+    Cluster label of each item, or a set of labels for each, both in the same item order; or a dict from
+    item to cluster or set of clusters; or a clustering with a row per membership."""
+
+_MATRIX = (
+    "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself"
+    " included), on the predicted side alone, on the true side alone, and on neither."
+)
+
+
+def document(
+    metric: Metric,
+    called: str = "",
+    *,
+    option: Option = NO_OPTION,
+    returns: str = "",
+    on_covers: bool = False,
+) -> str:
+    """Return the docstring of the function of a score, `called` as the score or as one of its further names.
+
+    `returns` says what it returns, where that is not the score alone; `on_covers` that it takes overlapping
+    clusterings.
+    """
+    page = metric.also[called] if called else Page()
+    example = page.example or metric.example.replace(f"{metric.name}(", f"{called or metric.name}(")
+    weight = "Positive weight of each item, inside the clusters and in the mean."
+    reasons = []
+    if metric.unweighted_only:
+        weight = "Not for this score, in which all items count equally."
+        reasons.append("there are weights")
+    if metric.uses_tn or metric.labelled_only:
+        reasons.append("the contingency counts items outside the truth")
+    return _PAGE.format(
+        summary=metric.summary,
+        labels=_labels(metric, on_covers),
+        options=option.text,
+        weight=weight,
+        returns=returns or f"float\n    {_range(metric)}",
+        contingency="" if metric.takes_three else _CONTINGENCY,
+        in_place="" if metric.takes_three else _IN_PLACE.format(or_option=option.error),
+        undefined=f"MetricError\n    If {', or '.join(reasons)}.\n" if reasons else "",
+        notes=_notes(metric, page.note),
+        references=_wrap(f".. [1] {REFERENCES.get(metric.source, 'Defined by this library.')}"),
+        example=cleandoc(example),
+    )
+
+
+def _labels(metric: Metric, on_covers: bool) -> str:
+    if metric.takes_three:
+        return _LABELS_OF_THREE
+    return _LABELS_OF_COVERS if on_covers else _LABELS_OF_DIFF if metric.family == "diff" else _LABELS
+
+
+def _range(metric: Metric) -> str:
+    end = "." if metric.best == "neither" else f"; {metric.best} is better."
+    if metric.high == inf:
+        return f"At least {metric.low:g}{end}"
+    if metric.low == -inf:
+        return f"At most {metric.high:g}{end}"
+    return f"From {metric.low:g} to {metric.high:g}{end}"
+
+
+def _notes(metric: Metric, note: str) -> str:
+    cost = "One pass over the items counts the cells; the rest is linear in the cells"
+    cost += ", and with weights in the items." if metric.family == "elm" else "."
+    notes = [f"Definition: {metric.definition}.", cost]
+    if "tp" in metric.definition:
+        notes.insert(1, _MATRIX)
+    if about := f"{metric.note} {note}".strip():
+        notes.append(about)
+    if metric.experimental:
+        notes.append("Experimental: the definition was put together from summaries of [1]_.")
+    return "\n\n".join(map(_wrap, notes))
+
+
+@lru_cache
+def _wrap(text: str) -> str:
+    indent = "   " if text.startswith("..") else ""
+    return fill(text, 96, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
 
 THREE = "PrecisionRecallFscore\n    Named tuple (precision, recall, f1)"
 
@@ -121,8 +295,6 @@ def _public_three(scores: Function, f_score: str, *, on_covers: bool = False) ->
 
 
 # Of a change
-
-
 def score_of_diff(name: str) -> ScoreOfDiff:
     """Make the function of a score of baseline and experiment."""
 
@@ -156,8 +328,6 @@ def score_of_three(name: str) -> ScoreOfThree:
 
 
 # Of clusterings that may overlap
-
-
 def score_of_covers(name: str) -> ScoreOfCovers:
     """Make the function of a score of overlapping clusterings."""
 
@@ -196,8 +366,6 @@ def three_of_covers(f_score: str) -> ScoreOfCoversAndBeta[PrecisionRecallFscore]
 
 
 # Coreference
-
-
 def coreference_scores(stem: str) -> CoreferenceScore[PrecisionRecallFscore]:
     """Make the function for precision, recall and F1 of a coreference score."""
     metric = METRICS[f"{stem}_f1"]
@@ -258,8 +426,6 @@ def _coreference(
 
 
 # Of any formula
-
-
 @public
 def pointwise_score(
     formula: Formula,
@@ -322,3 +488,137 @@ def pointwise_score(
         raise OptionError(f"formula is a function of (tp, fp, fn, tn), not {formula!r}.")
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
     return compute(table, [lifted(formula, outside=table.outside)])[0]
+
+
+def score_in_base(name: str, called: str = "", *, base: float = 2.0) -> ScoreInBase:
+    """Make the function of an amount of information."""
+    usual = base
+
+    def score(
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        base: float = usual,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        if not (isinstance(base, Real) and 0 < base < math.inf and base != 1):
+            raise OptionError(f"base is a positive number other than 1, not {base!r}")
+        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+        return compute(table, [entropy[name]])[0] * (math.log(2) / math.log(base))
+
+    option = BASE._replace(text=BASE.text.format("2" if usual == 2 else "e"))
+    return public(score, called or name, document(entropy[name], called, option=option))
+
+
+def score_of_average(name: str, called: str = "") -> ScoreOfAverage:
+    """Make the function of a score that is relative to an average of the entropies."""
+    of_average: Any = entropy[name].score
+
+    def score(
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        average_method: Average = "arithmetic",
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+        return compute(table, [replace(entropy[name], score=partial(of_average, average=average_method))])[0]
+
+    return public(score, called or name, document(entropy[name], called, option=AVERAGE))
+
+
+@public
+class HomogeneityCompletenessVMeasure(NamedTuple):
+    """Homogeneity, completeness, and their harmonic mean for the `beta` asked for."""
+
+    homogeneity: float
+    completeness: float
+    v_measure: float
+
+
+def _v_measures(table: Contingency, beta: float) -> HomogeneityCompletenessVMeasure:
+    if not (isinstance(beta, Real) and beta >= 0):
+        raise OptionError(f"beta is a number from 0 (homogeneity alone) up, not {beta!r}")
+    h, c = compute(table, [entropy["homogeneity"], entropy["completeness"]])
+    return HomogeneityCompletenessVMeasure(h, c, v_of(h, c, beta))
+
+
+V_OF_BETA = "(1 + beta) h c / (beta h + c), with h = homogeneity and c = completeness; 0 if both are"
+
+
+def v_measure_of_beta(called: str = "") -> ScoreOfBeta[float]:
+    """Make the function of the V measure, in which beta is not squared."""
+
+    def score(
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        beta: float = 1.0,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+        return _v_measures(table, beta).v_measure
+
+    metric = replace(entropy["v_measure"], definition=V_OF_BETA)
+    return public(score, called or "v_measure", document(metric, called, option=WEIGHT_OF_COMPLETENESS))
+
+
+def homogeneity_completeness_v_measure(
+    labels_true: ArrayLike | None = None,
+    labels_pred: ArrayLike | None = None,
+    *,
+    beta: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+    contingency: Contingency | None = None,
+) -> HomogeneityCompletenessVMeasure:
+    """Return all three; what is shown to users is put together below."""
+    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+    return _v_measures(table, beta)
+
+
+public(
+    homogeneity_completeness_v_measure,
+    documentation=document(
+        replace(
+            entropy["v_measure"],
+            summary="Homogeneity, completeness and their harmonic mean.",
+            definition=f"h = 1 - H(C|K) / H(C), c = 1 - H(K|C) / H(K), each 1 if that is 0 / 0, and {V_OF_BETA}",
+        ),
+        "homogeneity_completeness_v_measure",
+        option=WEIGHT_OF_COMPLETENESS,
+        returns="HomogeneityCompletenessVMeasure\n    Named tuple (homogeneity, completeness, v_measure).",
+    ),
+)
+
+
+def combined_entropy(
+    labels_true: ArrayLike | None = None,
+    labels_pred: ArrayLike | None = None,
+    *,
+    beta: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    contingency: Contingency | None = None,
+) -> float:
+    """Return the sum; what is shown to users is put together below."""
+    if not (isinstance(beta, Real) and 0 <= beta <= 1):
+        raise OptionError(f"beta is the share of the cluster entropy, from 0 to 1, not {beta!r}")
+    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+    of_cluster, of_class = compute(table, [entropy["cluster_entropy"], entropy["class_entropy"]])
+    return float(beta) * of_cluster + (1.0 - float(beta)) * of_class
+
+
+public(
+    combined_entropy,
+    documentation=document(
+        replace(
+            entropy["variation_of_information"],
+            summary="Weighted mean of cluster entropy and class entropy, in bits.",
+            definition="beta H(C|K) + (1 - beta) H(K|C)",
+        ),
+        "combined_entropy",
+        option=SHARE_OF_CLUSTER_ENTROPY,
+    ),
+)

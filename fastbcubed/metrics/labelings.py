@@ -1,24 +1,162 @@
-"""From two labelings, or a contingency in their place, to scores: what the public functions share."""
+"""From two labelings or a contingency to scores: shared steps and signatures of public functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import cleandoc
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from fastbcubed.alignment.align import align
-from fastbcubed.alignment.policies import Policies
+from numpy.typing import ArrayLike
+
+from fastbcubed.align.policies import Policies
+from fastbcubed.align.rows import align
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.cells.joint import Joint, join
-from fastbcubed.clusterings.inputs import Given
-from fastbcubed.clusterings.stretches import Pair, open_pair
+from fastbcubed.cells.three_way import Joint, join
 from fastbcubed.errors import OptionError, OverlapError
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.metrics.aggregation import overall
-from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.signatures import Labels
-from fastbcubed.overlap.overlapping import build_cover
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.metrics.score import Metric
+from fastbcubed.overlap.two_sides import build_cover
+from fastbcubed.runtime.threads import Pool
+
+#: What each side may be where clusters may overlap.
+Labels = ArrayLike | Mapping[Any, Any] | Clustering
+Result = TypeVar("Result", covariant=True)
+Average = Literal["arithmetic", "geometric", "min", "max", "joint"]
+
+
+class Score(Protocol):
+    """A function from two labelings, or a contingency in their place, to a score."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+
+
+class ScoreOfDiff(Protocol):
+    """A function from a baseline and an experiment, or a contingency in their place, to a score."""
+
+    def __call__(
+        self,
+        labels_baseline: ArrayLike | None = None,
+        labels_experiment: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+
+
+class ScoreOfThree(Protocol):
+    """A function from a baseline, an experiment and the truth to a score."""
+
+    def __call__(
+        self,
+        labels_baseline: ArrayLike,
+        labels_experiment: ArrayLike,
+        labels_true: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the score."""
+
+
+class ScoreOfBeta(Protocol[Result]):
+    """The same for scores that lean to recall as `beta` grows."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        beta: float = ...,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> Result:
+        """Return the score or scores."""
+
+
+class ScoreOfCovers(Protocol):
+    """A function from two clusterings that may overlap, or a contingency in their place, to a score."""
+
+    def __call__(
+        self,
+        labels_true: Labels | None = None,
+        labels_pred: Labels | None = None,
+        *,
+        sample_weight: ArrayLike | Mapping[Any, float] | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+
+
+class ScoreOfCoversAndBeta(Protocol[Result]):
+    """The same for scores that lean to recall as `beta` grows."""
+
+    def __call__(
+        self,
+        labels_true: Labels | None = None,
+        labels_pred: Labels | None = None,
+        *,
+        beta: float = ...,
+        sample_weight: ArrayLike | Mapping[Any, float] | None = None,
+        contingency: Contingency | None = None,
+    ) -> Result:
+        """Return the score or scores."""
+
+
+class ScoreInBase(Protocol):
+    """The same for an amount of information, in logarithms to some base."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        base: float = ...,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+
+
+class ScoreOfAverage(Protocol):
+    """The same for a score that is relative to an average of two entropies."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        average_method: Average = "arithmetic",
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> float:
+        """Return the score."""
+
+
+class CoreferenceScore(Protocol[Result]):
+    """The same for coreference scores, where 0 / 0 is what the caller says."""
+
+    def __call__(
+        self,
+        labels_true: ArrayLike | None = None,
+        labels_pred: ArrayLike | None = None,
+        *,
+        zero_division: float = 0.0,
+        sample_weight: ArrayLike | None = None,
+        contingency: Contingency | None = None,
+    ) -> Result:
+        """Return the score or scores."""
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

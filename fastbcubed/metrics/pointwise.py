@@ -7,14 +7,16 @@ is empty. Where both sides agree (fp = fn = 0), similarities are exactly 1 and l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from math import inf
 
 import numpy as np
 
-from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.metric import Floats, Formula
-from fastbcubed.metrics.rates import (
+from fastbcubed.metrics.score import (
+    Family,
+    Floats,
+    Formula,
     f_measure,
     rate,
     slopes_of_f1,
@@ -54,8 +56,6 @@ def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 # F
-
-
 @pointwise.of_means(
     "2 P R / (P + R), with P = precision and R = recall",
     pointwise["precision"],
@@ -137,8 +137,6 @@ def mean_fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 # Of tp, fp and fn
-
-
 @pointwise.mean_over_items(
     "tp / (tp + fp + fn)",
     example="""
@@ -194,8 +192,6 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 # Of tn as well
-
-
 @pointwise.mean_over_items(
     "(tp + tn) / (tp + fp + fn + tn)",
     uses_tn=True,
@@ -358,3 +354,17 @@ def pointwise_fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) ->
 def symmetric_difference(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """Mean over items of the weight that only one of an item's two clusters has."""
     return fp + fn
+
+
+#: Losses, as columns of tables, and the score that they add up to over all items.
+LOSSES = {
+    "precision_loss": pointwise["over_merge_rate"],
+    "recall_loss": pointwise["under_merge_rate"],
+}
+#: The loss that the clusters of a side are first blamed for.
+LOSS_OF_SIDE = {"true": "recall_loss", "pred": "precision_loss"}
+
+
+def losses_of(sums: Mapping[str, Floats], total: float) -> dict[str, Floats]:
+    """Return losses from sums of weight * score, by the name of the score, and the weight of all items."""
+    return {name: sums[metric.name] / total for name, metric in LOSSES.items()}

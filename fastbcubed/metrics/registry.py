@@ -10,21 +10,19 @@ from collections.abc import Collection, Iterable
 from math import inf
 
 from fastbcubed.errors import MetricError
+from fastbcubed.inputs.suggestions import most_similar
 from fastbcubed.metrics.bcubed import bcubed
+from fastbcubed.metrics.change import diff, quality
 from fastbcubed.metrics.coreference import coreference
 from fastbcubed.metrics.edit import edit
 from fastbcubed.metrics.elm import elm
 from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.extended_bcubed import cice, extended
-from fastbcubed.metrics.impact import diff
 from fastbcubed.metrics.matching import matching
-from fastbcubed.metrics.metric import Formula, Metric
-from fastbcubed.metrics.overlap import overlap
+from fastbcubed.metrics.omega import overlap
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.pointwise import pointwise
-from fastbcubed.metrics.quality import quality
-from fastbcubed.metrics.rates import weight_of_precision
-from fastbcubed.sources.suggestions import most_similar
+from fastbcubed.metrics.score import Formula, Metric, weight_of_precision
 
 _FAMILIES = (
     pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended, cice(), overlap, diff, quality,

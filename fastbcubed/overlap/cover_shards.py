@@ -11,23 +11,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.alignment.item_join import kept_of
-from fastbcubed.alignment.policies import Policies
-from fastbcubed.alignment.row_aligner import AlignedSets, GatheredSide
-from fastbcubed.cells.records import SIDES
-from fastbcubed.cells.scored_rows import ScoredRows
+from fastbcubed.align.item_join import kept_of
+from fastbcubed.align.policies import Policies
+from fastbcubed.align.row_blocks import AlignedSets, GatheredSide
+from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.cells.shards import SizeCounts
-from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import EmptyInputError, TooMuchWorkError
-from fastbcubed.overlap.covers import Cover
-from fastbcubed.overlap.overlapping import group_items
-from fastbcubed.overlap.subsets import Extent, Found, NamedCells, SubsetSums, n_pairs, name_clusters
-from fastbcubed.overlap.wide_cells import MEMBERSHIP_BYTES, WideCells
-from fastbcubed.runtime.joining import take
-from fastbcubed.runtime.pool import Pool
-from fastbcubed.runtime.spill import Spill
-from fastbcubed.runtime.spool import Spool
-from fastbcubed.sources.stash import Stash
+from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.inputs.stash import Stash
+from fastbcubed.overlap.cover import Cover
+from fastbcubed.overlap.mates import (
+    MEMBERSHIP_BYTES,
+    Extent,
+    FoundShares,
+    NamedCells,
+    SubsetSums,
+    WideCells,
+    n_pairs,
+    name_clusters,
+)
+from fastbcubed.overlap.two_sides import group_items
+from fastbcubed.runtime.codes import take
+from fastbcubed.runtime.spill import Spill, Spool
+from fastbcubed.runtime.threads import Pool
 
 CELL = np.dtype([("n", "i8"), ("weight", "f8"), ("n_true", "i4"), ("n_pred", "i4")])
 NAME = np.dtype([("first", "i8"), ("second", "i8")])
@@ -156,7 +162,7 @@ class CoverShards:
         pool.map(lambda shard: sums.put(shard, self._read(shard)), shards, stage="list shared clusters")
         sums.add_up(pool)
 
-        def cover(rank: int, shard: int) -> tuple[Cover | None, Found, CoverRows | None]:
+        def cover(rank: int, shard: int) -> tuple[Cover | None, FoundShares, CoverRows | None]:
             cells = self._read(shard)
             found = sums.take(shard, cells)
             if wide is not None:
@@ -170,7 +176,7 @@ class CoverShards:
                 self.n_exact[side] += int(found.n_exact[k])
             yield made, rows
 
-    def _cover(self, shard: int, found: Found, rows: CoverRows | None, apart: bool) -> Cover | None:
+    def _cover(self, shard: int, found: FoundShares, rows: CoverRows | None, apart: bool) -> Cover | None:
         """Return the cells of a shard that are scored, with what their items share with mates in all shards."""
         n_scored = self._shards[shard].scored
         if not n_scored:

@@ -1,21 +1,38 @@
-"""Rows of memberships → the set of clusters of each item; rows are gathered in parts that fit the cache."""
+"""Rows of memberships → the set of clusters of each item, in memory or shard by shard."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.clusterings.memberships import Memberships
+from fastbcubed.align.data_errors import RepeatedMemberships, UnevenWeights
+from fastbcubed.align.policies import Policies
+from fastbcubed.align.row_blocks import GatheredSide, ItemRows
+from fastbcubed.align.rows import Side, either, require_known_type
+from fastbcubed.errors import FastBCubedError
+from fastbcubed.inputs.arrays import from_numpy, read_only, take_rows
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.columns import Column
+from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.inputs.tables import BaseRows, Rows, attributes
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.grouping import Numbered, number
-from fastbcubed.runtime.joining import scatter_keys
-from fastbcubed.runtime.parts import PART_ROWS, part_bits, part_blocks, slots_for
-from fastbcubed.runtime.pool import Pool, blocks
-from fastbcubed.sources.arrays import read_only
+from fastbcubed.runtime.codes import (
+    PART_ROWS,
+    Numbered,
+    number,
+    part_bits,
+    part_blocks,
+    scatter_keys,
+    slots_for,
+)
+from fastbcubed.runtime.threads import Pool, blocks
 
 Codes = NDArray[np.int64]
 Integers = NDArray[np.integer]
@@ -43,7 +60,7 @@ class Signatures(NamedTuple):
     sets: Memberships  #: likewise
 
 
-class Rows(NamedTuple):
+class MembershipRows(NamedTuple):
     """Rows of memberships in parts, such that all rows of an item are in one."""
 
     keys: Codes  #: keys of items, or these keys mixed; shape (n_rows,), as of all but the bounds
@@ -64,7 +81,7 @@ def item_sets(
     wide = np.int32 if max(keys.size, n_clusters) < 2**31 - 2 else np.int64
     parts = _in_parts(keys, clusters, wide, pool)
     marks = buffers.empty(keys.size, wide)
-    n_repeated, n_reweighted = _gather(parts, weight, marks, pool)
+    n_repeated, n_reweighted = _mark_first_rows(parts, weight, marks, pool)
     codes = parts.codes
     del parts
     firsts, found, several, starts = _listed(marks, pool)
@@ -95,22 +112,26 @@ def signatures(members: Memberships, pool: Pool) -> Signatures:
     return Signatures(found, _with_large(n_clusters, codes, begins[several[numbered.firsts]]))
 
 
-def _in_parts(keys: Codes, clusters: Codes, wide: type[np.integer], pool: Pool) -> Rows:
+def _in_parts(keys: Codes, clusters: Codes, wide: type[np.integer], pool: Pool) -> MembershipRows:
     """Bring the rows of each item into one part; those whose items ascend are there already."""
     codes = buffers.empty(keys.size, wide)
     if not any(kernels.memberships.find_unsorted(keys, a, b) for a, b in blocks(keys.size)):
         codes[:] = clusters
         near = np.arange(PART_ROWS, keys.size, PART_ROWS)
         cuts = np.unique(np.searchsorted(keys, keys[near]))  # the first row of an item
-        return Rows(read_only(keys), None, codes, np.concatenate([[0], cuts[cuts > 0], [keys.size]]))
+        return MembershipRows(
+            read_only(keys), None, codes, np.concatenate([[0], cuts[cuts > 0], [keys.size]])
+        )
     bits = part_bits(keys.size, PART_ROWS)
     mixed, rows, bounds = scatter_keys(keys, bits, pool, (clusters, codes), wide)
-    return Rows(read_only(mixed), rows, codes, bounds)
+    return MembershipRows(read_only(mixed), rows, codes, bounds)
 
 
-def _gather(parts: Rows, weight: NDArray[np.float64] | None, marks: Integers, pool: Pool) -> tuple[int, int]:
+def _mark_first_rows(
+    parts: MembershipRows, weight: NDArray[np.float64] | None, marks: Integers, pool: Pool
+) -> tuple[int, int]:
     """Mark the first row of each item; return repeated and reweighted rows. See `gather_parts`."""
-    marks.fill(kernels.item_sets.REPEATED)
+    marks.fill(kernels.memberships.REPEATED)
     weight = None if weight is None else read_only(weight)
     largest, wide = int(np.diff(parts.bounds).max()), marks.dtype
 
@@ -120,7 +141,7 @@ def _gather(parts: Rows, weight: NDArray[np.float64] | None, marks: Integers, po
             lambda: (slots_for(largest, wide), *(np.empty(largest + 1, wide) for _ in range(4))),
             lambda space: space[1].size > largest,
         ) as space:
-            return kernels.item_sets.gather_parts(*parts, first, last, weight, space, marks)
+            return kernels.memberships.gather_parts(*parts, first, last, weight, space, marks)
 
     cuts = zip(*part_blocks(parts.bounds.size - 1), strict=True)
     counts = pool.map(gather, *cuts, stage="gather items")
@@ -132,12 +153,12 @@ def _listed(marks: Integers, pool: Pool) -> tuple[Codes, Codes, Codes, Codes]:
     """Return the first row of each item and the code of its cluster; which are in several, and where these are."""
     starts, stops = zip(*blocks(marks.size), strict=True)
     counts = pool.map(
-        lambda a, b: kernels.item_sets.count_marks(marks, a, b), starts, stops, stage="count items"
+        lambda a, b: kernels.memberships.count_marks(marks, a, b), starts, stops, stage="count items"
     )
     *bases, (n_items, n_several) = accumulate(counts, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0))
     listed = tuple(buffers.empty(int(n), np.int64) for n in (n_items, n_items, n_several, n_several))
     pool.map(
-        lambda a, b, base: kernels.item_sets.list_items(marks, a, b, *base, *listed),
+        lambda a, b, base: kernels.memberships.list_items(marks, a, b, *base, *listed),
         starts, stops, bases, stage="list items",
     )  # fmt: skip
     return listed  # type: ignore[return-value]
@@ -151,12 +172,12 @@ def _numbered(codes: Integers, starts: Codes, pool: Pool) -> Numbered:
     keys, cuts = buffers.empty(starts.size, np.int64), list(zip(*blocks(starts.size), strict=True))
     for seed in range(ATTEMPTS):
         pool.map(
-            lambda a, b, seed=seed: kernels.item_sets.hash_sets(codes, starts, a, b, seed, keys),
+            lambda a, b, seed=seed: kernels.memberships.hash_sets(codes, starts, a, b, seed, keys),
             *cuts, stage="hash sets of clusters",
         )  # fmt: skip
         numbered = number(keys, pool)
         unequal = pool.map(
-            lambda a, b, numbers=numbered.codes, firsts=numbered.firsts: kernels.item_sets.is_unequal(
+            lambda a, b, numbers=numbered.codes, firsts=numbered.firsts: kernels.memberships.is_unequal(
                 codes, starts, firsts, numbers, a, b
             ),
             *cuts, stage="compare sets of clusters",
@@ -175,10 +196,184 @@ def _with_large(n_clusters: int, codes: Integers | None = None, starts: Codes | 
     offsets = buffers.empty(n_clusters + 1 + starts.size, np.int64)
     offsets[: n_clusters + 1] = np.arange(n_clusters + 1)
     counts = offsets[n_clusters + 1 :]
-    kernels.item_sets.count_sets(codes, starts, counts)
+    kernels.memberships.count_sets(codes, starts, counts)
     np.cumsum(counts, out=counts)
     counts += n_clusters
     members = buffers.empty(int(offsets[-1]), wide)
     members[:n_clusters] = alone
-    kernels.item_sets.take_sets(codes, starts, offsets[n_clusters:], members)
+    kernels.memberships.take_sets(codes, starts, offsets[n_clusters:], members)
     return Memberships(offsets, members, n_clusters)
+
+
+Keys = tuple[NDArray[np.int64], NDArray[np.int64] | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """One side of an evaluation of overlapping clusterings, item by item."""
+
+    #: a row per item; its label is the code of the item's set of clusters, null for an item in none
+    clustering: Clustering
+    set_codes: NDArray[np.int64]  #: the same codes, -1 for an item in no cluster; shape (n_items,)
+    sets: Memberships  #: the clusters of each set, by code
+    labels: Column  #: cluster labels, row by row as they came
+    label_rows: NDArray[np.int64]  #: a row of each cluster; shape (n_clusters,)
+    #: rows with a null cluster, with the noise label, and left out since they repeat an earlier one
+    n_null: int
+    n_noise: int
+    n_duplicates: int
+
+
+def gather(
+    sides: Sequence[Clustering], policies: Policies, pool: Pool, *, null_is_absent: bool
+) -> list[Gathered]:
+    """Gather the clusters of each item, of several sides at the same time.
+
+    If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
+    """
+    if policies.noise is not None:
+        require_known_type(policies.noise, *(side.labels for side in sides))
+    read = [_read(side, pool) for side in sides]
+    threads = max(1, pool.threads // len(sides))
+
+    def gather_one(clustering: Clustering, keys: Keys) -> Gathered | FastBCubedError:
+        with Pool(threads) as mine:
+            try:
+                return _gather(clustering, keys, policies, mine, null_is_absent)
+            except FastBCubedError as error:
+                return error
+
+    found = []
+    for each in pool.map(gather_one, sides, read, stage="gather clusters"):
+        if isinstance(each, FastBCubedError):  # the first side's, whichever came first
+            raise each
+        found.append(each)
+    return found
+
+
+def _read(clustering: Clustering, pool: Pool) -> Keys:
+    """Return the keys of the labels and those of the items, None where items go by position."""
+    items = clustering.items
+    return clustering.labels.keys(pool), None if items is None else items.keys(pool)
+
+
+def _gather(
+    clustering: Clustering, keys: Keys, policies: Policies, pool: Pool, null_is_absent: bool
+) -> Gathered:
+    label_keys, item_keys = keys
+    side = Side.of(clustering, policies, label_keys, null_is_absent)
+    found, label_rows = gather_sets(side, item_keys, pool)
+    codes = found.codes
+    labels = Column("clusters", [pa.chunked_array([from_numpy(codes, codes < 0)])], clustering.labels.where)
+    reduced = _take_items(clustering, labels, found.firsts)
+    return Gathered(
+        reduced, codes, found.sets, clustering.labels, label_rows, side.n_null, side.n_noise, found.n_repeated
+    )
+
+
+def gather_sets(
+    side: Side, item_keys: NDArray[np.int64] | None, pool: Pool
+) -> tuple[ItemSets, NDArray[np.int64]]:
+    """Gather the clusters of each item of a side with a row per membership; report what may not be.
+
+    Returns a row of each cluster, too. Shapes: `item_keys` (n_rows,); None where each row is an item.
+    """
+    clusters, label_rows = _clusters(side, item_keys, pool)
+    found = item_sets(item_keys, clusters, label_rows.size, side.weight, pool)
+    if item_keys is not None:
+        if found.n_repeated and side.policies.duplicates == "raise":
+            _report_repeats(side, item_keys, clusters, found.n_repeated, pool)
+        if found.n_reweighted:
+            _report_weights(side, item_keys, pool)
+    return found, label_rows
+
+
+def _clusters(
+    side: Side, item_keys: NDArray[np.int64] | None, pool: Pool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cluster of each row, -1 for none, and a row of each cluster; an item that is alone has its own."""
+    special = either(side.absent, side.alone)
+    if special is None:
+        return number(side.labels, pool)
+    usual = np.flatnonzero(~special)  # keys of nulls are arbitrary
+    clusters = np.full(len(side), -1)
+    clusters[usual], firsts = number(side.labels[usual], pool)
+    label_rows = usual[firsts]
+    if side.alone is not None:
+        alone = np.flatnonzero(side.alone if side.absent is None else side.alone & ~side.absent)
+        of_items, firsts = number(alone if item_keys is None else item_keys[alone], pool)
+        clusters[alone] = label_rows.size + of_items
+        label_rows = np.concatenate([label_rows, alone[firsts]])
+    return clusters, label_rows
+
+
+def _report_repeats(
+    side: Side, item_keys: NDArray[np.int64], clusters: NDArray[np.int64], n: int, pool: Pool
+) -> None:
+    items, firsts = number(item_keys, pool)
+    given = Memberships.from_rows(np.where(clusters < 0, -1, items), clusters, firsts.size, clusters.size)
+    again = firsts[given.counts != given.without_repeats().counts]
+    side.report(RepeatedMemberships(side.name, n, len(side), side.take_items(again)))
+
+
+def _report_weights(side: Side, item_keys: NDArray[np.int64], pool: Pool) -> None:
+    weight, (items, firsts) = side.weight, number(item_keys, pool)
+    assert weight is not None
+    first = weight[firsts][items]
+    differ = np.flatnonzero((weight != first) & ~(np.isnan(weight) & np.isnan(first)))
+    side.report(UnevenWeights(side.name, differ.size, len(side), side.take_items(differ)))
+
+
+def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64]) -> Clustering:
+    """Return the clustering with a row per item: what its first row says of it."""
+    if firsts.size == len(clustering):
+        return replace(clustering, labels=labels)
+    assert clustering.items is not None
+    column = Column(clustering.items.names, clustering.items.rows_of(firsts), clustering.items.where)
+    weight, attributes = clustering.weight, clustering.attributes
+    if weight is not None:
+        weight = weight[firsts]
+    if attributes is not None:
+        attributes = _FirstRows(attributes, firsts, clustering.labels.names)
+    return Clustering(labels, column, weight, attributes, clustering.name)
+
+
+class _FirstRows(BaseRows):
+    """Some rows of a table, read when asked for; without the columns of clusters."""
+
+    def __init__(self, rows: Rows, kept: NDArray[np.integer], without: Sequence[str]) -> None:
+        super().__init__([name for name in rows.names if name not in without], rows.where, rows)
+        self._rows, self._kept = rows, kept.astype(np.int32 if len(rows) < 2**31 else np.int64)
+
+    def __len__(self) -> int:
+        return self._kept.size
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [
+            pa.chunked_array([take_rows(column, self._kept)])
+            for column in attributes(self._rows, list(names))
+        ]
+
+
+def gather_rows(side: Side, items: ItemRows, pool: Pool) -> GatheredSide:
+    """Return the items of the rows of a side, and the clusters of each.
+
+    `side` has a row per membership, `items` the key of the item of each; what may not be is reported.
+    """
+    found, rows = gather_sets(side, items.keys, pool)
+    firsts = found.firsts
+    keys = items.keys[firsts]
+    alone = np.zeros(rows.size, np.bool_) if side.alone is None else side.alone[rows]
+    lacking = found.codes < 0
+    by_item = Side(
+        side.name,
+        found.codes,
+        replace(side.policies, noise=None, duplicates="raise"),
+        absent=lacking if lacking.any() else None,
+        weight=None if side.weight is None else side.weight[firsts],
+        items=ItemRows(keys, np.searchsorted(firsts, items.bounds)),
+        report=side.report,
+        n_duplicates=found.n_repeated,
+    )
+    cluster_keys = np.where(alone, items.keys[rows], side.labels[rows])
+    return GatheredSide(by_item, keys, firsts, found.sets, cluster_keys, alone)

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.errors import MetricError
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.by_slice import BySlice
-from fastbcubed.results.files import storage
-from fastbcubed.results.listings import drilldown
-from fastbcubed.results.listings.table import Table
-from fastbcubed.results.openings import Openings
-from fastbcubed.results.scores import Scores
-from fastbcubed.results.text.display import as_html, as_text
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results import clusters, save
+from fastbcubed.results.display import as_html, as_text
+from fastbcubed.results.evaluation_members import Openings
+from fastbcubed.results.evaluation_scores import BySlice
+from fastbcubed.results.summary import Scores
+from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
-    from fastbcubed.results.gates.gating import Gate
-    from fastbcubed.results.gates.verification import Verified
-    from fastbcubed.results.report.asked import Asked
-    from fastbcubed.results.report.page import Report
+    from fastbcubed.results.gates import Gate
+    from fastbcubed.results.page import Asked, Report
+    from fastbcubed.results.verify import Verified
 
 __all__ = ["Evaluation", "Scores"]
 
@@ -110,7 +108,7 @@ class Evaluation(Openings, BySlice):
         found = self._resolve([which])
         if len(found) != 1:
             raise MetricError(f"{which!r} is a family of {len(found)} scores; name one of them")
-        drilldown.require_items(self.contingency, found, self.beta)
+        clusters.require_items(self.contingency, found, self.beta)
         return aggregation.overall(self.contingency, found, beta=self.beta)[found[0].name]
 
     # Output
@@ -151,7 +149,7 @@ class Evaluation(Openings, BySlice):
         fastbcubed.errors.GateError: 1 of 1 gates failed
         failed: precision is 0.66667, wanted at least 0.9
         """
-        from fastbcubed.results.gates import gating
+        from fastbcubed.results import gates as gating
 
         return gating.check(self, gates, scores)
 
@@ -187,9 +185,9 @@ class Evaluation(Openings, BySlice):
         >>> fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).verify()
         verified: 4 items agree with the rows, and so do 7 scores over all items
         """
-        from fastbcubed.results.gates import verification
+        from fastbcubed.results import verify
 
-        return verification.verify(self, n, seed)
+        return verify.verify(self, n, seed)
 
     def report(
         self,
@@ -251,14 +249,14 @@ class Evaluation(Openings, BySlice):
         >>> fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).report(worst=1).content["clusters"]["pred"]["rows"][0]["outcome"]
         'mixed'
         """
-        from fastbcubed.results.report.page import report_of
+        from fastbcubed.results.page import report_of
 
         asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
         return report_of(self.page_content, path, asked, overwrite=overwrite)
 
     def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
         """Return what `report` writes as plain data, with what gates came to."""
-        from fastbcubed.results.report.evaluation_content import evaluation_content
+        from fastbcubed.results.page_content import evaluation_content
 
         return evaluation_content(self, asked, gates)
 
@@ -296,7 +294,7 @@ class Evaluation(Openings, BySlice):
         ...     fb.load(f"{directory}/result").item(2)["members"]["fn"]
         {'n_items': 1, 'first': [3]}
         """
-        storage.save(self, directory, keep, repairs)
+        save.save(self, directory, keep, repairs)
 
     def __repr__(self) -> str:
         return as_text(self)

@@ -1,28 +1,346 @@
-"""Synthetic clusterings of any size, written as Parquet: what benchmarks and trials run on."""
+"""Shapes of synthetic clusterings: how many clusters there are of each size, and how many change.
+
+The sizes are not drawn but are the quantiles of a law, so that a clustering of n items has the sizes that
+the law expects, to one cluster of each size. A seed decides where items lie and which clusters change.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.errors import DiskSpaceError, OptionError
-from fastbcubed.runtime.choices import true_or_false
-from fastbcubed.runtime.counts import whole_number
-from fastbcubed.runtime.pool import Pool, blocks
-from fastbcubed.runtime.reporting import reporting
-from fastbcubed.runtime.written import written_aside
-from fastbcubed.synthetic.rows import IDS, NAME, Synthetic, check_among, schema_of
+from fastbcubed.inputs.arrays import from_numpy
+from fastbcubed.runtime.arguments import true_or_false, whole_number
+from fastbcubed.runtime.output_files import written_aside
+from fastbcubed.runtime.progress_bar import reporting
+from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.runtime.reporting import Report
+    from fastbcubed.runtime.progress_bar import Report
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.floating[Any]]
+
+SPLIT = 0.15  # share of true clusters that the prediction splits in two
+MERGED = 0.10  # share of true clusters that the prediction puts into another one
+MEAN_SIZE = 2.5  # of the clusters of shape "er"
+ZIPF = 1.9  # exponent of the cluster sizes of shape "heavy"
+LARGEST = 0.05  # share of all items that a cluster of shape "heavy" holds at most
+#: Sizes up to this are counted; the few clusters above are sized one by one.
+COUNTED = 1 << 16
+#: Bits of an item that say where to look for its run of clusters.
+GUIDE_BITS = 16
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A law of cluster sizes."""
+
+    description: str  #: the true clusters, in words
+    #: the share of clusters that have more than k items: ``above(k, n_items)``, for an array of k ≥ 1
+    above: Callable[[Counts, int], Floats]
+    #: the share of all items that one further cluster holds, which the prediction leaves as it is
+    giant: float = 0.0
+
+
+def geometric_above(k: Counts, n_items: int) -> Floats:
+    """Return P(size > k) = (1 - p)^k of the geometric law with mean 1 / p = 2.5."""
+    return (1 - 1 / MEAN_SIZE) ** k.astype(np.float64)
+
+
+def zipf_above(k: Counts, n_items: int) -> Floats:
+    """Return P(size > k) of the law P(size = k) ~ k^-1.9, cut at 5 % of all items."""
+    largest = max(1, int(n_items * LARGEST))
+    share = hurwitz(ZIPF, k + 1.0) / hurwitz(ZIPF, np.ones(1))
+    return np.where(k < largest, share, 0.0)
+
+
+def alone_above(k: Counts, n_items: int) -> Floats:
+    """Return that no cluster has more than one item."""
+    return np.zeros(k.size)
+
+
+SHAPES = {
+    "er": Shape("cluster sizes geometric with mean 2.5", geometric_above),
+    "heavy": Shape("cluster sizes Zipf 1.9, at most 5 % of all items", zipf_above),
+    "singletons": Shape("every true cluster has one item", alone_above),
+    "one_giant": Shape("half of all items in one cluster, the rest as in er", geometric_above, giant=0.5),
+}
+
+
+def hurwitz(s: float, a: Floats) -> Floats:
+    """Return the sum over i ≥ 0 of (a + i)^-s for a ≥ 1, by the Euler-Maclaurin formula from a + i ≥ 20 on.
+
+    Examples
+    --------
+    >>> abs(hurwitz(2.0, np.ones(1)) - math.pi**2 / 6) < 1e-10
+    array([ True])
+    """
+    total, b = np.zeros(a.size), a
+    while b.min() < 20:
+        total, b = total + b**-s, b + 1
+    total += b ** (1 - s) / (s - 1) + b**-s / 2 + s * b ** (-s - 1) / 12
+    return total - s * (s + 1) * (s + 2) * b ** (-s - 3) / 720
+
+
+def size_histogram(shape: str, n_items: int) -> tuple[Counts, Counts]:
+    """Return the sizes of true clusters, ascending, and how many clusters have each; without the giant.
+
+    With C clusters, the j-th largest (from 0) has the size that a share (j + 1/2) / C of the law exceeds
+    or equals last. C is the largest number with no more items than there are; one cluster more takes
+    the rest.
+
+    Examples
+    --------
+    >>> size_histogram("er", 21)
+    (array([1, 2, 3, 4, 6]), array([4, 2, 1, 1, 1]))
+    """
+
+    def at_quantiles(n_clusters: int) -> tuple[Counts, Counts]:
+        """Return the sizes and their counts for so many clusters; several entries may have one size."""
+        more = np.ceil(n_clusters * share - 0.5).clip(0).astype(np.int64)  # clusters above each size
+        exceeded = (np.arange(more[-1])[::-1] + 0.5) / n_clusters
+        low, high = np.full(exceeded.size, head.size), np.full(exceeded.size, n_items)
+        while np.any(high - low > 1):  # above(low) > exceeded >= above(high)
+            middle = (low + high) // 2
+            beyond = law.above(middle, n_items) > exceeded
+            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+        counts = -np.diff(more, prepend=n_clusters)
+        return np.concatenate([head, high]), np.concatenate([counts, np.ones(high.size, np.int64)])
+
+    def total(n_clusters: int) -> int:
+        sizes, counts = at_quantiles(n_clusters)
+        return int(sizes @ counts)
+
+    law = SHAPES[shape]
+    head = np.arange(1, min(COUNTED, n_items) + 1)
+    share = law.above(head, n_items)
+    low, high = 0, 1  # clusters that fit, and that do not
+    while total(high) <= n_items:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if total(middle) <= n_items else (low, middle)
+    sizes, counts = at_quantiles(low) if low else (np.empty(0, np.int64), np.empty(0, np.int64))
+    rest = n_items - int(sizes @ counts)
+    sizes, counts = np.append(sizes, rest), np.append(counts, 1)
+    known, which = np.unique(sizes, return_inverse=True)
+    summed = np.zeros(known.size, np.int64)
+    np.add.at(summed, which, counts)
+    kept = (known > 0) & (summed > 0)
+    return known[kept], summed[kept]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the clusters of a shape lie, the items of one after those of another; see `place_items`."""
+
+    #: items and true clusters
+    n_items: int
+    n_clusters: int
+    #: true clusters that the prediction puts into another one, and those that it splits
+    n_merged: int
+    n_split: int
+    #: the tables of the kernel
+    figures: NDArray[np.uint64]
+    guide: NDArray[np.int32]
+    runs: NDArray[np.uint64]
+
+
+def lay_out(shape: str, n_items: int) -> Layout:
+    """Return the layout of a shape, which takes some thousand entries whatever the number of items.
+
+    Examples
+    --------
+    >>> layout = lay_out("one_giant", 1000)
+    >>> layout.n_clusters, layout.n_merged, layout.n_split
+    (202, 20, 30)
+    """
+    giant = int(n_items * SHAPES[shape].giant)
+    sizes, counts = size_histogram(shape, n_items - giant)
+    n_free = int(counts.sum())
+    n_alone = int(counts[sizes == 1].sum())
+    n_large = n_free - n_alone
+    if giant:
+        sizes, counts = np.append(sizes, giant), np.append(counts, 1)
+    runs = np.zeros((sizes.size + 1, 3), np.uint64)
+    runs[1:, 0], runs[1:, 1], runs[:-1, 2] = np.cumsum(sizes * counts), np.cumsum(counts), sizes
+    bits = max(0, (n_items - 1).bit_length() - GUIDE_BITS)
+    begins = np.arange(((n_items - 1) >> bits) + 1, dtype=np.uint64) << np.uint64(bits)
+    guide = np.searchsorted(runs[1:, 0], begins, side="right").astype(np.int32)
+    n_merged = min(int(n_free * MERGED), n_free // 2)
+    n_split = min(int(n_free * SPLIT), n_large)
+    figures: list[Any] = [n_items, _side(n_items), counts.sum(), n_free, _side(n_free), n_merged]
+    figures += [n_alone, n_large, _side(n_large), n_split, bits]
+    return Layout(n_items, int(counts.sum()), n_merged, n_split, np.array(figures, np.uint64), guide, runs)
+
+
+def _side(n: int) -> int:
+    """Return the side of the smallest square table that holds `n` things."""
+    return math.isqrt(max(n, 1) - 1) + 1
+
+
+IDS = ("int", "string")
+MOST_ITEMS = 1 << 40
+#: Rows whose codes are in a core's cache at a time.
+CHUNK = 1 << 14
+
+#: Names are hashes of a number; these are first numbers, so that no two kinds of things share a name.
+FIRST = {"item": 0, "true": 1 << 60, "pred": 1 << 61}
+LETTERS = {"item": "i", "true": "c", "pred": "c"}
+NAME = 17  # characters of a name
+#: The k-th country has a share of items proportional to 1 / k.
+COUNTRIES = (
+    "US CN JP DE KR FR GB TW CA IN NL CH IT SE IL AU FI ES BE AT DK SG NO BR IE RU PL CZ TR MX"
+).split()
+ELSEWHERE = 0.05  # share of items whose country is drawn anew, not that of their true cluster
+UNKNOWN = 0.02  # share of items without a country
+#: Every year has 1.05 times as many items as the year before.
+YEARS = range(1990, 2025)
+GROWTH = 1.05
+
+KINDS: dict[str, pa.DataType] = {
+    "weight": pa.float64(),
+    "country": pa.dictionary(pa.int8(), pa.string()),
+    "year": pa.int16(),
+}
+Words = NDArray[np.uint64]
+
+
+class Synthetic:
+    """A synthetic truth and a prediction made from it, any block of whose rows can be made alone.
+
+    The prediction splits 15 % of the true clusters in two, at a place drawn uniformly, and puts 10 % into
+    another one, two at most together; both are drawn without regard to size, as far as a cluster has two
+    items. Weights are uniform between 0.5 and 1.5. Items take the country of their true cluster, but
+    for 5 %; 2 % have none.
+
+    Examples
+    --------
+    >>> rows = Synthetic(1000).rows({"truth": "true", "prediction": "pred"}, 0, 1000, ids="string")
+    >>> rows.num_rows, len(rows.column("truth").unique())
+    (1000, 401)
+    """
+
+    def __init__(self, n_items: int, shape: str = "er", seed: int = 0) -> None:
+        self.n_items = whole_number(n_items, "n_items", least=1, most=MOST_ITEMS)
+        check_among("shape", shape, tuple(SHAPES))
+        self.shape, self.seed = shape, whole_number(seed, "seed")
+        self.layout = lay_out(shape, self.n_items)
+        self._changes = [self._words(purpose) for purpose in ("merge", "split", "move")]
+
+    def _words(self, purpose: str) -> Words:
+        """Return the key for a purpose. Shape: (4,)."""
+        text = f"{self.shape} {self.n_items} {self.seed} {purpose}".encode()
+        return np.frombuffer(hashlib.blake2b(text, digest_size=32).digest(), "<u8").astype(np.uint64)
+
+    def codes(self, start: int, stop: int, order: str = "truth") -> dict[str, Words]:
+        """Return the numbers of the items in some rows, of their true and their predicted clusters."""
+        codes = {kind: np.empty(stop - start, np.uint64) for kind in FIRST}
+        keys = np.stack([self._words(f"order of {order}"), *self._changes])
+        layout = self.layout
+        kernels.generation.place_items(
+            start, layout.figures, layout.guide, layout.runs, keys, *codes.values()
+        )
+        return codes
+
+    def rows(
+        self, columns: Mapping[str, str], start: int, stop: int, *, order: str = "truth", ids: str = "int"
+    ) -> pa.RecordBatch:
+        """Return some rows."""
+        filled = {kind: _Column(kind, stop - start, ids) for kind in columns.values()}
+        for first in range(start, stop, CHUNK):
+            last = min(first + CHUNK, stop)
+            codes = self.codes(first, last, order)
+            for kind, column in filled.items():
+                column.fill(first - start, self._values(kind, codes))
+        schema = schema_of(columns, ids)
+        return pa.record_batch([filled[kind].finish() for kind in columns.values()], schema=schema)
+
+    def _values(self, kind: str, codes: dict[str, Words]) -> NDArray[Any]:
+        """Return what a column of this kind holds: words for names, values for others."""
+        if kind in FIRST:
+            return self._hash(codes[kind], "names", FIRST[kind])
+        if kind == "weight":
+            return self._uniform(codes["item"], kind) + 0.5
+        if kind == "year":
+            return np.searchsorted(_YEAR_BOUNDS, self._uniform(codes["item"], kind)) + YEARS[0]
+        own = self._uniform(codes["item"], "country")
+        elsewhere = self._uniform(codes["item"], "elsewhere") < ELSEWHERE
+        shared = self._uniform(codes["true"], "country of a cluster")
+        country = np.searchsorted(_COUNTRY_BOUNDS, np.where(elsewhere, own, shared))
+        return np.where(self._uniform(codes["item"], "unknown") < UNKNOWN, -1, country)
+
+    def _hash(self, codes: Words, purpose: str, first: int = 0) -> Words:
+        words = np.empty_like(codes)
+        kernels.generation.hash_codes(codes, np.uint64(first), self._words(purpose)[0], words)
+        return words
+
+    def _uniform(self, codes: Words, purpose: str) -> Floats:
+        """Draw a number from [0, 1) for each code."""
+        return (self._hash(codes, purpose) >> np.uint64(11)) * 2.0**-53
+
+
+def _bounds(shares: Floats) -> Floats:
+    """Return where one value ends and the next begins on [0, 1]."""
+    return np.cumsum(shares)[:-1] / shares.sum()
+
+
+_COUNTRY_BOUNDS = _bounds(1 / np.arange(1.0, len(COUNTRIES) + 1))
+_YEAR_BOUNDS = _bounds(GROWTH ** np.arange(float(len(YEARS))))
+
+
+class _Column:
+    """A column that is filled from the front."""
+
+    def __init__(self, kind: str, n: int, ids: str) -> None:
+        self.kind, self.n = kind, n
+        self.is_text = kind in FIRST and ids == "string"
+        types: dict[str, Any] = {"weight": np.float64, "country": np.int8, "year": np.int16}
+        self.data = np.empty(NAME * n, np.uint8) if self.is_text else np.empty(n, types.get(kind, np.int64))
+
+    def fill(self, at: int, values: NDArray[Any]) -> None:
+        if self.is_text:
+            letter = ord(LETTERS[self.kind])
+            kernels.generation.write_names(values, letter, self.data[NAME * at : NAME * (at + values.size)])
+        else:
+            self.data[at : at + values.size] = values.view(np.int64) if self.kind in FIRST else values
+
+    def finish(self) -> pa.Array:
+        if self.is_text:
+            offsets = np.arange(0, NAME * self.n + 1, NAME, dtype=np.int32)
+            return pa.StringArray.from_buffers(self.n, pa.py_buffer(offsets), pa.py_buffer(self.data))
+        if self.kind == "country":
+            return pa.DictionaryArray.from_arrays(from_numpy(self.data, self.data < 0), pa.array(COUNTRIES))
+        return from_numpy(self.data)
+
+
+def schema_of(columns: Mapping[str, str], ids: str) -> pa.Schema:
+    """Return the types of columns; see `Synthetic.rows`."""
+    name = pa.string() if ids == "string" else pa.int64()
+    return pa.schema([(column, KINDS.get(kind, name)) for column, kind in columns.items()])
+
+
+def check_among(name: str, value: object, known: tuple[str, ...]) -> None:
+    """Raise OptionError for a value that is not one of a few."""
+    if value not in known:
+        raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {value!r}")
+
 
 #: How names end that tell of another format.
 OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".arrow", ".feather", ".ipc", ".gz", ".zst")

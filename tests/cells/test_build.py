@@ -18,19 +18,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.cells import boxed, condensing, known_keys, planning, stages
+from fastbcubed.cells import build as boxed
 from fastbcubed.cells import build as memory
+from fastbcubed.cells import preaggregate, stages
+from fastbcubed.cells import stages as planning
 from fastbcubed.cells.stages import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cache, jit, partition
+from fastbcubed.kernels import cells as cell_closing
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import cells as cells_kernels
-from fastbcubed.kernels import closing as cell_closing
-from fastbcubed.kernels import condensing as condensing_kernels
-from fastbcubed.metrics import aggregation, groups
+from fastbcubed.kernels import preaggregate as condensing_kernels
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.runtime import joining, parts
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime import codes as joining
+from fastbcubed.runtime import codes as parts
+from fastbcubed.runtime.threads import Pool
 
 #: Keys that stand for "not on this side"; any number can.
 ABSENT_TRUE, ABSENT_PRED = -(2**63), 2**63 - 1
@@ -85,10 +89,10 @@ def condense(
             "ROWS_AT_ONCE": 23,
             **kinds[table],
         }.items():
-            patch.setattr(condensing, name, value)
+            patch.setattr(preaggregate, name, value)
         if table == "grid":
-            patch.setattr(condensing.PairTable, "_box", lambda *ranges: None)
-            patch.setattr(known_keys, "RARE", 0)
+            patch.setattr(preaggregate.PairTable, "_box", lambda *ranges: None)
+            patch.setattr(preaggregate, "RARE", 0)
         patch.setattr(boxed, "SLOTS_AT_ONCE", 7)
         patch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 4)
         with Pool(threads) as pool:
@@ -265,13 +269,13 @@ def test_narrow_keys_have_the_cells_of_wide_ones(n, weighted):
 
 @pytest.mark.parametrize("n_clusters", [10, 5000])
 def test_a_box_has_room_for_the_ends_of_a_range_that_a_sample_misses(n_clusters):
-    n = condensing.FEWEST_TO_SAMPLE
+    n = preaggregate.FEWEST_TO_SAMPLE
     true = 3 + np.arange(n) % n_clusters
     sampled = parts.sampled_rows(n)
     ends = (true < 3 + n_clusters // 2000) | (true >= 3 + n_clusters - n_clusters // 2000)
     true[sampled[ends[sampled]]] = 3 + n_clusters // 2
     with Pool(1) as pool:
-        pairs = condensing.PairTable.of(true, true % 7)
+        pairs = preaggregate.PairTable.of(true, true % 7)
         counted = pairs.count(true, true % 7, None, pool)
     assert (true.min() < true[sampled].min()) == (true.max() > true[sampled].max()) == (n_clusters == 5000)
     assert counted.is_box and pairs.n_slots < 1.01 * 7 * n_clusters
@@ -313,7 +317,7 @@ def test_condensed_rows_that_the_sample_missed(table, spread, weighted, width):
 @pytest.mark.parametrize("shape", [(3, 40), (1500, 2), (1, 2000), (33, 1)])
 def test_boxes_of_all_shapes(shape, weighted, monkeypatch):
     """Slots of several tables, with records and without, side by side and at the ends of what is added up at once."""
-    monkeypatch.setattr(condensing, "MOST_TABLES", 4)
+    monkeypatch.setattr(preaggregate, "MOST_TABLES", 4)
     rng, n = np.random.default_rng(11), 1500
     large, last = rng.random(n) < 0.7, rng.random(n) < 0.5
     true, pred = (np.where(large, np.where(last, k - 1, k // 2), rng.integers(0, k, n)) for k in shape)
@@ -367,17 +371,17 @@ def test_a_box_that_leaves_the_cache():
 
 def test_when_rows_are_condensed():
     def of(true, pred):
-        return condensing.PairTable.of(keys(true), keys(pred))
+        return preaggregate.PairTable.of(keys(true), keys(pred))
 
-    n = condensing.FEWEST_TO_SAMPLE
+    n = preaggregate.FEWEST_TO_SAMPLE
     few, many = np.arange(n) % 10, np.arange(n) // 3
     assert of(few, few).n_slots == 100 and of(few, few).pairs is None
-    least = condensing.FEWEST_ROWS
+    least = preaggregate.FEWEST_ROWS
     assert of(few[:least], few[:least]).n_slots == 100 and of(few[1:least], few[1:least]) is None
     assert of(many, few) is None and of(few, many) is None and of(many, many) is None
     side = np.arange(n) % 512
     assert of(side, side).n_slots == n and of(side[1:], side[1:]) is None, "a row for each slot"
-    condensed = condensing.PairTable.of_sample(n, keys(side), keys(side))
+    condensed = preaggregate.PairTable.of_sample(n, keys(side), keys(side))
     assert condensed.pairs is not None, "of so few rows for each slot most could be left"
     assert of(side, side).n_tables == 1 and replace(of(side, side), n_rows=2 * n).n_tables == 2
     assert replace(of(side, side), n_rows=24 * n).n_tables == 3
@@ -405,7 +409,7 @@ def test_each_known_key_has_a_slot_of_its_own(n):
         partition.mix_all(np.arange(n)),
         rng.permutation(n),
     ):
-        known = known_keys.KnownKeys.placed(made)
+        known = preaggregate.KnownKeys.placed(made)
         there = known.slots[known.slots["key"] == made[known.slots["number"]]]
         assert set(there["number"].tolist()) == set(range(n)) and known.keys.tolist() == made.tolist()
 
@@ -413,15 +417,16 @@ def test_each_known_key_has_a_slot_of_its_own(n):
 def test_which_keys_are_few():
     n = parts.SAMPLE
     few = partition.mix_all(np.arange(n) % 1000)
-    assert known_keys.KnownKeys.of(few).keys.tolist() == partition.mix_all(np.arange(1000)).tolist()
+    assert preaggregate.KnownKeys.of(few).keys.tolist() == partition.mix_all(np.arange(1000)).tolist()
     assert (
-        known_keys.KnownKeys.of(np.arange(n)) is None and known_keys.KnownKeys.of(np.arange(n) // 2) is None
+        preaggregate.KnownKeys.of(np.arange(n)) is None
+        and preaggregate.KnownKeys.of(np.arange(n) // 2) is None
     )
-    rare, once = few.copy(), n // known_keys.RARE
+    rare, once = few.copy(), n // preaggregate.RARE
     rare[-once:] = 1 + np.arange(once)
-    assert known_keys.KnownKeys.of(rare).keys.size == 1000 + once
+    assert preaggregate.KnownKeys.of(rare).keys.size == 1000 + once
     rare[-once - 1] = -1
-    assert known_keys.KnownKeys.of(rare) is None, "more rows have keys that are seen once"
+    assert preaggregate.KnownKeys.of(rare) is None, "more rows have keys that are seen once"
 
 
 @examples(50)
@@ -437,12 +442,12 @@ def test_count_pairs(pairs):
 
 def test_a_larger_sample_knows_more_pairs(monkeypatch):
     """Pairs of falling frequency: of many rows, more of them are found; the rows of any of these come out right."""
-    rng, n = np.random.default_rng(12), condensing.FEWEST_TO_SAMPLE
+    rng, n = np.random.default_rng(12), preaggregate.FEWEST_TO_SAMPLE
     side = (1.2 ** rng.uniform(0, 42, n)).astype(np.int64) << 20
     known = []
-    for rows_per_sampled in (condensing.ROWS_PER_SAMPLED, 4):
-        monkeypatch.setattr(condensing, "ROWS_PER_SAMPLED", rows_per_sampled)
-        table = condensing.PairTable.of(side, side)
+    for rows_per_sampled in (preaggregate.ROWS_PER_SAMPLED, 4):
+        monkeypatch.setattr(preaggregate, "ROWS_PER_SAMPLED", rows_per_sampled)
+        table = preaggregate.PairTable.of(side, side)
         assert table is not None and table.pairs is not None
         known.append(np.unique(table.pairs))
     assert known[0].size < known[1].size <= np.unique(side).size

@@ -5,9 +5,9 @@ import pytest
 from both_engines import assert_same, both
 
 import fastbcubed as fb
-from fastbcubed.alignment.align import starts_of_runs
-from fastbcubed.cells.planning import mixed_keys
-from fastbcubed.cells.spread import Spread, pred_codes
+from fastbcubed.align.rows import starts_of_runs
+from fastbcubed.cells.shards import Spread, pred_codes
+from fastbcubed.cells.stages import mixed_keys
 
 
 def test_stand_ins():

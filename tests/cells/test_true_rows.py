@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.cells.build import cells_of_keys
-from fastbcubed.cells.planning import Plan
-from fastbcubed.cells.true_rows import TrueRows
-from fastbcubed.engines import several
-from fastbcubed.runtime import parts
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.cells.build import TrueRows, cells_of_keys
+from fastbcubed.cells.stages import Plan
+from fastbcubed.engines import memory
+from fastbcubed.runtime import codes
+from fastbcubed.runtime.threads import Pool
 
 
 def tables(true, preds, weight, bits, *, absent=None, weighting="pointwise"):
@@ -57,7 +56,7 @@ def test_cells_are_those_of_a_dictionary(data, n, bits, weighted):
 @pytest.mark.parametrize("weighting", ["pointwise", "outer"])
 def test_large_cells_small_tables_and_items_that_a_run_lacks(weighting, monkeypatch):
     """Weights of large cells are added up exactly; tables of usual size do not do for these parts."""
-    monkeypatch.setattr(parts, "PART_ROWS", 1)
+    monkeypatch.setattr(codes, "PART_ROWS", 1)
     rng = np.random.default_rng(7)
     n = 20_000
     true = np.where(rng.random(n) < 0.5, rng.integers(0, 5000, n), rng.integers(0, 20, n))
@@ -85,7 +84,7 @@ def test_runs_share_the_rows_of_the_truth_where_they_can(kind, monkeypatch):
         runs = {name: dict(enumerate(RUNS[name][:n].tolist())) for name, n in (("a", 70_000), ("b", 60_000))}
         options = {"unmatched": {"prediction": "outside"}}
     made, of = [], TrueRows.of
-    monkeypatch.setattr(several.TrueRows, "of", lambda *given: made.append(1) or of(*given))
+    monkeypatch.setattr(memory.TrueRows, "of", lambda *given: made.append(1) or of(*given))
     cmp = fb.compare(true, runs, metrics=["pointwise", "pairs"], **options)
     assert len(made) == (kind == "shared")
     for name, run in runs.items():

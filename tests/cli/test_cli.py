@@ -20,10 +20,10 @@ import pytest
 from versions import arrow_imports_no_pandas, rich_knows_widths
 
 import fastbcubed as fb
-from fastbcubed.cli import commands, demo, evaluating, generating
+from fastbcubed.cli import commands, demo_command, evaluate_command, generate_command
 from fastbcubed.cli import main as cli
-from fastbcubed.cli.notes import NOTES
-from fastbcubed.cli.rewording import in_flags
+from fastbcubed.cli.commands import NOTES
+from fastbcubed.cli.output import in_flags
 from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS, SYNONYMS
 
 TRUTH = {
@@ -44,8 +44,10 @@ def paths(tmp_path: Path) -> list[str]:
 
 
 def test_a_command_leaves_the_garbage_collector_as_it_was(paths, monkeypatch, capsys):
-    seen, run = [], evaluating.run
-    monkeypatch.setattr(evaluating, "run", lambda options: seen.append(gc.get_threshold()) or run(options))
+    seen, run = [], evaluate_command.run
+    monkeypatch.setattr(
+        evaluate_command, "run", lambda options: seen.append(gc.get_threshold()) or run(options)
+    )
     usual = gc.get_threshold()
     assert cli.main(["evaluate", *paths]) == 0
     assert cli.main(["evaluate", paths[0], "no such file"]) == 2
@@ -78,7 +80,7 @@ def _run(*argv: str, **options):
 
 def test_every_argument_has_a_flag_of_its_name_and_default(capsys) -> None:
     parameters = inspect.signature(fb.evaluate).parameters
-    given = evaluating.evaluate_arguments(_options())
+    given = evaluate_command.evaluate_arguments(_options())
     assert set(given) == set(parameters)
     for name, parameter in parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY:
@@ -122,12 +124,12 @@ def test_every_argument_has_a_flag_of_its_name_and_default(capsys) -> None:
     ],
 )  # fmt: skip
 def test_flags_become_arguments(flags: str, name: str, value: object) -> None:
-    assert evaluating.evaluate_arguments(_options(*flags.split()))[name] == value
+    assert evaluate_command.evaluate_arguments(_options(*flags.split()))[name] == value
 
 
 def test_with_one_table_the_sides_are_columns() -> None:
     options = commands.parser().parse_args(["evaluate", "a+b", "c", "--table", "t"])
-    given = evaluating.evaluate_arguments(options)
+    given = evaluate_command.evaluate_arguments(options)
     assert (given["truth"], given["prediction"]) == (["a", "b"], "c")
 
 
@@ -517,7 +519,7 @@ def test_every_exit_code_is_in_the_help(capsys) -> None:
         codes = capsys.readouterr().out.split("Exit codes")[1]
         for code in (
             0,
-            evaluating.FAILED_GATE,
+            evaluate_command.FAILED_GATE,
             cli.WRONG,
             cli.FAULT,
             cli.STOPPED,
@@ -609,7 +611,9 @@ def test_the_demo_explains_real_data(capsys, tmp_path, monkeypatch) -> None:
 def test_what_the_demo_says_is_so() -> None:
     folder = Path(fb.__file__).parent / "data" / "patentsview"
     truth = folder / "truth.parquet"
-    old, new = (fb.evaluate(truth, folder / name, slices=["country"]) for name in demo.RELEASES.values())
+    old, new = (
+        fb.evaluate(truth, folder / name, slices=["country"]) for name in demo_command.RELEASES.values()
+    )
     assert old.under_merge_rate > old.over_merge_rate
     assert new.precision > old.precision and new.recall > old.recall
     rows = {row["country"]: row for row in old.sliced["country"].to_pylist()}
@@ -628,21 +632,21 @@ def test_what_the_demo_says_is_so() -> None:
 
 
 def test_generate_has_a_flag_for_every_argument_and_knows_all_choices(capsys) -> None:
+    from fastbcubed.synthetic import generate
     from fastbcubed.synthetic import generate as generation
-    from fastbcubed.synthetic import rows as synthetic
-    from fastbcubed.synthetic import shapes
+    from fastbcubed.synthetic import generate as synthetic
 
     parameters = inspect.signature(generation.generate).parameters
-    given = generating.generate_arguments(commands.parser().parse_args(["generate", "items.parquet"]))
+    given = generate_command.generate_arguments(commands.parser().parse_args(["generate", "items.parquet"]))
     assert set(given) == set(parameters)
     for name, parameter in parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY:
             assert given[name] == parameter.default, name
     assert cli.main(["generate", "--help"]) == 0
     shown = capsys.readouterr().out
-    for choices in (shapes.SHAPES, synthetic.IDS, generation.COMPRESSIONS):
+    for choices in (generate.SHAPES, synthetic.IDS, generation.COMPRESSIONS):
         assert f"{{{','.join(choices)}}}" in shown
-    for shape in shapes.SHAPES:
+    for shape in generate.SHAPES:
         assert f"\n  {shape}  " in shown
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.cli.comparing import runs_of
+from fastbcubed.cli.compare_command import runs_of
 from fastbcubed.cli.main import main
 from fastbcubed.errors import OptionError
 

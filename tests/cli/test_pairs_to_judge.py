@@ -100,7 +100,7 @@ def test_the_pairs_are_those_of_python(here, capsys) -> None:
         "sample-pairs old.parquet new.parquet -n 20 --by name --columns name --seed 5 --score good_distance"
     )
     assert cli.main([*argv.split(), "--out", "pairs.parquet"]) == 0
-    from fastbcubed.sampling.pair_sample import sample_pairs
+    from fastbcubed.sample.pair_sample import sample_pairs
 
     ev = fb.evaluate("old.parquet", "new.parquet")
     expected = sample_pairs(ev, 20, by="name", columns="name", seed=5, score="good_distance")

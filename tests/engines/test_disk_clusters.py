@@ -15,10 +15,10 @@ from versions import ARROW
 
 import fastbcubed as fb
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
+from fastbcubed.inputs.stash import Stash
 from fastbcubed.kernels import partition
-from fastbcubed.results.listings import cluster_tables
-from fastbcubed.runtime.table_files import TableWriter
-from fastbcubed.sources.stash import Stash
+from fastbcubed.results import clusters as cluster_tables
+from fastbcubed.runtime.output_files import TableWriter
 
 COUNTS = ["n_items", "weight", "n_parts", "exact"]
 SCORES = ["precision", "recall", "f1", "mean_f1", "jaccard_distance", "balanced_accuracy"]

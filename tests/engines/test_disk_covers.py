@@ -18,7 +18,7 @@ from strategies import POLICIES
 from strategies_overlap import covers, item_weights
 
 import fastbcubed as fb
-from fastbcubed.engines import choose
+from fastbcubed import choose_engine
 from fastbcubed.errors import (
     EmptyInputError,
     FastBCubedError,
@@ -407,8 +407,8 @@ def test_too_much_work_on_disk_is_done_in_memory_unless_an_engine_is_named(tmp_p
         pq.write_table(pa.table({"item": items, "cluster": labels}), path := tmp_path / f"{name}.parquet")
         sides.append(path)
     asked = {"overlapping": True, "keep": "scores", "max_pairs": 100}
-    monkeypatch.setattr(choose, "ROW_BYTES", 1 << 50)
-    monkeypatch.setattr(choose, "available_memory", lambda: 1 << 60)
+    monkeypatch.setattr(choose_engine, "ROW_BYTES", 1 << 50)
+    monkeypatch.setattr(choose_engine, "available_memory", lambda: 1 << 60)
     with pytest.raises(TooMuchWorkError, match="sets of clusters that items share"):
         fb.evaluate(*sides, engine="disk", **asked)
     ev = fb.evaluate(*sides, **asked)
@@ -416,6 +416,6 @@ def test_too_much_work_on_disk_is_done_in_memory_unless_an_engine_is_named(tmp_p
     assert fb.evaluate(*sides, **asked | {"max_pairs": 1e9}).engine == "disk"
     with pytest.raises(TooMuchWorkError, match="sets of clusters that items share"):
         fb.evaluate(*sides, **asked, memory_limit=LIMIT)  # which is kept
-    monkeypatch.setattr(choose, "available_memory", lambda: LIMIT)  # where they do not fit
+    monkeypatch.setattr(choose_engine, "available_memory", lambda: LIMIT)  # where they do not fit
     with pytest.raises(TooMuchWorkError, match="sets of clusters that items share"):
         fb.evaluate(*sides, **asked)

@@ -7,7 +7,7 @@ import pytest
 from both_engines import LIMIT
 
 import fastbcubed as fb
-from fastbcubed.alignment.item_shards import ItemShards
+from fastbcubed.align.row_blocks import ItemShards
 from fastbcubed.errors import (
     AlignmentError,
     DuplicateItemError,

@@ -20,8 +20,8 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
 )
-from fastbcubed.runtime.pool import Pool
-from fastbcubed.sources.stash import Stash
+from fastbcubed.inputs.stash import Stash
+from fastbcubed.runtime.threads import Pool
 
 
 def assert_equal_tables(found, expected):
@@ -199,7 +199,7 @@ def test_scores_with_true_negatives(many_shards):
 
 
 def test_many_slices_are_added_up_in_between(many_shards, monkeypatch):
-    from fastbcubed.results.slices import slice_sums
+    from fastbcubed.results import slice_sums
 
     monkeypatch.setattr(slice_sums, "MANY", 50)
     monkeypatch.setattr(slice_sums, "FEW", 20)  # so that sums are spilled
@@ -212,7 +212,7 @@ def test_many_slices_are_added_up_in_between(many_shards, monkeypatch):
 
 def test_slices_without_room_raise_and_say_the_least_limit(monkeypatch):
     """Each of 3 slices has 5 figures of a MiB: items, weight, two losses, a score; 15 - 8 MiB are half of the limit."""
-    from fastbcubed.results.slices import slice_sums
+    from fastbcubed.results import slice_sums
 
     monkeypatch.setattr(slice_sums, "FIGURE", 1 << 20)
     monkeypatch.setattr(slice_sums, "BESIDE", -24 << 20)

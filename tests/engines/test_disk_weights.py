@@ -20,9 +20,9 @@ from test_disk_rows import assert_same_rows, tables_of
 from worked import PAIRS
 
 import fastbcubed as fb
-from fastbcubed.cells import cell_means, condensing, own_weights
+from fastbcubed.cells import cell_parts, preaggregate
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, WeightError
-from fastbcubed.results.listings import cluster_tables
+from fastbcubed.results import clusters as cluster_tables
 
 ELM = ["elm_precision", "elm_recall", "elm_f1", "elm_mean_f1"]
 
@@ -30,9 +30,9 @@ ELM = ["elm_precision", "elm_recall", "elm_f1", "elm_mean_f1"]
 @pytest.fixture
 def many_shards(many_shards, monkeypatch):
     """Cut what is done shard by shard of rows into many blocks, too."""
-    monkeypatch.setattr(own_weights, "ROWS_AT_ONCE", 5)
-    monkeypatch.setattr(own_weights, "CELLS_AT_ONCE", 3)
-    monkeypatch.setattr(cell_means, "LEAST", 4)
+    monkeypatch.setattr(cell_parts, "ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(cell_parts, "CELLS_AT_ONCE", 3)
+    monkeypatch.setattr(cell_parts, "LEAST", 4)
 
 
 def on_disk(*sides, **options):
@@ -160,7 +160,7 @@ def test_large_clusters(many_shards, heavy, text, tmp_path):
 def test_rows_of_pairs_that_repeat(heavy, monkeypatch):
     """Rows are not condensed where the weight of each is needed."""
     for name, value in {"MOST_SLOTS": 1 << 20, "ROWS_PER_SLOT": 1}.items():
-        monkeypatch.setattr(condensing, name, value)
+        monkeypatch.setattr(preaggregate, name, value)
     rng = np.random.default_rng(1)
     sides = rng.integers(0, 4, 900), rng.integers(0, 4, 900)
     for metrics in (["elm_f1"], ["pair_f1"], ["f1"]):

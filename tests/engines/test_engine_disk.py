@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
-from fastbcubed.cells import condensing
+from fastbcubed.cells import preaggregate
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
 from fastbcubed.errors import (
@@ -32,8 +32,8 @@ from fastbcubed.errors import (
     SpillError,
     WeightError,
 )
-from fastbcubed.metrics import assignment
-from fastbcubed.runtime import limits, spill
+from fastbcubed.metrics import matching
+from fastbcubed.runtime import memory_budget, spill
 
 
 @SETTINGS
@@ -66,7 +66,7 @@ def test_rows_that_correspond(many_shards, pair, data):
 def test_few_clusters(many_shards, weighted, unmatched, monkeypatch):
     """Rows of pairs that repeat are stored once for each block of rows, and scored as all others are."""
     for name, value in {"MOST_SLOTS": 0, "OFTEN": 2, "ROWS_PER_PAIR": 1, "LEAST_SHARE": 0.3}.items():
-        monkeypatch.setattr(condensing, name, value)
+        monkeypatch.setattr(preaggregate, name, value)
     stored = []
     put = disk.Spool.put
     monkeypatch.setattr(
@@ -181,7 +181,7 @@ def test_the_same_bits_for_any_number_of_threads(threads, many_shards):
 
 def test_colliding_keys_are_hashed_again(monkeypatch, many_shards):
     """The first hash function is made to give equal keys to different names; the second one is right."""
-    from fastbcubed.sources import fingerprints
+    from fastbcubed.inputs import keys as fingerprints
 
     right = fingerprints.write_both
 
@@ -392,22 +392,22 @@ def test_memory_stays_below_the_limit(weighted, tmp_path):
 
 
 def test_limits(monkeypatch, tmp_path):
-    assert limits.memory_limit(5) == 5
-    assert limits.memory_limit("1.5 KiB") == 1536 and limits.memory_limit("2gb") == 2 * 10**9
-    assert limits.memory_limit("7") == 7
-    assert 0 < limits.memory_limit(None) <= limits.available_memory()
+    assert memory_budget.memory_limit(5) == 5
+    assert memory_budget.memory_limit("1.5 KiB") == 1536 and memory_budget.memory_limit("2gb") == 2 * 10**9
+    assert memory_budget.memory_limit("7") == 7
+    assert 0 < memory_budget.memory_limit(None) <= memory_budget.available_memory()
     for wrong in (True, -1, 0, "", "GiB", "1e9", [1], 2.5):
         with pytest.raises(OptionError):
-            limits.memory_limit(wrong)
-    for most, used in limits.GROUPS:
+            memory_budget.memory_limit(wrong)
+    for most, used in memory_budget.GROUPS:
         group = tmp_path / most
         group.mkdir()
         (group / most).write_text("1000\n")
         (group / used).write_text("700\n")
         (group / "memory.stat").write_text("anon 400\nfile 300\ncache 300\n")
-        assert limits._left_in(group) == 600
+        assert memory_budget._left_in(group) == 600
         (group / most).write_text("max\n")
-        assert limits._left_in(group) is None
+        assert memory_budget._left_in(group) is None
 
 
 # -- What memory and disk have in common ------------------------------------------------------------
@@ -437,8 +437,8 @@ def test_groups_and_files_without_rows(many_shards, tmp_path):
 
 
 def test_a_family_does_without_scores_whose_search_is_given_up(monkeypatch):
-    monkeypatch.setattr(assignment, "LIMIT", 100)
-    monkeypatch.setattr(assignment, "PATIENCE", 10)
+    monkeypatch.setattr(matching, "LIMIT", 100)
+    monkeypatch.setattr(matching, "PATIENCE", 10)
     pair = np.repeat(np.arange(20), 20), np.tile(np.arange(20), 20)
     for metrics in ("matching", "all", ["matching", "f1"]):
         found = both(*pair, metrics=metrics)

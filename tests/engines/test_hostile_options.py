@@ -21,7 +21,7 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
 )
-from fastbcubed.results.slices.slicing import slice_name
+from fastbcubed.results.slices import slice_name
 
 NAN = math.nan
 

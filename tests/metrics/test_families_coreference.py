@@ -13,7 +13,7 @@ import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
-from fastbcubed.metrics.entities import sum_products
+from fastbcubed.metrics.coreference import sum_products
 from fastbcubed.metrics.registry import METRICS
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")

@@ -17,7 +17,7 @@ import fastbcubed as fb
 from fastbcubed import metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
-from fastbcubed.kernels.edit import match
+from fastbcubed.kernels.metrics import match
 
 
 @examples(400)

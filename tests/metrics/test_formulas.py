@@ -20,12 +20,12 @@ import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
-from fastbcubed.metrics import bcubed, pointwise, rates
+from fastbcubed.metrics import bcubed, pointwise
+from fastbcubed.metrics import score as rates
 from fastbcubed.metrics.aggregation import overall
-from fastbcubed.metrics.family import Family
-from fastbcubed.metrics.metric import REFERENCES
 from fastbcubed.metrics.registry import DEFAULT, FAMILIES, METRICS, lifted, resolve
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.metrics.score import REFERENCES, Family
+from fastbcubed.runtime.threads import Pool
 
 POINTWISE = {m.name: m for m in METRICS.values() if m.family == "pointwise" and m.formula}
 EXACT = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.metrics.groups import group_means
+from fastbcubed.metrics.aggregation import group_means
 from fastbcubed.metrics.registry import METRICS
 
 #: Scores whose formula is compiled, and two whose formula is not.

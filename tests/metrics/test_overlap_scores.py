@@ -13,12 +13,12 @@ from naive_overlap import items_of
 from strategies_overlap import covers, item_weights
 from worked_covers import EXAMPLES, WORKED
 
-from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import TooMuchWorkError
-from fastbcubed.metrics import overlap
-from fastbcubed.metrics.shared_clusters import agreement as omega
-from fastbcubed.overlap.sharing import Sides
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.metrics import omega as overlap
+from fastbcubed.metrics.omega import agreement as omega
+from fastbcubed.overlap.mates import Sides
+from fastbcubed.runtime.threads import Pool
 
 many = examples(200)
 ONMIS = ("onmi_lfk", "onmi_max", "onmi_mean")

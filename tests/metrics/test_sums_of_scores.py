@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fastbcubed.cells.planning import NARROW_RECORDS
+from fastbcubed.cells.stages import NARROW_RECORDS
 from fastbcubed.kernels.runs import PIECE, RUN
 from fastbcubed.metrics import compiled, pointwise
 

@@ -8,10 +8,9 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastbcubed.clusterings.memberships import Memberships
-from fastbcubed.overlap.covers import Cover
-from fastbcubed.overlap.item_cells import item_cells
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.overlap.cover import Cover, item_cells
+from fastbcubed.runtime.threads import Pool
 
 few = examples(100)
 
@@ -49,7 +48,7 @@ def test_items_of_one_true_and_one_predicted_set_are_a_cell(
     true = rng.integers(-1, 1 if skewed else n_sets, n_items)  # many items in one set are looked up
     pred = rng.integers(-1, n_pred, n_items)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fastbcubed.overlap.item_cells.PART_ROWS", part_rows)
+        patch.setattr("fastbcubed.overlap.cover.PART_ROWS", part_rows)
         found = item_cells(sets, true, pred, n_pred, Pool(threads))
     assert [each.tolist() for each in found] == list(expected(sets, true, pred))
 

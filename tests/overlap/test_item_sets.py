@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fastbcubed.kernels.memberships import SHORT
 from fastbcubed.overlap.item_sets import item_sets
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.threads import Pool
 
 few = examples(150)
 
@@ -82,7 +82,7 @@ def test_rows_without_items_are_items():
 
 
 def test_sets_whose_hashes_are_equal_are_told_apart(monkeypatch):
-    from fastbcubed.kernels import item_sets as compiled
+    from fastbcubed.kernels import memberships as compiled
 
     hashed, seeds = compiled.hash_sets, []
 

@@ -17,7 +17,6 @@ from strategies import POLICIES, Pair, pairs
 
 import fastbcubed as fb
 from fastbcubed.cli.main import main
-from fastbcubed.clusterings.memberships import Memberships
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
@@ -28,9 +27,10 @@ from fastbcubed.errors import (
     OverlapError,
     TooMuchWorkError,
 )
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.overlap.item_sets import signatures
-from fastbcubed.runtime.grouping import number
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.codes import number
+from fastbcubed.runtime.threads import Pool
 
 SCORES = ["precision", "recall", "f1", "mean_f1", "over_merge_rate", "under_merge_rate", "elm"]
 #: Figure 16 of Amigó et al. 2009 as rows, and figure 21, which joins the two clusters that overlap.

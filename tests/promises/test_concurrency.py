@@ -17,7 +17,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime.threads import Pool
 
 ROOT = Path(fb.__file__).parent.parent
 #: Seconds after which a child counts as hanging; on a busy machine it may compile kernels first.
@@ -166,7 +166,7 @@ def test_forking_while_another_thread_evaluates():
 def test_forking_while_another_thread_works_out_an_attribute():
     code = """
         import os, threading, warnings
-        from fastbcubed.runtime.cached import cached_property
+        from fastbcubed.runtime.attributes import cached_property
 
         class Lazy:
             def __init__(self, work):

@@ -24,8 +24,7 @@ from fastbcubed.cells import shards as disk
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import DiskSpaceError, FileFormatError, SpillError
 from fastbcubed.runtime import spill
-from fastbcubed.runtime.table_files import TableWriter
-from fastbcubed.runtime.written import remove_stale, written_aside
+from fastbcubed.runtime.output_files import TableWriter, remove_stale, written_aside
 from fastbcubed.synthetic.generate import generate
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs signals, /proc, and tmpfs")

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from strategies import LABELS, aligned_pairs, label_arrays, weights
 
 import fastbcubed as fb
-from fastbcubed.cells import condensing, planning
+from fastbcubed.cells import preaggregate, stages
 from fastbcubed.cells.contingency import BLOCKS_AT_ONCE, CELL_BLOCK
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.runtime import joining, parts
-from fastbcubed.runtime import pool as pools
+from fastbcubed.runtime import codes
+from fastbcubed.runtime import threads as pools
 
 TIGHT = 1e-12
 POINTWISE = [m.name for m in METRICS.values() if m.family == "pointwise"]
@@ -103,9 +103,9 @@ def test_a_slice_is_the_weighted_mean_of_its_parts(case, data):  # 2
     for metric in lifted:
         assert close(alone[metric.name], rows[k][metric.item_name]), metric.name
     cut = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    parts = ev.slices("cut", attributes={"cut": cut})
-    share = parts["weight"].to_numpy() / parts["weight"].to_numpy().sum()
-    for table in (parts, ev.clusters("true"), ev.clusters("pred"), ev.slices("pred_size")):
+    codes = ev.slices("cut", attributes={"cut": cut})
+    share = codes["weight"].to_numpy() / codes["weight"].to_numpy().sum()
+    for table in (codes, ev.clusters("true"), ev.clusters("pred"), ev.slices("pred_size")):
         share = table["weight"].to_numpy() / table["weight"].to_numpy().sum()
         assert sum(table["n_items"].to_pylist()) == n
         for metric in lifted:
@@ -376,8 +376,8 @@ def seeded_weights(n, kind):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Cut even small inputs into many parts, blocks and tasks."""
-    monkeypatch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 50)
-    for module in (joining, parts):
+    monkeypatch.setitem(stages.plan_parts.__kwdefaults__, "part_rows", 50)
+    for module in (codes, codes):
         monkeypatch.setattr(module, "PART_ROWS", 50)
     monkeypatch.setattr(aggregation, "CELL_BLOCK", 64)
     monkeypatch.setattr(sys.modules[fb.Contingency.__module__], "CELL_BLOCK", 64)
@@ -440,10 +440,10 @@ def test_parts_do_not_matter(name, weight, monkeypatch):
     labels, mass = shape(name, 1200), seeded_weights(1200, weight)
     whole = evaluate(labels, mass)
     for part_rows in (1, 7, 300):
-        monkeypatch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", part_rows)
-        parts = evaluate(labels, mass)
-        assert_same(whole, parts)
-        assert cells_of(whole) == cells_of(parts)
+        monkeypatch.setitem(stages.plan_parts.__kwdefaults__, "part_rows", part_rows)
+        codes = evaluate(labels, mass)
+        assert_same(whole, codes)
+        assert cells_of(whole) == cells_of(codes)
 
 
 @pytest.mark.parametrize("weight", ["none", "plain", "wide"])
@@ -452,11 +452,11 @@ def test_condensed_rows_do_not_matter(name, kind, weight, small_parts, monkeypat
     """Where few pairs hold most rows, all is as without a table of them, for any number of threads."""
     labels, mass = shape(name, 1200), seeded_weights(1200, weight)
     whole = evaluate(labels, mass)
-    monkeypatch.setattr(condensing, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(condensing, "FEWEST_TO_SAMPLE", 1)
-    monkeypatch.setattr(condensing, "ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(condensing, "LEAST_SHARE", 0.1)
-    table = condensing.PairTable.of(*labels)
+    monkeypatch.setattr(preaggregate, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(preaggregate, "FEWEST_TO_SAMPLE", 1)
+    monkeypatch.setattr(preaggregate, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(preaggregate, "LEAST_SHARE", 0.1)
+    table = preaggregate.PairTable.of(*labels)
     assert table is not None
     assert (table.grid is not None, table.pairs is not None) == (kind == "grid", kind == "frequent")
     one, two, four = (evaluate(labels, mass, threads=k) for k in (1, 2, 4))
@@ -487,7 +487,7 @@ def test_wide_records_equal_narrow_ones(name, weight, small_parts, monkeypatch):
     """Inputs of 2**31 rows and more use records of 64-bit counts; nothing else may differ."""
     labels, mass = shape(name, 1500), seeded_weights(1500, weight)
     narrow = evaluate(labels, mass)
-    monkeypatch.setitem(planning.plan_parts.__kwdefaults__, "wide", True)
+    monkeypatch.setitem(stages.plan_parts.__kwdefaults__, "wide", True)
     wide = evaluate(labels, mass)
     assert narrow.contingency.n.dtype == np.int32 and wide.contingency.n.dtype == np.int64
     assert narrow.overall == wide.overall
@@ -516,7 +516,7 @@ def test_sums_of_many_equal_terms(boxed, monkeypatch):
     """
     n = 200_000
     if not boxed:
-        monkeypatch.setattr(condensing, "FEWEST_ROWS", n + 1)
+        monkeypatch.setattr(preaggregate, "FEWEST_ROWS", n + 1)
     ev = evaluate((np.zeros(n, int), np.arange(n) % 2), np.full(n, 0.1))
     assert ev.recall == pytest.approx(0.5, abs=1e-15) and ev.precision == 1.0
     exact = Fraction(0.1) * n

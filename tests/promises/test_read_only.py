@@ -186,7 +186,7 @@ def test_kernels_whose_source_was_replaced_since_are_not_kept(image: Image) -> N
 
 def test_no_temporary_directory_is_made_where_none_is_needed(image: Image) -> None:
     assert image.kernel() == [str(image.root / "site" / "fastbcubed" / "kernels")]
-    code = "from fastbcubed.runtime.reporting import kept; print(kept())"
+    code = "from fastbcubed.runtime.progress_bar import kept; print(kept())"
     assert "site/fastbcubed/kernels for later runs" in image.run("-c", code).stdout
     assert not list(image.tmp.iterdir())
 

@@ -27,8 +27,8 @@ from test_kept_results import answers, text_of
 
 import fastbcubed as fb
 from fastbcubed.errors import FastBCubedError
-from fastbcubed.results.files.manifest import sealed
-from fastbcubed.runtime.checksums import open_regular, stamp_of
+from fastbcubed.results.saved import sealed
+from fastbcubed.runtime.output_files import open_regular, stamp_of
 
 N_FLIPS = 40
 Edit = tuple[str, Callable[[Path], Any], bool]  #: what it does; the edit; whether it has to be refused

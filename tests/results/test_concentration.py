@@ -12,9 +12,8 @@ from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
 from fastbcubed.errors import NotKeptError, OptionError, SliceError
-from fastbcubed.results.listings import size_classes
-from fastbcubed.results.listings.concentration import LossCurve, loss_curves, sentence
-from fastbcubed.results.listings.size_classes import SizeClasses
+from fastbcubed.results import concentration
+from fastbcubed.results.concentration import LossCurve, SizeClasses, concentration_sentence, loss_curves
 
 LOSS = {"true": "recall_loss", "pred": "precision_loss"}
 COLUMNS = ["n_clusters", "share_clusters", "share_loss"]
@@ -111,7 +110,7 @@ def test_clusters_by_size(clusters, outer, at_once):
     n, weight = (np.array([each[k] for each in clusters], kind) for k, kind in enumerate((np.int64, float)))
     lost = {"precision_loss": weight / 2, "recall_loss": weight / 4}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(size_classes, "AT_ONCE", at_once)
+        patch.setattr(concentration, "AT_ONCE", at_once)
         found = SizeClasses.of(n, weight, lost, outer=outer)
     for power in range(8):
         own = [(m, w) for m, w in clusters if 2**power <= m < 2 ** (power + 1)]
@@ -180,4 +179,4 @@ def test_sentences(pred, true, expected):
         side: dict(zip(("loss", "n_half", "n_lossy"), n, strict=True))
         for side, n in (("pred", pred), ("true", true))
     }
-    assert sentence(figures) == expected
+    assert concentration_sentence(figures) == expected

@@ -19,15 +19,15 @@ from test_report import Page
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning
-from fastbcubed.results.files import large_result, manifest, saved_digest, unread
-from fastbcubed.results.files.large_result import LargeResult
-from fastbcubed.results.items.stored_items import StoredTable
-from fastbcubed.results.listings import digest, listing, passing_clusters
-from fastbcubed.results.listings.concentration import LossCurve
-from fastbcubed.results.listings.first_members import deal
-from fastbcubed.results.report import slices_content
-from fastbcubed.results.report.asked import Asked
-from fastbcubed.runtime.checksums import Stamp
+from fastbcubed.results import load, page_content, save, saved_clusters
+from fastbcubed.results import saved as manifest
+from fastbcubed.results import table as listing
+from fastbcubed.results.concentration import LossCurve
+from fastbcubed.results.load import LargeResult
+from fastbcubed.results.members import deal
+from fastbcubed.results.page import Asked
+from fastbcubed.results.stored_items import StoredTable
+from fastbcubed.runtime.output_files import Stamp
 
 HOW: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -47,7 +47,7 @@ ASKED: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "pr
 def _every_result_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "LARGE", 0)
     # as of so many cells that errors of slices take too long
-    monkeypatch.setattr(slices_content, "ALWAYS", 0)
+    monkeypatch.setattr(page_content, "ALWAYS", 0)
     monkeypatch.setattr(fb.Evaluation, "errors_at_hand", lambda ev: ev._saved_errors)
 
 
@@ -117,7 +117,7 @@ def test_a_page_says_with_a_digest_what_it_says_without(
     with monkeypatch.context() as patch:
         patch.setattr(StoredTable, "stretches", None)  # no table is gone through
         if (name, engine) != ("outer", "disk"):  # whose repairs take all cells, which were too many to rank
-            patch.setattr(unread.UnreadCells, "__getattr__", None)
+            patch.setattr(saved_clusters.UnreadCells, "__getattr__", None)
         same_page(page(large), wanted)
     (tmp_path / "r" / "digest.json").unlink()
     same_page(page(fb.load(tmp_path / "r", check=False)), wanted)
@@ -129,9 +129,9 @@ def test_a_page_says_with_a_digest_what_it_says_without(
 def test_what_a_digest_does_not_tell_is_read(
     asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digest, "LISTED", 12)
-    monkeypatch.setattr(saved_digest, "LISTED", 12)
-    monkeypatch.setattr(saved_digest, "OPENED", 3)
+    monkeypatch.setattr(saved_clusters, "LISTED", 12)
+    monkeypatch.setattr(save, "LISTED", 12)
+    monkeypatch.setattr(save, "OPENED", 3)
     asked = {**asked, "columns": []} if asked != {"by": "kind"} else {"by": "truth.kind"}
     saved(tmp_path / "r", "weighted")
     large = fb.load(tmp_path / "r", check=False)
@@ -145,7 +145,7 @@ def test_what_a_digest_does_not_tell_is_read(
 def test_a_digest_leaves_out_what_would_take_too_much(
     most: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved_digest, most, 15)
+    monkeypatch.setattr(save, most, 15)
     saved(tmp_path / "r", "dropped")
     same_page(page(fb.load(tmp_path / "r", check=False)), page(fb.load(tmp_path / "r")))
 
@@ -153,10 +153,10 @@ def test_a_digest_leaves_out_what_would_take_too_much(
 def test_clusters_that_tie_are_told_apart_by_their_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing_clusters, "TIES", 0)
+    monkeypatch.setattr(saved_clusters, "TIES", 0)
     monkeypatch.setattr(listing, "MANY", 0)
-    monkeypatch.setattr(saved_digest, "LISTED", 5)
-    monkeypatch.setattr(saved_digest, "AT_ONCE", 7)
+    monkeypatch.setattr(save, "LISTED", 5)
+    monkeypatch.setattr(save, "AT_ONCE", 7)
     items = np.arange(400)
     truth = {"item": items, "cluster": [f"t{k}" for k in np.random.default_rng(1).permutation(400)]}
     ev = fb.evaluate(pa.table(truth), pa.table({"item": items, "cluster": items // 2}))
@@ -173,7 +173,7 @@ def test_nothing_is_lost_and_nothing_is_to_be_repaired(
 ) -> None:
     fb.evaluate([1, 1, 2, 3], ["a", "a", "b", "c"]).save(tmp_path / "r")
     wanted = page(fb.load(tmp_path / "r"), columns=[])
-    monkeypatch.setattr(unread.UnreadCells, "__getattr__", None)
+    monkeypatch.setattr(saved_clusters.UnreadCells, "__getattr__", None)
     found = page(fb.load(tmp_path / "r", check=False), columns=[])
     assert found == wanted
     assert found["repairs"]["rows"] == []
@@ -240,8 +240,8 @@ def test_a_page_leaves_repairs_out_that_take_all_of_many_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved(tmp_path / "r", "outer", engine="disk")
-    monkeypatch.setattr(large_result, "FEW_CELLS", 0)
-    monkeypatch.setattr(unread.UnreadCells, "__getattr__", None)
+    monkeypatch.setattr(load, "FEW_CELLS", 0)
+    monkeypatch.setattr(saved_clusters.UnreadCells, "__getattr__", None)
     found = page(fb.load(tmp_path / "r", check=False))
     assert found["repairs"] is None
     assert found["clusters"]["true"]["rows"][0]["opened"]["parts"]

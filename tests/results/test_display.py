@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.results.text.display import as_html, as_text
-from fastbcubed.results.text.wording import amount, label, percent, score
+from fastbcubed.results.display import as_html, as_text
+from fastbcubed.results.wording import amount, label, percent, score_text
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ from fastbcubed.results.text.wording import amount, label, percent, score
     ],
 )
 def test_a_score_is_readable_and_only_1_reads_as_1(value: float, text: str) -> None:
-    assert score(value) == text
+    assert score_text(value) == text
 
 
 @pytest.mark.parametrize("exponent", range(1, 54))
 def test_no_score_near_1_is_rounded_to_it(exponent: int) -> None:
-    text = score(1 - 2.0**-exponent)
+    text = score_text(1 - 2.0**-exponent)
     assert text != "1" and 0 < 1 - float(text) < 2.0 * 2.0**-exponent
 
 

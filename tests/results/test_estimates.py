@@ -22,10 +22,9 @@ from fastbcubed.errors import (
     SliceError,
 )
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.results import estimates
-from fastbcubed.results.warnings import of_shape
-from fastbcubed.runtime import pool
-from fastbcubed.uncertainty import units
+from fastbcubed.results import evaluation_scores, standard_errors
+from fastbcubed.results import warnings as of_shape
+from fastbcubed.runtime import threads as pool
 
 #: Components by hand: three of recall 1 and one of recall 1/2, with two items each.
 HALVED = list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5]
@@ -104,7 +103,7 @@ def test_asking_costs_nothing_until_it_is_done(monkeypatch: pytest.MonkeyPatch) 
     def components(*_: object) -> None:
         raise AssertionError("nobody asked")
 
-    monkeypatch.setattr(estimates, "components", components)
+    monkeypatch.setattr(evaluation_scores, "components", components)
     monkeypatch.setattr(of_shape, "FEW_CELLS", 0)  # up to so many, units are looked at unasked
     ev = fb.evaluate(*HALVED, slices="true_size")
     ev.clusters("true")
@@ -149,7 +148,7 @@ def test_formulas_of_ones_own() -> None:
 def test_units_that_depend_on_each_other_are_told() -> None:
     true, pred, _ = sides()
     whole = np.where(np.arange(true.size) < 300, "a", "b")
-    component = units.components(fb.contingency(true, pred))
+    component = standard_errors.components(fb.contingency(true, pred))
     cells = fb.contingency(true, pred)
     of_items = component.by_cell(cells.n_cells)[cells.rows.cell]
     attributes = pa.table({"country": whole, "lab": [f"lab {k % 40}" for k in of_items]})
@@ -241,7 +240,7 @@ def test_saved_results_keep_them(tmp_path, keep: str) -> None:
 
 @pytest.mark.parametrize("keep", ["scores", "cells", "items"])
 def test_large_results_keep_them_once_asked_for(tmp_path, keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimates, "ALWAYS", 0)
+    monkeypatch.setattr(evaluation_scores, "ALWAYS", 0)
     true, pred, weight = sides()
     ev = fb.evaluate(true, pred, weight=weight, metrics=["f1", "elm_f1"])
     assert not {"errors", "units"} & ev.to_dict().keys()
@@ -307,7 +306,7 @@ def test_the_disk_engine_keeps_to_its_limit(tmp_path, monkeypatch: pytest.Monkey
     pa.parquet.write_table(pa.table({"true": true, "pred": pred}), path)
     ev = fb.evaluate("true", "pred", table=path, engine="disk", memory_limit="100MiB")
     assert dict(ev.errors) == pytest.approx(dict(fb.evaluate(true, pred).errors), rel=1e-12)
-    monkeypatch.setattr(units, "CELL_BYTES", 10**9)
+    monkeypatch.setattr(standard_errors, "CELL_BYTES", 10**9)
     ev = fb.evaluate("true", "pred", table=path, engine="disk", memory_limit="100MiB")
     with pytest.raises(OptionError, match=r"would take about .* memory_limit of at least \d+ MiB"):
         _ = ev.errors
@@ -318,7 +317,7 @@ def test_the_disk_engine_keeps_to_its_limit(tmp_path, monkeypatch: pytest.Monkey
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "CELLS_OF_RANGE", 64)
+    monkeypatch.setattr(standard_errors, "CELLS_OF_RANGE", 64)
     true, pred, weight = sides(5000)
     found = []
     for threads in (1, 2, 4):

@@ -13,7 +13,7 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import GateError, MetricError, OptionError, SliceError
-from fastbcubed.results.files import storage
+from fastbcubed.results import save
 
 #: W3 of the formulas, with a country: precision is (1/2 + 1 + 1/2) / 3 = 2/3, recall (1/2 + 1/2 + 1) / 3 = 2/3.
 TRUTH = {"item": [1, 2, 3], "cluster": [0, 0, 1], "country": ["US", "US", None], "year": [2020, 2021, 2020]}
@@ -305,7 +305,7 @@ def test_a_slice_may_not_be_worse(paths, baseline, capsys) -> None:
 
 
 def test_a_slice_of_many_may_not_be_worse(paths, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(storage, "SLICES_IN_MANIFEST", 0)
+    monkeypatch.setattr(save, "SLICES_IN_MANIFEST", 0)
     fb.evaluate(paths[0], {1: 0, 2: 0, 3: 1}, slices="year").save(tmp_path / "best")
     for given in (tmp_path / "best", tmp_path / "best" / "overall.json"):
         flags = ["--baseline", str(given), "--fail-worse"]

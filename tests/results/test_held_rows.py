@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from test_digest import HOW, saved
 
 import fastbcubed as fb
-from fastbcubed.results.files import manifest
-from fastbcubed.results.items import held_rows
-from fastbcubed.results.items.held_rows import HeldRows
-from fastbcubed.results.items.stored_items import StoredTable
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.results import saved as manifest
+from fastbcubed.results import stored_items
+from fastbcubed.results.stored_items import HeldRows, StoredTable
+from fastbcubed.runtime.threads import Pool
 
 
 def held(truth: np.ndarray, prediction: np.ndarray, room: int = 1 << 20, step: int = 7, **how: Any) -> Any:
@@ -50,8 +49,8 @@ def test_rows_of_the_largest_clusters(
     )
     how = {} if weighting == "none" else {"weight": weight, "weighting": weighting}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held_rows, "MOST_ROWS", most)
-        patch.setattr(held_rows, "CELLS_AT_ONCE", 8)
+        patch.setattr(stored_items, "MOST_ROWS", most)
+        patch.setattr(stored_items, "CELLS_AT_ONCE", 8)
         table, cell, every, found = held(truth, prediction, **how)
     size = table.tp + np.maximum(table.fp, table.fn)
     lossy = (table.fp != 0) | (table.fn != 0)
@@ -94,7 +93,7 @@ def test_a_digest_of_rows_at_hand_is_the_same(
     name: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manifest, "LARGE", 0)
-    monkeypatch.setattr(held_rows, "MOST_ROWS", most)
+    monkeypatch.setattr(stored_items, "MOST_ROWS", most)
     read: list[tuple[str, ...]] = []
     plain = StoredTable._read
     monkeypatch.setattr(
@@ -104,7 +103,7 @@ def test_a_digest_of_rows_at_hand_is_the_same(
     )
     digests, n_read = [], []
     for fewest in (0, 1 << 40):
-        monkeypatch.setattr(held_rows, "FEWEST_CELLS", fewest)
+        monkeypatch.setattr(stored_items, "FEWEST_CELLS", fewest)
         out = tmp_path / str(fewest)
         read.clear()
         saved(out, name, engine="disk")

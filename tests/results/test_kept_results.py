@@ -23,8 +23,8 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError
-from fastbcubed.results.files import manifest, storage
-from fastbcubed.runtime.checksums import stamp_of
+from fastbcubed.results import save, saved
+from fastbcubed.runtime.output_files import stamp_of
 
 Keep = Callable[[fb.Evaluation, Path], fb.Evaluation]
 
@@ -166,13 +166,13 @@ def slices_of_all_kinds(engine: str, keep: str, **out: Any) -> fb.Evaluation:
 def test_many_slices_are_in_their_file_alone(engine, keep, tmp_path, monkeypatch) -> None:
     few = slices_of_all_kinds(engine, keep, out=tmp_path / "few")
     texts = pq.read_table(tmp_path / "few" / "slices.parquet")
-    monkeypatch.setattr(storage, "SLICES_IN_MANIFEST", 2)
-    monkeypatch.setattr(storage, "SLICES_AT_ONCE", 2)
+    monkeypatch.setattr(save, "SLICES_IN_MANIFEST", 2)
+    monkeypatch.setattr(save, "SLICES_AT_ONCE", 2)
     ev = slices_of_all_kinds(engine, keep, out=tmp_path / "many")
     told = json.loads((tmp_path / "many" / "overall.json").read_text())["slices"]
     assert told["day"] == {"n_slices": 3, "columns": ["day"]} and len(told["some"]) == 1
     assert pq.read_table(tmp_path / "many" / "slices.parquet").select(texts.column_names).equals(texts)
-    monkeypatch.setattr(manifest, "LARGE", 0)  # so that it is not read as a whole
+    monkeypatch.setattr(saved, "LARGE", 0)  # so that it is not read as a whole
     for loaded in (fb.load(tmp_path / "many"), fb.load(tmp_path / "many", check=False)):
         assert loaded.to_json() == ev.to_json() == few.to_json()
         for by, table in ev.sliced.items():
@@ -196,10 +196,10 @@ def test_saving_many_slices_takes_little_memory(tmp_path: Path) -> None:
 
 
 def test_a_file_of_slices_that_are_not_those_of_the_manifest_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(storage, "SLICES_IN_MANIFEST", 2)
+    monkeypatch.setattr(save, "SLICES_IN_MANIFEST", 2)
     slices_of_all_kinds("memory", "scores", out=tmp_path)
     file = tmp_path / "slices.parquet"
-    head, table = manifest.read_manifest(tmp_path), pq.read_table(file)
+    head, table = saved.read_manifest(tmp_path), pq.read_table(file)
     changed = {
         "it has 2 slices by day, and overall.json says 3": table.slice(1),
         "it has no column 'day.day'": table.drop_columns(["day.day"]),
@@ -214,7 +214,7 @@ def test_a_file_of_slices_that_are_not_those_of_the_manifest_is_refused(tmp_path
         rest = {
             name: each for name, each in head.items() if name not in ("crc32", "files", "staged_in", "layout")
         }
-        (tmp_path / "overall.json").write_text(manifest.sealed(rest, stamps, head["staged_in"]))
+        (tmp_path / "overall.json").write_text(saved.sealed(rest, stamps, head["staged_in"]))
         with pytest.raises(FileFormatError, match=fault):
             fb.load(tmp_path)
 

@@ -18,11 +18,10 @@ from test_report import Page
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, FileFormatError
-from fastbcubed.results.files import manifest, unread
-from fastbcubed.results.files.large_result import LargeResult
-from fastbcubed.results.files.saved_digest import DIGEST
-from fastbcubed.results.report import slices_content
-from fastbcubed.runtime.checksums import stamp_of
+from fastbcubed.results import page_content, saved, saved_clusters
+from fastbcubed.results.load import LargeResult
+from fastbcubed.results.save import DIGEST
+from fastbcubed.runtime.output_files import stamp_of
 
 HOW: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -36,7 +35,7 @@ HOW: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def _every_result_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest, "LARGE", 0)
+    monkeypatch.setattr(saved, "LARGE", 0)
 
 
 def evaluated(seed: int, how: dict[str, Any], n: int = 400) -> fb.Evaluation:
@@ -81,12 +80,12 @@ def test_a_page_has_the_figures_of_the_result(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # as of so many cells that errors of slices take too long
-    monkeypatch.setattr(slices_content, "ALWAYS", 0)
+    monkeypatch.setattr(page_content, "ALWAYS", 0)
     evaluated(3, HOW[name]).save(tmp_path / "r")
     asked: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "prediction.kind"]}
     wanted = json.loads(Page(fb.load(tmp_path / "r").report(**asked).html).data)
     if name != "outer":  # whose repairs take all cells
-        monkeypatch.setattr(unread.UnreadCells, "__getattr__", None)
+        monkeypatch.setattr(saved_clusters.UnreadCells, "__getattr__", None)
     monkeypatch.setattr(fb.Evaluation, "errors_at_hand", lambda ev: ev._saved_errors)
     large = fb.load(tmp_path / "r", check=False)
     assert isinstance(large, LargeResult)
@@ -187,7 +186,7 @@ def test_a_forged_table_is_refused_unread(name: str, column: str, how: str, tmp_
     with file.open("rb") as written:
         head["files"][file.name] = stamp_of(written)._asdict()
     del head["crc32"]
-    head["crc32"] = manifest._checksum(head)
+    head["crc32"] = saved._checksum(head)
     (tmp_path / "r" / "overall.json").write_text(json.dumps(head))
     (tmp_path / "r" / DIGEST).unlink(missing_ok=True)
     with pytest.raises(FileFormatError, match=column):

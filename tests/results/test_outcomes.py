@@ -15,8 +15,8 @@ from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
-from fastbcubed.results.listings import outcomes
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.results import outcomes
+from fastbcubed.runtime.threads import Pool
 
 NAMES = {
     "true": ["exact", "split", "merged", "split and merged"],
@@ -178,7 +178,7 @@ def test_unknown_outcomes_are_refused():
 
 
 def test_a_saved_table_of_outcomes_is_checked(tmp_path):
-    from fastbcubed.results.files import manifest
+    from fastbcubed.results import saved
 
     ev = fb.evaluate([0, 0, 1], [0, 1, 1])
     ev.save(tmp_path, keep="scores")
@@ -192,7 +192,7 @@ def test_a_saved_table_of_outcomes_is_checked(tmp_path):
         5,
     ]
     for wrong in damaged:
-        text = manifest.sealed(head | {"outcomes": wrong}, {}, head["staged_in"])
+        text = saved.sealed(head | {"outcomes": wrong}, {}, head["staged_in"])
         (tmp_path / "overall.json").write_text(text)
         with pytest.raises(FileFormatError, match="outcomes"):
             fb.load(tmp_path)
@@ -211,9 +211,9 @@ def test_outcomes_are_the_same_for_any_number_of_threads():
 def test_outcomes_are_not_worked_out_before_they_are_asked_for(monkeypatch):
     asked = []
     monkeypatch.setattr(outcomes, "count_outcomes", lambda *_: asked.append(1))
-    from fastbcubed.results import evaluated
+    from fastbcubed.results import evaluation_base
 
-    monkeypatch.setattr(evaluated, "count_outcomes", outcomes.count_outcomes)
+    monkeypatch.setattr(evaluation_base, "count_outcomes", outcomes.count_outcomes)
     ev = fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], slices=["true_size"])
     assert not asked and ev.warnings is not None and ev.f1 and not asked
     assert ev.summary["true"]["clusters"] == 2 and asked == [1]

@@ -20,7 +20,7 @@ from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
-from fastbcubed.results.listings import repairs as inner
+from fastbcubed.results import repairs as inner
 
 SCORES = ("running", "running_precision", "running_recall")
 GAINS = ("gain", "precision_gain", "recall_gain")

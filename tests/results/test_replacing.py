@@ -17,7 +17,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.errors import FastBCubedError, FileFormatError
-from fastbcubed.runtime import staging
+from fastbcubed.runtime import output_files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and signals")
 
@@ -120,12 +120,12 @@ def test_what_was_decided_is_loaded_before_it_is_finished_and_finished_by_the_ne
     an_evaluation(12).save(tmp_path)
     (tmp_path / "mine.txt").write_text("of the user")
     with monkeypatch.context() as patches:
-        patches.setattr(staging, "_finish", lambda *_: None)  # as if killed
+        patches.setattr(output_files, "_finish", lambda *_: None)  # as if killed
         an_evaluation(18).save(tmp_path)
     assert len(files(tmp_path) - SAVED) == 2
     assert fb.load(tmp_path).items().num_rows == 18
     before = {name: (tmp_path / name).read_bytes() for name in SAVED}
-    staging.settle(tmp_path, "overall.json")
+    output_files.settle(tmp_path, "overall.json")
     assert files(tmp_path) == SAVED | {"mine.txt"}
     assert {name for name in SAVED if (tmp_path / name).read_bytes() != before[name]} == SAVED - {
         "overall.json"
@@ -134,7 +134,7 @@ def test_what_was_decided_is_loaded_before_it_is_finished_and_finished_by_the_ne
 
 
 def test_two_that_write_at_once_do_not_remove_what_the_other_writes(tmp_path: Path) -> None:
-    with staging.Staging(tmp_path, "overall.json") as first:
+    with output_files.Staging(tmp_path, "overall.json") as first:
         first.path("cells.parquet").touch()
         an_evaluation(12).save(tmp_path)
         assert files(tmp_path) == SAVED | {first.name}
@@ -187,10 +187,10 @@ def test_a_directory_in_the_place_of_a_file_is_said_before_anything_is_replaced(
 
 
 def test_a_reader_that_comes_between_two_writers_begins_again(tmp_path: Path, monkeypatch) -> None:
-    from fastbcubed.results.files import loading
+    from fastbcubed.results import load
 
     an_evaluation(12).save(tmp_path)
-    read, told = loading.read_manifest, []
+    read, told = load.read_manifest, []
 
     def late(directory: Path) -> dict[str, Any]:
         head = read(directory)
@@ -199,5 +199,5 @@ def test_a_reader_that_comes_between_two_writers_begins_again(tmp_path: Path, mo
             an_evaluation(18).save(tmp_path)
         return head
 
-    monkeypatch.setattr(loading, "read_manifest", late)
+    monkeypatch.setattr(load, "read_manifest", late)
     assert fb.load(tmp_path).items().num_rows == 18

@@ -21,14 +21,10 @@ from hostile_names import LONG, SCRIPT, hostile_case
 import fastbcubed as fb
 from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, MissingPackageError, NotKeptError, OptionError
-from fastbcubed.results.listings import repairs
-from fastbcubed.results.report import page, slices_content
-from fastbcubed.results.report.asked import Asked
-from fastbcubed.results.report.evaluation_content import evaluation_content
-from fastbcubed.results.report.pictures import slicing_pictures
-from fastbcubed.results.report.shortening import halved, shortened
-from fastbcubed.results.report.sides_content import extremes
-from fastbcubed.results.report.slices_content import slicing_content
+from fastbcubed.results import page, page_content, repairs
+from fastbcubed.results.page import Asked, halved, shortened
+from fastbcubed.results.page_content import evaluation_content, extremes, slicing_content
+from fastbcubed.results.plots import slicing_pictures
 
 DATA = Path(fb.__file__).parent / "data" / "patentsview"
 TRUTH, OLD, NEW = (DATA / f"{name}.parquet" for name in ("truth", "pred_20200929", "pred_20211230"))
@@ -153,9 +149,9 @@ def test_extremes_are_the_scores_of_trivial_predictions(weighting: str | None) -
 
 def test_sizes_of_cells_give_the_slices_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
     ev = small()
-    with_errors = slices_content.by_size_content(ev)
-    monkeypatch.setattr(slices_content, "ALWAYS", 0)
-    for key, slicing in slices_content.by_size_content(ev).items():
+    with_errors = page_content.by_size_content(ev)
+    monkeypatch.setattr(page_content, "ALWAYS", 0)
+    for key, slicing in page_content.by_size_content(ev).items():
         (score,) = slicing["scores"]
         pairs = zip(slicing["rows"], with_errors[key]["rows"], strict=True)
         for row, same in pairs:
@@ -406,7 +402,7 @@ def test_wrong_arguments_are_refused(asked: dict[str, Any], error: type[Exceptio
 def test_the_extra_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr("fastbcubed.results.report.asked.find_spec", lambda name: None)
+    monkeypatch.setattr("fastbcubed.results.page.find_spec", lambda name: None)
     with pytest.raises(MissingPackageError, match=r"Jinja2.*fastbcubed\[report\]"):
         small().report()
     with pytest.raises(MissingPackageError, match=r"fastbcubed\[report\]"):
@@ -430,7 +426,7 @@ def test_texts_are_cut_and_odd_values_are_texts() -> None:
 
 
 def test_gates_are_on_the_page() -> None:
-    from fastbcubed.results.gates.gating import as_bounds, try_bound
+    from fastbcubed.results.gates import as_bounds, try_bound
 
     ev = small()
     gates = [try_bound(bound, ev) for bound in as_bounds(["f1>=0.99", "recall>=0"], {})]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import ColumnError, MetricError, NotKeptError, SliceError
-from fastbcubed.results.listings import source_pairs
+from fastbcubed.results import source_pairs
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 

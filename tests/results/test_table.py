@@ -15,7 +15,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.errors import MissingPackageError
-from fastbcubed.results.listings.table import Table
+from fastbcubed.results.table import Table
 
 ROWS = pa.table(
     {

@@ -20,7 +20,7 @@ from strategies_overlap import covers
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import NotKeptError, OptionError, VerificationError
-from fastbcubed.runtime.checksums import Stamp, stamp_of
+from fastbcubed.runtime.output_files import Stamp, stamp_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 

@@ -17,8 +17,8 @@ from strategies import pairs
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, OptionError
-from fastbcubed.results.warnings import plain_shape
-from fastbcubed.results.warnings.codes import CODES, require_code
+from fastbcubed.results import warnings
+from fastbcubed.results.warnings import CODES, require_code
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
@@ -323,7 +323,7 @@ def test_small_slices(tmp_path) -> None:
 
 def test_large_clusters_are_told_from_a_sample_before_any_is_counted() -> None:
     rng = np.random.default_rng(0)
-    n = plain_shape.LARGE
+    n = warnings.LARGE
     labels, prediction = rng.integers(0, n // 3, n), rng.integers(0, n // 3, n)
     ev = fb.evaluate(labels, prediction)
     assert {each["code"] for each in ev.warnings} <= {"few-units"} and "summary" not in ev.__dict__

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fastbcubed.errors import OptionError
-from fastbcubed.runtime import allowance as module
-from fastbcubed.runtime.allowance import BESIDE, Allowance
+from fastbcubed.runtime import memory_budget as module
+from fastbcubed.runtime.memory_budget import BESIDE, Allowance
 
 
 def held(monkeypatch: pytest.MonkeyPatch, *sizes: int) -> None:

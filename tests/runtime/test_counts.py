@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fastbcubed.errors import OptionError
-from fastbcubed.runtime.counts import whole_number
-from fastbcubed.runtime.limits import memory_limit
+from fastbcubed.runtime.arguments import whole_number
+from fastbcubed.runtime.memory_budget import memory_limit
 
 
 @pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3)])

@@ -7,9 +7,9 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastbcubed.runtime import joining
-from fastbcubed.runtime.joining import OneToMany, match, take
-from fastbcubed.runtime.pool import Pool
+from fastbcubed.runtime import codes
+from fastbcubed.runtime.codes import OneToMany, match, take
+from fastbcubed.runtime.threads import Pool
 
 KEYS = st.lists(st.integers(-5, 5), max_size=8, unique=True).map(lambda keys: np.array(keys, np.int64))
 
@@ -52,9 +52,9 @@ def test_rows_that_repeat_an_item(true, pred):
 def test_equal_keys_are_partitioned_once(monkeypatch):
     sizes = []
     for name in ("scatter_keys", "place_keys"):
-        cut = getattr(joining, name)
+        cut = getattr(codes, name)
         monkeypatch.setattr(
-            joining, name, lambda keys, *rest, cut=cut: sizes.append(keys.size) or cut(keys, *rest)
+            codes, name, lambda keys, *rest, cut=cut: sizes.append(keys.size) or cut(keys, *rest)
         )
     rng = np.random.default_rng(0)
     true = rng.permutation(100_000)

@@ -15,12 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.runtime import buffers, large_files, table_files
-from fastbcubed.runtime.large_files import LargeFile
-from fastbcubed.runtime.pool import Pool, ahead
-from fastbcubed.runtime.table_files import TableWriter, maybe_with_nulls, without_nulls
-from fastbcubed.sources import files
-from fastbcubed.sources.passing import PassingFile
+from fastbcubed.inputs import files
+from fastbcubed.inputs.locations import PassingFile
+from fastbcubed.runtime import buffers, output_files
+from fastbcubed.runtime.output_files import LargeFile, TableWriter, maybe_with_nulls, without_nulls
+from fastbcubed.runtime.threads import Pool, ahead
 
 # -- Written ---------------------------------------------------------------------------------------
 
@@ -37,8 +36,8 @@ def test_all_bytes_are_written(sizes, through_cache, direct, tmp_path_factory):
     rng = np.random.default_rng(len(sizes))
     pieces = [rng.bytes(size) for size in sizes]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large_files, "CHUNK", 8192)
-        patch.setattr(large_files, "THROUGH_CACHE", through_cache)
+        patch.setattr(output_files, "CHUNK", 8192)
+        patch.setattr(output_files, "THROUGH_CACHE", through_cache)
         if not direct:
             patch.delattr(os, "O_DIRECT", raising=False)
         with LargeFile(str(path)) as file:
@@ -53,7 +52,7 @@ def test_a_full_disk_is_told():
     file = LargeFile("/dev/full")
     with pytest.raises(OSError, match="No space left") as caught:
         for _ in range(4):
-            file.write(bytes(large_files.CHUNK))
+            file.write(bytes(output_files.WRITE_CHUNK))
         file.close()
     assert caught.value.errno == errno.ENOSPC
     with suppress(OSError):  # of what was still to be written
@@ -82,7 +81,7 @@ def test_tables_come_back(n, tmp_path):
         for _ in range(3):
             writer.add(table)
     assert pq.read_table(path).equals(pa.concat_tables([table] * 3))
-    if n > table_files.SAMPLE:
+    if n > output_files.SAMPLE:
         group = pq.read_metadata(path).row_group(0)
         plain, differences = ("PLAIN", "UNCOMPRESSED"), ("DELTA_BINARY_PACKED", "UNCOMPRESSED")
         few, packed, attribute = (

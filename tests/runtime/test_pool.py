@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fastbcubed.runtime.pool import Pool, Progress
+from fastbcubed.runtime.threads import Pool, Progress
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

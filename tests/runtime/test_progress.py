@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.alignment import aligner, item_join
+from fastbcubed.align import item_join
+from fastbcubed.align import item_join as aligner
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
 from fastbcubed.engines import memory
-from fastbcubed.runtime.pool import Pool, Progress
-from fastbcubed.runtime.reporting import describe, reporting
+from fastbcubed.runtime.progress_bar import describe, reporting
+from fastbcubed.runtime.threads import Pool, Progress
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -132,7 +133,7 @@ def test_bars_on_a_terminal_of_eighty_columns() -> None:
     code = """
         import time
         from fastbcubed.runtime import reporting
-        from fastbcubed.runtime.pool import Progress
+        from fastbcubed.runtime.threads import Progress
         reporting.QUIET_SECONDS = 0
         with reporting.reporting(None) as report:
             report(Progress("plan", 0, 1, 0.0, message="disk engine: many rows"))

@@ -15,7 +15,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.errors import OptionError
-from fastbcubed.runtime.large_files import LargeFile
+from fastbcubed.runtime.output_files import LargeFile
 from fastbcubed.runtime.spill import PAGE, Spill
 
 

@@ -22,10 +22,8 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.errors import DiskSpaceError, OptionError
 from fastbcubed.kernels.generation import permute, permute_back
-from fastbcubed.runtime.pool import Pool
-from fastbcubed.synthetic.generate import generate
-from fastbcubed.synthetic.rows import COUNTRIES, Synthetic
-from fastbcubed.synthetic.shapes import SHAPES, lay_out, size_histogram
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.synthetic.generate import COUNTRIES, SHAPES, Synthetic, generate, lay_out, size_histogram
 
 SIZES = [1, 2, 3, 7, 21, 1000]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}

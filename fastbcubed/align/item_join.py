@@ -1,0 +1,624 @@
+"""The join of two clusterings by item, in shards: rows are brought together by item, and then aligned."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.align.align_runs import RowsOfRun
+from fastbcubed.align.data_errors import (
+    Fault,
+    RepeatedMemberships,
+    RepeatedRows,
+    RepeatedTableRows,
+    Report,
+    Unweighted,
+)
+from fastbcubed.align.policies import Coverage, Policies
+from fastbcubed.align.row_blocks import (
+    AlignedBlock,
+    AlignedSets,
+    Carried,
+    Choice,
+    Gather,
+    Items,
+    ItemShards,
+    Keys,
+    Labels,
+    RowAligner,
+    ShardRows,
+    no_columns,
+    number_type,
+    numbers_of_keys,
+    rows_of,
+    sides_of,
+    without_repeats,
+)
+from fastbcubed.align.rows import (
+    Combination,
+    Matched,
+    Side,
+    Weights,
+    aligned_keys,
+    check_weights,
+    combine,
+    join_weights,
+    own_weights,
+    require_known_type,
+    rows_of_attributes,
+    rows_or_null,
+    weights_by_key,
+)
+from fastbcubed.inputs.arrays import from_numpy
+from fastbcubed.inputs.columns import Column, as_column
+from fastbcubed.inputs.files import rows_between
+from fastbcubed.inputs.fingerprint import BlocksSeen
+from fastbcubed.inputs.keys import are_plain, seeded_keys
+from fastbcubed.inputs.pair import Block, Pair, Stretch
+from fastbcubed.runtime.codes import MAX_SHARD_BITS, match_parts, part_bits
+from fastbcubed.runtime.spill import Spill
+from fastbcubed.runtime.threads import Pool, blocks
+
+#: What a row takes at most while its shard is joined, and the next one read, for each of its words; at least for three.
+JOIN_BYTES = 40
+#: So many shards are joined at once at most; with more at once, memory would depend on the threads.
+JOINED_AT_ONCE = 3
+#: What stands for the side in faults of a table of weights or of attributes.
+WEIGHTS, ATTRIBUTES = 0, 1
+
+
+class _Shard(NamedTuple):
+    """The rows of some items, by side, and what goes with them."""
+
+    number: int
+    rows: list[ShardRows]
+    weights: ShardRows | None
+    attributes: ShardRows | None
+    columns: list[pa.Table]
+    attribute_columns: pa.Table | None
+
+    @property
+    def tables(self) -> list[dict[str, np.ndarray]]:
+        """The columns of all that have keys of items."""
+        every = [*self.rows, *(table for table in (self.weights, self.attributes) if table is not None)]
+        return [table.columns for table in every]
+
+
+class ItemJoin:
+    """Joins the two sides of an aligner by item, in 2**bits shards; `memory` bytes of rows may be kept."""
+
+    def __init__(
+        self,
+        aligner: RowAligner,
+        items: Items,
+        spill: Spill,
+        bits: int,
+        memory: int,
+        pool: Pool,
+        gather: Gather | None = None,
+    ) -> None:
+        """Prepare the join; `gather` is given where rows are memberships, of which an item has several."""
+        self._aligner, self._gather = aligner, gather
+        self._pair, self._policies, self._carried = aligner.pair, aligner.policies, aligner.carried
+        self._items = items
+        self._spill, self._bits, self._memory, self._pool = spill, bits, memory, pool
+        self._repeats: list[tuple[int, int, Fault]] = []
+
+    def run(self, take: Callable[[Any], None], readers: Pool) -> None:
+        """Bring the rows of each item together in shards, and join these one by one."""
+        spools = self._spool_sides(readers)
+        self._aligner.require_sound_rows()
+        for (
+            side,
+            index,
+            fault,
+        ) in self._repeats:  # of which there may be worse in the same rows, so that all are joined
+            self._aligner.faults.report(side, index)(fault)
+        weights = None if self._pair.weight_table is None else self._spool_weights()
+        attributes = None if self._pair.attribute_table is None else self._spool_attributes()
+        sizes = np.sum([spool.sizes() for spool in spools], axis=0)
+        shards = np.flatnonzero(sizes).tolist()
+
+        gate, lock = threading.BoundedSemaphore(JOINED_AT_ONCE), threading.Lock()
+        at_once = min(self._pool.threads, JOINED_AT_ONCE)
+        with ThreadPoolExecutor(self._pool.threads, "fastbcubed-read") as ahead_of_join:
+            ahead = deque(shards)
+            coming: dict[int, Future[_Shard]] = {}
+
+            def read_until(rank: int) -> None:
+                """Begin to read this shard, those before it, whose threads may be later, and a few ahead."""
+                with lock:
+                    while ahead and len(shards) - len(ahead) <= rank + at_once:
+                        shard = ahead.popleft()
+                        coming[shard] = ahead_of_join.submit(
+                            self._read, shard, part_bits(int(sizes[shard])), spools, weights, attributes
+                        )
+
+            def join(rank: int) -> None:
+                read_until(rank)
+                with gate, Pool(1) as alone:
+                    aligned = self._join_shard(coming.pop(shards[rank]).result(), alone)
+                    if not self._aligner.faults:
+                        take(aligned)
+
+            ranks, rows = range(len(shards)), sizes[shards].tolist()
+            for some in (slice(1), slice(1, None)):  # the large clusters are seen in the first
+                readers.map(join, ranks[some], stage="join by item", rows=rows[some])
+        for k, table in ((WEIGHTS, weights), (ATTRIBUTES, attributes)):
+            if table is not None:
+                self._check_rest(k, table, np.flatnonzero((sizes == 0) & (table.sizes() > 0)))
+
+    def _spool_sides(self, readers: Pool) -> list[ItemShards]:
+        policies = self._policies
+        lonely = policies.may_leave_alone
+        flagged = lonely or policies.nulls == "drop" or self._aligner.null_is_absent
+        found: list[ItemShards] = []
+        first_of_side = 0
+        for stretches in self._pair.stretches:
+            first = next(stretches[0].blocks())
+            numbered = lonely or (self._aligner.kept is not None and not found)
+            shards = ItemShards(
+                len(first.sides), self._bits, self._spill, self._memory // len(self._pair.stretches),
+                proved=self._items.seed is not None, numbered=numbered, flagged=flagged,
+                weighted=first.sides[0].weight is not None,
+            )  # fmt: skip
+            spool = partial(self._spool, shards, len(found), first_of_side)
+            rows = [stretch.n_rows for stretch in stretches]
+            side = ("the truth", "the prediction")[len(found)]
+            stage = "read rows" if len(self._pair.stretches) == 1 else f"read {side}"
+            readers.map(spool, stretches, stage=stage, rows=rows)
+            found.append(shards)
+            first_of_side += sum(rows)
+        return found
+
+    def _spool(self, shards: ItemShards, k: int, first_of_side: int, stretch: Stretch) -> None:
+        """Read the blocks of a stretch of side k, or of both from 0 on, into shards."""
+        with Pool(1) as alone:
+            for block in stretch.blocks():
+                sides = tuple(
+                    self._aligner.side(k + each, clustering, block.first_row, alone)
+                    for each, clustering in enumerate(block.sides)
+                )
+                if self._aligner.faults:
+                    continue  # which are counted to the end, but nothing else is done
+                keys = self._items.keys_of(block, alone)
+                columns, rows = self._aligner.columns(block, k), np.arange(len(sides[0]))
+                rows = without_repeats(keys, sides, alone, overlap=self._gather is not None)
+                if rows.size < len(sides[0]):
+                    if self._policies.duplicates == "raise":
+                        self._repeats.append((k, block.first_row, self._repeated(sides[0], keys, rows)))
+                    keys, sides = keys.take(rows), tuple(side.take(rows) for side in sides)
+                    columns = None if columns is None else columns.take(from_numpy(rows))
+                self._aligner.count_special(k, sides)
+                numbers = first_of_side + block.first_row + rows
+                shards.put(block.first_row, keys, sides, sides[0].weight, numbers, columns)
+
+    def _repeated(self, side: Side, keys: Keys, kept: NDArray[np.int64]) -> Fault:
+        """Return the fault of the rows of a block that are not kept, as they repeat an earlier one."""
+        kind = RepeatedRows if self._gather is None else RepeatedMemberships
+        return kind(side.name, len(side) - kept.size, len(side), _keys_left_out(keys, kept))
+
+    def _spool_weights(self) -> ItemShards:
+        assert self._pair.weight_table is not None
+        column, values = self._pair.weight_table
+        check_weights(values, "the weight table", self._aligner.outer, self._pool)
+        repeated = partial(RepeatedTableRows, "the weight table", one="one weight")
+        return self._spool_table(column, lambda start, stop: (values[start:stop], None), WEIGHTS, repeated)
+
+    def _spool_attributes(self) -> ItemShards:
+        assert self._pair.attribute_table is not None and self._carried is not None
+        (column, table), carried = self._pair.attribute_table, self._carried
+
+        def read(start: int, stop: int) -> tuple[NDArray[np.float64], pa.Table]:
+            return np.ones(stop - start), carried.of_attributes(rows_between(table, start, stop))
+
+        repeated = partial(RepeatedTableRows, "the attributes", one="one row")
+        return self._spool_table(column, read, ATTRIBUTES, repeated)
+
+    def _spool_table(
+        self,
+        items: Column,
+        read: Callable[[int, int], tuple[NDArray[np.float64], pa.Table | None]],
+        k: int,
+        repeated: Callable[..., Fault],
+    ) -> ItemShards:
+        """Read a table of items, in blocks of a weight and of columns, into shards without labels.
+
+        Rows that repeat an item of their block are left out, and reported as `repeated` of table k.
+        """
+        shards = ItemShards(
+            0, self._bits, self._spill, self._memory // 4,
+            proved=self._items.seed is not None, numbered=False, flagged=False, weighted=True,
+        )  # fmt: skip
+        for start, stop in blocks(len(items)):
+            keys = self._items.keys(items.stretch(start, stop), self._pool)
+            weight, columns = read(start, stop)
+            rows = without_repeats(keys, (), self._pool, overlap=False)
+            if rows.size < stop - start:
+                first = _keys_left_out(keys, rows)
+                self._report(k, start)(repeated(stop - start - rows.size, stop - start, first))
+                keys, weight = keys.take(rows), weight[rows]
+                columns = None if columns is None else columns.take(from_numpy(rows))
+            shards.put(start, keys, (), weight, start + rows, columns)
+        return shards
+
+    def _read(
+        self,
+        shard: int,
+        bits: int,
+        spools: list[ItemShards],
+        weights: ItemShards | None,
+        attributes: ItemShards | None,
+    ) -> _Shard:
+        moved = self._aligner.moved is not None
+        return _Shard(
+            shard,
+            [spool.read(shard, bits, ordered=moved) for spool in spools],
+            None if weights is None else weights.read(shard, bits, ordered=False),
+            None if attributes is None else attributes.read(shard, bits, ordered=True),
+            [spool.columns(shard) for spool in spools] if moved else [],
+            None if attributes is None else attributes.columns(shard),
+        )
+
+    def _join_shard(self, shard: _Shard, alone: Pool) -> AlignedBlock | AlignedSets:
+        rows = shard.rows
+        self._items.check(shard.tables, alone)
+        sides = self._sides(shard)
+        if self._gather is not None:
+            return self._join_sets(self._gather, sides, shard, alone)
+        keys = [own.keys for own in rows] * (2 // len(rows))
+        matches = match_parts(rows[0].parts, rows[1].parts, alone) if len(rows) == 2 else None
+        weigh = self._weigh(sides, keys, shard, alone)
+        both = combine(sides, lambda: (keys[0], keys[1]), weigh, alone, matches)
+        items = cache(partial(aligned_keys, keys, both.rows))
+        columns = (
+            self._columns(self._carried, shard, items, both, both.rows, alone) if self._carried else None
+        )
+        numbers = self._numbers([own.columns for own in rows], both.rows, both.true_keys.size)
+        return self._aligner.finished(shard.number, both, numbers, columns)
+
+    def _join_sets(self, gather: Gather, sides: tuple[Side, Side], shard: _Shard, alone: Pool) -> AlignedSets:
+        """Join the items of a shard, whose rows are memberships, with the clusters of each."""
+        rows = shard.rows * (2 // len(shard.rows))
+        true, pred = (gather(side, own.items, alone) for side, own in zip(sides, rows, strict=True))
+        keys, items = [true.keys, pred.keys], (true.side, pred.side)
+        weigh = self._weigh(items, keys, shard, alone)
+        both = combine(items, lambda: (true.keys, pred.keys), weigh, alone)
+        self._aligner.account_for_items(both)
+        of_true, of_pred = (
+            rows_of(own, each.firsts) for own, each in zip(both.rows, (true, pred), strict=True)
+        )
+        columns, aligned = None, cache(partial(aligned_keys, keys, both.rows))
+        if self._carried:
+            columns = self._columns(self._carried, shard, aligned, both, (of_true, of_pred), alone)
+        return AlignedSets(shard.number, both, (true, pred), aligned(), columns)
+
+    def _sides(self, shard: _Shard) -> tuple[Side, Side]:
+        """Return the two sides whose rows a shard holds."""
+        sides: list[Side] = []
+        for k, own in enumerate(shard.rows):
+            names = self._pair.names if len(shard.rows) == 1 else self._pair.names[k : k + 1]
+            reports = [self._report(k + each, shard.number) for each in range(len(names))]
+            sides += sides_of(own, names, self._policies, reports)
+        return sides[0], sides[1]
+
+    def _weigh(
+        self, sides: tuple[Side, Side], keys: list[NDArray[np.int64]], shard: _Shard, alone: Pool
+    ) -> Callable[[Matched], Weights]:
+        """Return what weighs matched rows: their own weights, or those of a table."""
+        given = shard.weights
+        if given is None:
+            return partial(own_weights, sides)
+
+        def weigh(matched: Matched) -> Weights:
+            reports = self._report(WEIGHTS, shard.number), _told_already
+            found = [
+                weights_by_key(own, given.keys, given.columns["weight"], given.items.first_of, alone, report)
+                for own, report in zip(keys, reports, strict=True)
+            ]
+            return join_weights(found, matched), math.nan
+
+        return weigh
+
+    def _columns(
+        self,
+        carried: Carried,
+        shard: _Shard,
+        items: Callable[[], NDArray[np.int64]],
+        both: Combination,
+        matched: Matched,
+        alone: Pool,
+    ) -> pa.Table:
+        """Return the columns of aligned rows: those that were carried, joined by item, and made of keys again.
+
+        `items` returns the key of the item of each aligned row, `matched` is the row of the shard of each.
+        """
+        columns = no_columns(both.true_keys.size)
+        if shard.columns:
+            rows = shard.rows * (2 // len(shard.rows))
+            placed = [own.places(taken) for own, taken in zip(rows, matched, strict=True)]
+            columns = carried.aligned(shard.columns, (placed[0], placed[1]))
+        given, table = shard.attributes, shard.attribute_columns
+        if given is not None and table is not None:
+            report = self._report(ATTRIBUTES, shard.number)
+            found = rows_of_attributes(items(), given.keys, given.items.first_of, alone, report)
+            found = rows_or_null(table, given.places(found))
+            for name in found.column_names:
+                columns = columns.append_column(name, found[name])
+        for name, kind in carried.from_keys.items():
+            if name == "item":
+                values = numbers_of_keys(kernels.partition.unmix_all(items()), kind)
+            elif name == "true_cluster":
+                values = numbers_of_keys(both.true_keys, kind, both.lacks_true)
+            else:
+                values = numbers_of_keys(both.pred_keys, kind, both.lacks_pred)
+            columns = columns.append_column(name, values)
+        return columns
+
+    @staticmethod
+    def _numbers(rows: list[dict[str, np.ndarray]], matched: Matched, n_rows: int) -> NDArray[np.int64]:
+        """Return the number of the truth's row of each aligned row; where rows may be alone, others have their own."""
+        if "number" not in rows[0]:
+            return np.arange(n_rows)  # no row is alone
+        true_rows, pred_rows = matched
+        if true_rows is None:
+            return rows[0]["number"]
+        numbers = np.append(rows[0]["number"], -1)[true_rows]
+        if pred_rows is not None and "number" in rows[-1]:
+            missing = true_rows < 0
+            numbers[missing] = rows[-1]["number"][pred_rows[missing]]
+        return numbers
+
+    # Faults
+
+    def _report(self, side: int, shard: int) -> Report:
+        return self._aligner.faults.report(side, shard)
+
+    def _check_rest(self, k: int, table: ItemShards, shards: NDArray[np.int64]) -> None:
+        """Report items that a table repeats in shards where no side has rows."""
+        for shard in shards.tolist():
+            rows = table.read(shard, 0, ordered=False)
+            self._items.check([rows.columns], self._pool)
+            keys, first_of, report = rows.keys, rows.items.first_of, self._report(k, shard)
+            if k == WEIGHTS:
+                weights_by_key(keys[:0], keys, rows.columns["weight"], first_of, self._pool, report)
+            else:
+                rows_of_attributes(keys[:0], keys, first_of, self._pool, report)
+
+    def named(self, side: int, fault: Fault) -> Fault:
+        """Return a fault with the first few of its items, looked for in the input again, in place of their keys."""
+        if isinstance(fault, RepeatedTableRows):
+            table = (self._pair.weight_table, self._pair.attribute_table)[side]
+            assert table is not None
+            return replace(fault, total=len(table[0]), first=self._find([table[0]], fault.first))
+        if self._items.by_position:
+            return replace(fault, first=sorted(fault.first))
+        sides = self._pair.stretches
+        if not isinstance(fault, Unweighted):
+            sides = (sides[min(side, len(sides) - 1)],)
+        blocks_of_items = (
+            items_of(block) for stretches in sides for stretch in stretches for block in stretch.blocks()
+        )
+        return replace(fault, first=self._find(blocks_of_items, fault.first))
+
+    def _find(self, columns: Iterable[Column], keys: list[int]) -> list[Any]:
+        """Return the first few items that have one of these keys, in their order."""
+        found: dict[int, Any] = {}
+        for column in columns:
+            own = self._items.keys(column, self._pool).first
+            rows = np.flatnonzero(np.isin(own, keys))
+            _, firsts = np.unique(own[rows], return_index=True)
+            rows = rows[np.sort(firsts)]
+            rows = rows[~np.isin(own[rows], list(found))][:4]
+            found |= dict(zip(own[rows].tolist(), column.first_of(rows), strict=True))
+            if len(found) >= 4:
+                break
+        return list(found.values())
+
+
+def _keys_left_out(keys: Keys, kept: NDArray[np.int64]) -> list[int]:
+    """Return the first few keys of rows that are not kept."""
+    left_out = np.ones(keys.first.size, np.bool_)
+    left_out[kept] = False
+    found, firsts = np.unique(keys.first[left_out], return_index=True)
+    return found[np.argsort(firsts)][:4].tolist()
+
+
+def _told_already(fault: Fault) -> None:
+    """Leave out the fault of a table that is looked up for the second side, too."""
+
+
+def join_bits(n_rows: int, words: int, carried: int, limit: int) -> int:
+    """Return how many bits tell the shards apart in which rows are joined: so many words, and bytes that go along."""
+    shards = -(-n_rows * (JOIN_BYTES * max(3, words) + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
+    return min(max(shards - 1, 0).bit_length(), MAX_SHARD_BITS)
+
+
+def kept_of(limit: int) -> int:
+    """Return how many bytes of the rows to be joined may be kept in memory."""
+    return limit // 6
+
+
+def items_of(block: Block) -> Column:
+    """Return the item ids of a block."""
+    items = block.sides[0].items
+    assert items is not None
+    return items
+
+
+#: Stretches, and rows of each, in which large clusters are looked for.
+SAMPLED, SAMPLE_ROWS = 8, 1 << 12
+#: How many times as much memory rows take where several are brought together to an item.
+GATHERED = 2
+
+
+class Aligner:
+    """Aligns two clusterings block by block, with `limit` bytes of memory; what does not fit goes to the spill.
+
+    `outer` tells whether weights serve the mean alone, `null_is_absent` whether a null cluster says "not on that
+    side" (the one-table form), `carried` which columns go with the rows, `kept` which rows of the truth count.
+    Rows of memberships, of which an item has several, are brought together by `gather`. What the blocks hold is
+    added up in `seen`.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        policies: Policies,
+        choice: Choice,
+        spill: Spill,
+        limit: int,
+        pool: Pool,
+        *,
+        outer: bool,
+        null_is_absent: bool,
+        carried: Carried | None = None,
+        kept: RowsOfRun | None = None,
+        gather: Gather | None = None,
+        seen: BlocksSeen | None = None,
+    ) -> None:
+        self.pair = pair
+        self._numbered = policies.may_leave_alone or kept is not None
+        self._policies, self._null_is_absent = policies, null_is_absent
+        self._pool = pool
+        self._memory = kept_of(limit)
+        firsts = [next(side[0].blocks()) for side in pair.stretches]
+        self.firsts = firsts[0].sides if len(firsts) == 1 else (firsts[0].sides[0], firsts[1].sides[0])
+        if policies.noise is not None:
+            require_known_type(policies.noise, *(side.labels for side in self.firsts))
+        items = [side.items for side in self.firsts if side.items is not None]
+        items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
+        if items and carried and policies.nulls == "raise" and not null_is_absent:
+            carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
+        words = self._words() * (GATHERED if gather is not None else 1)
+        bits = join_bits(pair.n_rows, words, _carried_bytes(firsts, carried), limit)
+        labels = [
+            Labels(side.labels, choice.seed, spill, self._memory // 3, max(1, bits)) for side in self.firsts
+        ]
+        self.weighted = pair.weight_table is not None or any(s.weight is not None for s in self.firsts)
+        self.by_item = self.firsts[0].items is not None or gather is not None
+        self.rows = RowAligner(
+            pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried, kept, seen
+        )
+        if self.by_item:
+            keys = Items(items, choice.seed)
+            self._join = ItemJoin(self.rows, keys, spill, bits, self._memory, pool, gather)
+
+    def _numbers(self, carried: Carried, item: pa.DataType | None) -> dict[str, pa.DataType]:
+        """Return the columns that can be made of keys again, and their types; there are no nulls among them."""
+        found = {"item": item} if carried.ids and item is not None else {}
+        if carried.labels:
+            for name, labels in zip(("true_cluster", "pred_cluster"), self.firsts, strict=True):
+                if (kind := number_type(labels.labels)) is not None:
+                    found[name] = kind
+        return found
+
+    def _words(self) -> int:
+        """Return the words of a row that is to be joined: item, labels, what proves the item, weight, number, flags."""
+        first = self.firsts[0]
+        proved = first.items is not None and not are_plain([first.items])
+        labels = 3 - len(self.pair.stretches)
+        return 1 + labels + proved + (first.weight is not None) + 2 * self._numbered
+
+    @property
+    def may_lack(self) -> bool:
+        """Whether a side may lack items of the other."""
+        return len(self.pair.stretches) == 2 or self._null_is_absent or self._policies.nulls == "drop"
+
+    @property
+    def expected_spill(self) -> int:
+        """The bytes that are spilled for the join, and to prove the keys of labels, about."""
+        join = max(0, self.pair.n_rows * 32 - self._memory) if self.by_item else 0
+        of_side = self.pair.n_rows // len(self.pair.stretches) * 16 - self._memory // 3
+        return join + max(0, of_side) * sum(seed is not None for seed in self.seeds)
+
+    @property
+    def absent_key(self) -> int:
+        """The key of items that a side lacks."""
+        return int((np.array([self.rows.choice.start], np.int64) - 1)[0])
+
+    @property
+    def seeds(self) -> list[int | None]:
+        """The hash function of each side's labels; None where integers are their own keys."""
+        return [labels.seed for labels in self.rows.labels]
+
+    @property
+    def made_keys(self) -> tuple[int, int] | None:
+        """The first key that policies have made, and how many they may be; None if they have made none."""
+        return (self.rows.choice.start - 1, self.pair.n_rows + 1) if self.rows.has_special_keys else None
+
+    def sample_of_keys(self) -> list[NDArray[np.int64]]:
+        """Return keys of both sides' labels from a few stretches, spread over all, where rows come as they are."""
+        side = self.pair.stretches[0]
+        chosen = side[:: max(1, len(side) // SAMPLED)][:SAMPLED]
+
+        def read(stretch: Stretch) -> list[NDArray[np.int64]]:
+            block = next(stretch.blocks())
+            found = []
+            for side, seed in zip(block.sides, self.seeds, strict=True):
+                column, nulls = side.labels, side.labels.null_rows
+                n_rows = SAMPLE_ROWS if len(column) else 0
+                rows = np.unique(np.random.default_rng(0).integers(0, len(column), n_rows))
+                rows = rows if nulls is None else rows[~nulls[rows]]
+                found.append(seeded_keys(as_column(column.take(rows), "label"), seed, Pool(1))[0])
+            return found
+
+        every = self._pool.map(read, chosen, stage="look at the rows")
+        return [np.concatenate(own) for own in zip(*every, strict=True)]
+
+    def run(self, take: Callable[[Any], None], readers: Pool) -> Coverage:
+        """Align all rows, on the threads of `readers`, and hand each block on, as sets if these are gathered.
+
+        Returns the coverage.
+
+        Raises
+        ------
+        Retry
+            If keys collide; `take` has then had blocks that do not count.
+        """
+        if self.by_item:
+            self._join.run(take, readers)
+        else:
+            stretches = self.pair.stretches[0]
+            rows = [stretch.n_rows for stretch in stretches]
+            readers.map(lambda s: self._pass_on(s, take), stretches, stage="read rows", rows=rows)
+            self.rows.require_sound_rows()
+        return self.rows.total(self._pool, self._join.named if self.by_item else lambda _, fault: fault)
+
+    # Rows that correspond
+
+    def _pass_on(self, stretch: Stretch, take: Callable[[AlignedBlock], None]) -> None:
+        with Pool(1) as alone:
+            for block in stretch.blocks():
+                sides = self._sides(block, alone)
+                both = combine(sides, None, partial(own_weights, sides), alone)
+                numbers = np.arange(block.first_row, block.first_row + len(sides[0]))
+                columns = self.rows.columns(block, 0)
+                aligned = self.rows.finished(block.first_row, both, numbers, columns)
+                if not self.rows.faults:  # which are counted to the end, but nothing else is done
+                    take(aligned)
+
+    def _sides(self, block: Block, alone: Pool) -> tuple[Side, Side]:
+        true_side, pred_side = (
+            self.rows.side(k, clustering, block.first_row, alone) for k, clustering in enumerate(block.sides)
+        )
+        return true_side, pred_side
+
+
+def _carried_bytes(firsts: list[Block], carried: Carried | None) -> int:
+    """Return the bytes of a row that are carried along, judged by the first blocks."""
+    if not carried:
+        return 0
+    tables = [carried.of_block(block.sides, k, block.first_row) for k, block in enumerate(firsts)]
+    return max(table.nbytes // max(1, table.num_rows) for table in tables)

@@ -1,0 +1,173 @@
+"""Policies: what happens to items that are missing somewhere; and coverage, how many there are.
+
+`combination` makes "drop" and "singleton" of the rows; "outside" takes effect where cells are closed, in
+`kernels.closing` (of covers in `overlap.covers`): its items count in their predicted cluster and are scored nowhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, fields
+from typing import Any, Literal
+
+from fastbcubed.errors import OptionError, first_few
+from fastbcubed.runtime.arguments import is_one_of
+
+#: What may happen to items that one side lacks, to null clusters, and to rows that repeat an earlier one.
+Unmatched = Literal["drop", "raise", "singleton", "outside"]
+Nulls = Literal["raise", "singleton", "drop"]
+Duplicates = Literal["raise", "drop"]
+#: Whether weights count inside the confusion matrices and in means, or in means alone.
+Weighting = Literal["pointwise", "outer"]
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What happens to items that are missing somewhere; every result states them.
+
+    Attributes
+    ----------
+    truth, prediction : str
+        For items that only this side has: "drop", "raise" or "singleton", for the prediction also
+        "outside".
+    nulls : {"raise", "singleton", "drop"}
+        For items whose cluster is null.
+    duplicates : {"raise", "drop"}
+        For rows that are the same as an earlier one.
+    noise : object
+        The label, if any, whose items are alone.
+    """
+
+    truth: str = "drop"
+    prediction: str = "drop"
+    nulls: str = "raise"
+    duplicates: str = "raise"
+    noise: Any = None
+
+    @property
+    def may_leave_alone(self) -> bool:
+        """Whether an item may become a cluster of its own."""
+        return self.noise is not None or "singleton" in (self.truth, self.prediction, self.nulls)
+
+    @classmethod
+    def of(
+        cls,
+        unmatched: str | Mapping[str, str] | None,
+        nulls: str,
+        duplicates: str,
+        noise: Any,
+        *,
+        truth_only: str = "drop",
+    ) -> Policies:
+        """Check the arguments of `evaluate` and fill in what they leave open, for items of the truth alone as told."""
+        sides = {"truth": truth_only, "prediction": "drop"}
+        if unmatched is None:
+            pass
+        elif isinstance(unmatched, str):
+            sides = dict.fromkeys(sides, unmatched)
+            if unmatched == "outside":
+                sides["truth"] = "singleton"
+        elif isinstance(unmatched, Mapping):
+            if strange := set(unmatched) - set(sides):
+                raise OptionError(
+                    f"unmatched= has policies for {first_few(sorted(map(str, strange)))}; "
+                    "the sides are called truth and prediction"
+                )
+            sides |= unmatched
+            if sides["prediction"] == "outside" and "truth" not in unmatched:
+                sides["truth"] = "singleton"
+        else:
+            raise OptionError(f"unmatched= is a policy, or a dict of one for each side, not {unmatched!r}")
+        _check_unmatched(sides)
+        _check("nulls", nulls, ("raise", "singleton", "drop"))
+        _check("duplicates", duplicates, ("raise", "drop"))
+        return cls(sides["truth"], sides["prediction"], nulls, duplicates, noise)
+
+
+def _check_unmatched(sides: Mapping[str, str]) -> None:
+    for side, policy in sides.items():
+        if side == "truth" and is_one_of(policy, ("outside",)):
+            raise OptionError(
+                "unmatched= cannot be outside for items that only the truth has: that is for those that only "
+                "the prediction has. Choose drop, raise or singleton"
+            )
+        if not is_one_of(policy, ("drop", "raise", "singleton", "outside")):
+            raise OptionError(
+                f"unmatched= is drop, raise, singleton, or outside for items that only the prediction has, "
+                f"not {policy!r}"
+            )
+
+
+def _check(name: str, value: object, known: tuple[str, ...]) -> None:
+    if not is_one_of(value, known):
+        raise OptionError(f"{name}= is {', '.join(known[:-1])} or {known[-1]}, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How far the two sides have the same items, before any policy; weights are NaN if not known.
+
+    Attributes
+    ----------
+    n_common, n_truth_only, n_prediction_only : int
+        Items on both sides, and on one of them.
+    weight_common, weight_truth_only, weight_prediction_only : float
+        Their weight; their number where there are no weights.
+    n_null : int
+        Rows, of both sides, whose cluster is null.
+    n_noise : int
+        Rows, of both sides, with the noise label.
+    n_duplicates : int
+        Rows, of both sides, dropped since they repeat an earlier one.
+    """
+
+    n_common: int
+    n_truth_only: int
+    n_prediction_only: int
+    weight_common: float
+    weight_truth_only: float
+    weight_prediction_only: float
+    n_null: int = 0
+    n_noise: int = 0
+    n_duplicates: int = 0
+
+    @property
+    def truth_coverage(self) -> float:
+        """Share of the weight of the truth whose items the prediction has."""
+        known = self.weight_common + self.weight_truth_only
+        return self.weight_common / known if known else 1.0
+
+    @property
+    def prediction_coverage(self) -> float:
+        """Share of the weight of the prediction whose items the truth has; NaN if it is not known."""
+        known = self.weight_common + self.weight_prediction_only
+        return self.weight_common / known if known else 1.0
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> Coverage:
+        """Build from what JSON says of it, by name, among other figures; null is NaN."""
+        own: dict[str, Any] = {field.name: figures[field.name] for field in fields(cls)}
+        unknown = dict.fromkeys((name for name, figure in own.items() if figure is None), math.nan)
+        return cls(**own | unknown)
+
+    @classmethod
+    def total(cls, parts: Iterable[Coverage]) -> Coverage:
+        """Add up the coverage of blocks."""
+        columns = zip(*(astuple(part) for part in parts), strict=True)
+        return cls(*(sum(c) if isinstance(c[0], int) else math.fsum(c) for c in columns))  # type: ignore[arg-type]
+
+    @property
+    def complete(self) -> bool:
+        """Whether both sides have the same items."""
+        return not (self.n_truth_only or self.n_prediction_only)
+
+    def n_scored(self, policies: Policies) -> int:
+        """Return how many items are scored, of which `policies` take some as alone on the other side."""
+        alone = (self.n_truth_only, policies.truth), (self.n_prediction_only, policies.prediction)
+        return self.n_common + sum(n for n, policy in alone if policy == "singleton")
+
+    def weight_scored(self, policies: Policies) -> float:
+        """Return the weight of the items that are scored."""
+        alone = (self.weight_truth_only, policies.truth), (self.weight_prediction_only, policies.prediction)
+        return self.weight_common + sum(weight for weight, policy in alone if policy == "singleton")

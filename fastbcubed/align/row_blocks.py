@@ -1,0 +1,650 @@
+"""Blocks of rows on the way to the disk engine: keys, columns that go with them, shards by item, policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.align.align_runs import RowsOfRun
+from fastbcubed.align.data_errors import (
+    Fault,
+    Faults,
+    Overlap,
+    RepeatedTableRows,
+    Report,
+    Unmatched,
+    Unweighted,
+    WeightsOutOfRange,
+)
+from fastbcubed.align.policies import Coverage, Policies
+from fastbcubed.align.rows import (
+    Combination,
+    Facts,
+    Mask,
+    Matched,
+    Side,
+    check_weights,
+    either_id,
+    in_common,
+    is_used,
+    require_common,
+    rows_or_null,
+)
+from fastbcubed.errors import IdTypeError
+from fastbcubed.inputs.arrays import from_numpy, of_one_dictionary, read_only
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.columns import Column, as_column
+from fastbcubed.inputs.fingerprint import BlocksSeen
+from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, proved_keys, seeded_keys
+from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.inputs.pair import Block, Pair
+from fastbcubed.inputs.stash import Stash
+from fastbcubed.inputs.tables import Rows as TableRows
+from fastbcubed.inputs.tables import attributes
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.codes import MAX_BITS, ItemParts, number, offsets
+from fastbcubed.runtime.spill import Spill, Spool
+from fastbcubed.runtime.threads import Pool
+
+PAIR = np.dtype([("first", "u8"), ("second", "u8")])
+
+
+class Keys(NamedTuple):
+    """Keys of items, and the words that prove them; None where integers are their own keys."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.uint64] | None
+
+    def take(self, rows: NDArray[np.int64]) -> Keys:
+        """Choose rows."""
+        return Keys(self.first[rows], None if self.second is None else self.second[rows])
+
+
+class Retry(Exception):
+    """Two values have equal keys, or a special key is in use: begin again with the next seed or start."""
+
+    def __init__(self, *, seed: bool) -> None:
+        self.seed = seed
+
+
+class Labels:
+    """Keys of the labels of one side, block by block, and the proof that different labels have different keys.
+
+    `first` are those of the first block; the seed tells the hash function, if they are not integers. Pairs of words
+    that prove the keys are in 2**bits shards, at least two; `memory` bytes of them may be kept.
+    """
+
+    def __init__(self, first: Column, seed: int, spill: Spill, memory: int, bits: int) -> None:
+        self._kinds = first.kinds
+        self.seed = None if are_plain([first]) else seed
+        self._shift = np.uint64(64 - bits)
+        self._pairs = Spool(PAIR, 1 << bits, spill, memory)
+
+    def keys(self, column: Column, index: Any, pool: Pool) -> NDArray[np.int64]:
+        """Return the keys of a block."""
+        require_kinds(column, self._kinds)
+        keys, pairs = seeded_keys(column, self.seed, pool)
+        for k, (first, second) in enumerate(pairs):
+            put_pairs(self._pairs, (index, k), first, second, self._shift)
+        return keys
+
+    def check(self, pool: Pool) -> None:
+        """Raise Retry if two different labels have the same key."""
+        for _, found in self._pairs.read_ahead(range(self._pairs.n_shards), pool, "check labels"):
+            halves = (np.ascontiguousarray(found["first"]), np.ascontiguousarray(found["second"]))
+            if find_collision([halves], pool):
+                raise Retry(seed=True)
+        self._pairs.clear()
+
+
+def put_pairs(spool: Spool, index: Any, first: np.ndarray, second: np.ndarray, shift: np.uint64) -> None:
+    """Put pairs of words into the shards that the leading bits of the first words say."""
+    counts = np.zeros((1, spool.n_shards), np.int64)
+    kernels.hashing.count_partitions(first, shift, counts[0])
+    bounds, next_row = offsets(counts)
+    with spool.pages() as pages:
+        pairs = pages.empty(first.size, PAIR).view(np.uint64).reshape(-1, 2)
+        kernels.hashing.scatter_pairs(first, second, shift, next_row[0], pairs)
+        spool.put(index, pages, bounds)
+
+
+def require_kinds(column: Column, kinds: tuple[str, ...]) -> None:
+    """Raise if a block holds ids of another kind than the first."""
+    if column.kinds != kinds:
+        raise IdTypeError(
+            f"{column.where} holds {' and '.join(column.kinds)} ids in some rows and {' and '.join(kinds)} ids "
+            "in others. Cast the column to one type."
+        )
+
+
+class Items:
+    """Keys of the items of both sides, and the proof that different items have different keys.
+
+    Without columns, items go by their position, which is their key.
+    """
+
+    def __init__(self, columns: Sequence[Column], seed: int) -> None:
+        check_kinds(columns)
+        self.by_position = not columns
+        self._kinds = () if self.by_position else columns[0].kinds
+        self.seed = None if self.by_position or are_plain(columns) else seed
+
+    def keys_of(self, block: Block, pool: Pool) -> Keys:
+        """Return the keys of the rows of a block."""
+        items = block.sides[0].items
+        if items is None:
+            return Keys(np.arange(block.first_row, block.first_row + len(block.sides[0])), None)
+        return self.keys(items, pool)
+
+    def keys(self, column: Column, pool: Pool) -> Keys:
+        """Return the keys of a block."""
+        require_kinds(column, self._kinds)
+        if self.seed is None:
+            return Keys(seeded_keys(column, None, pool)[0], None)
+        return Keys(*proved_keys(column, self.seed, pool))
+
+    def check(self, shards: Sequence[dict[str, np.ndarray]], pool: Pool) -> None:
+        """Raise Retry if two different items of a shard have the same key."""
+        if self.seed is None:
+            return
+        pairs = [(rows["key"].view(np.uint64), rows["second"]) for rows in shards]
+        if find_collision(pairs, pool):
+            raise Retry(seed=True)
+
+
+#: What the sides are called, in the names of columns and of their attributes.
+SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Which columns go with the rows; they are called as those of a saved evaluation's items."""
+
+    ids: bool
+    labels: bool  #: of both sides
+    numbers: bool  #: of the truth's rows
+    attributes: frozenset[tuple[str, str]]  #: "truth", "prediction" or "attributes", and the name there
+    #: ids and labels that are integers, and so their own keys: columns that need not be carried
+    from_keys: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.ids or self.labels or self.numbers or bool(self.attributes)
+
+    @property
+    def all_from_keys(self) -> bool:
+        """Whether every column can be made of keys, so that none has to go with the rows of the sides."""
+        labels = {"true_cluster", "pred_cluster"} if self.labels else set()
+        made = (labels | ({"item"} if self.ids else set())) <= set(self.from_keys)
+        return made and not self.numbers and all(side == "attributes" for side, _ in self.attributes)
+
+    def of_block(self, sides: Sequence[Clustering], k: int, first_row: int) -> pa.Table:
+        """Return the columns of a block that has one side, side `k`, or both."""
+        n = len(sides[0])
+        columns: dict[str, pa.ChunkedArray | pa.Array] = {}
+        if self.ids and "item" not in self.from_keys:
+            items = sides[0].items
+            positions = from_numpy(np.arange(first_row, first_row + n))
+            columns["item"] = positions if items is None else items.slice(0, n)
+        if self.numbers and k == 0:
+            columns["row"] = from_numpy(np.arange(first_row, first_row + n))
+        for side, (label, name) in zip(sides, SIDES[k:], strict=False):
+            if self.labels and label not in self.from_keys:
+                columns[label] = side.labels.slice(0, n)
+            if side.attributes is not None:
+                columns |= self._attributes(name, side.attributes)
+        whole = {name: of_one_dictionary(values) for name, values in columns.items()}
+        return pa.table(whole) if whole else no_columns(n)
+
+    def of_attributes(self, table: TableRows) -> pa.Table:
+        """Return the columns of a block of the table of attributes."""
+        columns = self._attributes("attributes", table)
+        return pa.table({name: of_one_dictionary(values) for name, values in columns.items()})
+
+    def _attributes(self, side: str, table: TableRows) -> dict[str, pa.ChunkedArray]:
+        names = sorted(name for where, name in self.attributes if where == side)
+        found = attributes(table, names)
+        return {f"{side}.{name}": values for name, values in zip(names, found, strict=True)}
+
+    def aligned(self, tables: Sequence[pa.Table], rows: Matched) -> pa.Table:
+        """Return the columns of aligned rows from those of both sides, or of one table that both are in."""
+        taken = [rows_or_null(table, own) for table, own in zip(tables, rows, strict=False)]
+        whole = taken[0]
+        for other in taken[1:]:
+            for name in other.column_names:
+                if name not in whole.column_names:
+                    whole = whole.append_column(name, other[name])
+        if "item" in whole.column_names and len(tables) == 2 and rows[0] is not None and rows[1] is not None:
+            items = [as_column(table["item"], "item") for table in tables]
+            found = either_id(items[0], rows[0], items[1], rows[1])
+            none = np.empty(0, np.int64)  # one type for all blocks, also where both sides have all items
+            found, _ = in_common(found, in_common(items[0].take(none), items[1].take(none))[0])
+            whole = whole.set_column(whole.column_names.index("item"), "item", found)
+        return whole
+
+
+def number_type(*columns: Column) -> pa.DataType | None:
+    """Return the type of ids that are integers of one type in all of these columns; None if they are not."""
+    kinds = {part.type for column in columns for part in column.parts}
+    kind = kinds.pop()
+    single = all(len(column.parts) == 1 for column in columns)
+    return kind if not kinds and single and pa.types.is_integer(kind) else None
+
+
+def numbers_of_keys(
+    keys: NDArray[np.int64], kind: pa.DataType, null: NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """Return integers whose keys these are, in their own type."""
+    if pa.types.is_uint64(kind):
+        return from_numpy(keys.view(np.uint64), null)
+    return from_numpy(keys.astype(kind.to_pandas_dtype()), null)
+
+
+def no_columns(n_rows: int) -> pa.Table:
+    """Return a table of so many rows that has nothing in it."""
+    return pa.table({"none": pa.nulls(n_rows)})
+
+
+NO_KEYS = np.empty(0, np.int64)
+ABSENT, ALONE = 1, 2  # flags of a row; those of the second label are shifted by two bits
+
+
+class ItemRows(NamedTuple):
+    """What names the items of a shard: their keys, by which a message looks for them in the input again."""
+
+    keys: NDArray[np.int64]
+    bounds: NDArray[np.int64]  #: where each part begins
+
+    def first_of(self, rows: NDArray[np.int64]) -> list[Any]:
+        """Return the keys of the first few of these rows in each part, where they are in the order of the input."""
+        rows = np.sort(rows)
+        parts = np.searchsorted(self.bounds, rows, "right")
+        few = rows[np.arange(rows.size) - np.searchsorted(parts, parts) < 4]
+        return kernels.partition.unmix_all(self.keys[few]).tolist()
+
+
+@dataclass(frozen=True)
+class ShardRows:
+    """The rows of a shard, part by part of their item key: what is looked up of a row is then in the cache."""
+
+    columns: dict[str, np.ndarray]  #: keys of items, mixed, and what else rows have; shape (n_rows,)
+    bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
+    #: the place of each row in the order of its block, in which columns are that go with the rows; shape (n_rows,)
+    order: NDArray[np.int64] | None
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """Mixed keys of the items."""
+        return self.columns["key"]
+
+    @property
+    def items(self) -> ItemRows:
+        """What names the items, for a message."""
+        return ItemRows(self.keys, self.bounds)
+
+    @property
+    def parts(self) -> ItemParts:
+        """The items by part; they are numbered as they stand."""
+        return ItemParts(self.keys, None, self.bounds)
+
+    def places(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """Return the places, in the order of their blocks, of some of the rows, -1 staying -1; None means all."""
+        return rows if self.order is None else rows_of(rows, self.order)
+
+
+class ItemShards:
+    """The rows of a side, or of two sides whose rows correspond, in 2**bits shards by item.
+
+    A row has `n_labels` labels: 1, 2, or 0 where items come with weights alone. `memory` bytes may be kept; what does
+    not fit is spilled. Rows may have a word that proves their key, a number, flags, a weight.
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        bits: int,
+        spill: Spill,
+        memory: int,
+        *,
+        proved: bool,
+        numbered: bool,
+        flagged: bool,
+        weighted: bool,
+    ) -> None:
+        fields = [("key", "i8"), ("label", "i8")] if n_labels else [("key", "i8"), ("weight", "f8")]
+        fields += [("other", "i8")] * (n_labels == 2)
+        fields += [("second", "u8")] * proved + [("number", "i8")] * numbered + [("flags", "i8")] * flagged
+        fields += [("weight", "f8")] * (weighted and n_labels > 0)
+        self._bits = bits
+        self._spool = Spool(np.dtype(fields), 1 << bits, spill, memory)
+        self._columns = Stash(spill)
+
+    def put(
+        self,
+        index: Any,
+        keys: Keys,
+        sides: tuple[Side, ...],
+        weight: NDArray[np.float64] | None,
+        numbers: NDArray[np.int64],
+        columns: pa.Table | None = None,
+    ) -> None:
+        """Take a block of rows: item keys, the sides that have them, weights, numbers, columns that go with them."""
+        n, names = keys.first.size, self._spool.dtype.names or ()
+        given: dict[str, Any] = {
+            "key": keys.first, "second": keys.second, "number": numbers, "weight": weight,
+            **{name: side.labels for name, side in zip(("label", "other"), sides, strict=False)},
+        }  # fmt: skip
+        if "flags" in names:
+            given["flags"] = _flags(sides, n)
+        words = tuple(_words(given[name]) for name in names)
+        counts = np.zeros((1, self._spool.n_shards), np.int64)
+        kernels.partition.count_parts(
+            words[0], None, 0, n, False, MAX_BITS, self._bits, NO_KEYS, 0, counts[0]
+        )
+        bounds, next_row = offsets(counts)
+        if columns is not None:
+            places = np.empty(n, np.int32)
+            kernels.partition.place_rows(
+                words[0], words[0], MAX_BITS, self._bits, NO_KEYS, 0, next_row[0].copy(), places
+            )
+            order = np.empty(n, np.int32)
+            order[places] = np.arange(n, dtype=np.int32)
+            self._columns.put(index, columns.take(from_numpy(order)), bounds)
+        with self._spool.pages() as pages:
+            rows = pages.empty(n, self._spool.dtype).view(np.int64).reshape(n, len(names))
+            kernels.join.scatter_columns(words, MAX_BITS, self._bits, next_row[0], rows)
+            self._spool.put(index, pages, bounds)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return how many rows each shard has."""
+        return self._spool.sizes()
+
+    def columns(self, shard: int) -> pa.Table:
+        """Return the columns that go with the rows of a shard."""
+        return self._columns.read(shard)
+
+    def read(self, shard: int, bits: int, *, ordered: bool) -> ShardRows:
+        """Return the rows of a shard, in 2**bits parts; `ordered` tells whether columns go with them."""
+        rows = self._spool.read(shard)
+        fields: Mapping[str, Any] = rows.dtype.fields or {}
+        words = rows.view(np.int64).reshape(rows.size, len(fields))
+        counts = np.zeros((1, 1 << bits), np.int64)
+        kernels.join.count_words(words, bits, counts[0])
+        bounds, next_row = offsets(counts)
+        columns = buffers.empty((len(fields), rows.size), np.int64)
+        order = np.empty(rows.size, np.int64) if ordered else None
+        kernels.join.scatter_words(words, bits, next_row[0], columns, order)
+        found = {
+            name: own.view(kind) for own, (name, (kind, *_)) in zip(columns, fields.items(), strict=True)
+        }
+        return ShardRows(found, bounds, order)
+
+
+def rows_of(chosen: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the row of each that is chosen, -1 staying -1; None means all."""
+    return rows if chosen is None else np.where(chosen < 0, -1, np.append(rows, -1)[chosen])
+
+
+def _words(column: np.ndarray) -> NDArray[np.int64]:
+    """Return a column of any type as words: one kernel is compiled for each number of columns."""
+    return read_only(np.ascontiguousarray(column).view(np.int64))
+
+
+def _flags(sides: tuple[Side, ...], n_rows: int) -> NDArray[np.int64]:
+    flags = np.zeros(n_rows, np.int64)
+    for k, side in enumerate(sides):
+        for mask, flag in ((side.absent, ABSENT), (side.alone, ALONE)):
+            if mask is not None:
+                flags[mask] |= flag << 2 * k
+    return flags
+
+
+def sides_of(
+    shard: ShardRows, names: tuple[str, ...], policies: Policies, reports: Sequence[Report]
+) -> list[Side]:
+    """Return the sides whose rows a shard holds, one or two that correspond, and what takes the faults of each."""
+    found, rows = [], shard.columns
+    for k, (name, column, report) in enumerate(zip(names, ("label", "other"), reports, strict=False)):
+        flags = rows.get("flags")
+        absent, alone = _flagged(flags, ABSENT << 2 * k), _flagged(flags, ALONE << 2 * k)
+        side = Side(
+            name, rows[column], policies, absent, alone, rows.get("weight"), shard.items, report=report
+        )
+        found.append(side)
+    return found
+
+
+def _flagged(flags: NDArray[np.int64] | None, flag: int) -> Mask | None:
+    """Return the rows with a flag; None if none has it."""
+    found = None if flags is None else (flags & flag) != 0
+    return found if found is not None and found.any() else None
+
+
+def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool, *, overlap: bool) -> NDArray[np.int64]:
+    """Return the rows of a block but for those that repeat an earlier one: one item, however often, is one row.
+
+    Of rows that put an item elsewhere, the first one stays, for the join to find, or all of them if clusters may
+    `overlap`; so do those of another weight.
+    """
+    found = number(keys.first, alone)
+    first = found.firsts[found.codes]
+    again = first != np.arange(first.size)
+    if not again.any():
+        return np.arange(first.size)
+    masks = [mask for side in sides for mask in (side.absent, side.alone) if mask is not None]
+    weights = [side.weight for side in sides if side.weight is not None]
+    columns = [_without_arbitrary(side) for side in sides] + masks
+    columns += [] if keys.second is None else [keys.second]
+    moved = np.zeros(first.size, np.bool_)
+    other = np.zeros(first.size, np.bool_)
+    for column in columns:
+        differ = column != column[first]
+        moved |= differ
+        if not overlap and differ.any():
+            rows = np.flatnonzero(differ)
+            other[rows[np.unique(found.codes[rows], return_index=True)[1]]] = True
+    for weight in weights:
+        other |= ~moved & (weight != weight[first])
+    return np.flatnonzero(~again | other | (moved if overlap else False))
+
+
+def _without_arbitrary(side: Side) -> NDArray[Any]:
+    """Return the keys of labels, those of nulls, which are arbitrary, made equal."""
+    masks = [mask for mask in (side.absent, side.alone) if mask is not None]
+    return np.where(np.logical_or.reduce(masks), 0, side.labels) if masks else side.labels
+
+
+class AlignedBlock(NamedTuple):
+    """Aligned rows; see `Alignment`. Blocks of one evaluation can be sorted by `index`.
+
+    `columns` are those that are to be sliced by, or written, with the scores of the rows.
+    """
+
+    index: Any
+    true_keys: NDArray[np.int64]
+    pred_keys: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+    columns: pa.Table | None = None
+
+
+class GatheredSide(NamedTuple):
+    """Rows of memberships of a side, brought together by item: a row per item, whose label is its set of clusters."""
+
+    side: Side  #: the items; the side lacks those that are in no cluster
+    keys: NDArray[np.int64]  #: of the items; shape (n_items,)
+    firsts: NDArray[np.int64]  #: the first row of each item; shape (n_items,)
+    sets: Memberships  #: the clusters of each set, by code
+    #: the key of each cluster: of its label or, where it is of one item that is alone, of that; shape (n_clusters,)
+    cluster_keys: NDArray[np.int64]
+    alone: NDArray[np.bool_]  #: which clusters are of one item that is alone; shape (n_clusters,)
+
+
+#: Brings the rows of memberships of a shard together by the keys of their items; these come part by part.
+Gather = Callable[[Side, ItemRows, Pool], GatheredSide]
+
+
+class AlignedSets(NamedTuple):
+    """Aligned items and the set of clusters of each, of which policies have made nothing yet."""
+
+    index: Any
+    both: Combination
+    sides: tuple[GatheredSide, GatheredSide]
+    keys: NDArray[np.int64]  #: of the item of each row; shape (n_rows,), as of `both`
+    columns: pa.Table | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one attempt works with: the hash function, and where special keys begin."""
+
+    seed: int
+    start: int
+
+
+@dataclass(eq=False)
+class RowAligner:
+    """Makes sides of blocks, finishes what has been combined of them, and adds up what all blocks show."""
+
+    pair: Pair
+    firsts: tuple[Clustering, ...]  #: the first blocks of both sides
+    labels: list[Labels]  #: make the keys of each side's clusters
+    policies: Policies
+    choice: Choice
+    outer: bool  #: whether weights serve the mean alone
+    null_is_absent: bool  #: whether a null cluster says "not on that side"
+    carried: Carried | None  #: the columns that go with the rows
+    kept: RowsOfRun | None = None  #: keeps the run to rows of the truth that other runs score, too
+    seen: BlocksSeen | None = None  #: adds up what blocks hold, if that is asked for
+
+    def __post_init__(self) -> None:
+        self.faults = Faults()
+        self.has_special_keys = self._is_taken = False
+        self._coverage: list[Coverage] = []
+        self._coverage_kept: list[Coverage] = []
+        self._n_absent: tuple[list[int], list[int]] = ([], [])
+        self._n_repeats: tuple[list[int], list[int]] = ([], [])
+        self._n_aligned: list[int] = []
+        self._n_items: tuple[list[int], list[int]] = ([], [])
+
+    def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
+        """Take a block of side k, and note what its rows alone show to be wrong."""
+        report = self.faults.report(k, first_row)
+        if self.seen is not None:
+            self.seen.add(k, clustering, first_row, alone)
+        keys = self.labels[k].keys(clustering.labels, first_row, alone)
+        side = Side.of(
+            clustering, self.policies, keys, self.null_is_absent, first_row=first_row, report=report
+        )
+        if side.weight is not None:
+            check_weights(side.weight, side.name, self.outer, alone, first_row=first_row, report=report)
+        if side.absent is not None:
+            self._n_absent[k].append(side.n_null)
+        return side
+
+    def count_special(self, k: int, sides: tuple[Side, ...]) -> None:
+        """Count the nulls, the noise and the repeated rows of a block that is joined later, from side k on."""
+        self._count_repeats(k, sides)
+        columns = ([getattr(side, name) for side in sides] for name in ("n_null", "n_noise", "n_duplicates"))
+        found = Coverage(0, 0, 0, 0.0, 0.0, 0.0, *map(sum, columns))
+        self._coverage.append(found)
+        self._coverage_kept.append(found)
+
+    def _count_repeats(self, k: int, sides: tuple[Side, ...]) -> None:
+        for counts, side in zip(self._n_repeats[k:], sides, strict=False):
+            counts.append(side.n_duplicates)
+
+    @property
+    def moved(self) -> Carried | None:
+        """The columns that go with the rows of the sides, None if none do."""
+        return self.carried if self.carried and not self.carried.all_from_keys else None
+
+    def columns(self, block: Block, k: int) -> pa.Table | None:
+        """Return the columns that go with the rows of a block, whose first side is side k."""
+        return self.moved.of_block(block.sides, k, block.first_row) if self.moved else None
+
+    def account_for_items(self, both: Combination) -> None:
+        """Add up what a shard of aligned items shows, whose rows are memberships, and report what is wrong with it."""
+        for counts, side in zip(self._n_items, both.sides, strict=True):
+            counts.append(len(side))
+        self._account_for(both)
+
+    def _account_for(self, both: Combination) -> None:
+        """Add up what a block of aligned rows shows, and report what is wrong with it."""
+        self._coverage.append(both.coverage)
+        self._count_repeats(0, both.sides)
+        self._n_aligned.append(both.true_keys.size)
+        both.report_faults()
+
+    def finished(
+        self, index: Any, both: Combination, numbers: NDArray[np.int64], columns: pa.Table | None
+    ) -> AlignedBlock:
+        """Apply the policies to a block of aligned rows, and leave out those that are not kept.
+
+        `numbers` tell rows apart; where runs are kept to rows of the truth, they are those of these.
+        """
+        self._account_for(both)
+        start, n_rows = self.choice.start, self.pair.n_rows
+        self._is_taken = self._is_taken or any(
+            is_used(start, keys, n_rows) for keys in (both.true_keys, both.pred_keys)
+        )
+        rows = None if self.kept is None else self.kept.keep(both, numbers)
+        if rows is not None:
+            both, numbers = both.take(rows), numbers[rows]
+            columns = None if columns is None else columns.take(from_numpy(rows))
+        self._coverage_kept.append(both.coverage)
+        self.has_special_keys = self.has_special_keys or both.needs_special_keys
+        true_keys, pred_keys, _, _ = both.finished(start, numbers)
+        return AlignedBlock(index, true_keys, pred_keys, both.weight, columns)
+
+    def require_sound_rows(self) -> None:
+        """Raise for what rows alone show to be wrong, when all of them have been read."""
+        self.faults.enforce(self._whole, WeightsOutOfRange.step)
+
+    def total(self, pool: Pool, named: Callable[[int, Fault], Fault]) -> Coverage:
+        """Return the coverage of all rows that are kept; raise for what all blocks show to be wrong, or Retry.
+
+        `named` replaces keys by the first few items that have them, in what was found wrong after a join.
+        """
+        for labels in self.labels:
+            labels.check(pool)
+        if self.has_special_keys and self._is_taken:
+            raise Retry(seed=False)
+        coverage = Coverage.total(self._coverage)
+
+        def whole(side: int, fault: Fault) -> Fault:
+            return named(side, self._whole(side, fault))
+
+        self.faults.enforce(whole, RepeatedTableRows.step)
+        require_common(coverage, *self._facts())
+        self.faults.enforce(whole, Unweighted.step)
+        if self.kept is None:
+            return coverage
+        self.kept.coverage = coverage
+        return Coverage.total(self._coverage_kept)
+
+    def _facts(self) -> tuple[Facts, Facts]:
+        """Return what messages say of both sides."""
+        sides = self.pair.stretches if len(self.pair.stretches) == 2 else self.pair.stretches * 2
+        found = []
+        for k, (side, first) in enumerate(zip(sides, self.firsts, strict=True)):
+            rows = sum(stretch.n_rows for stretch in side)
+            found.append(Facts(self.pair.names[k], rows, sum(self._n_absent[k]), first.items, len(first)))
+        return found[0], found[1]
+
+    def _whole(self, side: int, fault: Fault) -> Fault:
+        """Return a fault with the number of all rows or items, also of blocks without it."""
+        if isinstance(fault, RepeatedTableRows):
+            return fault  # which knows its table
+        total = sum(self._n_aligned)
+        if not isinstance(fault, Unweighted):
+            total = self._facts()[side].n_rows
+        if isinstance(fault, Unmatched) and self._n_items[side]:
+            total = sum(self._n_items[side])
+        if isinstance(fault, Overlap):
+            total -= sum(self._n_repeats[side])
+        return replace(fault, total=total)

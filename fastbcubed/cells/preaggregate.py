@@ -1,0 +1,382 @@
+"""Keys of a side that are few, whatever they are: each has a number, which one look in a small table tells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.codes import ATTEMPTS, MOST_VALUES, ROWS_AT_ONCE, placed, sampled_rows, table_slots
+from fastbcubed.runtime.threads import Pool, blocks
+
+#: The first keys of a sample: where these are too many already, the others are not looked at.
+FIRST = 2 * MOST_VALUES
+#: Keys that are seen once stand for as many rows that have none of the known ones: one in so many at most.
+RARE = 256
+
+KNOWN = np.dtype([("key", "i8"), ("number", "i8")])
+
+
+class KnownKeys(NamedTuple):
+    """The keys of a side, for the kernels."""
+
+    #: records of `KNOWN`; what stands in free slots is a key that is never looked for there
+    slots: np.ndarray
+    pilots: NDArray[np.uint16]
+    seeds: NDArray[np.uint64]  #: of the hash function
+    keys: NDArray[np.int64]  #: by number
+
+    @classmethod
+    def of(cls, sample: NDArray[np.int64]) -> KnownKeys | None:
+        """Return the keys of a sample of a side; None if there are many, or too many rows have others for sure."""
+        few = sample[:FIRST]
+        if different(few, few)[0].size > MOST_VALUES:
+            return None
+        first, seen = different(sample, sample)
+        if first.size > MOST_VALUES or np.count_nonzero(seen == 1) * RARE > sample.size:
+            return None
+        return cls.placed(sample[first])
+
+    @classmethod
+    def placed(cls, keys: NDArray[np.int64]) -> KnownKeys | None:
+        """Return a table of keys, numbered as they stand; None if no hash function serves."""
+        for seed in range(ATTEMPTS):
+            seeds = kernels.hashing.seed_words(seed)[:2]
+            places = placed(kernels.preaggregate.hash_keys(keys, seeds))
+            if places is not None:
+                numbers = np.maximum(places.values, 0)
+                slots = np.empty(numbers.size, KNOWN)
+                slots["key"], slots["number"] = keys[numbers], numbers
+                return cls(slots, places.pilots, seeds, keys)
+        return None
+
+
+def different(
+    true: NDArray[np.int64], pred: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first row of each pair of keys in a sample, as they come, and how often it is seen."""
+    first, seen = np.empty(true.size, np.int64), np.empty(true.size, np.int64)
+    slots = np.full(table_slots(true.size), -1, np.int32)
+    n = kernels.preaggregate.count_pairs(true, pred, slots, first, seen)
+    return first[:n], seen[:n]
+
+
+#: The known keys of the truth and of the prediction: a slot for each two of them.
+Grid = tuple[KnownKeys, KnownKeys]
+
+
+#: Fewer rows are partitioned as they are; of fewer than the latter all are looked at, and a sample of more.
+FEWEST_ROWS = 1 << 14
+FEWEST_TO_SAMPLE = 1 << 18
+#: A box has a slot for each two keys; there are so many rows for each slot, so that few rows are left of them. Cells
+#: in memory are taken from the box as it stands, so that less will do.
+MOST_SLOTS = 1 << 20
+ROWS_PER_SLOT = 4
+ROWS_PER_CELL = 1
+#: Clusters of a range that a sample may have missed at either end: one in so many of those in between.
+BEYOND_SAMPLE = 512
+#: Frequent pairs are those seen so often in the sample; so many of them at most, for so many rows each, with so
+#: many slots for each. Where some are found, a larger sample of many rows knows more: one of so many.
+OFTEN = 2
+LARGER_SAMPLE = 1 << 16
+ROWS_PER_SAMPLED = 256
+MOST_PAIRS = 1 << 12
+ROWS_PER_PAIR = 8
+SLOTS_PER_PAIR = 4
+#: The share of the rows that has to be in frequent pairs.
+LEAST_SHARE = 0.6
+#: Where work goes shard by shard, pairs that have a larger share of the rows are known whatever the others are: all
+#: rows of a pair are in one shard.
+LARGE_SHARE = 1 / 32
+#: Shares of the rows that have a table of their own: so many, with so many rows for each slot. Slots of all tables.
+MOST_TABLES = 64
+ROWS_PER_SLOT_OF_TABLE = 8
+TABLE_SLOTS = 1 << 22
+#: Slots between two tables that none uses, so that two threads never write to one line of the cache.
+APART = 128
+#: Slots handled by one kernel call, about.
+SLOTS_AT_ONCE = 1 << 16
+#: Rows that one thread has room for at once; those that a block leaves stand after those of the last one.
+ROOM_ROWS = 4 * ROWS_AT_ONCE
+
+PAIR = np.dtype([("true", "i8"), ("pred", "i8")])
+#: The record of a slot that has many rows, without weights and with them.
+COUNTED = np.dtype([("n", "i8")])
+WEIGHED = np.dtype([("n", "i8"), ("mass", "f8"), ("rest", "f8")])
+Keys = NDArray[Any]  #: int64; int32 of rows that are counted in a box
+Weights = NDArray[np.float64] | None
+
+
+class Condensed(NamedTuple):
+    """A block of rows that stand for several. Shapes: (n_condensed,) each."""
+
+    true_keys: Keys
+    pred_keys: Keys
+    weight: Weights
+    n: NDArray[np.int64]  #: for how many rows each stands
+
+    def rows(self, start: int, stop: int) -> Condensed:
+        """Return some of the rows."""
+        return Condensed(*(None if each is None else each[start:stop] for each in self))  # type: ignore[arg-type]
+
+
+class Room:
+    """Where one thread writes rows without a slot, block after block: those of one would leave huge pages half full."""
+
+    def __init__(self, n_rows: int, *, weighted: bool) -> None:
+        self._columns = _room(2, n_rows, weighted=weighted)
+        self._end = 0
+
+    def fits(self, n_rows: int) -> bool:
+        """Say whether so many more rows fit."""
+        return self._end + n_rows <= self._columns[0].size
+
+    @property
+    def free(self) -> tuple[Keys, Keys, Weights]:
+        """The room that is left."""
+        true, pred, x = self._columns
+        return true[self._end :], pred[self._end :], None if x is None else x[self._end :]
+
+    def keep(self, n: NDArray[np.int64]) -> Condensed:
+        """Return the rows that have just been written, which stand for so many each."""
+        true, pred, x = (None if each is None else each[: n.size] for each in self.free)
+        self._end += n.size
+        return Condensed(true, pred, x, n)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class PairTable:
+    """Pairs of keys with a slot for each: of two ranges, of few keys, or `pairs` that are known to be frequent."""
+
+    n_rows: int
+    n_slots: int
+    #: lowest key and number of keys of the truth and of the prediction
+    box: tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+    grid: Grid | None  #: the known keys; None for a box of ranges
+    pairs: np.ndarray | None  #: records of `PAIR`, shape (n_slots,); None for a box or a grid
+
+    @classmethod
+    def of(cls, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
+        """Return the table that the rows call for; None where few of them meet in a pair."""
+        n_rows = true_keys.size
+        if n_rows < FEWEST_TO_SAMPLE:  # to look for frequent pairs would cost what these save
+            return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
+        rows = sampled_rows(n_rows)
+        true, pred = true_keys[rows], pred_keys[rows]
+        found = cls._whole(n_rows, true, pred, ROWS_PER_CELL) or cls._frequent(n_rows, true, pred)
+        larger = min(n_rows // ROWS_PER_SAMPLED, LARGER_SAMPLE)
+        if found is None or found.pairs is None or larger < 2 * rows.size:
+            return found
+        rows = sampled_rows(n_rows, larger)  # which knows more pairs
+        return cls._frequent(n_rows, true_keys[rows], pred_keys[rows])
+
+    @classmethod
+    def of_sample(cls, n_rows: int, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
+        """Return the table that a sample of so many rows calls for; None where no pair has a large share of them."""
+        if not true_keys.size == pred_keys.size > 0:  # rows without a cluster are left out of samples
+            return None
+        whole = cls._whole(n_rows, true_keys, pred_keys, ROWS_PER_SLOT)
+        return whole or cls._frequent(n_rows, true_keys, pred_keys, large=True)
+
+    @classmethod
+    def _whole(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
+        """Return a slot for each two keys of a sample, if there are so many rows for each."""
+        box = cls._box(n_rows, true, pred, rows_per_slot)
+        return box or cls._grid(n_rows, true, pred, rows_per_slot)
+
+    @classmethod
+    def _box(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
+        """Return a slot for each two keys of the ranges in the sample, if there are so many rows for each."""
+        ranges = [(int(keys.min()), int(keys.max()) - int(keys.min()) + 1) for keys in (true, pred)]
+        found = None
+        if true.size < n_rows:  # the sample may have missed some at the ends
+            more = [n // BEYOND_SAMPLE for _, n in ranges]
+            wider = [(low - own, n + 2 * own) for (low, n), own in zip(ranges, more, strict=True)]
+            found = cls._of_ranges(n_rows, wider, rows_per_slot)
+        return found or cls._of_ranges(n_rows, ranges, rows_per_slot)
+
+    @classmethod
+    def _grid(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
+        """Return a slot for each two of few keys of any size."""
+        true_known = KnownKeys.of(true.astype(np.int64, copy=False))
+        pred_known = None if true_known is None else KnownKeys.of(pred.astype(np.int64, copy=False))
+        if true_known is None or pred_known is None:
+            return None
+        grid = true_known, pred_known
+        return cls._of_ranges(n_rows, [(0, each.keys.size) for each in grid], rows_per_slot, grid)
+
+    @classmethod
+    def _of_ranges(
+        cls, n_rows: int, ranges: Sequence[tuple[int, int]], rows_per_slot: int, grid: Grid | None = None
+    ) -> PairTable | None:
+        """Return slots for ranges of keys, or of the numbers of known ones, if there are so many rows for each."""
+        n_slots = math.prod(n for _, n in ranges)
+        if n_slots > MOST_SLOTS or n_slots * rows_per_slot > n_rows:
+            return None
+        return cls(n_rows, n_slots, _unsigned(*chain.from_iterable(ranges)), grid, None)
+
+    @classmethod
+    def _frequent(cls, n_rows: int, true: Keys, pred: Keys, *, large: bool = False) -> PairTable | None:
+        """Return slots for the pairs seen often, if most rows are theirs; if not, for the `large` ones among them."""
+        true, pred = true.astype(np.int64, copy=False), pred.astype(np.int64, copy=False)
+        first, seen = different(true, pred)
+        often = np.flatnonzero(seen >= OFTEN)
+        chosen = often[np.argsort(-seen[often], kind="stable")[: min(MOST_PAIRS, n_rows // ROWS_PER_PAIR)]]
+        known = chosen[seen[chosen] > OFTEN]  # they would have been found without the row in question
+        if seen[known].sum() < LEAST_SHARE * true.size:
+            chosen = known[seen[known] > max(OFTEN, LARGE_SHARE * true.size)]
+            if not large or not chosen.size:
+                return None
+        n_slots = SLOTS_PER_PAIR << int(chosen.size - 1).bit_length()
+        pairs, rows = np.empty(n_slots, PAIR), first[chosen]
+        kernels.preaggregate.enter_pairs(true[rows], pred[rows], pairs)
+        return cls(n_rows, n_slots, _unsigned(0, 0, 0, 1), None, pairs)
+
+    def takes(self, true_keys: Keys, pred_keys: Keys) -> bool:
+        """Tell whether keys can be counted as they are: those of 32 bits on both sides in a box alone."""
+        is_box = self.grid is None and self.pairs is None
+        return true_keys.dtype == pred_keys.dtype and (is_box or true_keys.dtype == np.int64)
+
+    def condense_block(
+        self, true_keys: Keys, pred_keys: Keys, weight: Weights, places: NDArray[np.int64] | None = None
+    ) -> Condensed:
+        """Return the rows of one block condensed, on this thread; `places`, if given, takes which is for each row."""
+        alone, pool = replace(self, n_rows=true_keys.size), Pool(1)
+        found = alone.count(true_keys, pred_keys, weight, pool, places).condensed(pool, places)
+        fields: Any = zip(*found, strict=True)
+        joined: Any = (None if blocks[0] is None else np.concatenate(blocks) for blocks in fields)
+        return Condensed(*joined)
+
+    def count(
+        self,
+        true_keys: Keys,
+        pred_keys: Keys,
+        weight: Weights,
+        pool: Pool,
+        places: NDArray[np.int64] | None = None,
+    ) -> Counted:
+        """Add the rows up in several tables, each for a share of them; note in `places`, if given, where they are."""
+        tables = self._tables(weight)
+        shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
+
+        ones = buffers.empty(min(self.n_rows, ROWS_AT_ONCE), np.int64)
+        ones[:] = 1
+
+        def count(t: int, start: int, stop: int) -> list[Condensed]:
+            table = tuple(None if field is None else field[t, : self.n_slots + 1] for field in tables)
+            for field in table[:2]:
+                if field is not None:
+                    field[:] = 0
+            return [
+                count_block(table, a, min(a + ROWS_AT_ONCE, stop)) for a in range(start, stop, ROWS_AT_ONCE)
+            ]
+
+        def count_block(table: tuple[Any, ...], start: int, stop: int) -> Condensed:
+            with pool.workspace(
+                ("condense", weight is None),
+                lambda: Room(min(self.n_rows, ROOM_ROWS), weighted=weight is not None),
+                lambda room: room.fits(stop - start),
+            ) as room:
+                n = kernels.preaggregate.condense_rows(
+                    (true_keys, pred_keys), weight, start, stop,
+                    self.box, self.grid, self.pairs, table, room.free, places,
+                )  # fmt: skip
+                return room.keep(ones[:n])
+
+        left = pool.map(
+            count, range(self.n_tables), *zip(*shares, strict=True), stage="count pairs of clusters"
+        )
+        return Counted(self, tables, shares, left)
+
+    @property
+    def n_tables(self) -> int:
+        """How many shares of the rows have a table each: two, and more if each then has many rows for a slot."""
+        shares = self.n_rows // ROWS_AT_ONCE
+        wanted = max(min(shares, 2), min(shares, self.n_rows // (ROWS_PER_SLOT_OF_TABLE * self.n_slots)))
+        return max(1, min(wanted, MOST_TABLES, TABLE_SLOTS // self.n_slots))
+
+    def _tables(self, weight: Weights) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return room for what slots hold; see `Counted`."""
+        shape, weighted = (self.n_tables, self.n_slots + 1 + APART), weight is not None
+        x = buffers.empty(shape, np.float64) if weighted else None
+        return buffers.empty(shape, np.uint8), x, buffers.empty(shape, WEIGHED if weighted else COUNTED)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Rows that have been added up in tables."""
+
+    pairs: PairTable
+    #: what slots hold, and after them that of all rows without one: (few, x, many); see the kernels. Shapes:
+    #: (n_tables, n_slots + 1 + APART)
+    tables: tuple[np.ndarray, np.ndarray | None, np.ndarray]
+    shares: Sequence[tuple[int, int]]  #: the rows of each table
+    left: Sequence[Sequence[Condensed]]  #: rows without a slot, block by block of each share
+
+    @property
+    def is_box(self) -> bool:
+        """Whether each row has a slot in a box, or in a grid, which is a box of numbers."""
+        return self.pairs.pairs is None and not any(block.n.size for block in chain.from_iterable(self.left))
+
+    def condensed(self, pool: Pool, places: NDArray[np.int64] | None = None) -> list[Condensed]:
+        """Return the rows of each pair in the table as one, and after these all others as they are, in blocks.
+
+        `places`, if rows were noted there, takes which of these stands for each row.
+        """
+        pairs, weight = self.pairs, self.tables[1]
+
+        def write(first: int, last: int) -> Condensed:
+            true, pred, n, x = _room(3, last - first, weighted=weight is not None)
+            out = Condensed(true, pred, x, n)
+            end = kernels.preaggregate.write_pairs(
+                pairs.box, pairs.grid, pairs.pairs, weight, self.tables, first, last, out
+            )
+            return out.rows(0, end)
+
+        slots = blocks(pairs.n_slots, SLOTS_AT_ONCE)
+        written = pool.map(write, *zip(*slots, strict=True), stage="add up pairs of clusters")
+        if places is not None:
+            self._settle(places, slots, written, pool)
+        return [*written, *chain.from_iterable(self.left)]
+
+    def _settle(
+        self,
+        places: NDArray[np.int64],
+        slots: Sequence[tuple[int, int]],
+        written: Sequence[Condensed],
+        pool: Pool,
+    ) -> None:
+        """Turn the places that rows and pairs have in their own blocks into those among all that are condensed."""
+        end, many = 0, self.tables[2][0]
+        for (first, last), block in zip(slots, written, strict=True):
+            many["n"][first:last] += end
+            end += block.n.size
+        starts, stops, shifts = [], [], []
+        for (first, last), left in zip(self.shares, self.left, strict=True):
+            for start, block in zip(range(first, last, ROWS_AT_ONCE), left, strict=True):
+                starts.append(start)
+                stops.append(min(start + ROWS_AT_ONCE, last))
+                shifts.append(end)
+                end += block.n.size
+
+        def settle(start: int, stop: int, shift: int) -> None:
+            kernels.preaggregate.settle_places(places, start, stop, many, shift)
+
+        pool.map(settle, starts, stops, shifts, stage="locate pairs")
+
+
+def _room(n_integers: int, n_rows: int, *, weighted: bool) -> Any:
+    """Return columns of integers, and then one of weights or None, in one piece of memory."""
+    columns = list(buffers.empty((n_integers + weighted, n_rows), np.int64))
+    return *columns[:n_integers], columns[-1].view(np.float64) if weighted else None
+
+
+def _unsigned(*numbers: int) -> Any:
+    return tuple(np.uint64(number % (1 << 64)) for number in numbers)

@@ -1,0 +1,137 @@
+"""Joint cells: items that share their clusters in three clusterings, a truth, a baseline and an experiment.
+
+They come from tables of two sides each, so all sums are those of cells. With a cell of truth and baseline as one
+cluster, and a cell of truth and experiment as another, what two such clusters share is a joint cell; what only the
+former has was split off although it belongs together, what only the latter has was merged and belongs together.
+
+    truth, baseline   --> cells --+
+                                  +--> joint cells
+    truth, experiment --> cells --+
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells.build import cells_of_keys
+from fastbcubed.cells.contingency import Contingency, ScoredRows
+from fastbcubed.runtime.threads import Pool
+
+Floats = NDArray[np.float64]
+
+
+class ItemSets(NamedTuple):
+    """The clusters B (baseline), E (experiment) and I (truth) of an item, cut into parts: the weight of each part.
+
+    Shape (n_cells,), by joint cell. A part without items is exactly 0.
+    """
+
+    stable: Floats  #: in B and E, the item itself included
+    split: Floats  #: in B alone of the two
+    merged: Floats  #: in E alone of the two
+    good_stable: Floats  #: in B, E and I
+    bad_stable: Floats  #: in B and E, not in I
+    good_split: Floats  #: in B, neither in E nor in I
+    bad_split: Floats  #: in B and I, not in E
+    good_merge: Floats  #: in E and I, not in B
+    bad_merge: Floats  #: in E, neither in B nor in I
+    baseline_lacks: Floats  #: in I, not in B
+    experiment_lacks: Floats  #: in I, not in E
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Joint cells, the parts of the clusters of their items, and a row of each."""
+
+    #: the joint cells as a table, with their rows; its two sides are the cells of truth and baseline, and of truth and
+    #: experiment
+    cells: Contingency
+    sets: ItemSets
+    row: NDArray[np.int64]  #: one of the rows of each joint cell
+
+
+def join(
+    true_keys: NDArray[np.int64],
+    baseline_keys: NDArray[np.int64],
+    experiment_keys: NDArray[np.int64],
+    weight: Floats | None,
+    pool: Pool,
+    *,
+    weighting: str,
+    change: tuple[Contingency, NDArray[np.int64]] | None = None,
+    n_new: int = 0,
+) -> Joint:
+    """Build the joint cells of rows by the keys of their clusters.
+
+    `change` has the cells of baseline and experiment, and which of them each row is in, where these are known; they
+    may have further items, which the truth lacks: they belong with none of the rows, then. The last `n_new` rows are
+    in no joint cell, but mates of those that are: the baseline lacks them, where each has a key of its own.
+    """
+    n = true_keys.size - n_new
+    before = cells_of_keys(true_keys, baseline_keys, weight, pool, weighting=weighting)
+    after = cells_of_keys(true_keys, experiment_keys, weight, pool, weighting=weighting)
+    if change is None:
+        table = cells_of_keys(baseline_keys, experiment_keys, weight, pool, weighting=weighting)
+        change = table, _cell(table)
+    scored, absent = _cell(before), None
+    if n_new:
+        scored, absent = np.append(scored[:n], np.full(n_new, -1)), -1
+    keys = scored, _cell(after)
+    cells = cells_of_keys(*keys, weight, pool, weighting=weighting, outside=n_new > 0, absent=(absent, None))
+    if n_new:
+        cells.rows = ScoredRows.of(_cell(cells)[:n], None if weight is None else weight[:n])
+    row = np.empty(cells.n_cells, np.int64)
+    row[_cell(cells)] = np.arange(n)
+    places = _cell(before)[row], _cell(after)[row], change[1][row]
+    sets = _item_sets(cells, before, after, change[0], *places)
+    return Joint(cells, sets, row)
+
+
+def _cell(table: Contingency) -> NDArray[np.int64]:
+    """Return the cell of each row."""
+    assert table.rows is not None
+    return table.rows.cell
+
+
+def _item_sets(
+    cells: Contingency,
+    before: Contingency,
+    after: Contingency,
+    change: Contingency,
+    b: NDArray[np.int64],
+    e: NDArray[np.int64],
+    c: NDArray[np.int64],
+) -> ItemSets:
+    """Return the parts by joint cell, whose cells in the tables of two sides are b, e and c.
+
+    What is left of a part is 0 if it has no items, which is told by counts, and not by the difference of two sums.
+    """
+    shared = cells.n.astype(np.int64)
+    kept = change.n[c].astype(np.int64)
+    split, merged = (np.ascontiguousarray(each[c]) for each in (change.fn, change.fp))
+    stable, good_stable = np.ascontiguousarray(change.tp[c]), np.ascontiguousarray(cells.tp)
+    bad_split, good_merge = np.ascontiguousarray(cells.fn), np.ascontiguousarray(cells.fp)
+    n_split, n_merged = (change.mates(side)[c] - kept for side in ("true", "pred"))
+    n_bad_split, n_good_merge = before.n[b] - shared, after.n[e] - shared
+    return ItemSets(
+        stable=stable,
+        split=split,
+        merged=merged,
+        good_stable=good_stable,
+        bad_stable=_rest(stable, good_stable, kept == shared),
+        good_split=_rest(split, bad_split, n_split == n_bad_split),
+        bad_split=bad_split,
+        good_merge=good_merge,
+        bad_merge=_rest(merged, good_merge, n_merged == n_good_merge),
+        baseline_lacks=np.ascontiguousarray(before.fn[b]),
+        experiment_lacks=np.ascontiguousarray(after.fn[e]),
+    )
+
+
+def _rest(whole: Floats, part: Floats, is_all: NDArray[np.bool_]) -> Floats:
+    """Return the weight of a whole without that of a part; 0 where the part is all of it."""
+    return np.where(is_all, 0.0, np.maximum(whole - part, 0.0))

@@ -1,1 +1,0 @@
-"""Changes: what an experiment does to a baseline, and whether a truth approves of it."""

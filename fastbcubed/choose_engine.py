@@ -1,0 +1,99 @@
+"""Which engine does the work: the disk engine where files would not fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fastbcubed.engines import memory
+from fastbcubed.engines.request import Answer, Request
+from fastbcubed.errors import OptionError, TooMuchWorkError
+from fastbcubed.inputs.tables import is_path
+from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.memory_budget import available_memory
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.spark import frames
+
+Run = Callable[[Request, Pool], Answer]
+
+#: What the memory engine takes for a row, about: its keys, the row in its part, its share of a cell.
+ROW_BYTES = 64
+
+
+def choose(engine: str | None, request: Request, *others: Request, compared: bool = False) -> Run:
+    """Return what does the work: the engine that was named, or the one that can hold the rows.
+
+    `others` differ from the request in their prediction, and are held at once; `compared` tells that all are compared.
+    """
+    if not is_one_of(engine, (None, "memory", "disk", "spark")):
+        raise OptionError(f'engine is "memory", "disk" or "spark", not {engine!r}')
+    if engine == "spark" or frames.is_any(request.given.sources):
+        return _spark(engine)
+    if compared and engine == "disk" and request.given.overlapping:
+        raise OptionError(
+            "the disk engine does not compare overlapping clusterings, for which all items are needed; evaluate them "
+            'one by one, or pass engine="memory"'
+        )
+    if engine == "memory" or (compared and request.given.overlapping):
+        return memory.run
+    sources = [request.given.sources, *(other.given.sources[1:] for other in others)]
+    files = [source for of_request in sources for source in of_request]
+    if engine is None and ((needed := _bytes_in_memory(files)) is None or needed <= request.limit):
+        return memory.run
+    if request.given.overlapping:
+        return _for_covers(engine, request)
+    from fastbcubed.engines import disk
+
+    return disk.run
+
+
+def _for_covers(engine: str | None, request: Request) -> Run:
+    """Return what scores files of overlapping clusterings: the disk engine, if it can or was named."""
+    from fastbcubed.engines import disk as covers_on_disk
+
+    if engine == "disk":
+        return covers_on_disk.run_covers
+    return _covers_on_either if covers_on_disk.serves(request) else memory.run
+
+
+def _covers_on_either(request: Request, pool: Pool) -> Answer:
+    """Score files of overlapping clusterings on the disk; in memory if that is too much work and no limit was given."""
+    from fastbcubed.engines import disk as covers_on_disk
+
+    try:
+        return covers_on_disk.run_covers(request, pool)
+    except TooMuchWorkError:
+        if (
+            request.memory_limit is not None
+            or (_bytes_in_memory(request.given.sources) or 0) > available_memory()
+        ):
+            raise
+    pool.announce(
+        "too much work for the disk engine, which lists sets of clusters; the memory engine takes over", 0
+    )
+    return memory.run(request, pool)
+
+
+def _spark(engine: str | None) -> Run:
+    """Return the Spark engine, which alone takes DataFrames of Spark."""
+    if engine not in (None, "spark"):
+        raise OptionError(
+            f"DataFrames of Spark are scored where they are, not with engine={engine!r}; write them as Parquet files, "
+            "and pass the path of these"
+        )
+    from fastbcubed.spark import driver
+
+    return driver.run
+
+
+def _bytes_in_memory(sources: Sequence[Any]) -> int | None:
+    """Return what the memory engine takes for files, about; None if not all sources can be read in blocks."""
+    if not all(is_path(source) for source in sources):
+        return None
+    from fastbcubed.inputs.files import FileRows, open_files
+
+    opened = [open_files(source) for source in sources]
+    tables = [table for table in opened if isinstance(table, FileRows) and table.can_be_cut]
+    if len(tables) < len(opened):
+        return None
+    return sum(len(table) * ROW_BYTES + table.bytes_in_memory for table in tables)

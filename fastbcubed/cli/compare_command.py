@@ -1,0 +1,224 @@
+"""``fastbcubed compare``: several runs against one truth, and what differs between them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, with_slices
+from fastbcubed.cli.options import (
+    OR_COLUMNS,
+    add_engine_flags,
+    add_input_flags,
+    add_paths_flag,
+    add_report_flags,
+    add_score_flags,
+    check_report,
+    column_names,
+    number,
+    read_flags,
+    write_report,
+)
+from fastbcubed.cli.output import call, in_flags, print_json, say, with_scores
+from fastbcubed.errors import OptionError
+
+if TYPE_CHECKING:
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.compare_runs.comparison import Comparison
+    from fastbcubed.results.gates import Bound, Gate
+
+#: The exit code if a gate failed.
+FAILED_GATE = 1
+#: Flags that the library has no argument for.
+OWN = (
+    "run",
+    "named",
+    "json",
+    "worst",
+    "show",
+    "report",
+    "fail_worse",
+    "fail_under",
+    "fail_over",
+    "fail_on_warning",
+    "report_columns",
+)
+#: Columns of slices and clusters that a terminal shows, where they are there.
+SCORES = ("precision", "recall", "f1")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed compare``."""
+    add = parser.add_argument
+    add("truth", metavar="TRUTH", help=f"the true clustering: {OR_COLUMNS}")
+    add(
+        "named", nargs="+", metavar="NAME=PATH",
+        help="the runs to compare, given in the same way; one without NAME= is called by the stem of its file",
+    )  # fmt: skip
+    add_input_flags(parser)
+    add_score_flags(parser)
+    add = parser.add_argument_group("comparison").add_argument
+    add(
+        "--baseline",
+        metavar="NAME",
+        help="the run that the others are compared with (default: the first); best is the one with the best F1",
+    )
+    add(
+        "--align", default="common", choices=("common", "each"),
+        help="score all runs on the items that each of them scores (common, the default), or each run on its own",
+    )  # fmt: skip
+    add("--level", type=float, default=0.95, metavar="P", help="confidence of intervals (default: 0.95)")
+    add(
+        "--bootstrap", type=number, default=0, metavar="N",
+        help="take intervals from N replicates of the bootstrap, in place of Student's t",
+    )  # fmt: skip
+    add("--seed", type=number, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
+    add(
+        "--unit", default="component", metavar="component|true_cluster|NAME",
+        help="what could have been drawn otherwise, as a whole: a connected component of truth and runs (default), a "
+        "true cluster (right only with --unmatched outside), or all items with one value of a column",
+    )  # fmt: skip
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add_paths_flag(add)
+    add(
+        "--worst", type=number, default=5, metavar="N",
+        help="how many of the true clusters, and of the slices, that changed most to list (default: 5)",
+    )  # fmt: skip
+    add("--show", type=number, default=0, metavar="N", help="open the N true clusters that changed most")
+    add_report_flags(parser)
+    add = add_bound_flags(parser)
+    add(
+        "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
+        help="fail if a score of a run is worse than the baseline's by more than a value, such as f1=0.002; repeatable",
+    )  # fmt: skip
+    add_engine_flags(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare, print what was asked for, and return 1 if a gate failed."""
+    import fastbcubed
+
+    check_report(options)
+    bounds, worse = bounds_of(options)
+    arguments = {name: value for name, value in vars(options).items() if name not in OWN} | read_flags(
+        options
+    )
+    arguments["runs"] = runs_of(options.named, in_table=options.table is not None)
+    if options.table is not None:
+        arguments["truth"] = column_names(options.truth)
+    arguments = with_slices(with_scores(arguments, _scores_of([*bounds, *worse])), [*bounds, *worse])
+    cmp = call(fastbcubed.compare, arguments, options.noise)
+    from fastbcubed.compare_runs.comparison_base import told
+
+    for notice in cmp.warnings:
+        say(f"{notice['level']}: {told(notice, cmp, in_flags)} [{notice['code']}]")
+    gates = _judged(cmp, bounds, worse, options.fail_on_warning)
+    opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
+    if options.json:
+        from fastbcubed.results.summary import as_json
+
+        slices = {name: cmp.slices(key).to_pylist() for name, key in _slicings(cmp, arguments).items()}
+        asked = {
+            "slices": slices or None,
+            "opened": [{**each, "members": each.table.to_pylist()} for each in opened] or None,
+            "gates": [gate.to_dict() for gate in gates] or None,
+        }
+        print_json(as_json(cmp.to_dict() | {name: each for name, each in asked.items() if each is not None}))
+        for line in (gate.line for gate in gates if not gate.passed):
+            say(line)
+    else:
+        from fastbcubed.cli.terminal import Terminal
+
+        terminal = Terminal()
+        terminal.line(repr(cmp))
+        for name, key in _slicings(cmp, arguments).items():
+            _print_slices(cmp, terminal, name, key, options.worst)
+        if options.worst and cmp.experiments:
+            _print_clusters(cmp, terminal, options.worst)
+        for each in opened:
+            terminal.line(f"\n{each!r}")
+        if gates:
+            terminal.line("\n" + "\n".join(gate.line for gate in gates))
+    write_report(options, cmp, gates)
+    return 0 if all(gate.passed for gate in gates) else FAILED_GATE
+
+
+def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
+    """Return runs by name: that before the first equals sign if it is a plain word, else the stem of the file.
+
+    >>> runs_of(["new=out/a.parquet", "out/x=1/b.parquet"], in_table=False)
+    {'new': 'out/a.parquet', 'b': 'out/x=1/b.parquet'}
+    """
+    found: dict[str, Any] = {}
+    for text in named:
+        name, sign, path = text.partition("=")
+        if not sign or not re.fullmatch(r"\w[\w.+-]*", name):
+            path = text
+            name = text if in_table else PurePath(text).name.partition(".")[0] or text
+        if not path:
+            raise OptionError(f"{text}: the run {name!r} has no {'column' if in_table else 'path'}")
+        if name in found:
+            raise OptionError(
+                f"two runs are called {name!r}; write NAME={path} to call one of them otherwise"
+            )
+        found[name] = column_names(path) if in_table else path
+    return found
+
+
+def _scores_of(bounds: list[Bound]) -> list[str]:
+    """Return the scores that bounds are on; coverage is none."""
+    if not bounds:
+        return []
+    from fastbcubed.results.gates import COVERAGES
+
+    return [bound.name for bound in bounds if bound.name not in COVERAGES]
+
+
+def _judged(cmp: Comparison, bounds: list[Bound], worse: list[Bound], codes: list[str]) -> list[Gate]:
+    if not (bounds or worse or codes):
+        return []
+    from fastbcubed.compare_runs.gates_of_runs import try_bound, try_worse
+    from fastbcubed.results.gates import try_warnings
+
+    found = [gate for bound in bounds for gate in try_bound(cmp, bound)]
+    tried = [gate for bound in worse for gate in try_worse(cmp, bound)]
+    found += [replace(gate, reason=in_flags(gate.reason)) for gate in tried]
+    return found + try_warnings(codes, cmp)
+
+
+def _moved(cmp: Comparison, n: int) -> list[Any]:
+    """Return the labels of the true clusters that changed most."""
+    if not n or not cmp.experiments:
+        return []
+    return [row["cluster"] for row in cmp.clusters(limit=n).to_pylist() if row["cluster"] is not None]
+
+
+def _slicings(cmp: Comparison, arguments: dict[str, Any]) -> dict[str, Any]:
+    from fastbcubed.results.slices import slice_name
+
+    return {slice_name(key): key for key in arguments["slices"]}
+
+
+def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, worst: int) -> None:
+    """Write the slices that changed most, and how their scores differ from the baseline's."""
+    from fastbcubed.compare_runs.comparison_text import slices_grid
+    from fastbcubed.results.wording import label
+
+    if cmp.experiments and worst:
+        table = cmp.slices(key, order_by="delta", limit=worst * len(cmp.experiments))
+        terminal.title(f"By {label(name)}: the slices that changed most, against {label(cmp.baseline)}")
+        terminal.grid(slices_grid(table))
+
+
+def _print_clusters(cmp: Comparison, terminal: Terminal, worst: int) -> None:
+    """Write the true clusters that changed most."""
+    from fastbcubed.compare_runs.comparison_text import clusters_grid
+    from fastbcubed.results.wording import label
+
+    for name in cmp.experiments:
+        terminal.title(f"True clusters that changed most from {label(cmp.baseline)} to {label(name)}")
+        terminal.grid(clusters_grid(cmp.clusters(run=name, limit=worst), [cmp.baseline, name]))

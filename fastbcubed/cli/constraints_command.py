@@ -1,0 +1,53 @@
+"""``fastbcubed constraints``: which score meets which formal constraint."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from fastbcubed.cli.options import number, score_names
+from fastbcubed.cli.output import print_json
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the scores, and print the table of verdicts."""
+    from fastbcubed.constraints import table
+    from fastbcubed.runtime.progress_bar import announcing_compilation
+
+    with announcing_compilation():
+        checked = table(**constraints_arguments(options))
+    if options.json:
+        print_json(checked.to_json())
+        return 0
+    from fastbcubed.cli.terminal import Terminal
+
+    terminal = Terminal()
+    terminal.grid(checked.grid())
+    terminal.line("\n" + "\n".join(checked.legend()))
+    for report in checked.reports.values() if options.examples else ():
+        terminal.line(f"\n{report!r}")
+    return 0
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed constraints``."""
+    add = parser.add_argument
+    add(
+        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
+        help="scores or families (default: every score that has a direction); repeatable",
+    )  # fmt: skip
+    add(
+        "--random", dest="n_random", type=number, default=20, metavar="N",
+        help="random instances of each check, after the small ones (default: 20)",
+    )  # fmt: skip
+    add("--seed", type=number, default=0, metavar="N", help="seed of the random instances (default: 0)")
+    add("--examples", action="store_true", help="show the smallest counterexample of each verdict")
+    add("--json", action="store_true", help="one JSON object, counterexamples included")
+
+
+def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `fastbcubed.constraints.table` that the flags stand for."""
+    names = None
+    if options.metrics is not None:
+        names = score_names(options.metrics)
+    return {"metrics": names, "n_random": options.n_random, "seed": options.seed}

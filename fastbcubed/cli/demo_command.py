@@ -1,0 +1,218 @@
+"""The demo: two releases of inventors named on US patents, evaluated step by step and explained."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+import warnings
+from contextlib import ExitStack
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.cli.terminal import SHARES, cluster_grid, print_slices
+from fastbcubed.results.wording import Grid, count, label, percent, score_text
+
+if TYPE_CHECKING:
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.results.evaluation import Evaluation
+
+
+RELEASES = {"2020": "pred_20200929.parquet", "2021": "pred_20211230.parquet"}
+SCORES = ("precision", "recall", "f1", "mean_f1")
+#: The four sets of an item, in words.
+SETS = {
+    "tp": "rightly with it",
+    "fp": "with it, but not of its true cluster",
+    "fn": "of its true cluster, but elsewhere",
+    "tn": "rightly apart",
+}
+
+INTRODUCTION = """\
+PatentsView: inventors named on US patents, 1976 to 2022
+  Items are mentions of inventors on patents, clusters are persons. PatentsView publishes
+  its clustering again and again. Here the release of June 2022 is taken as the truth; how
+  good are the releases of September 2020 and of December 2021, and where are they bad?
+"""
+OVERALL = """\
+  Precision: what share of the mentions put together with a mention belong with it.
+  Recall: what share of the mentions that belong with it were put together with it.
+  Both are means over mentions (BCubed). Where precision is low, persons are merged; where
+  recall is low, persons are split. In 2020 more is lost by splitting; 2021 improves both.
+  A release lacks the mentions of later patents; they were left out (--unmatched drop).
+"""
+COUNTRIES = """\
+  Compare the shares of loss with the share of items. China (CN) has 8 % of the mentions,
+  but 22 % of the precision loss: persons of the same name were merged. The US has 31 % of
+  the mentions and 41 % of the recall loss: mentions of one person were not brought together.
+"""
+DECADES = """\
+  Old patents have low recall, recent ones low precision. The decade is no column of the
+  truth; it comes from a table of its own (--attributes). Slices can be crossed, too.
+"""
+MERGED = """\
+  "parts" is how many true clusters a predicted cluster meets. The first merges 18
+  persons; all of its mentions read Yong Li.
+"""
+SPLIT = """\
+  Here "parts" is how many predicted clusters a person was split into. Before you blame the
+  prediction, look at the members: was one Yasuo Suzuki with Hitachi, Fujitsu, Ricoh, Canon and
+  NTT? The truth is a system's output, too, and here it seems to have merged namesakes.
+"""
+ITEM = """\
+  This is its confusion matrix: an item is rightly with it (tp; itself included), wrongly
+  with it (fp), wrongly elsewhere (fn), or rightly apart (tn). All scores are made of these.
+"""
+MORE = """\
+On your own data
+  fastbcubed evaluate truth.parquet prediction.parquet --slice country --slice country,year
+  fastbcubed evaluate truth.parquet prediction.parquet --metric all --worst 20 --out results
+  fastbcubed evaluate truth.parquet prediction.parquet --json --fail-under f1=0.9
+  fastbcubed metrics                 what each score means
+  fastbcubed evaluate --help         weights, items that one side lacks, nulls, one-table form
+
+In Python
+  import fastbcubed as fb
+  ev = fb.evaluate("truth.parquet", "prediction.parquet", slices=["country"])
+  ev.f1, ev.coverage, ev.summary     overall
+  ev.slices(("country", "year"))     where it is bad
+  ev.clusters("pred", limit=20)      what was merged; "true" for what was split
+  ev.item("US10362585-1")            one item, and what it is clustered with
+  ev.items(), ev.save("results")     every item as a table; the whole result as files
+
+Data: PatentsView (patentsview.org), CC BY 4.0; rows and columns were selected."""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add nothing: the demo has no flags."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the demo."""
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.runtime.progress_bar import announcing_compilation
+
+    with announcing_compilation():
+        show(Terminal())
+    return 0
+
+
+def show(terminal: Terminal) -> None:
+    """Run the demo."""
+    terminal.line(INTRODUCTION)
+    terminal.flush()  # the imports below take a while
+    with ExitStack() as stack:
+        folder = files("fastbcubed") / "data" / "patentsview"
+        names = ("truth.parquet", *RELEASES.values())
+        paths = {name: stack.enter_context(as_file(folder / name)) for name in names}
+        _show(terminal, paths)
+
+
+def _show(terminal: Terminal, paths: dict[str, Path]) -> None:
+    import fastbcubed as fb
+    from fastbcubed.inputs.files import read_table
+
+    truth = read_table(paths["truth.parquet"])
+    decades = _with_decades(truth)
+    evaluations = {}
+    for release, name in RELEASES.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fb.EvaluationWarning)
+            evaluations[release] = fb.evaluate(
+                truth, paths[name], attributes=decades, slices=["country", "decade", "cpc_section"]
+            )
+    mentions = _Mentions(truth)
+    old = evaluations["2020"]
+    terminal.title("1. Overall: fastbcubed evaluate truth.parquet pred_20200929.parquet")
+    terminal.grid(_overall(evaluations))
+    terminal.line(f"\n{OVERALL}".rstrip())
+    terminal.title("2. For whom is it bad? --slice country --slice decade --slice cpc_section, release 2020")
+    print_slices(old, terminal, "country", worst=6)
+    terminal.line(SHARES)
+    terminal.line(f"\n{COUNTRIES}".rstrip())
+    print_slices(old, terminal, "decade", worst=6)
+    terminal.line(f"\n{DECADES}".rstrip())
+    print_slices(old, terminal, "cpc_section", worst=6)
+    terminal.title("3. What was merged? The predicted clusters that cost most precision, release 2020")
+    merged = old.clusters("pred", limit=5)
+    terminal.grid(cluster_grid(old, merged, "precision_loss"))
+    terminal.line(f"\n{MERGED}".rstrip())
+    terminal.title("4. What was split? The true clusters that cost most recall, release 2020")
+    split = old.clusters("true", limit=5)
+    terminal.grid(cluster_grid(old, split, "recall_loss"))
+    terminal.line("\n  The mentions of the first:")
+    terminal.grid(mentions.grid(_members(old, "true", split["cluster"][0].as_py())))
+    terminal.line(f"\n{SPLIT}".rstrip())
+    _show_item(old, terminal, mentions, _members(old, "pred", merged["cluster"][0].as_py())[0])
+    terminal.title(MORE)
+
+
+def _overall(evaluations: dict[str, Evaluation]) -> Grid:
+    rows = [
+        ["mentions scored", *(count(ev.contingency.n_items) for ev in evaluations.values())],
+        ["of the truth's", *(percent(ev.coverage.truth_coverage) for ev in evaluations.values())],
+        ["true persons", *(count(ev.summary["true"]["clusters"]) for ev in evaluations.values())],
+        ["predicted persons", *(count(ev.summary["pred"]["clusters"]) for ev in evaluations.values())],
+        ["exactly recovered", *(count(ev.summary["true"]["exact"]) for ev in evaluations.values())],
+    ]
+    rows += [[name, *(score_text(ev.overall[name]) for ev in evaluations.values())] for name in SCORES]
+    return Grid(["", *(f"release {release}" for release in evaluations)], rows)
+
+
+def _show_item(ev: Evaluation, terminal: Terminal, mentions: _Mentions, item: Any) -> None:
+    found = ev.item(item, members=3)
+    terminal.title(f'5. One mention: ev.item("{label(item)}")')
+    terminal.line(f"  {mentions.text(item)}")
+    terminal.line(f"  true cluster {label(found['true_cluster'])}, predicted {label(found['pred_cluster'])}")
+    shown = ", ".join(f"{name} {score_text(found[name])}" for name in ("precision", "recall", "item_f1"))
+    terminal.line(f"  {shown}")
+    for name, meaning in SETS.items():
+        members = found["members"][name]
+        terminal.line(f"\n  {name}  {count(members['n_items'])} {meaning}")
+        for member in members["first"]:
+            terminal.line(f"      {mentions.text(member)}{' (itself)' if member == item else ''}")
+    terminal.line(f"\n{ITEM}".rstrip())
+
+
+def _with_decades(truth: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    years = truth["year"]
+    decade = pc.multiply(pc.divide(years, 10), 10)
+    return pa.table({"item": truth["item"], "decade": decade})
+
+
+def _members(ev: Evaluation, side: str, cluster: Any, limit: int = 12) -> list[Any]:
+    import pyarrow.compute as pc
+
+    items = ev.items()
+    same = items.filter(pc.equal(items[f"{side}_cluster"], cluster))
+    found: list[Any] = same["item"].slice(0, limit).to_pylist()
+    return found
+
+
+class _Mentions:
+    """What the truth table tells of a mention."""
+
+    COLUMNS = ("first_name", "last_name", "city", "country", "year", "assignee")
+
+    def __init__(self, truth: Any) -> None:
+        columns = [truth[name].to_pylist() for name in self.COLUMNS]
+        self._by_item = dict(zip(truth["item"].to_pylist(), zip(*columns, strict=True), strict=True))
+
+    def text(self, item: Any) -> str:
+        """Return a mention in a line."""
+        first, last, city, country, year, assignee = self._by_item[item]
+        firm = textwrap.shorten(assignee or "", 32, placeholder=" …")
+        parts = [f"{first} {last}", city, country, str(year), firm]
+        return f"{item:<13}{', '.join(label(part) for part in parts if part)}"
+
+    def grid(self, items: list[Any]) -> Grid:
+        """Return mentions in a table."""
+        rows = []
+        for item in items:
+            first, last, *rest = self._by_item[item]
+            known = ["" if value is None else label(value) for value in rest]
+            rows.append([label(item), label(f"{first} {last}"), *known])
+        return Grid(["mention", "name", "city", "country", "year", "assignee"], rows, 6)

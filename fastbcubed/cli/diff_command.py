@@ -1,0 +1,253 @@
+"""``fastbcubed diff``: what changed from a baseline to an experiment, and whether a truth approves of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.cli.gate_options import bound_of
+from fastbcubed.cli.options import (
+    OR_COLUMNS,
+    add_engine_flags,
+    add_input_flags,
+    add_paths_flag,
+    add_report_flags,
+    add_score_flags,
+    check_report,
+    column_names,
+    number,
+    read_flags,
+    write_report,
+)
+from fastbcubed.cli.output import call, in_flags, print_json, say
+from fastbcubed.cli.show_command import print_opened
+
+if TYPE_CHECKING:
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.diff_runs.diff import Diff
+    from fastbcubed.results.gates import Bound, Gate
+    from fastbcubed.results.table import Table
+
+#: The exit code if a gate failed.
+FAILED_GATE = 1
+#: Flags that the library has no argument for.
+OWN = ("run", "json", "worst", "show", "fail_over", "fail_under", "report", "report_columns")
+SIDES = ("baseline", "experiment")
+#: Columns of listings that a terminal shows, where they are there.
+SHOWN = (
+    "outcome", "n_items", "n_parts", "split_rate", "merge_rate", "jaccard_distance", "bad_distance",
+    "delta_precision", "delta_recall",
+)  # fmt: skip
+#: What these are called there.
+CALLED = {
+    "n_items": "items", "n_parts": "parts", "split_rate": "split", "merge_rate": "merged",
+    "jaccard_distance": "distance", "bad_distance": "bad", "delta_precision": "ΔP", "delta_recall": "ΔR",
+}  # fmt: skip
+#: Slices that are all listed.
+FEW_SLICES = 10
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed diff``."""
+    add = parser.add_argument
+    add("baseline", metavar="BASELINE", help=f"the clustering before: {OR_COLUMNS}")
+    add("experiment", metavar="EXPERIMENT", help="the clustering after, given in the same way")
+    add(
+        "--truth", metavar="TRUTH", help="the true clustering, which judges the change, given in the same way"
+    )
+    add(
+        "--unlabelled", default="drop", choices=("drop", "outside"),
+        help="what to do with items that the truth lacks where it judges: leave them out of all clusters (drop, the "
+        "default), or, if true clusters are complete, take them to belong with none of the others (outside)",
+    )  # fmt: skip
+    outside = (
+        "they are merged to the items they are clustered with, which a truth that labels them judges, and have no "
+        "rates of their own"
+    )
+    add_input_flags(parser, sides=SIDES, outside=outside)
+    add_score_flags(parser, ("baseline_size", "experiment_size"), beta=False)
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add_paths_flag(add)
+    add(
+        "--worst", type=number, default=5, metavar="N",
+        help="how many clusters of either side, and how many slices, that changed most to list (default: 5)",
+    )  # fmt: skip
+    add("--show", type=number, default=0, metavar="N", help="open the N baseline clusters that changed most")
+    add("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files")
+    add(
+        "--keep", default="cells", choices=("scores", "cells", "items"),
+        help="how much of the result to write to --out (default: cells); with items it can be sliced later",
+    )  # fmt: skip
+    add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
+    bound: Any = {"action": "append", "default": [], "type": bound_of, "metavar": "SCORE=VALUE[@NAME=SLICE]"}
+    add(
+        "--fail-over", **bound,
+        help="fail if a score is above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable",
+    )  # fmt: skip
+    add("--fail-under", **bound, help="fail if a score is below a value, such as iq=0; repeatable")
+    add_report_flags(parser)
+    add_engine_flags(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Diff, print what was asked for, and return 1 if a gate failed."""
+    import fastbcubed
+
+    check_report(options)
+    bounds = _bounds(options)
+    arguments = _needed(_arguments(options), bounds)
+    diff = call(fastbcubed.diff, arguments, options.noise)
+    if options.json or not sys.stdout.isatty():  # a terminal gets them with the figures
+        for warning in diff.warnings:
+            say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
+    gates = _judged(diff, bounds)
+    opened = [diff.cluster("baseline", label) for label in _changed(diff, options.show)]
+    if options.json:
+        from fastbcubed.results.summary import as_json
+
+        asked = {"opened": opened or None, "gates": [gate.to_dict() for gate in gates] or None}
+        print_json(as_json(diff.to_dict() | {name: each for name, each in asked.items() if each is not None}))
+        for line in (gate.line for gate in gates if not gate.passed):
+            say(line)
+    else:
+        _print(diff, opened, gates, options.worst)
+    if options.out is not None:
+        say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+    write_report(options, diff, gates)
+    return 0 if all(gate.passed for gate in gates) else FAILED_GATE
+
+
+def _arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `fastbcubed.diff` that the flags stand for."""
+    given = {name: value for name, value in vars(options).items() if name not in OWN}
+    if (options.show or options.report) and options.out is None:
+        given["keep"] = "items"
+    if options.table is not None:
+        for side in (*SIDES, "truth"):
+            if given[side] is not None:
+                given[side] = column_names(given[side])
+    return given | read_flags(options, ("baseline's", "experiment's", "truth's"))
+
+
+# Gates
+
+
+def _bounds(options: argparse.Namespace) -> list[Bound]:
+    """Return the gates that were asked for, which are checked before the work."""
+    if not (options.fail_over or options.fail_under):
+        return []
+    from fastbcubed.diff_runs.vocabulary import meant
+    from fastbcubed.results.gates import Bound, as_where, require_bound
+
+    found = []
+    for flag, other, given in (
+        ("--fail-under", "--fail-over", options.fail_under),
+        ("--fail-over", "--fail-under", options.fail_over),
+    ):
+        for name, value, where in given:
+            bound = Bound(meant(name), value, flag == "--fail-under", as_where(where))
+            found.append(require_bound(bound, f"{flag} {name}={value:g}", f"{other} {name}={value:g}"))
+    return found
+
+
+def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any]:
+    """Return the arguments with the slices that gates are on, and the scores in them."""
+    if not bounds:
+        return arguments
+    from fastbcubed.diff_runs.diff_base import DEFAULT, JUDGING
+    from fastbcubed.results.gates import same_slicing
+    from fastbcubed.results.slices import elements
+
+    slices, metrics = list(arguments["slices"]), arguments.get("metrics")
+    usual = [*DEFAULT, *(JUDGING if arguments["truth"] is not None else ())]
+    more = [bound.name for bound in bounds if bound.name not in (usual if metrics is None else metrics)]
+    for bound in bounds:
+        if bound.where and not any(same_slicing(map(str, elements(key)), bound.by) for key in slices):
+            slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
+    if more:
+        arguments = {**arguments, "metrics": [*(usual if metrics is None else metrics), *dict.fromkeys(more)]}
+    return {**arguments, "slices": slices}
+
+
+def _judged(diff: Diff, bounds: Sequence[Bound]) -> list[Gate]:
+    if not bounds:
+        return []
+    from fastbcubed.results.gates import try_bound
+
+    return [try_bound(bound, diff) for bound in bounds]
+
+
+# Text
+
+
+def _changed(diff: Diff, n: int) -> list[Any]:
+    """Return the labels of the baseline clusters that changed most."""
+    if not n:
+        return []
+    rows = diff.clusters("baseline", limit=n).to_pylist()
+    return [row["cluster"] for row in rows if row["cluster"] is not None and _has_changed(row)]
+
+
+def _has_changed(row: dict[str, Any]) -> bool:
+    return bool(row["split_change"] + row["merge_change"] > 0)
+
+
+def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int) -> None:
+    """Write the diff, its slices, the clusters that changed most, those that are opened, and the gates."""
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.diff_runs.diff_text import overview
+    from fastbcubed.results.wording import count, label
+
+    terminal = Terminal()
+    terminal.line(overview(diff, in_flags))
+    terminal.flush()
+    for name, table in diff.sliced.items():
+        n, title = table.num_rows, f"By {label(name)}"
+        if n > max(worst, FEW_SLICES):
+            table = _most_changed(table, worst)
+            title += f": the {count(worst)} of {count(n)} slices that changed most"
+        terminal.title(title)
+        _print_table(terminal, table)
+    for side in SIDES if worst and diff.evaluation.has_clusters else ():
+        table = diff.clusters(side, limit=worst)
+        n = sum(map(_has_changed, table.to_pylist()))
+        if n:
+            of = f"{count(n)} of {count(diff.summary[side]['clusters'])}"
+            terminal.title(f"{side.capitalize()} clusters that changed most: {of}")
+            _print_table(terminal, table.slice(0, n))
+    print_opened(opened, terminal, first=False)
+    if gates:
+        terminal.line("\n" + "\n".join(gate.line for gate in gates))
+
+
+def _most_changed(table: Table, n: int) -> Table:
+    """Return the slices that changed most."""
+    rows = table.to_pylist()
+    order = sorted(range(len(rows)), key=lambda k: -(rows[k]["split_change"] + rows[k]["merge_change"]))
+    found: Table = table.take(order[:n])
+    return found
+
+
+def _print_table(terminal: Terminal, table: Table) -> None:
+    """Write a listing: what names its rows, and a few of its figures."""
+    from fastbcubed.results.slices import name_columns
+    from fastbcubed.results.wording import Grid, count, label, score_text
+
+    names = name_columns(table.column_names)
+    figures = [name for name in SHOWN if name in table.column_names and name not in names]
+    rows = [
+        [
+            *(label(row[name]) for name in names),
+            *(
+                row[name] if isinstance(row[name], str) else count(row[name])
+                if isinstance(row[name], int) else score_text(row[name])
+                for name in figures
+            ),
+        ]
+        for row in table.to_pylist()
+    ]  # fmt: skip
+    words = figures.count("outcome")
+    terminal.grid(Grid([*map(label, names), *(CALLED.get(n, n) for n in figures)], rows, len(names) + words))

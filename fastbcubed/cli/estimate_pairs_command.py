@@ -1,0 +1,84 @@
+"""``fastbcubed estimate-pairs``: scores of a change from pairs that people have judged."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from fastbcubed.cli.options import add_report_flag, check_report
+from fastbcubed.cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from fastbcubed.sample.pair_estimates import PairEstimates
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed estimate-pairs``."""
+    add = parser.add_argument
+    add(
+        "pairs",
+        metavar="PAIRS",
+        help="what sample-pairs wrote, with verdicts: CSV, Parquet, JSON lines; - is stdin",
+    )
+    add(
+        "--by-stratum",
+        action="store_true",
+        help="give each stratum its own scores, in place of those of all items",
+    )
+    add("--level", type=float, default=0.95, help="the confidence of the intervals (default: 0.95)")
+    add("--json", action="store_true", help="a JSON object with a list of estimates, for programs")
+    add_report_flag(add, "how much is right, and the estimates with their intervals,")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Estimate, and print how much is right, and a table."""
+    import warnings
+
+    import fastbcubed
+
+    check_report(options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", fastbcubed.EvaluationWarning)
+        found = fastbcubed.estimate_pairs(options.pairs, by_stratum=options.by_stratum, level=options.level)
+    for each in caught:
+        say(f"warning: {each.message}")
+    if options.json:
+        from fastbcubed.results.summary import as_json
+
+        print_json(as_json({"level": options.level, "estimates": found.to_pylist()}))
+    else:
+        _print(found, options.level)
+    if options.report is not None:
+        found.report(options.report, overwrite=True)
+        say(f"wrote {options.report}")
+    return 0
+
+
+def _print(found: PairEstimates, level: float) -> None:
+    """Write the estimates, with what is unsure where there is any."""
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.results.wording import Grid, count, label, paragraph, percent, score_text
+
+    names = [name for name in ("stratum", "score") if name in found.column_names]
+    rows, unsure = found.to_pylist(), any(found["n_unsure"].to_pylist())
+    header = [*names, "estimate", "se", "low", "high", "judged", "unsure", "not judged"]
+    header += ["low if unsure", "high if unsure"] if unsure else []
+    figures = ["estimate", "se", "low", "high"]
+    bounds = ["low_unsure", "high_unsure"] if unsure else []
+    terminal = Terminal()
+    grid = [
+        [
+            *(label(row[name]) for name in names),
+            *(score_text(row[name]) for name in figures),
+            *(count(row[name]) for name in ("n_judged", "n_unsure", "n_unjudged")),
+            *(score_text(row[name]) for name in bounds),
+        ]
+        for row in rows
+    ]
+    terminal.line("\n".join(map(paragraph, found.sentences)) + "\n")
+    terminal.grid(Grid(header, grid, len(names)))
+    terminal.line(
+        f"\nlow to high: interval of {percent(level)}; judged, unsure, not judged: draws of pairs of the score"
+    )
+    if unsure:
+        terminal.line("if unsure: the estimate if all that is unsure went the one way, or the other")

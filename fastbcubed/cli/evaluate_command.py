@@ -1,0 +1,173 @@
+"""``--engine spark``: tables are read by Spark, where it runs; below a size that is worth it, it is not started."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from fastbcubed.cli.gate_options import Gates, add_gate_flags, append_page
+from fastbcubed.cli.options import (
+    add_evaluate_flags,
+    add_link_flags,
+    check_report,
+    evaluate_arguments,
+    with_links,
+    with_order,
+    write_report,
+)
+from fastbcubed.cli.output import call_evaluate, in_flags, print_json, say
+from fastbcubed.cli.show_command import costliest, print_opened
+from fastbcubed.cli.terminal import print_repairs, print_source_pairs
+from fastbcubed.errors import MissingPackageError, OptionError
+from fastbcubed.inputs.files import refuse_logs
+from fastbcubed.inputs.locations import is_uri
+from fastbcubed.inputs.tables import is_path
+from fastbcubed.results.bins import element_of
+
+#: Bytes of local files below which one machine is faster; see the benchmarks.
+WORTH_IT = 20 << 30
+#: What is in the environment of a process that was started by Spark, or that is to use a server of it.
+STARTED_BY = (
+    "PYSPARK_GATEWAY_PORT",
+    "SPARK_REMOTE",
+    "SPARK_CONNECT_MODE_ENABLED",
+    "DATABRICKS_RUNTIME_VERSION",
+)
+#: Arguments that may name tables.
+TABLES = ("truth", "prediction", "attributes", "weight")
+
+
+def with_frames(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `evaluate` with DataFrames in the place of paths, if the engine is to be Spark."""
+    if arguments.get("engine") != "spark":
+        return dict(arguments)
+    named = {name: arguments[name] for name in TABLES if is_path(arguments.get(name))}
+    if isinstance(named.get("weight"), str):  # a column
+        del named["weight"]
+    session = _session(named.values())
+    return {**arguments, **{name: _read(session, os.fspath(path)) for name, path in named.items()}}
+
+
+def _session(paths: Any) -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingPackageError(
+            "--engine spark needs Spark's Python package: run it under spark-submit, or install fastbcubed[spark-local]"
+        ) from error
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    if not any(name in os.environ for name in STARTED_BY):
+        _require_size([os.fspath(path) for path in paths])
+    return SparkSession.builder.appName("fastbcubed").getOrCreate()
+
+
+def _require_size(paths: list[str]) -> None:
+    """Raise if files are so small that a session of Spark of their own is not worth it."""
+    if any(is_uri(path) for path in paths):
+        return
+    size = sum(map(_bytes_of, paths))
+    if size < WORTH_IT:
+        raise OptionError(
+            f"the files have {size / 2**30:.1f} GiB, which one machine scores faster than Spark starts: leave --engine "
+            "out, or pass --engine disk. To use a cluster that is there, run this under spark-submit"
+        )
+
+
+def _bytes_of(path: str) -> int:
+    if os.path.isdir(path):
+        return sum(entry.stat().st_size for entry in os.scandir(path) if entry.is_file())
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
+def _read(session: Any, path: str) -> Any:
+    """Return a table as a DataFrame: Parquet unless it is called .csv or .json."""
+    refuse_logs(path, os.listdir(path) if os.path.isdir(path) else ())
+    plain = path.lower().removesuffix(".gz")
+    if plain.endswith((".csv", ".tsv")):
+        mark = "\t" if plain.endswith(".tsv") else ","
+        return session.read.csv(path, header=True, inferSchema=True, sep=mark)
+    return session.read.json(path) if plain.endswith((".json", ".jsonl")) else session.read.parquet(path)
+
+
+#: The exit code if a gate failed.
+FAILED_GATE = 1
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed evaluate``."""
+    add_evaluate_flags(parser)
+    add_link_flags(parser)
+    add_gate_flags(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Evaluate, print what was asked for, and return 1 if a gate failed."""
+    check_report(options)
+    gates = Gates(options)
+    arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
+    ev = call_evaluate(with_frames(gates.needs(arguments)), options.noise)
+    if options.json or not sys.stdout.isatty():  # a terminal gets them with the scores
+        for warning in ev.warnings:
+            say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
+    opened = costliest(ev, options.show) if options.show else []
+    repairs = ev.repairs(limit=options.repairs) if options.repairs else None
+    pairs = {name: ev.source_pairs(element_of(name)) for name in options.slice_pairs}
+    verified = ev.verify(options.verify) if options.verify else None
+    tried = gates.judge(ev)
+    if options.json:
+        from fastbcubed.results.summary import as_json
+
+        asked = {
+            "opened": opened or None,
+            "repairs": None if repairs is None else repairs.to_pylist(),
+            "source_pairs": {name: table.to_pylist() for name, table in pairs.items()} or None,
+            "gates": [gate.to_dict() for gate in tried] or None,
+        }
+        print_json(as_json(ev.to_dict() | {name: each for name, each in asked.items() if each is not None}))
+        for line in (gate.line for gate in tried if not gate.passed):
+            say(line)
+        if verified is not None:
+            say(repr(verified))
+    else:
+        from fastbcubed.cli.terminal import Terminal, print_evaluation
+
+        terminal = Terminal()
+        print_evaluation(ev, terminal, worst=options.worst, order_by=order_by)
+        print_source_pairs(pairs, terminal)
+        print_opened(opened, terminal, first=False)
+        if repairs is not None:
+            print_repairs(ev, repairs, terminal)
+        if terminal.to_people:
+            terminal.line(f"\n{_more(ev, options)}")
+        if verified is not None:
+            terminal.line(f"\n{verified!r}")
+        if tried:
+            terminal.line("\n" + "\n".join(gate.line for gate in tried))
+    if options.out is not None:
+        say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+    if options.summary is not None:
+        append_page(options.summary, ev, tried)
+    write_report(options, ev, tried)
+    return 0 if all(gate.passed for gate in tried) else FAILED_GATE
+
+
+def _more(ev: Any, options: argparse.Namespace) -> str:
+    """Return which flags would show more."""
+    from fastbcubed.results.slices import id_parts
+    from fastbcubed.results.wording import label, paragraph
+
+    hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []
+    if ev.has_items:
+        items = ev.kept_items()
+        known = [name for side in items.attribute_sides().values() for name in side] + [*id_parts(items)]
+        left = [label(n) for n in dict.fromkeys([*known, "true_size", "pred_size"]) if n not in ev.sliced]
+        if left:
+            hints.append(f"--slice NAME ({', '.join(left[:4])}{', …' if left[4:] else ''})")
+    if options.out is None or not ev.has_clusters:
+        hints.append(f"--out DIR --keep {'items' if ev.has_items else 'cells'}")
+    return paragraph(f"More: {'; '.join(hints)}; see --help")

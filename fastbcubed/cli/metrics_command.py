@@ -1,0 +1,137 @@
+"""The registry of scores for people and for machines: name, family, range, direction, definition, source."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.cli.output import print_json
+from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as, resolve
+from fastbcubed.metrics.score import REFERENCES, Metric
+from fastbcubed.results.wording import Grid
+
+if TYPE_CHECKING:
+    from fastbcubed.cli.terminal import Terminal
+
+
+#: The least width of a terminal that has room for every column.
+WIDE = 160
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed metrics``."""
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="a score, or a family of scores, to explain in full"
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON list of objects, for programs")
+
+
+def run(options: argparse.Namespace) -> int:
+    """List the scores, or explain those that were named."""
+    chosen = choose(options.names)
+    if options.json:
+        print_json(as_json(chosen))
+        return 0
+    from fastbcubed.cli.terminal import Terminal
+
+    (print_entries if options.names else print_list)(chosen, Terminal())
+    return 0
+
+
+def choose(names: Sequence[str]) -> list[Metric]:
+    """Return the scores of these names and families; every score when there are none."""
+    chosen: dict[str, Metric] = {}
+    for name in map(str, map(known_as, names or ("all",))):
+        if name in METRICS:
+            chosen[name] = METRICS[name]
+        elif name == "all" or name in FAMILIES:
+            chosen |= {m.name: m for m in METRICS.values() if name in ("all", m.family)}
+        else:
+            resolve([name])  # raises, with a suggestion
+    return list(chosen.values())
+
+
+def as_json(metrics: Sequence[Metric]) -> str:
+    """Return scores as a JSON list; a range without an end has null there."""
+    return json.dumps([_entry(metric) for metric in metrics], indent=2, ensure_ascii=False)
+
+
+def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
+    """Write a line for each score; a narrow terminal gets the families as headings."""
+    if terminal.width is None or terminal.width >= WIDE:
+        header = ("name", "family", "range", "better", "definition", "source")
+        rows: list[Sequence[str]] = [
+            (m.name, m.family, _range(m), m.best, m.definition, m.source) for m in metrics
+        ]
+        terminal.grid(Grid(header, rows, len(header)), wrap=True)
+    else:
+        for family in FAMILIES:
+            terminal.title(family)
+            rows = [(m.name, _range(m), m.best, m.summary) for m in metrics if m.family == family]
+            terminal.grid(Grid(("name", "range", "better", "what it is"), rows, 4), wrap=True)
+    if terminal.to_people:
+        terminal.line("\nfastbcubed metrics NAME: definition and source of a score or of a family.")
+
+
+def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:
+    """Write all that is known about each score."""
+    for at, metric in enumerate(metrics):
+        entry = _entry(metric)
+        if at:
+            terminal.line()
+        direction = "neither is better" if metric.best == "neither" else f"{metric.best} is better"
+        terminal.line(f"{metric.name} ({metric.family}; {_range(metric)}; {direction})")
+        for text in (metric.summary, f"Definition: {metric.definition}.", *entry["notes"]):
+            terminal.line(_indented(text))
+        terminal.line(_indented(f"Source: {entry['reference']}"))
+
+
+def _entry(metric: Metric) -> dict[str, Any]:
+    return {
+        "name": metric.name,
+        "family": metric.family,
+        "range": [bound if math.isfinite(bound) else None for bound in (metric.low, metric.high)],
+        "better": metric.best,
+        "summary": metric.summary,
+        "definition": metric.definition,
+        "source": metric.source,
+        "reference": REFERENCES.get(metric.source, "Defined by this library."),
+        "alias_of": metric.alias_of,
+        "notes": _notes(metric),
+    }
+
+
+def _notes(metric: Metric) -> list[str]:
+    notes = []
+    if "tp" in metric.definition:
+        notes.append(
+            "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself "
+            "included), on the predicted side alone, on the true side alone, and on neither."
+        )
+    if metric.note:
+        notes.append(metric.note)
+    if metric.alias_of:
+        notes.append(f"The same as {metric.alias_of}.")
+    if metric.unweighted_only:
+        notes.append("Not defined for weighted items.")
+    if metric.overall_only:
+        notes.append("Of all items at once; not of clusters or slices.")
+    if metric.experimental:
+        notes.append("Experimental.")
+    return notes
+
+
+def _range(metric: Metric) -> str:
+    if metric.high == math.inf:
+        return "any" if metric.low == -math.inf else f"≥ {metric.low:g}"
+    return f"≤ {metric.high:g}" if metric.low == -math.inf else f"{metric.low:g} to {metric.high:g}"
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(
+        text, 88, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )

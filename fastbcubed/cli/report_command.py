@@ -1,0 +1,62 @@
+"""``fastbcubed report``: a saved result as one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from fastbcubed.cli.options import MEMBERS, WORST, number, report_columns
+from fastbcubed.cli.output import say
+from fastbcubed.inputs.suggestions import split
+from fastbcubed.results.bins import element_of
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed report``."""
+    parser.add_argument(
+        "result", metavar="RESULT", help="a directory that evaluate --out or diff --out wrote"
+    )
+    add = parser.add_argument
+    add("--out", metavar="FILE", required=True, help="the HTML file to write, which is replaced")
+    add("--title", metavar="TEXT", help="the heading (default: what was compared)")
+    add(
+        "--worst", type=number, default=WORST, metavar="N",
+        help=f"how many clusters of each side to show, those that cost most (default: {WORST})",
+    )  # fmt: skip
+    add(
+        "--members", type=number, default=MEMBERS, metavar="N",
+        help=f"how many members of each to show (default: {MEMBERS})",
+    )  # fmt: skip
+    add("--columns", metavar="NAME,...", help="attributes to show beside the members (default: none)")
+    add(
+        "--by", metavar="NAME", action="append", default=[],
+        help="an attribute to slice by, or several crossed, such as country,year, or bins such as year:10, besides "
+        "those that were asked for when evaluating; repeatable",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the page of a saved result."""
+    import fastbcubed
+    from fastbcubed.results.page import require_packages, require_place
+
+    require_packages("report")
+    require_place(options.out, overwrite=True)
+    result: Any = fastbcubed.load(options.result, check=False)
+    result.report(
+        options.out,
+        title=options.title,
+        worst=options.worst,
+        members=options.members,
+        columns=report_columns(options.columns),
+        by=[_key(text) for text in options.by],
+        overwrite=True,
+    )
+    say(f"wrote {options.out}")
+    return 0
+
+
+def _key(text: str) -> Any:
+    """Return what to slice by, as ``--slice`` has it."""
+    found = tuple(element_of(part) for part in split(text, ","))
+    return found[0] if len(found) == 1 else found

@@ -1,0 +1,110 @@
+"""``fastbcubed sample-pairs``: draw pairs of items from a change, for people to judge."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.cli.options import (
+    OR_COLUMNS,
+    add_engine_flags,
+    add_input_flags,
+    add_weighting_flag,
+    column_names,
+    number,
+    read_flags,
+)
+from fastbcubed.cli.output import call, say, to_stdout
+from fastbcubed.inputs.suggestions import plain, split
+from fastbcubed.results.bins import element_of
+
+if TYPE_CHECKING:
+    from fastbcubed.results.table import Table
+
+#: What columns are called that each side may have of its own.
+SIDES = ("baseline's", "experiment's")
+#: Flags of sample-pairs itself.
+OWN = ("baseline", "experiment", "n", "score", "by", "columns", "seed", "pairs_out", "run")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed sample-pairs``."""
+    parser.add_argument("baseline", metavar="BASELINE", help=f"the clustering as it was: {OR_COLUMNS}")
+    parser.add_argument(
+        "experiment", metavar="EXPERIMENT", help="the clustering as it is now, given in the same way"
+    )
+    add = parser.add_argument_group("sample").add_argument
+    add("-n", type=number, default=200, metavar="N", help="how many pairs to draw (default: 200)")
+    add(
+        "--score",
+        default="rates",
+        metavar="NAME",
+        help="what to estimate, see below (default: rates, half of the pairs for splits and half for merges)",
+    )
+    add(
+        "--by", metavar="NAME",
+        help="an attribute by whose values to draw apart, or several crossed, such as country,year, or bins, as for "
+        "--slice of evaluate",
+    )  # fmt: skip
+    add(
+        "--column", "--columns", dest="columns", action="append", default=[], metavar="NAME,...",
+        help="attributes to show of both items; repeatable",
+    )  # fmt: skip
+    add("--seed", type=number, default=0, metavar="N", help="seed of the random numbers (default: 0)")
+    add(
+        "--out", dest="pairs_out", metavar="FILE",
+        help="the file to write, which ends in .csv or .parquet (default: CSV on stdout)",
+    )  # fmt: skip
+    outside = "they are merged to the items they are clustered with"
+    add_input_flags(parser, sides=("baseline", "experiment"), outside=outside)
+    add_weighting_flag(add)
+    add_engine_flags(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw the pairs, and write them."""
+    import fastbcubed
+    from fastbcubed.sample.pair_sample import require_place, write_csv, write_pairs
+
+    if options.pairs_out is not None:
+        require_place(options.pairs_out)  # before the work
+    diff = call(fastbcubed.diff, _arguments(options), options.noise)
+    pairs = diff.sample_pairs(
+        options.n, score=options.score, by=_by(options.by),
+        columns=[plain(name) for text in options.columns for name in split(text, ",")], seed=options.seed,
+    )  # fmt: skip
+    if options.pairs_out is None:
+        with to_stdout():
+            write_csv(pairs, sys.stdout.buffer)
+        return 0
+    write_pairs(pairs, options.pairs_out)
+    say(_written(pairs, options.pairs_out))
+    return 0
+
+
+def _arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `fastbcubed.diff` that the flags stand for."""
+    given = {name: value for name, value in vars(options).items() if name not in OWN}
+    given |= read_flags(argparse.Namespace(**given, slices=[], metrics=["split_rate"]), SIDES)
+    for side in ("baseline", "experiment"):
+        value = getattr(options, side)
+        given[side] = value if options.table is None else column_names(value)
+    return {**given, "keep": "items"}
+
+
+def _by(text: str | None) -> Any:
+    if text is None:
+        return None
+    found = [element_of(part) for part in split(text, ",")]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _written(pairs: Table, path: str) -> str:
+    """Say what was written, and what to do with it."""
+    n, to_judge = len(pairs), pairs["repeats"].null_count
+    again = "" if n == to_judge else f", {n - to_judge:,} of which repeat others and need no verdict"
+    return (
+        f"wrote {path}: {n:,} pairs{again}. Write same, different or unsure into the column verdict, and then: "
+        f"fastbcubed estimate-pairs {path}"
+    )

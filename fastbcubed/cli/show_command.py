@@ -1,0 +1,220 @@
+"""``fastbcubed show``: clusters and items opened, of a saved result or of two inputs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.cli.options import (
+    OR_COLUMNS,
+    add_engine_flags,
+    add_input_flags,
+    add_link_flags,
+    add_weighting_flag,
+    evaluate_arguments,
+    number,
+    with_links,
+)
+from fastbcubed.cli.output import call_evaluate, in_flags, print_json
+from fastbcubed.errors import FastBCubedError, FileFormatError, NotKeptError, OptionError
+from fastbcubed.inputs.suggestions import plain, split
+
+if TYPE_CHECKING:
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.diff_runs.diff import Diff
+    from fastbcubed.results.evaluation import Evaluation
+
+#: What evaluate takes and show has no flag for.
+UNASKED: dict[str, Any] = {
+    "beta": 1.0,
+    "keep": "items",
+    "metrics": None,
+    "out": None,
+    "slice_pairs": [],
+    "repairs": 0,
+    "show": 0,
+    "slices": [],
+    "verify": 0,
+}
+#: Flags of show itself.
+OWN = ("paths", "pred", "true", "items", "columns", "members", "json", "run")
+FLAGS = {"pred": "--pred", "true": "--true", "item": "--item"}
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed show``."""
+    parser.add_argument(
+        "paths", nargs="+", metavar="RESULT | TRUTH PREDICTION",
+        help=f"a directory that evaluate --out or diff --out wrote; or both clusterings: {OR_COLUMNS}",
+    )  # fmt: skip
+    add = parser.add_argument_group("what to open").add_argument
+    many: dict[str, Any] = {"action": "append", "default": [], "metavar": "ID"}
+    add(
+        "--pred",
+        "--experiment",
+        dest="pred",
+        **many,
+        help="a predicted cluster, or an experiment's; repeatable",
+    )
+    add("--true", "--baseline", dest="true", **many, help="a true cluster, or a baseline's; repeatable")
+    add("--item", dest="items", action="append", default=[], metavar="ID", help="an item; repeatable")
+    add(
+        "--columns", metavar="NAME,...",
+        help="attributes to show beside the members (default: of clusters, the first few)",
+    )  # fmt: skip
+    add(
+        "--members", type=number, metavar="N",
+        help="how many members of a cluster to show, or of each set of an item (default: 20 and 5)",
+    )  # fmt: skip
+    add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add_input_flags(parser, "--item-column")
+    add_link_flags(parser)
+    add_weighting_flag(add)
+    add_engine_flags(parser)
+    parser.set_defaults(defaults=vars(parser.parse_args([""])))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open what was asked for, and print it."""
+    opened = open_all(options)
+    if options.json:
+        from fastbcubed.results.summary import as_json
+
+        print_json(as_json({"opened": opened}))
+    else:
+        from fastbcubed.cli.terminal import Terminal
+
+        print_opened(opened, Terminal())
+    return 0
+
+
+def open_all(options: argparse.Namespace) -> list[Any]:
+    """Return the clusters and the items that were asked for."""
+    if not (options.pred or options.true or options.items):
+        raise OptionError("say what to open: --pred ID, --true ID or --item ID")
+    found = _result(options)
+    ev, sides = _as_evaluation(found)
+    columns = None if options.columns is None else [plain(name) for name in split(options.columns, ",")]
+    of_clusters: dict[str, Any] = {"columns": columns}
+    if options.members is not None:
+        of_clusters["members"] = options.members
+    opened: list[Any] = []
+    for side, texts in (("pred", options.pred), ("true", options.true)):
+        opened += [found.cluster(sides[side], as_id(ev, side, text), **of_clusters) for text in texts]
+    of_items = {**of_clusters, "columns": columns or ()}
+    return opened + [found.item(as_id(ev, "item", text), **of_items) for text in options.items]
+
+
+def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]]:
+    """Return the evaluation that a result is or has, and what it calls its sides."""
+    from fastbcubed.results.evaluation import Evaluation
+
+    if isinstance(found, Evaluation):
+        return found, {"pred": "pred", "true": "true"}
+    return found.evaluation, {"pred": "experiment", "true": "baseline"}
+
+
+def _result(options: argparse.Namespace) -> Evaluation | Diff:
+    """Return the result that was named, or evaluate."""
+    given = {name: value for name, value in vars(options).items() if name not in (*OWN, "defaults")}
+    if len(options.paths) == 1 and options.table is None:
+        for name, value in given.items():
+            if value != options.defaults[name] and name not in ("threads", "progress"):
+                flag = "item-column" if name == "item" else name.replace("_", "-")
+                raise OptionError(
+                    f"--{flag} goes with TRUTH and PREDICTION; {options.paths[0]} was evaluated already"
+                )
+        return _loaded(options.paths[0])
+    if len(options.paths) != 2:
+        raise OptionError(
+            "name a directory that evaluate --out wrote, or TRUTH and PREDICTION, not "
+            f"{len(options.paths)} things ({', '.join(options.paths[:4])})"
+        )
+    truth, prediction = options.paths
+    asked = argparse.Namespace(**UNASKED, **given, truth=truth, prediction=prediction)
+    arguments = with_links(evaluate_arguments(asked), asked)
+    try:
+        found: Evaluation = call_evaluate({**arguments, "keep": "items"}, options.noise)
+        return found
+    except FastBCubedError as error:
+        raise type(error)(re.sub(r"--item(?![-\w])", "--item-column", in_flags(str(error)))) from error
+
+
+def _loaded(path: str) -> Evaluation | Diff:
+    import fastbcubed
+
+    try:
+        found = fastbcubed.load(path)
+    except FileFormatError as error:
+        raise FileFormatError(f"{error}. To evaluate first, name TRUTH and PREDICTION") from error
+    if not _as_evaluation(found)[0].has_items:
+        raise NotKeptError(
+            f"{path} has no items, so that nothing can be opened; write it with evaluate --out DIR --keep items"
+        )
+    return found
+
+
+def as_id(ev: Evaluation, kind: str, text: str) -> Any:
+    """Return a label of a side, or an item id, that was given as text, in the type that it has."""
+    import numpy as np
+    import pyarrow as pa
+
+    none = np.empty(0, np.int64)
+    items = ev.kept_items()
+    own = (items.ids(none) if kind == "item" else items.labels(kind, none)).type
+    own = own.value_type if pa.types.is_large_list(own) else own
+    if not pa.types.is_struct(own):
+        return _value(text, own, FLAGS[kind])
+    parts = split(text, ",")
+    if len(parts) != own.num_fields:
+        names = ", ".join(field.name for field in own.fields)
+        raise OptionError(
+            f"{FLAGS[kind]} {text}: an id has {own.num_fields} parts ({names}), with commas between them"
+        )
+    return tuple(
+        _value(plain(part), field.type, FLAGS[kind]) for part, field in zip(parts, own.fields, strict=True)
+    )
+
+
+def _value(text: str, kind: Any, flag: str) -> Any:
+    """Return a text as a value of a type."""
+    from fastbcubed.inputs.arrays import id_kind, plain_type
+
+    found = id_kind(plain_type(kind), flag)
+    try:
+        if found == "integer":
+            return int(text)
+        return bytes.fromhex(text.replace("-", "")) if found == "binary" else text
+    except ValueError:
+        wanted = "an integer" if found == "integer" else "hexadecimal digits"
+        raise OptionError(f"{flag} {text}: {wanted} is needed, as the column has {kind}") from None
+
+
+# Output
+
+
+def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = True) -> None:
+    """Write what was opened, one after the other, with a line between them."""
+    for at, each in enumerate(opened):
+        if at or not first:
+            terminal.line()
+        if "side" not in each:
+            terminal.line(repr(each))
+            continue
+        grid, left_out = each.grid(terminal.width)
+        terminal.line("\n".join(each.heading()) + "\n")
+        terminal.grid(grid)
+        if notes := each.notes(left_out):
+            terminal.line("\n" + "\n".join(notes))
+
+
+def costliest(ev: Evaluation, n: int) -> list[Any]:
+    """Open the clusters of either side that cost most: predicted ones precision, true ones recall."""
+    found: list[tuple[float, str, Any]] = []
+    for side, loss in (("pred", "precision_loss"), ("true", "recall_loss")):
+        rows = ev.clusters(side, order_by=loss, limit=n).to_pylist()
+        found += [(-r[loss], side, r["cluster"]) for r in rows if r["cluster"] is not None and r[loss] > 0]
+    found.sort(key=lambda each: each[0])
+    return [ev.cluster(side, label) for _, side, label in found[:n]]

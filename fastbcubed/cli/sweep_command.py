@@ -1,0 +1,160 @@
+"""``fastbcubed sweep``: the clusters of links at every threshold, scored against the truth."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from fastbcubed.cli.options import (
+    FILES,
+    add_column_flags,
+    add_limit_flag,
+    add_report_flag,
+    add_row_flags,
+    add_work_flags,
+    check_report,
+    columns_of,
+    number,
+    numbers_of,
+    read_as,
+    read_flags,
+)
+from fastbcubed.cli.output import call, in_flags, print_json, say
+
+if TYPE_CHECKING:
+    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.sweep_links.best import Best
+    from fastbcubed.sweep_links.sweep import Sweep
+
+#: Flags that the library has no argument for.
+OWN = ("run", "json", "best", "where", "merges", "out", "report", "rows")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed sweep``."""
+    add = parser.add_argument
+    add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
+    add("edges", metavar="LINKS", help="table of links with scores, one row for each pair of items")
+    add_column_flags(parser.add_argument_group("links").add_argument, "--")
+    add = parser.add_argument_group("truth").add_argument
+    add("--item", default="item", metavar="NAME", help="column of item ids (default: item); a+b is one id")
+    add("--cluster", default="cluster", metavar="NAME", help="column of clusters (default: cluster)")
+    add("--weight", metavar="NAME", help="column of weights, or a file with the columns item and weight")
+    add("--attributes", metavar="PATH", help="table of further columns to slice by, joined by item")
+    add(
+        "--unmatched", metavar="POLICY",
+        help="what to do with items that one side lacks: drop, raise, singleton, or outside (items that only links "
+        "have are then false positives for those they are clustered with); or truth=POLICY,prediction=POLICY "
+        "(default: truth=singleton, as they have no link, unless --items is given; prediction=drop)",
+    )  # fmt: skip
+    add_row_flags(add)
+    add(
+        "--noise", metavar="LABEL", help="a label, such as -1, for items that are in no cluster but their own"
+    )
+    _add_score_flags(parser)
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    add(
+        "--merges", type=number, default=3, metavar="N",
+        help="how many of the merges that cost most at the best threshold to list (default: 3)",
+    )  # fmt: skip
+    add(
+        "--rows", type=number, default=1000, metavar="N",
+        help="rows of the curve in JSON at most; the ends and the extremes are kept (default: 1000)",
+    )  # fmt: skip
+    add_report_flag(add, "the best threshold, the curve, merges to look at and slices")
+    add(
+        "--out", metavar="DIR",
+        help="directory to write the whole curve, the clusters at the best threshold, the merges that cost most and "
+        "the weakest links to",
+    )  # fmt: skip
+    add = parser.add_argument_group("work").add_argument
+    add_limit_flag(add, "the sweep, but not listing merges (see --merges),")
+    add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
+
+
+def _add_score_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("scores").add_argument
+    add(
+        "--best",
+        default="f1",
+        metavar="SCORE",
+        help="the score that the threshold is to be best in (default: f1)",
+    )
+    add(
+        "--where", action="append", metavar="CONDITION",
+        help='what has to hold there, such as "precision>=0.98" or "largest<=500"; on scores, clusters, largest, '
+        "singletons and threshold; repeatable",
+    )  # fmt: skip
+    add(
+        "--threshold", dest="thresholds", action="append", metavar="T,...",
+        help="also list the scores at these thresholds, of which some can be had nowhere else, such as mean_f1",
+    )  # fmt: skip
+    add(
+        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
+        help="scores, families, or all (see: fastbcubed metrics); repeatable",
+    )  # fmt: skip
+    add("--beta", type=float, default=1.0, help="weight of recall in F; any but 1 adds fbeta")
+    add(
+        "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
+        help="find the best threshold of each slice, and what one for all costs it; an attribute, several crossed, "
+        "such as country,year, or true_size; repeatable",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Sweep, print what was asked for, and write it."""
+    from pathlib import Path
+
+    import fastbcubed
+    from fastbcubed.runtime.output_files import require_writable
+
+    arguments = {name: value for name, value in vars(options).items() if name not in OWN}
+    arguments |= read_flags(options, ("truth's",))
+    arguments |= {side: columns_of(getattr(options, side)) for side in ("left", "right")}
+    arguments["thresholds"] = None if options.thresholds is None else numbers_of(options.thresholds)
+    if options.out is not None:
+        require_writable(Path(options.out))
+    check_report(options)
+    sweep = call(fastbcubed.sweep, arguments, options.noise)
+    best = sweep.best(options.best, where=options.where)
+    for warning in sweep.warnings:
+        if warning["code"] == "made-of-links" and not options.json:
+            continue  # of the best F1, whatever is to be best; and what is printed begins with the links
+        say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
+    if options.json:
+        from fastbcubed.results.summary import as_json
+
+        merges = sweep.merges(limit=options.merges, threshold=best.threshold).to_pylist()
+        print_json(as_json(sweep.to_dict(limit=options.rows, best=best) | {"merges": merges}))
+    else:
+        from fastbcubed.cli.terminal import Terminal
+
+        _print(sweep, best, options, Terminal())
+    if options.out is not None:
+        sweep.save(options.out, score=options.best, where=options.where)
+        say(f"wrote {options.out}: the curve, and the clusters at threshold {best.shown}")
+    if options.report is not None:
+        sweep.report(
+            options.report, score=options.best, where=options.where, worst=options.merges, overwrite=True
+        )
+        say(f"wrote {options.report}")
+    return 0
+
+
+def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Terminal) -> None:
+    """Write what was swept, the best threshold, the curve, merges to look at, thresholds asked for and slices."""
+    from fastbcubed.results.wording import paragraph
+    from fastbcubed.sweep_links.sweep_text import drawn, tables, what_was_swept
+
+    terminal.line(paragraph(what_was_swept(sweep)))
+    terminal.line(f"Read as {read_as(sweep.links.columns)}.\n")
+    terminal.line("\n".join(map(paragraph, (best.sentence, best.range))))
+    if lines := drawn(sweep, best):
+        terminal.line("\n" + "\n".join(lines))
+    for title, said, grid in tables(sweep, best, options.merges):
+        if grid.rows:
+            terminal.title(said or title)
+            terminal.grid(grid)
+        else:
+            terminal.line(f"\n{said}.")

@@ -1,0 +1,187 @@
+"""Compile the kernels ahead of their first use: evaluate small tables with all that one may ask for."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, Literal
+
+from fastbcubed import kernels
+from fastbcubed.cli.output import say
+from fastbcubed.errors import EvaluationWarning, FileFormatError
+from fastbcubed.runtime.progress_bar import announcing_compilation, kept
+
+#: Items of the tables that are evaluated.
+N_ITEMS = 600
+WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
+POLICIES = ("drop", "singleton", "outside")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add nothing: there are no flags."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compile the kernels, and say where they are kept."""
+    say(warm_up())
+    return 0
+
+
+def warm_up() -> str:
+    """Compile the kernels, and return where they are kept."""
+    directory = kernels.cache.kept_in(kernels.jit.at)
+    if directory is None or directory in kernels.cache.fallbacks:
+        raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
+    with announcing_compilation(), warnings.catch_warnings(), tempfile.TemporaryDirectory() as work:
+        warnings.simplefilter("ignore", EvaluationWarning)
+        for ids in ("int", "string"):
+            _one_table(ids, Path(work))
+            _two_tables(ids, Path(work))
+        _few_clusters(Path(work))
+        _covers(Path(work))
+        _links()
+        if kernels.cache.failures:
+            raise FileFormatError(f"kernels could not be kept in {directory}: {kernels.cache.failures[0]}")
+    return f"kernels are kept in {directory}"
+
+
+def _one_table(ids: str, work: Path) -> None:
+    from fastbcubed.synthetic.generate import generate
+
+    rows = work / "rows.parquet"
+    generate(rows, N_ITEMS, ids=ids, weights=True, attributes=True, overwrite=True, progress=False)
+    for options in WEIGHTS:
+        _evaluate(work, "truth", "prediction", table=rows, **options)
+
+
+def _two_tables(ids: str, work: Path) -> None:
+    """Evaluate tables of which each has an item that the other lacks."""
+    import pyarrow.parquet as pq
+
+    from fastbcubed.synthetic.generate import generate
+
+    paths = [work / "truth.parquet", work / "prediction.parquet"]
+    generate(
+        paths[0], N_ITEMS, prediction_out=paths[1], ids=ids, weights=True, attributes=True, overwrite=True,
+        progress=False,
+    )  # fmt: skip
+    truth, prediction = map(pq.read_table, paths)
+    weights = truth.select(["item", "weight"])
+    _evaluate(work, truth, prediction, weight=weights)
+    _evaluate(work, truth, prediction.slice(1))
+    for path, table in zip(paths, (truth, prediction), strict=True):
+        pq.write_table(table.slice(1), path)
+    _estimate(*paths)
+    for options in WEIGHTS:
+        own: dict[str, Any] = {**options, "weight": weights} if options else {}
+        for policy in POLICIES:
+            _evaluate(work, *paths, unmatched={"prediction": policy}, **own)
+
+
+def _few_clusters(work: Path) -> None:
+    """Evaluate rows that are condensed: of labels from 0 up or any, narrow or not, with an unseen one, and of texts."""
+    import numpy as np
+    import pyarrow as pa
+
+    import fastbcubed as fb
+    from fastbcubed.cells.preaggregate import FEWEST_TO_SAMPLE
+    from fastbcubed.runtime.codes import sampled_rows
+
+    rows = np.arange(FEWEST_TO_SAMPLE)
+    labels = rows % 10
+    unseen = labels.copy()
+    unseen[np.setdiff1d(rows, sampled_rows(rows.size))[0]] = 10
+    mostly = np.where(rows % 5, labels, rows)
+    narrow = [side.astype(np.int32) for side in (labels, unseen)]
+    for side in (labels, unseen, *narrow, labels << 40, unseen << 40, mostly << 40):
+        for weight in (None, 1.0 + labels):
+            _look_at(fb.evaluate(side, side, weight=weight, keep="items", progress=False), work)
+    some_repeat = np.where(labels < 5, labels, rows)
+    for kind in (pa.string(), pa.large_string()):
+        texts = [pa.array(side.astype(str)).cast(kind) for side in (labels, some_repeat)]
+        fb.evaluate(*texts, progress=False)
+        fb.evaluate(*(pa.table({"item": rows, "cluster": side}) for side in texts), progress=False)
+
+
+def _covers(work: Path) -> None:
+    import pyarrow as pa
+
+    import fastbcubed as fb
+
+    everyone = range(N_ITEMS // 10)
+    truth = {item: {item // 3, 100 + item // 5} for item in everyone}
+    prediction = {item: {item // 4, 100 + item // 7} for item in everyone}
+    for weight in (None, {item: 1.0 + item % 7 for item in everyone}):
+        ev = fb.evaluate(truth, prediction, weight=weight, overlapping=True, metrics="all", progress=False)
+        _look_at(ev, work)
+        fb.evaluate(truth, prediction, weight=weight, overlapping=True, engine="disk", progress=False)
+    held = [(item, cluster, 1.0) for item, clusters in truth.items() for cluster in clusters]
+    rows, columns = [held, held[:1:-1]], ("item", "cluster", "weight")  # in order, and not; one lacks an item
+    tables = [dict(zip(columns, map(list, zip(*each, strict=True)), strict=True)) for each in rows]
+    for column in (None, "weight"):
+        fb.extended_bcubed(*map(pa.table, tables), weight=column, unmatched="drop", progress=False)
+
+
+def _links() -> None:
+    import fastbcubed as fb
+
+    for kind in (int, str):
+        links = [(kind(item), kind(item // 2), item / N_ITEMS) for item in range(N_ITEMS)]
+        fb.Clustering.from_links(links)
+        fb.Clustering.from_links(links, threshold=0.5, items=list(map(kind, range(5 * N_ITEMS))))
+        _sweep(links, {kind(item): item % 70 for item in range(1, N_ITEMS + 1)})
+
+
+def _sweep(links: list[Any], truth: dict[Any, int]) -> None:
+    """Sweep links, of which the truth lacks an item."""
+    import fastbcubed as fb
+
+    weights = {item: 1.0 + k % 7 for k, item in enumerate([*truth, links[0][0]])}
+    policies: tuple[dict[str, Any], ...] = ({}, {"unmatched": "outside"})
+    for weight in (None, weights):
+        for policy in policies:
+            sweep = fb.sweep(truth, links, weight=weight, progress=False, **policy)
+            sweep.curve(errors=True)
+            sweep.merges()
+            sweep.weakest_links()
+            sweep.slices("true_size")
+
+
+def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
+    """Evaluate with either engine; weighted scores that need all items are for that in memory."""
+    import fastbcubed as fb
+
+    engines: list[tuple[Literal["memory", "disk"], str | None]] = [("memory", "all"), ("disk", None)]
+    for engine, metrics in engines:
+        ev = fb.evaluate(
+            truth, prediction, slices=["country", "true_size"], metrics=metrics, engine=engine, keep="items",
+            progress=False, **options,
+        )  # fmt: skip
+        _look_at(ev, work)
+
+
+def _estimate(sample: Path, prediction: Path) -> None:
+    """Estimate scores by either engine, as if the true clusters were a sample."""
+    import fastbcubed as fb
+
+    engines: tuple[Literal["memory", "disk"], ...] = ("memory", "disk")
+    for engine in engines:
+        fb.estimate(sample, prediction, engine=engine, progress=False)
+
+
+def _look_at(ev: Any, work: Path) -> None:
+    """Ask for whatever an evaluation can tell."""
+    for side in ("true", "pred"):
+        ev.clusters(side, limit=3)
+        ev.lorenz(side, limit=3)
+        ev.cluster(side, next(filter(None, ev.clusters(side)["cluster"].to_pylist())))
+    ev.items(limit=3)
+    ev.cells(limit=3)
+    if not ev.contingency.overlapping:
+        ev.outcomes()
+        ev.repairs(limit=3)
+    repr(ev)
+    ev.slices("true_size", errors=True)
+    ev.save(work / "result", keep="items")

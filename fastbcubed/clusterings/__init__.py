@@ -1,1 +1,0 @@
-"""What is given to evaluate() → two clusterings, each an item and a cluster per row, whole or block by block."""

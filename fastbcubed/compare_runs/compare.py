@@ -1,0 +1,322 @@
+"""compare(): any number of runs against one truth, aligned, scored, and set beside each other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.align.policies import Coverage, Duplicates, Nulls, Policies, Unmatched, Weighting
+from fastbcubed.cells.contingency import MAX_PAIRS
+from fastbcubed.choose_engine import choose
+from fastbcubed.compare_runs.comparison import Comparison
+from fastbcubed.compare_runs.comparison_base import told
+from fastbcubed.engines import memory
+from fastbcubed.engines import memory as several
+from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
+from fastbcubed.errors import ColumnError, EvaluationWarning, OptionError, first_few, naming
+from fastbcubed.evaluate import Progress, evaluation
+from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluation_base import not_default
+from fastbcubed.results.evaluation_scores import COMPONENT, TRUE_CLUSTER
+from fastbcubed.results.items import attribute_sides
+from fastbcubed.results.slices import ID, SliceKey, attribute_home, attribute_values, encoded, size_named
+from fastbcubed.results.standard_errors import check_level
+from fastbcubed.results.warnings import WARNING, if_alone
+from fastbcubed.runtime.arguments import is_one_of, is_utf8, true_or_false, whole_number
+from fastbcubed.runtime.memory_budget import memory_limit as memory_limit_of
+from fastbcubed.runtime.progress_bar import reporting
+from fastbcubed.runtime.threads import Pool
+
+__all__ = ["compare"]
+
+Align = Literal["common", "each"]
+#: The baseline that is chosen once the runs are scored.
+BEST = "best"
+
+
+def compare(
+    truth: Any,
+    runs: Mapping[str, Any],
+    *,
+    baseline: str | None = None,
+    align: Align = "common",
+    level: float = 0.95,
+    bootstrap: int = 0,
+    seed: int = 0,
+    unit: str = "component",
+    item: PerSide = "item",
+    cluster: PerSide = "cluster",
+    weight: Any = None,
+    slices: SliceKey | Iterable[SliceKey] = (),
+    attributes: Any = None,
+    metrics: str | Iterable[str | Callable[..., Any]] | Callable[..., Any] | None = None,
+    beta: float = 1.0,
+    weighting: Weighting = "pointwise",
+    unmatched: Unmatched | Mapping[str, Unmatched] | None = None,
+    nulls: Nulls = "raise",
+    duplicates: Duplicates = "raise",
+    noise: Any = None,
+    overlapping: bool = False,
+    max_pairs: float = MAX_PAIRS,
+    table: Any = None,
+    paths: bool = False,
+    engine: Literal["memory", "disk"] | None = None,
+    memory_limit: int | str | None = None,
+    spill_dir: Any = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Comparison:
+    """Score several runs against one truth on the same items, and tell how they differ and whether that holds up.
+
+    Parameters
+    ----------
+    truth : Clustering, table, path, dict, or array-like of shape (n_items,)
+        As for `evaluate`. With `table`, the name of its column of true clusters.
+    runs : dict of str to one of these
+        The predictions, by name. With `table`, the names of their columns.
+    baseline : str, optional
+        The run that the others are compared with; the first one when absent. "best" is the run with the best F1, if no
+        run is called so; see `Comparison.best`.
+    align : {"common", "each"}
+        Whether all runs are scored on the items that every run scores, once policies have acted on each run; or each
+        run on all that it scores, so that differences are of items, too. Where runs lack items of the truth, a
+        warning has the F1 of each on its own items, and if those it lacks were alone; so has `Comparison.coverage`.
+    level : float
+        The confidence of intervals.
+    bootstrap : int
+        Replicates of the bootstrap, whose percentiles take the place of intervals by Student's t; none when 0.
+    seed : int
+        What replicates are drawn from. The same seed draws the same, whatever the engine and the order of rows and of
+        runs.
+    unit : str
+        What could have been drawn otherwise, as a whole: "component", a connected component of the truth and all
+        runs; "true_cluster", which is right only with ``unmatched="outside"``; or a column of the truth, in memory and
+        with ``align="common"``.
+    item, cluster, weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
+        As for `evaluate`. Of a pair of columns the second is that of all runs. Policies are those of all runs: if one
+        is made of links, items that only the truth has are alone by default.
+    overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
+        As for `evaluate`. Differences of overlapping runs have no standard errors. The disk engine aligns one run
+        after the other, those that turn out to have too many items again, and refuses runs with items that the truth
+        lacks if these are scored. The arguments `out`, `keep` and `repairs` are lacking: save the evaluation of a run.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    OptionError
+        If there is no run, or the baseline is none.
+    ColumnError, SliceError
+        If `unit` is a column that there is not, or that cannot be sliced by.
+    EmptyInputError
+        If no item is scored by every run.
+    WeightError
+        If an item weighs differently in two runs.
+    FastBCubedError
+        As `evaluate` does.
+
+    References
+    ----------
+    S. van Staden, Pointwise Metrics for Clustering Evaluation, 2024.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> truth = {"a": 1, "b": 1, "c": 2, "d": 2}
+    >>> old = {"a": 1, "b": 2, "c": 3, "d": 4}
+    >>> new = {"a": 1, "b": 1, "c": 3}
+    >>> cmp = fb.compare(truth, {"old": old, "new": new})
+    >>> cmp["old"].recall, cmp["new"].recall, cmp.n_items  # of a, b and c, which both have
+    (0.6666666666666666, 1.0, 3)
+    """
+    paths = true_or_false(paths, "paths")
+    bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), whole_number(seed, "seed")
+    arguments = not_default(compare, locals())
+    names = _names(runs, baseline)
+    wanted, baseline = baseline, baseline if baseline in names else names[0]
+    if not is_one_of(align, ("common", "each")):
+        raise OptionError(f'align is "common" or "each", not {align!r}')
+    level = check_level(level)
+    alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
+    truth_only = "singleton" if alone else "drop"
+    if not isinstance(unit, str):
+        raise OptionError(f'unit is "component", "true_cluster" or a column, not {unit!r}')
+    policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
+    first = Request(
+        Given(truth, runs[names[0]], item, cluster, weight, table, attributes, overlapping),
+        policies,
+        weighting=weighting,
+        metrics=as_metrics(metrics, outside=policies.prediction == "outside"),
+        beta=beta,
+        max_pairs=max_pairs,
+        slices=as_slices(slices),
+        memory_limit=memory_limit_of(memory_limit),
+        spill_dir=spill_dir,
+    )
+    threads = as_threads(threads)
+    with reporting(progress) as report, Pool(threads, report) as pool:
+        found = _answers(first, runs, names, baseline, engine, align, unit, pool)
+        by_itself = [_by_itself(found, k) for k in range(len(names))]
+    evs = {name: evaluation(*of_run, arguments) for name, of_run in zip(names, found.runs, strict=True)}
+    _require_values(unit, evs[baseline])
+    cmp = Comparison(
+        evs,
+        baseline=baseline,
+        align=align,
+        level=level,
+        unit=unit,
+        n_bootstrap=bootstrap,
+        seed=seed,
+        shared=found.shared,
+        n_scored=found.n_scored,
+        coverage=found.coverage,
+        true_keys=found.true_keys,
+        by_itself=by_itself,
+    )
+    for said in cmp.warnings:
+        if said["level"] == WARNING:
+            warnings.warn(EvaluationWarning(told(said, cmp), said["code"]), stacklevel=2)
+    return cmp.against() if wanted == BEST and BEST not in names else cmp
+
+
+def _names(runs: Any, baseline: Any) -> list[str]:
+    """Return the names of the runs, or raise OptionError for what holds none."""
+    if not isinstance(runs, Mapping):
+        raise OptionError(
+            'runs is a dict from the name of a run to its clustering, such as {"old": old, "new": new}, not '
+            f"{type(runs).__name__}"
+        )
+    if not runs:
+        raise OptionError('runs is empty; give at least one, such as {"new": new}')
+    if strange := [name for name in runs if not isinstance(name, str) or not name or not is_utf8(name)]:
+        raise OptionError(
+            f"the names of runs are texts, not {first_few(strange)}; a dict from item to cluster is one run, given "
+            'as {"new": that dict}'
+        )
+    if not is_one_of(baseline, (None, BEST, *runs)):
+        raise OptionError(f"the baseline {baseline!r} is no run; there are {', '.join(map(repr, runs))}")
+    return list(runs)
+
+
+class _Found(NamedTuple):
+    """What the engine answers of each run, and how far their rows and true clusters are known to be the same."""
+
+    runs: list[tuple[Request, Answer]]
+    shared: bool  #: whether rows and codes of true clusters are
+    n_scored: list[int] | None = None
+    coverage: list[Coverage] | None = None
+    true_keys: list[NDArray[np.int64]] | None = (
+        None  #: keys of true clusters by code; None where they are not known
+    )
+    alone: Callable[[Request, int], Answer] | None = None  #: scores a run on all items that it has by itself
+
+
+def _by_itself(found: _Found, k: int) -> dict[str, Any] | None:
+    """Return what a run scores on its own items, and if those that it lacks were alone; None if its evaluation says."""
+    request, answer = found.runs[k]
+    if found.alone is None or found.coverage is None or found.n_scored is None:
+        return None
+    lacks = request.policies.truth == "drop" and found.coverage[k].n_truth_only > 0
+    if not lacks and found.n_scored[k] == answer.cells.n_items:
+        return None
+    request = replace(request, metrics=["precision", "recall"], slices=[], keep="scores")
+    return if_alone(evaluation(request, found.alone(request, k), {}))
+
+
+def _answers(
+    first: Request,
+    runs: Mapping[str, Any],
+    names: list[str],
+    baseline: str,
+    engine: Any,
+    align: str,
+    unit: str,
+    pool: Pool,
+) -> _Found:
+    """Score all runs, with the engine that the largest needs; a column that is the unit is one of the baseline's."""
+    requests = [replace(first, given=replace(first.given, prediction=runs[name])) for name in names]
+    on_disk = choose(engine, *requests, compared=True) is not memory.run
+    if not first.given.overlapping:
+        _require_unit(unit, align, on_disk=on_disk)
+    if on_disk:
+        from fastbcubed.engines import disk
+
+        done = disk.run_several(requests, names, pool, common=align == "common")
+        return _Found(list(zip(requests, done.runs, strict=True)), False, *done[1:])
+    pairs = open_pairs([request.given for request in requests], names)
+    _require_column(unit, pairs[names.index(baseline)])
+    if align == "common" and not first.given.overlapping:
+        done = several.run_several(pairs, names, first, pool)
+        return _Found(list(zip(requests, done.runs, strict=True)), True, *done[1:])
+    answers = []
+    for name, pair in zip(names, pairs, strict=True):
+        with naming(name, *pair.names):
+            answers.append(memory.answer(pair, memory.build(pair, first, pool), first, pool))
+    if align == "common":
+        _require_same_items(first.policies, names, [answer.coverage for answer in answers])
+    return _Found(list(zip(requests, answers, strict=True)), False)
+
+
+def _require_unit(unit: str, align: str, *, on_disk: bool) -> None:
+    """Raise if the unit is a column, by which the rows of all runs are added up, and these are not in one order."""
+    if is_one_of(unit, (COMPONENT, TRUE_CLUSTER)) or (align == "common" and not on_disk):
+        return
+    lacking, instead = (
+        ("the disk engine", 'engine="memory"') if on_disk else ('align="each"', 'align="common"')
+    )
+    raise OptionError(
+        f"units by the column {unit!r} take the items of all runs in one order, which {lacking} does not have. Pass "
+        f'unit="component", or {instead}'
+    )
+
+
+def _require_column(unit: str, pair: Pair) -> None:
+    """Raise ColumnError if the unit is a column that there is not; of one that both sides have, the values decide."""
+    truth, prediction = pair.first
+    own = attribute_sides(truth, prediction)
+    if (
+        is_one_of(unit, (COMPONENT, TRUE_CLUSTER))
+        or size_named(unit)
+        or all(unit in names for names in own.values())
+    ):
+        return
+    extra: Sequence[str] = ()
+    if pair.attribute_table is not None:
+        ids, table = pair.attribute_table
+        extra = [name for name in table.names if name not in ids.names]
+    parts = () if truth.items is None or len(truth.items.names) == 1 else truth.items.names
+    try:
+        attribute_home(unit, {**own, ID: parts}, extra)
+    except ColumnError as error:
+        raise ColumnError(f'unit is "component", "true_cluster" or a column, and {error}') from None
+
+
+def _require_values(unit: str, ev: Evaluation) -> None:
+    """Raise if the unit is a column whose values differ between the sides, or are of a type that makes no units."""
+    if is_one_of(unit, (COMPONENT, TRUE_CLUSTER)) or size_named(unit) or ev.contingency.overlapping:
+        return
+    none = attribute_values(unit, ev.kept_items(), ev.attributes, np.empty(0, np.int64))
+    if pa.types.is_nested(none.type):
+        encoded(unit, none)  # raises
+
+
+def _require_same_items(policies: Policies, names: list[str], coverage: list[Coverage]) -> None:
+    """Raise if runs whose clusters may overlap, which are not restricted to common items, are scored on others."""
+    for name, each in zip(names, coverage, strict=True):
+        lacking = each.n_truth_only if policies.truth != "singleton" else 0
+        further = each.n_prediction_only if policies.prediction == "singleton" else 0
+        if len(names) > 1 and lacking + further:
+            raise OptionError(
+                f"not every run scores the same items: {name!r} lacks {lacking:,} of the truth, and has {further:,} "
+                "others that are scored. To restrict runs to common items, clusters may not overlap. Pass "
+                'unmatched={"truth": "singleton"}, or align="each"'
+            )

@@ -1,0 +1,205 @@
+"""A comparison as the content of a page: which run is better, where, and what became of the true clusters."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastbcubed.compare_runs.comparison_base import LACKING
+from fastbcubed.compare_runs.comparison_text import lead, note, own_f1, sentences
+from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
+from fastbcubed.results.display import REPEATED
+from fastbcubed.results.gates import Gate
+from fastbcubed.results.page import Asked, shortened
+from fastbcubed.results.page_content import (
+    MESSAGES,
+    MOST_COLUMNS,
+    SLICINGS,
+    anchor,
+    command,
+    definitions_content,
+    gates_content,
+    head,
+    key_of,
+    manifest_content,
+)
+from fastbcubed.results.slices import SliceKey, name_columns, slice_name
+from fastbcubed.results.standard_errors import without_rounding
+from fastbcubed.results.wording import count, label
+
+#: Runs beside the baseline: more than anybody compares by eye.
+RUNS = 12
+#: Slices of each slicing: those that changed most.
+SLICES = 20
+
+
+def comparison_content(cmp: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
+    """Return the content of the page of a comparison."""
+    shown, own = [cmp.baseline, *cmp.experiments[:RUNS]], own_f1(cmp)
+    with warnings.catch_warnings():  # what they say is on the page
+        warnings.simplefilter("ignore", EvaluationWarning)
+        content = {
+            **head("comparison", asked.title or _title(cmp)),
+            "baseline": cmp.baseline, "experiments": shown[1:], "n_runs": len(cmp), "align": cmp.align,
+            "level": cmp.level, "n_items": cmp.n_items, "truth": cmp[cmp.baseline].names.get("truth"),
+            "runs": [
+                {"run": name, "names": cmp[name].names, **manifest_content(cmp[name]), "command": None}
+                for name in shown
+            ],
+            "command": _command(cmp),
+            "verdict": {"lead": lead(cmp), "sentences": sentences(cmp), "text": note(cmp)},
+            "ranking": cmp.ranking if len(cmp) > 2 else [],
+            "scores": [{**row, "own_f1": own.get(row["run"], ())} for row in cmp.scores().to_pylist()],
+            "has_own_f1": bool(own), "score_names": _scores(cmp),
+            "deltas": {"rows": list(deltas_content(cmp))},
+            "coverage": cmp.coverage().to_pylist(),
+            "gates": gates_content(gates), "warnings": _warnings(cmp),
+            "slices": _slices(cmp, asked),
+            "movers": _movers(cmp, asked),
+            "definitions": definitions_content(cmp[cmp.baseline]),
+        }  # fmt: skip
+    found: dict[str, Any] = shortened(content)
+    return found
+
+
+def _title(cmp: Any) -> str:
+    runs = [label(name) for name in cmp.experiments]
+    named = ", ".join(runs) if len(runs) <= 3 else f"{count(len(runs))} runs"
+    return f"{named} against {label(cmp.baseline)}" if runs else label(cmp.baseline)
+
+
+def _command(cmp: Any) -> str | None:
+    """Return the command that compares the same files again; None where data were given that are in no file."""
+    first = cmp[cmp.baseline]
+    told = dict(first.manifest.get("arguments") or {})
+    given = told.pop("runs", None)
+    paths = {name: ev.names.get("prediction") for name, ev in cmp.runs.items()}
+    if given != {name: str(path) for name, path in paths.items()}:
+        return None
+    sides = {"truth": first.names.get("truth")} | {
+        f"run {name}": f"{name}={path}" for name, path in paths.items()
+    }
+    return command(sides, told, "compare", {side: "the truth" for side in sides})
+
+
+def _scores(cmp: Any) -> list[str]:
+    """Return the scores to show: not those that are 1 minus another one."""
+    known = [m.name for m in cmp.metrics]
+    return [name for name in known if REPEATED.get(name) not in known]
+
+
+def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:
+    """Yield the differences, and whether each is for the better, as far as it holds and one end is better."""
+    shown, best = _scores(cmp), {m.name: m.best for m in cmp.metrics}
+    for row in cmp._deltas().to_pylist():
+        if row["score"] in shown:
+            sense = {"higher": 1, "lower": -1}.get(best[row["score"]], 0) * row["delta"]
+            verdict = None if not row["holds"] or not sense else "better" if sense > 0 else "worse"
+            yield {**row, "best": best[row["score"]], "verdict": verdict}
+
+
+def _warnings(cmp: Any) -> dict[str, Any]:
+    """Return what is to be known of the runs, each with the runs that it is about."""
+    rows = []
+    for each in cmp.warnings:
+        runs = [label(name) for name in each["runs"]]
+        of_some = each["code"] != LACKING and len(runs) < len(cmp.runs)
+        rows.append({**each, "runs": runs, "message": f"{', '.join(runs)}: " * of_some + each["message"]})
+    return {"n": len(rows), "rows": rows[:MESSAGES]}
+
+
+def _slices(cmp: Any, asked: Asked) -> dict[str, Any]:
+    """Return the slices in which the experiments differ most from the baseline."""
+    keys: dict[str, SliceKey] = {
+        name: key_of(name_columns(table.column_names)) for name, table in cmp[cmp.baseline].sliced.items()
+    }
+    keys |= {slice_name(key): key for key in asked.by}
+    rows = [_slicing(cmp, name, key) for name, key in list(keys.items())[:SLICINGS]]
+    return {"n": len(keys), "rows": rows}
+
+
+def _slicing(cmp: Any, name: str, key: SliceKey) -> dict[str, Any]:
+    table = cmp.slices(key, order_by="delta")
+    names = [column for column in name_columns(table.column_names) if column != "run"]
+    scores = [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names]
+    shown = [each for each in ("precision", "recall", "f1") if each in scores] or scores[:3]
+    rows = [
+        {"run": row["run"], "slice": [row[each] for each in names], "n_items": row["n_items"],
+         "scores": [{"score": each, "value": row[each], "delta": row[f"{each}_delta"],
+                     "se": row.get(f"{each}_delta_se")} for each in shown]}
+        for row in table.slice(0, SLICES).to_pylist()
+    ]  # fmt: skip
+    return {
+        "by": name, "names": names, "scores": shown, "n": table.num_rows, "rows": rows,
+        "overall": _overall_deltas(cmp, shown),
+    }  # fmt: skip
+
+
+def _overall_deltas(cmp: Any, scores: list[str]) -> dict[str, float]:
+    """Return the differences over all items, where there is one run that differs."""
+    if len(cmp.experiments) != 1:
+        return {}
+    run, baseline = cmp[cmp.experiments[0]], cmp[cmp.baseline]
+    return {score: run.overall[score] - baseline.overall[score] for score in scores}
+
+
+def _movers(cmp: Any, asked: Asked) -> dict[str, Any] | None:
+    """Return the true clusters that changed most in the first experiment, and from what to what."""
+    if not asked.worst or not cmp.experiments:
+        return None
+    run = cmp.experiments[0]
+    try:
+        every = cmp.clusters(run=run)
+    except (NotKeptError, MetricError):
+        return None
+    rows = [
+        row
+        for row in every.slice(0, asked.worst).to_pylist()
+        if np.any(without_rounding([row["precision_delta"], row["recall_delta"]]))
+    ]
+    return {
+        "run": run, "n": every.num_rows, "flow": _flow(every, cmp.baseline, run),
+        "rows": [_mover(cmp, row, asked, run) for row in rows],
+    }  # fmt: skip
+
+
+def _flow(table: Any, baseline: str, run: str) -> list[dict[str, Any]]:
+    """Return how many true clusters went from one outcome to another, the most first."""
+    columns = [f"{name}.outcome" for name in (baseline, run)]
+    if any(column not in table.column_names for column in columns):
+        return []
+    counted = Counter(zip(*(table[column].to_pylist() for column in columns), strict=True))
+    return [{"before": a, "after": b, "n_clusters": n} for (a, b), n in sorted(counted.items(), key=_most)]
+
+
+def _most(entry: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
+    return -entry[1], entry[0]
+
+
+def _mover(cmp: Any, row: Mapping[str, Any], asked: Asked, run: str) -> dict[str, Any]:
+    """Return a true cluster, and where each run has its items."""
+    own = {
+        name: row[name]
+        for name in ("cluster", "n_items", "weight", "delta", "precision_delta", "recall_delta")
+    }
+    for name, key in (("before", cmp.baseline), ("after", run)):
+        own[name] = {"outcome": row.get(f"{key}.outcome"), "n_parts": row.get(f"{key}.n_parts")}
+    opened = None
+    if row["cluster"] is not None:
+        try:
+            found = cmp.cluster(
+                "true", row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members
+            )
+            grid = found.grid()
+            opened = {
+                "header": grid.header,
+                "rows": [{"cells": each} for each in grid.rows],
+                "lines": found.notes(),
+            }
+        except NotKeptError:
+            pass
+    return {"id": anchor("true", row["cluster"]), **own, "opened": opened}

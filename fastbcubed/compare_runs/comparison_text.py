@@ -1,0 +1,351 @@
+"""A comparison for people: which run is better, by how much, and whether the difference holds up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastbcubed.compare_runs.comparison_base import Compared, lead_score
+from fastbcubed.compare_runs.slices_of_runs import slice_deltas
+from fastbcubed.results.display import HEADLINE, REPEATED
+from fastbcubed.results.evaluation_scores import are_uneven
+from fastbcubed.results.standard_errors import without_rounding
+from fastbcubed.results.table import Table
+from fastbcubed.results.wording import (
+    Grid,
+    aligned,
+    count,
+    escaped,
+    html_table,
+    label,
+    paragraph,
+    percent,
+    plus_minus,
+    score_text,
+    with_error,
+)
+
+#: Of more experiments than these, differences are shown of the first score alone, and in no sentences.
+FEW = 3
+#: What the opposite of a change is called.
+OPPOSITE = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
+#: Runs that a sentence names.
+NAMED = 5
+
+
+def as_text(comparison: Compared) -> str:
+    """Return a comparison as text for a terminal."""
+    parts = [
+        paragraph(lead(comparison)),
+        heading(comparison),
+        "\n".join(map(paragraph, sentences(comparison))),
+    ]
+    parts += [*(aligned(grid) for grid in _grids(comparison)), paragraph(note(comparison))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def as_html(comparison: Compared) -> str:
+    """Return a comparison as HTML for a notebook."""
+    title = f"<p><b>{escaped(lead(comparison))}</b></p><p>{escaped(heading(comparison))}</p>"
+    said = f"<p>{'<br>'.join(map(escaped, sentences(comparison)))}</p>"
+    tables = [html_table(grid) for grid in _grids(comparison)]
+    return f"<div>{title}{said}{''.join(tables)}<p>{escaped(note(comparison))}</p></div>"
+
+
+def _grids(comparison: Compared) -> list[Grid]:
+    """Return the tables: the scores of the runs, of several which are as good as the best, and the differences."""
+    grids = [scores_grid(comparison), ranking_grid(comparison), deltas_grid(comparison)]
+    return [grid for grid in grids if grid.rows]
+
+
+def lead(comparison: Compared) -> str:
+    """Return the one thing: which run is better, by how much, and whether that holds; of several runs the best."""
+    if not comparison.experiments:
+        return "Only one run was given; there is nothing to compare."
+    if comparison.why_no_ranks() is not None:
+        return "Which run is best is open: they lack different items of the truth, which are dropped."
+    deltas = [row for row in comparison._deltas().to_pylist() if row["delta"] == row["delta"]]
+    if not deltas:
+        return "No score is defined for all runs."
+    ranked = comparison.ranking
+    if not any(row["delta"] for row in deltas):
+        return f"{_named(comparison.experiments)} against {label(comparison.baseline)}: no difference in any score."
+    if len(comparison) > 2 and ranked:
+        return _of_several(comparison, ranked)
+    of_lead = (row for row in deltas if row["score"] == lead_score(comparison.metrics))
+    return _of_two(comparison, next(of_lead, deltas[0]))
+
+
+def _of_two(comparison: Compared, row: Mapping[str, Any]) -> str:
+    """Return how a run differs from the baseline by one score, and in how many of the slices it does so, too."""
+    name, baseline, delta = label(row["experiment"]), label(comparison.baseline), row["delta"]
+    what = HEADLINE.get(row["score"], row["score"])
+    before, after = (  # in the digits that the error leaves
+        with_error(row[f"{which}_value"], row["se"]).partition(" ± ")[0]
+        for which in ("baseline", "experiment")
+    )
+    if not delta:
+        return f"{name} and {baseline} have the same {what}: {after}."
+    word = _word(delta, {m.name: m.best for m in comparison.metrics}[row["score"]])
+    change = f"{'-' if delta < 0 else '+'}{with_error(abs(delta), row['se'])}"
+    figures, in_slices = f"{what} {before} → {after} ({change}", _in_slices(comparison, row, word)
+    if row["holds"] is None:
+        return f"{name} is {word} on these items: {figures}; no standard error is known){in_slices}."
+    if not row["holds"]:
+        return (
+            f"No clear difference between {baseline} and {name}: {figures}, which may be chance){in_slices}."
+        )
+    return f"{name} {'seems' if are_uneven(comparison.units) else 'is'} {word}: {figures}){in_slices}."
+
+
+def _in_slices(comparison: Compared, row: Mapping[str, Any], word: str) -> str:
+    """Return in how many of the first slices that were asked for the score of a run differs in the same way."""
+    baseline, run = comparison[comparison.baseline], comparison[row["experiment"]]
+    for by in baseline.sliced:
+        found = slice_deltas(run, baseline, by).get(f"{row['score']}_delta")
+        if found is not None:
+            known = [delta for delta in found.to_pylist() if delta is not None and delta == delta]
+            same, opposite = (sum(sign * delta * row["delta"] > 0 for delta in known) for sign in (1, -1))
+            other = f" and {OPPOSITE[word]} in {count(opposite)}" if opposite else ""
+            return f", {word} in {count(same)}{other} of {count(len(known))} slices by {label(by)}"
+    return ""
+
+
+def _of_several(comparison: Compared, ranked: Sequence[Mapping[str, Any]]) -> str:
+    """Return which run is best, and which are as good."""
+    first, second, *_ = ranked
+    good = [row["run"] for row in ranked[1:] if row["as_good"]]
+    what = f"the best {HEADLINE.get(first['score'], first['score'])}, {score_text(first['value'])}"
+    if len(good) == len(ranked) - 1:
+        return f"No run is clearly best: {label(first['run'])} has {what}; how all others differ from it may be chance."
+    has = "seems to have" if comparison.why_no_errors() is None and are_uneven(comparison.units) else "has"
+    best = f"{label(first['run'])} {has} {what}"
+    if good:
+        return f"{best}; {_named(good)} {'is' if len(good) == 1 else 'are'} as good: the difference may be chance."
+    unknown = "; no standard error is known" if second["as_good"] is None else ""
+    return f"{best}, ahead of {label(second['run'])} by {with_error(abs(second['delta']), second['se'])}{unknown}."
+
+
+def _named(runs: Sequence[str]) -> str:
+    """Return the names of runs, of many the first."""
+    names = [label(name) for name in runs[:NAMED]]
+    return _listed(names if len(runs) <= NAMED else [*names, f"{count(len(runs) - NAMED)} more"])
+
+
+def heading(comparison: Compared) -> str:
+    """Return what is compared."""
+    runs = f"{count(len(comparison))} run{'s' * (len(comparison) != 1)}"
+    if comparison.align == "each":
+        return f"Comparison of {runs}, each on the items that it scores"
+    return f"Comparison of {runs} on {count(comparison.n_items)} items that all of them score"
+
+
+def sentences(comparison: Compared) -> list[str]:
+    """Return what comes out besides: a few experiments against the baseline, items left out, how sure it is."""
+    few = comparison.experiments if len(comparison.experiments) <= FEW else ()
+    found = [line for name in few for line in _against_baseline(comparison, name)]
+    found += [*_best(comparison), *_left_out(comparison)]
+    found += _how_sure(comparison)
+    return found
+
+
+def _against_baseline(comparison: Compared, name: str) -> list[str]:
+    rows = {row["score"]: row for row in comparison._deltas().to_pylist() if row["experiment"] == name}
+    chosen = [rows[s] for s in HEADLINE if s in rows] or list(rows.values())[:1]
+    versus = f"{label(name)} against {label(comparison.baseline)}"
+    if chosen and all(row["delta"] == 0 for row in rows.values()):
+        return [f"{versus}: no difference in any score."] * (len(comparison) > 2)  # of two it comes first
+    best = {m.name: m.best for m in comparison.metrics}
+    texts = []
+    for row in chosen:
+        delta = row["delta"]
+        how = "" if delta == 0 else _word(delta, best.get(row["score"], "neither"))
+        held = {True: "", False: ", which may be chance", None: ""}[row["holds"]] if how else ""
+        change = with_error(abs(delta), row["se"])
+        texts.append(f"{row['score']} {'the same' if delta == 0 else f'{change} {how}{held}'}")
+    return [f"{versus}: {'; '.join(texts)}."]
+
+
+def _best(comparison: Compared) -> list[str]:
+    """Say which run is best by which scores, where these disagree."""
+    if comparison.why_no_ranks() is not None:
+        return []
+    table = comparison.ranks()
+    first: dict[tuple[str, ...], list[str]] = {}
+    for name in table.column_names[1:]:
+        if REPEATED.get(name) not in table.column_names:
+            runs = tuple(r for r, rank in zip(comparison, table[name].to_pylist(), strict=True) if rank == 1)
+            first.setdefault(runs, []).append(name)
+    first = {runs: names for runs, names in first.items() if len(runs) < len(comparison)}
+    if len(first) < 2:
+        return []
+    told = [f"{_listed(list(map(label, runs)))} by {_listed(names)}" for runs, names in first.items()]
+    return [f"Which run is best depends on the score: {'; '.join(told)}."]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names with commas, and an "and" before the last."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _word(delta: float, best: str) -> str:
+    if best == "neither":
+        return "higher" if delta > 0 else "lower"
+    return "better" if (delta > 0) == (best == "higher") else "worse"
+
+
+def _left_out(comparison: Compared) -> list[str]:
+    """Say which runs score more items than all of them do."""
+    if comparison.align == "each":
+        return ["The runs are scored on different items, so that differences are of items, too."] * (
+            len({ev.contingency.n_items for ev in comparison.runs.values()}) > 1
+        )
+    more = [
+        f"{label(row['run'])} {count(row['n_left_out'])}"
+        for row in comparison.coverage().to_pylist()
+        if row["n_left_out"]
+    ]
+    return [f"Items that a run scores and another does not are left out: {', '.join(more)}."] if more else []
+
+
+def _how_sure(comparison: Compared) -> list[str]:
+    if not comparison.experiments:
+        return []
+    if (reason := comparison.why_no_errors()) is not None:
+        return [f"There are no standard errors: {reason}."]
+    units = comparison.units
+    if units.n < 2:
+        return ["All items are in one group that shares clusters, so there is no telling what is chance."]
+    groups = f"{count(units.n)} groups of items that share clusters in the truth or a run"
+    line = f"± is one standard error of the difference, from {groups}"
+    if are_uneven(units):
+        line += f", so uneven that {units.effective:.1f} equal ones would tell as much: it is too small"
+    return [f"{line}."]
+
+
+def scores_grid(comparison: Compared) -> Grid:
+    """Return the scores of each run, with F1 on its own items, and with missing ones alone, where these differ."""
+    table, own = comparison.scores(), own_f1(comparison)
+    names = [name for name in table.column_names if name not in ("run", "weight")]
+    names = [name for name in names if REPEATED.get(name) not in names]
+    rows = [
+        [
+            label(row["run"]),
+            *(count(row[n]) if isinstance(row[n], int) else score_text(row[n]) for n in names),
+        ]
+        for row in table.to_pylist()
+    ]
+    header, at = ["run", *names], 1 + (names.index("f1") + 1 if "f1" in names else len(names))
+    if own:
+        header[at:at] = ["own f1", "f1 if alone"]
+        for row, figures in zip(rows, own.values(), strict=True):
+            row[at:at] = map(score_text, figures)
+    return Grid(header, rows)
+
+
+def own_f1(comparison: Compared) -> dict[str, tuple[float, float]]:
+    """Return the F1 of each run on all items that it scores, and if those it lacks were alone; {} where all agree."""
+    found = {name: (own["f1"], own["f1_if_alone"]) for name, own in comparison.own_scores.items()}
+    shown = {name: comparison[name].overall.get("f1", each[0]) for name, each in found.items()}
+    differ = any(
+        abs(without_rounding(value - shown[name])) > 0 for name, each in found.items() for value in each
+    )
+    return found if differ else {}
+
+
+def ranking_grid(comparison: Compared) -> Grid:
+    """Return several runs by how good they are, with how far they are from the best, and whether they are as good."""
+    ranked = comparison.ranking if len(comparison) > 2 else []
+    rows = [
+        [
+            label(row["run"]), score_text(row["value"]), "" if row["delta"] is None else signed(row["delta"]),
+            plus_minus(row["se"]), {True: "yes", False: "no", None: ""}[row["as_good"]],
+        ]
+        for row in ranked
+    ]  # fmt: skip
+    return Grid(["run", ranked[0]["score"] if ranked else "", "less the best", "±", "as good"], rows)
+
+
+def deltas_grid(comparison: Compared) -> Grid:
+    """Return the differences from the baseline, with their intervals."""
+    header = ["run", "score", "delta", "±", "low", "high", "holds"]
+    rows, names = [], [metric.name for metric in comparison.metrics]
+    if len(comparison.experiments) > FEW:
+        names = [lead_score(comparison.metrics) or names[0]]
+    for row in comparison._deltas().to_pylist():
+        if row["score"] not in names:
+            continue
+        if REPEATED.get(row["score"]) in comparison[comparison.baseline].overall:
+            continue
+        ends = [signed(row["low"]), signed(row["high"])]
+        holds = {True: "yes", False: "no", None: ""}[row["holds"]]
+        error = plus_minus(row["se"], row["experiment_value"])
+        rows.append([label(row["experiment"]), row["score"], signed(row["delta"]), error, *ends, holds])
+    if not any(text for row in rows for text in row[3:]):
+        return Grid(header[:3], [row[:3] for row in rows], 2)
+    return Grid(header, rows, 2)
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign, in four decimals or as many as it takes.
+
+    >>> signed(0.01234), signed(-0.00001234), signed(0.0), signed(float("nan"))
+    ('+0.0123', '-0.00001234', '0', '')
+    """
+    if value != value:
+        return ""
+    if without_rounding(value) == 0:
+        return "0"
+    return f"{value:+.{4 if abs(value) >= 5e-4 else 3 - math.floor(math.log10(abs(value)))}f}"
+
+
+def note(comparison: Compared) -> str:
+    """Return what the intervals are of."""
+    if not comparison.experiments:
+        return "Name a second run."
+    if comparison.why_no_errors() is not None:
+        return f"Differences are of the runs less {label(comparison.baseline)}."
+    n, level = len(comparison.experiments), percent(comparison.level)
+    how = (
+        f"by {comparison.n_bootstrap:,} replicates of the bootstrap"
+        if comparison.n_bootstrap
+        else "by Student's t"
+    )
+    text = f"low, high: {level} intervals, {how}; a difference holds if its interval excludes 0."
+    if n > 1:
+        text += f" They are widened, so that those of the {n} runs for one score hold together (Bonferroni)."
+    return text
+
+
+def slices_grid(table: Table) -> Grid:
+    """Return slices with the scores of the headline, and how they differ from the baseline's."""
+    columns = table.column_names
+    names = columns[1 : columns.index("n_items")]
+    scores = [name for name in HEADLINE if name in columns]
+    listed = table.to_pylist()
+    known = any(plus_minus(row.get(f"{name}_delta_se")) for row in listed for name in scores)
+    figures = ("delta", "±") if known else ("delta",)
+    header = ["run", *map(label, names), "items", *(part for name in scores for part in (name, *figures))]
+    rows = []
+    for row in listed:
+        cells = [label(row["run"]), *(label(row[name]) for name in names), count(row["n_items"])]
+        for name in scores:
+            delta = row[f"{name}_delta"]
+            cells += [score_text(row[name]), "" if delta is None else signed(delta)]
+            cells += [plus_minus(row.get(f"{name}_delta_se"))] if known else []
+        rows.append(cells)
+    return Grid(header, rows, 1 + len(names))
+
+
+def clusters_grid(table: Table, runs: Sequence[str]) -> Grid:
+    """Return true clusters with what became of each in two runs, and what that changes."""
+    header = ["cluster", "items", *(f"in {label(name)}" for name in runs), "precision", "recall"]
+    rows = []
+    for row in table.to_pylist():
+        cells = [label(row["cluster"]), count(row["n_items"])]
+        for name in runs:
+            n_parts, outcome = row[f"{name}.n_parts"], row.get(f"{name}.outcome", "")
+            cells.append(f"{outcome}{f' in {count(n_parts)}' if n_parts > 1 else ''}".strip() or "1")
+        rows.append([*cells, signed(row["precision_delta"]), signed(row["recall_delta"])])
+    return Grid(header, rows, 1)

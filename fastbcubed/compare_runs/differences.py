@@ -1,0 +1,630 @@
+"""What each unit adds to the scores of runs, and the squares of how runs differ by that.
+
+What a unit adds to a score of one run and to that of another are taken from each other before they are squared:
+where both runs treat a unit alike, it adds nothing to the error of their difference. True clusters that all runs find
+exactly are units by themselves, and are only counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.compare_runs.runs import Runs
+from fastbcubed.compare_runs.units import (
+    NONE_ALONE,
+    Alone,
+    CellsByUnit,
+    RunUnits,
+    components_of_runs,
+    pieces_of_runs,
+    true_clusters_of_runs,
+)
+from fastbcubed.errors import IdTypeError, NotKeptError, OptionError
+from fastbcubed.inputs.arrays import from_texts, table_of
+from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.tables import readable
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluation_scores import COMPONENT, TRUE_CLUSTER
+from fastbcubed.results.slices import slice_codes
+from fastbcubed.results.standard_errors import (
+    CELLS_AT_ONCE,
+    Interval,
+    Units,
+    slopes,
+    standard_error,
+    t_quantile,
+    without_rounding,
+)
+from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.codes import number
+from fastbcubed.runtime.threads import Pool, blocks
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.integer]
+#: Units whose differences are squared by one kernel call.
+UNITS_AT_ONCE = 1 << 17
+#: Ranges of units that are added up by one.
+RANGES_AT_ONCE = 8
+#: Scores that are 1 less another one, and move against it.
+MIRRORED = {"over_merge_rate": ("precision", -1.0), "under_merge_rate": ("recall", -1.0)}
+_MIRROR = {name: METRICS[own] for name, (own, _) in MIRRORED.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class RunScores:
+    """The means that scores of a run come from, and the origins from which deviations are added up.
+
+    The origin of a score is what it is for true clusters that are found exactly, so that these add nothing.
+    """
+
+    needed: tuple[str, ...]  #: the scores of items that the others come from
+    means: Mapping[str, float]
+    origins: Floats  #: shape (n_needed,)
+
+    @classmethod
+    def of_cells(cls, table: Contingency, needed: Sequence[Metric], means: Mapping[str, float]) -> RunScores:
+        """Take the origins from the formulas, or from a cell whose clusters are the same; else the means."""
+        from fastbcubed.metrics import compiled
+
+        fast, formulas = _compiled(needed)
+        origins = np.empty(len(needed))
+        origins[fast] = compiled.origins(formulas)
+        others = np.setdiff1d(np.arange(len(needed)), fast)
+        of_exact = _exact_scores(table, [needed[k] for k in others])
+        of_mean = [means[needed[k].name] for k in others]
+        origins[others] = np.where(np.isfinite(of_exact), of_exact, of_mean)
+        return cls(tuple(m.name for m in needed), means, origins)
+
+    @classmethod
+    def of_rows(cls, needed: Sequence[Metric], means: Mapping[str, float]) -> RunScores:
+        """Take the means for origins."""
+        names = tuple(m.name for m in needed)
+        return cls(names, means, np.array([means[name] for name in names]))
+
+    def coefficients(self, metrics: Sequence[Metric], beta: float) -> Floats:
+        """Return how much each score moves with the sum of each needed one. Shape (n_metrics, n_needed)."""
+        found = np.zeros((len(metrics), len(self.needed)))
+        for row, metric in zip(found, metrics, strict=True):
+            for name, slope in slopes_by(metric, self.means, beta):
+                row[self.needed.index(name)] += slope
+        return found
+
+    def of_share(self, coefficients: Floats) -> Floats:
+        """Return how much each score moves with the share of what is found exactly. Shape (n_metrics,)."""
+        means = np.array([self.means[name] for name in self.needed])
+        return np.asarray(coefficients @ (self.origins - means))
+
+
+class Moves(NamedTuple):
+    """How much each score of each run moves with what a unit adds up to, and which run is the baseline."""
+
+    baseline: int
+    of_scores: Floats  #: shape (n_runs, n_metrics, n_needed)
+    of_shares: Floats  #: shape (n_runs, n_metrics)
+
+    @classmethod
+    def of(cls, runs: Sequence[RunScores], metrics: Sequence[Metric], beta: float, baseline: int) -> Moves:
+        """Work out the slopes of all runs."""
+        of_scores = [run.coefficients(metrics, beta) for run in runs]
+        of_shares = [run.of_share(own) for run, own in zip(runs, of_scores, strict=True)]
+        return cls(baseline, np.stack(of_scores), np.stack(of_shares))
+
+
+class UnitSums(NamedTuple):
+    """What the units of several runs add up to."""
+
+    shares: Floats  #: of the weight; shape (1, n_units), or (n_runs, n_units) where they are not the same in all runs
+    sums: Floats  #: share * (score - origin) by unit; shape (n_runs, n_units, n_needed)
+
+    @classmethod
+    def of_rows(
+        cls,
+        table: Contingency,
+        needed: Sequence[Metric],
+        scores: RunScores,
+        units: Codes,
+        n_units: int,
+    ) -> UnitSums:
+        """Add up the rows of a run by their unit, negative for a row of none."""
+        assert table.rows is not None
+        rows = np.flatnonzero((table.rows.cell >= 0) & (units >= 0))
+        codes, share = units[rows], table.rows.weight[rows] / table.total_weight
+        shares: Floats = np.bincount(codes, share, n_units).astype(np.float64, copy=False)
+        found = cls(shares[None], np.zeros((1, n_units, len(needed))))
+        for k, metric in enumerate(needed):
+            deviations = aggregation.item_scores(table, metric)[rows] - scores.origins[k]
+            found.sums[0, :, k] = np.bincount(codes, deviations * share, n_units)
+        return found
+
+
+class Squares(NamedTuple):
+    """The squares, added up, of what units add to each run's scores, less what they add to the baseline's."""
+
+    by_run: Floats  #: shape (n_runs, n_metrics)
+    units: Units
+
+    @classmethod
+    def of(
+        cls, parts: Sequence[tuple[Floats, Floats]], moves: Moves, total: float, alone: Alone = NONE_ALONE
+    ) -> Squares:
+        """Add up those of parts of the units, as kernels tell them, and of true clusters that are alone."""
+        squares = np.sum([own for own, _ in parts], axis=0)
+        n, of_shares, largest = zip(*(counted for _, counted in parts), strict=True)
+        every = math.fsum([*of_shares, alone.squares / total**2])
+        if alone.n:
+            squares += (moves.of_shares - moves.of_shares[moves.baseline]) ** 2 * (alone.squares / total**2)
+        units = Units(int(sum(n)) + alone.n, 1.0 / every, float(max(*largest, alone.largest / total)))
+        return cls(squares, units)
+
+
+def squares_of_cells(
+    tables: Sequence[Contingency],
+    by_unit: CellsByUnit,
+    units: Sequence[Codes],
+    needed: Sequence[Metric],
+    runs: Sequence[RunScores],
+    moves: Moves,
+    pool: Pool,
+    *,
+    kept: UnitSums,
+) -> Squares:
+    """Add up cells by unit, range by range, and square the differences; the sums stay in `kept` if that has room."""
+    from fastbcubed.metrics import compiled
+
+    fast, formulas = _compiled(needed)
+    others = np.setdiff1d(np.arange(len(needed)), fast)
+    of_others = np.array(
+        [
+            _other_sums(table, [needed[k] for k in others], run.origins[others], codes, by_unit.n_units)
+            for table, codes, run in zip(tables, units, runs, strict=True)
+        ]
+    )
+    own_weights = tables[: kept.shares.shape[0]]  # the first one's are those of all runs
+    totals = np.resize([table.total_weight for table in own_weights], len(tables))
+    of_runs = totals, tables[0].weighting == "outer"
+    of_formulas = formulas, runs[0].origins[fast], fast
+    n_ranges, per_range = by_unit.bounds.shape[1] - 1, min(1 << by_unit.shift, by_unit.n_units)
+
+    def square(first: int, last: int) -> tuple[Floats, Floats]:
+        squares, counted = np.zeros(moves.of_shares.shape), np.zeros(3)
+        with pool.workspace("ranges of units", lambda: _room(kept, per_range)) as room:
+            compiled.square_ranges(
+                by_unit.cells, by_unit.bounds, (first, last, by_unit.shift), by_unit.n_units, of_runs,
+                of_formulas, (of_others, others), tuple(moves), room, squares, counted,
+            )  # fmt: skip
+        return squares, counted
+
+    ranges = blocks(n_ranges, RANGES_AT_ONCE)
+    found = pool.map(square, *zip(*ranges, strict=True), stage="standard errors")
+    return Squares.of(found, moves, totals[0], by_unit.alone)
+
+
+def squares_of_sums(found: UnitSums, moves: Moves, pool: Pool) -> Squares:
+    """Square the differences of sums that are at hand."""
+
+    def square(a: int, b: int) -> tuple[Floats, Floats]:
+        squares, counted = np.zeros(moves.of_shares.shape), np.zeros(3)
+        _, _, rows = _room(found, 0)
+        kernels.units.square_units(
+            found.shares[:, a:b], found.sums[:, a:b], tuple(moves), rows, squares, counted
+        )
+        return squares, counted
+
+    ranges = blocks(found.shares.shape[1], UNITS_AT_ONCE)
+    return Squares.of(pool.map(square, *zip(*ranges, strict=True), stage="standard errors"), moves, 1.0)
+
+
+def _room(kept: UnitSums, n: int) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
+    """Return room for the sums of n units, or what is kept of all of them, and for a run of units."""
+    (n_shares, n_kept), (n_runs, _, n_needed) = kept.shares.shape, kept.sums.shape
+    rows = (
+        np.empty((n_shares, kernels.runs.RUN)),
+        np.empty((n_runs, n_needed, kernels.runs.RUN)),
+        np.empty(kernels.runs.RUN),
+    )
+    if n_kept:
+        return *kept, rows
+    return np.empty((n_shares, n)), np.empty((n_runs, n, n_needed)), rows
+
+
+def _compiled(needed: Sequence[Metric]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which scores are compiled, and the positions of their formulas."""
+    from fastbcubed.metrics import compiled
+
+    found = [None if m.leave_one_out or m.matrix else compiled.position(m.formula) for m in needed]
+    fast = [(k, position) for k, position in enumerate(found) if position is not None]
+    columns, formulas = np.array(fast, np.int64).reshape(-1, 2).T.copy()
+    return columns, formulas
+
+
+def needed_by(metrics: Sequence[Metric], beta: float) -> list[Metric]:
+    """Return the scores of items that scores come from; of two that are mirrored one."""
+    found = (m for m in aggregation.with_needs(metrics, beta) if m.formula is not None)
+    return list({m.name: m for m in (_MIRROR.get(each.name, each) for each in found)}.values())
+
+
+def slopes_by(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[str, Any]]:
+    """Return which of the needed scores a score moves with, and how much it does."""
+    if metric.name in MIRRORED:
+        return [MIRRORED[metric.name]]
+    return slopes(metric, means, beta)
+
+
+def same_where_exact(metrics: Sequence[Metric]) -> bool:
+    """Tell whether all clusters that are found exactly have the same scores, as with all scores of the registry."""
+    return all(metric.family != "own" for metric in metrics)
+
+
+def means_of(
+    table: Contingency,
+    needed: Sequence[Metric],
+    metrics: Sequence[Metric],
+    overall: Mapping[str, float],
+    pool: Pool,
+) -> Mapping[str, float]:
+    """Return the means of the needed scores: `overall` has those of `metrics`, and others are worked out."""
+    known = {m.name: overall[m.name] for m in needed if any(m is each for each in metrics)}
+    others = [m for m in needed if m.name not in known]
+    return known | aggregation.item_means([aggregation.item_sums(table, others, pool)])
+
+
+def _exact_scores(table: Contingency, needed: Sequence[Metric]) -> Floats:
+    """Return the scores of a cell whose two clusters are the same; of any other cell if there is none."""
+    cell = int(np.argmax((table.fp == 0) & (table.fn == 0))) if needed else 0
+    part = Contingency(
+        table.cells[cell : cell + 1], lambda: np.zeros(1, np.int64), (0, 0),
+        weighted=False, weighting=table.weighting, outside=table.outside,
+    )  # fmt: skip
+    return np.array([aggregation.cell_scores(part, m)[0] for m in needed])
+
+
+def _other_sums(
+    table: Contingency, metrics: Sequence[Metric], origins: Floats, units: Codes, n_units: int
+) -> Floats:
+    """Add up scores that are not compiled by unit, block by block of the cells. Shape (n_units, n_metrics)."""
+    sums: Floats = np.zeros((n_units if metrics else 0, len(metrics)))
+    of_all = {
+        m.name: aggregation.cell_scores(table, m)
+        for m in metrics
+        if aggregation.differs_within_cells(table, m)
+    }
+    by_block = [m for m in metrics if m.name not in of_all]
+    for start, stop in blocks(table.n_cells, CELLS_AT_ONCE) if metrics else ():
+        found = aggregation.block_scores(table, by_block, start, stop, None) if by_block else []
+        scores = dict(zip((m.name for m in by_block), found, strict=True))
+        scores |= {name: each[start:stop] for name, each in of_all.items()}
+        deviations = np.array([scores[m.name] for m in metrics]) - origins[:, None]
+        shares = table.weight[start:stop] / table.total_weight
+        kernels.units.add_scores(table.cells[start:stop], units, shares, deviations, sums)
+    return sums
+
+
+Keys = NDArray[np.int64]
+#: Replicates that a thread draws at once.
+AT_ONCE = 25
+#: The hash function of what units hold; another one would draw other replicates.
+SEED = 0
+
+
+def content_of_values(values: pa.Array) -> Keys:
+    """Return a hash of each value of an attribute, of those that cannot be ids as text; 0 for a null."""
+    try:
+        return content_of(values, "unit")
+    except IdTypeError:
+        return content_of(readable(values).cast(pa.string()), "unit")
+
+
+def content_of(values: Any, name: str) -> Keys:
+    """Return a hash of each value, whatever holds it; 0 for a null."""
+    from fastbcubed.inputs.keys import write_both
+
+    column = as_column(values, name)
+    with Pool() as pool:
+        found, _ = write_both(column.plain, SEED, pool)
+    nulls = column.null_rows
+    return found if nulls is None else np.where(nulls, 0, found)
+
+
+def keys_of_units(runs: Sequence[Evaluation], units: RunUnits, numbers: Sequence[Keys] | None) -> Keys:
+    """Return what tells the units apart: the keys of the true clusters that any run has of them, added up.
+
+    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
+    """
+    if numbers is None:
+        runs, numbers = runs[:1], [np.arange(runs[0].contingency.n_codes["true"])]
+    keys = np.zeros(units.n, np.int64)
+    known = np.zeros(1 + max(int(own.max(initial=-1)) for own in numbers), np.bool_)
+    for r, ev in enumerate(runs):
+        new = np.flatnonzero((ev.contingency.true_n > 0) & ~known[numbers[r]])
+        np.add.at(keys, units.of_true[r][new], _keys_of_true_clusters(ev, new))
+        known[numbers[r][new]] = True
+    return keys
+
+
+def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
+    """Return the hashes of the labels of true clusters, mixed.
+
+    A true cluster that a policy has made has no label, and its item stands for it.
+    """
+    labels = ev.cluster_labels("true", codes)
+    keys = content_of(labels, "cluster")
+    nameless = np.flatnonzero(labels.is_null())
+    if nameless.size and not ev.has_items:
+        raise NotKeptError(
+            f"the bootstrap draws true clusters by their labels, and {nameless.size:,} that a policy has made have "
+            'none; compare with engine="memory", where their items stand for them'
+        )
+    if nameless.size:
+        ids = ev.kept_items().ids(ev.first_rows("true")[codes[nameless]])
+        keys[nameless] = ~content_of(ids, "item")
+    return np.asarray(kernels.partition.mix_all(keys))
+
+
+def replicates(
+    runs: Mapping[str, RunScores],
+    sums: UnitSums,
+    baseline: str,
+    metrics: Sequence[Metric],
+    beta: float,
+    keys: Keys,
+    n: int,
+    seed: int,
+) -> dict[tuple[str, str], Floats]:
+    """Return the differences from the baseline in n replicates, by run and score; NaN where no unit was drawn."""
+    values = np.concatenate([sums.shares.T, *sums.sums], axis=1)
+    there = np.flatnonzero(values.any(axis=1))
+    order = there[np.argsort(keys[there], kind="stable")]
+    keys, values = keys[order], values[order]
+    totals = np.zeros((n, values.shape[1]))
+    ranges = blocks(n, AT_ONCE)
+    with Pool() as pool:
+        pool.map(
+            lambda a, b: kernels.units.resample(seed % 2**63, a, b, keys, values, totals[a:b]),
+            *zip(*ranges, strict=True),
+            stage="bootstrap",
+        )
+    n_shares = len(sums.shares)
+    of_runs = np.split(totals[:, n_shares:], len(runs), axis=1)
+    scores = {
+        name: _scores(run, metrics, beta, totals[:, min(r, n_shares - 1)], of_runs[r])
+        for r, (name, run) in enumerate(runs.items())
+    }
+    return {(name, m.name): scores[name][m.name] - scores[baseline][m.name] for name in runs for m in metrics}
+
+
+def _scores(
+    run: RunScores, metrics: Sequence[Metric], beta: float, shares: Floats, totals: Floats
+) -> dict[str, Floats]:
+    """Return the scores of each replicate from what its units add up to."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = {name: run.origins[k] + totals[:, k] / shares for k, name in enumerate(run.needed)}
+        means |= {name: 1.0 - means[own] for name, (own, _) in MIRRORED.items() if own in means}
+        return {
+            m.name: means[m.name] if m.combine is None else np.asarray(m.combine(means, beta), np.float64)
+            for m in metrics
+        }
+
+
+#: How intervals account for several experiments.
+ADJUSTMENTS = ("bonferroni", "none")
+
+
+@dataclass(frozen=True)
+class Differences:
+    """The standard errors of differences, and replicates of these, by experiment and score."""
+
+    units: Units | None  #: None if there are no errors
+    errors: Mapping[tuple[str, str], float]
+    replicates: Mapping[tuple[str, str], NDArray[np.float64]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()  #: what makes the errors less than they seem
+
+    def interval(self, experiment: str, score: str, delta: float, level: float) -> Interval:
+        """Return the interval of a difference: percentiles of its replicates, else by Student's t."""
+        error = self.errors.get((experiment, score), math.nan)
+        if math.isnan(error) or self.units is None:
+            return Interval(math.nan, math.nan)
+        if (experiment, score) in self.replicates:
+            found = self.replicates[experiment, score]
+            found = found[~np.isnan(found)]  # of replicates that draw a unit
+            if not found.size:
+                return Interval(math.nan, math.nan)
+            low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+            return Interval(float(low), float(high))
+        reach = t_quantile(level, self.units.n - 1) * error
+        return Interval(delta - reach, delta + reach)
+
+
+def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
+    """Return the confidence of each interval, so that all experiments together have `level`."""
+    if not is_one_of(adjust, ADJUSTMENTS):
+        raise OptionError(f"adjust is {' or '.join(map(repr, ADJUSTMENTS))}, not {adjust!r}")
+    return level if adjust == "none" else 1 - (1 - level) / max(1, n_experiments)
+
+
+def holds(interval: Interval) -> bool | None:
+    """Tell whether an interval excludes 0; None if there is none."""
+    return None if math.isnan(interval.low + interval.high) else not interval.low <= 0.0 <= interval.high
+
+
+def table_of_deltas(
+    baseline: str,
+    experiments: Sequence[str],
+    metrics: Sequence[Metric],
+    overall: Mapping[str, Mapping[str, float]],
+    found: Differences,
+    level: float,
+) -> pa.Table:
+    """Return a row for each experiment and score."""
+    rows = []
+    for name in experiments:
+        for metric in metrics:
+            before, after = overall[baseline][metric.name], overall[name][metric.name]
+            delta = float(without_rounding(after - before, after))
+            ends = found.interval(name, metric.name, delta, level)
+            error = found.errors.get((name, metric.name), math.nan)
+            rows.append((name, metric.name, before, after, delta, error, *ends, holds(ends)))
+    names = (
+        "experiment",
+        "score",
+        "baseline_value",
+        "experiment_value",
+        "delta",
+        "se",
+        "low",
+        "high",
+        "holds",
+    )
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
+    texts = {name: from_texts(list(columns[name])) for name in names[:2]}
+    figures = {name: np.array(columns[name], np.float64) for name in names[2:8]}
+    return table_of(
+        {
+            "baseline": from_texts([baseline] * len(rows)),
+            **texts,
+            **figures,
+            "holds": pa.array(columns["holds"], pa.bool_()),
+        }
+    )
+
+
+def estimated(comparison: Runs) -> Differences:
+    """Work out the standard errors of the differences, and their replicates if these were asked for."""
+    if comparison.why_no_errors() is not None:
+        return Differences(None, {})
+    metrics, beta = comparison.metrics_with_errors(), comparison[comparison.baseline].beta
+    needed = needed_by(metrics, beta)
+    by_cluster = comparison.unit in (COMPONENT, TRUE_CLUSTER)
+    said: list[str] = []
+    with Pool() as pool:
+        means = [
+            means_of(ev.contingency, needed, ev.metrics, ev.overall, pool) for ev in comparison.runs.values()
+        ]
+        add_up = _of_clusters if by_cluster else _of_column
+        scores, sums, keys, squares = add_up(comparison, metrics, needed, means, said, pool)
+    scores_of_runs = [[ev.overall[m.name] for m in metrics] for ev in comparison.runs.values()]
+    errors = standard_error(squares.by_run, squares.units.n, scores_of_runs)
+    by_score = {
+        (name, metric.name): float(error)
+        for name, own in zip(comparison.runs, errors, strict=True)
+        for metric, error in zip(metrics, own, strict=True)
+        if name != comparison.baseline
+    }
+    drawn = {}
+    if keys is not None:
+        n, seed, names = comparison.n_bootstrap, comparison.seed, list(comparison.runs)
+        drawn = replicates(
+            dict(zip(names, scores, strict=True)), sums, comparison.baseline, metrics, beta, keys, n, seed
+        )
+    return Differences(squares.units, by_score, drawn, tuple(said))
+
+
+class _Found(NamedTuple):
+    """What the units of all runs add up to."""
+
+    scores: list[RunScores]
+    sums: UnitSums  #: without units if they are not drawn
+    keys: NDArray[np.int64] | None  #: what tells the units apart; None if they are not drawn
+    squares: Squares
+
+
+def _of_clusters(
+    comparison: Runs,
+    metrics: Sequence[Metric],
+    needed: Sequence[Metric],
+    means: Sequence[Mapping[str, float]],
+    said: list[str],
+    pool: Pool,
+) -> _Found:
+    """Add up the cells by the unit of their true cluster."""
+    runs, numbers = list(comparison.runs.values()), comparison.true_numbers
+    tables, drawn = [ev.contingency for ev in runs], comparison.n_bootstrap > 0
+    connected = comparison.unit == COMPONENT
+    every = drawn or numbers is not None or not connected or not same_where_exact(metrics)
+    pieces = pieces_of_runs(tables, every, pool)
+    if connected:
+        units = components_of_runs(pieces, numbers)
+    else:
+        units = _true_clusters(comparison, tables, said)
+    n_shares = 1 if numbers is None else len(runs)
+    width = n_shares + len(runs) * len(needed)
+    by_unit = CellsByUnit.of(pieces, units.of_true, units.n, width, pool)
+    del pieces
+    scores = [RunScores.of_cells(table, needed, mean) for table, mean in zip(tables, means, strict=True)]
+    n_kept = units.n if drawn else 0
+    sums = UnitSums(np.empty((n_shares, n_kept)), np.empty((len(runs), n_kept, len(needed))))
+    moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
+    squares = squares_of_cells(tables, by_unit, units.of_true, needed, scores, moves, pool, kept=sums)
+    return _Found(scores, sums, keys_of_units(runs, units, numbers) if drawn else None, squares)
+
+
+def _of_column(
+    comparison: Runs,
+    metrics: Sequence[Metric],
+    needed: Sequence[Metric],
+    means: Sequence[Mapping[str, float]],
+    said: list[str],
+    pool: Pool,
+) -> _Found:
+    """Add up the rows by the column that is the unit."""
+    codes, values = _units_of_column(comparison, said)
+    scores = [RunScores.of_rows(needed, mean) for mean in means]
+    tables = [ev.contingency for ev in comparison.runs.values()]
+    found = [
+        UnitSums.of_rows(table, needed, own, _padded(codes, table), len(values))
+        for table, own in zip(tables, scores, strict=True)
+    ]
+    sums = UnitSums(*(np.concatenate(each) for each in zip(*found, strict=True)))
+    moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
+    keys = content_of_values(values) if comparison.n_bootstrap else None
+    return _Found(scores, sums, keys, squares_of_sums(sums, moves, pool))
+
+
+def _place(comparison: Runs) -> int:
+    """Return which of the runs is the baseline."""
+    return list(comparison.runs).index(comparison.baseline)
+
+
+def _true_clusters(comparison: Runs, tables: Sequence[Contingency], said: list[str]) -> RunUnits:
+    """Return the true clusters as units; note if they are too small."""
+    if not tables[0].outside:
+        shared = "true clusters that share a predicted cluster share its precision"
+        said.append(_TOO_SMALL.format(comparison.unit, shared))
+    return true_clusters_of_runs(tables, comparison.true_numbers)
+
+
+_TOO_SMALL = 'standard errors by {} are too small: {}. Take unit="component"'
+
+
+def _units_of_column(comparison: Runs, said: list[str]) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return the units of the rows by a column, and their values; note if that tears components apart."""
+    n_rows, first = comparison.require_rows(), comparison[comparison.baseline]
+    cut = slice_codes(comparison.unit, first.contingency, first.kept_items(), first.attributes)
+    codes = cut.codes[:n_rows]
+    component = comparison.components_of_rows()
+    with Pool() as pool:
+        pairs = number(component * cut.n_slices + codes, pool)
+        several = np.bincount(number(component[pairs.firsts], pool).codes) > 1
+    if several.any():
+        torn = f"{np.count_nonzero(several)} of {several.size} components have items of several values"
+        said.append(_TOO_SMALL.format(comparison.unit, torn))
+    return codes, next(iter(cut.values.values()))
+
+
+def _padded(codes: NDArray[np.int64], table: Contingency) -> NDArray[np.int64]:
+    """Return codes of the first rows with -1 for the others."""
+    assert table.rows is not None
+    found = np.full(table.rows.cell.size, -1)
+    found[: codes.size] = codes
+    return found

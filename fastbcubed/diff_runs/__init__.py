@@ -1,0 +1,1 @@
+"""What an experiment does to a baseline, and whether a truth approves of it."""

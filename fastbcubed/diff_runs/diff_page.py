@@ -1,0 +1,137 @@
+"""A diff as the content of a page: what changed, whether a truth approves, and the clusters that changed most."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from fastbcubed.diff_runs.diff_text import (
+    changes_grid,
+    coverage,
+    notes,
+    others_grid,
+    what_became,
+    what_changed,
+    what_truth_says,
+)
+from fastbcubed.diff_runs.vocabulary import SIDES
+from fastbcubed.errors import EvaluationWarning, NotKeptError
+from fastbcubed.results.gates import Gate
+from fastbcubed.results.page import Asked, few_entries, shortened
+from fastbcubed.results.page_content import (
+    MESSAGES,
+    MOST_COLUMNS,
+    SLICINGS,
+    anchor,
+    command,
+    gates_content,
+    head,
+    key_of,
+    opened_content,
+    stem,
+    without_data,
+)
+from fastbcubed.results.slices import SliceKey, name_columns, slice_name
+from fastbcubed.results.wording import Grid
+
+#: Slices of each slicing: those that changed most.
+SLICES = 20
+#: Figures of slices that come first, where they are there.
+SHOWN = ("split_change", "merge_change", "split_rate", "merge_rate", "delta_precision", "delta_recall")
+#: Figures of a cluster in a list, and the change that its side is listed by.
+FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "split_change", "merge_change")
+
+
+def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
+    """Return the content of the page of a diff."""
+    known = None if diff.known_changes is None else diff.known_changes.to_pylist()
+    with warnings.catch_warnings():  # what they say is on the page
+        warnings.simplefilter("ignore", EvaluationWarning)
+        content = {
+            **head("diff", asked.title or _title(diff)),
+            "names": diff.names, "n_items": diff.evaluation.contingency.n_items,
+            "weighted": diff.evaluation.contingency.weighted,
+            "verdict": {"sentences": [*what_changed(diff), *what_truth_says(diff)], "lines": what_became(diff)},
+            "overall": dict(diff.overall), "errors": dict(diff.errors_at_hand()), "changes": known,
+            "summary": diff.summary, "lines": coverage(diff), "notes": {"lines": notes(diff)},
+            "grids": [_grid(each(diff)) for each in (changes_grid, others_grid)],
+            "gates": gates_content(gates),
+            "warnings": {"n": len(diff.warnings), "rows": diff.warnings[:MESSAGES]},
+            "slices": _slices(diff, asked),
+            "clusters": _clusters(diff, asked),
+            "origin": {"manifest": few_entries(without_data(diff.manifest)), "command": _command(diff)},
+        }  # fmt: skip
+    found: dict[str, Any] = shortened(content)
+    return found
+
+
+def _command(diff: Any) -> str | None:
+    """Return the command that makes the diff of the same files again; None where data are in no file."""
+    told = diff.manifest.get("arguments") or {}
+    named = {side: f"the {side}" for side in SIDES}
+    found = command(diff.names, told, "diff", named)
+    if found is None or not diff.truth:
+        return found
+    return None if diff.truth == "the truth" else f"{found} --truth {shlex.quote(str(diff.truth))}"
+
+
+def _title(diff: Any) -> str:
+    stems = [stem(diff.names.get(side) or side) for side in SIDES]
+    return f"From {stems[0]} to {stems[1]}"
+
+
+def _grid(grid: Grid) -> dict[str, Any]:
+    return {"header": grid.header, "rows": [{"cells": row} for row in grid.rows], "names": grid.names}
+
+
+def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
+    """Return the slices that changed most."""
+    keys: dict[str, SliceKey | str] = {name: name for name in diff.sliced}
+    if diff.evaluation.has_items:
+        keys = {name: key_of(name_columns(table.column_names)) for name, table in diff.sliced.items()}
+    keys |= {slice_name(key): key for key in asked.by}
+    found = []
+    for name, key in list(keys.items())[:SLICINGS]:
+        table = diff.slices(key, order_by="change")
+        names = name_columns(table.column_names)
+        figures = [each for each in dict.fromkeys((*SHOWN, *diff.overall)) if each in table.column_names][:6]
+        rows = [
+            {"slice": [row[each] for each in names], "n_items": row["n_items"],
+             "figures": [row[each] for each in figures]}
+            for row in table.slice(0, SLICES).to_pylist()
+        ]  # fmt: skip
+        found.append({"by": name, "names": names, "figures": figures, "n": table.num_rows, "rows": rows})
+    return {"n": len(keys), "rows": found}
+
+
+def _clusters(diff: Any, asked: Asked) -> dict[str, Any] | None:
+    """Return the clusters of either side that changed most."""
+    if not asked.worst or not diff.evaluation.has_clusters:
+        return None
+    found, changed = {}, sum(diff.overall.get(name, 0.0) for name in ("split_rate", "merge_rate"))
+    for side in SIDES:
+        rows = diff.clusters(side, limit=asked.worst).to_pylist()
+        rows = [row for row in rows if row["split_change"] + row["merge_change"] > 0]
+        found[side] = {
+            "n": diff.summary[side]["clusters"], "opened": diff.evaluation.has_items,
+            "rows": [_cluster(diff, side, row, asked, changed) for row in rows],
+        }  # fmt: skip
+    return found
+
+
+def _cluster(diff: Any, side: str, row: dict[str, Any], asked: Asked, changed: float) -> dict[str, Any]:
+    """Return a cluster, its share of all that `changed`, and its members."""
+    own = {name: row[name] for name in FIGURES if name in row}
+    own["share_of_change"] = (row["split_change"] + row["merge_change"]) / changed if changed else None
+    opened = None
+    if row["cluster"] is not None and diff.evaluation.has_items:
+        try:
+            found = diff.cluster(
+                side, row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members
+            )
+            opened = opened_content(found)
+        except NotKeptError:
+            pass
+    return {"id": anchor(side, row["cluster"]), **own, "opened": opened}

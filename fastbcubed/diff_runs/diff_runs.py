@@ -1,0 +1,325 @@
+"""diff(): what an experiment does to the clusters of a baseline; with a truth, whether that is right."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal
+
+from fastbcubed.align.policies import Duplicates, Nulls, Policies, Weighting
+from fastbcubed.align.rows import align
+from fastbcubed.cells.build import build_cells
+from fastbcubed.cells.contingency import MAX_PAIRS
+from fastbcubed.diff_runs.diff import Diff
+from fastbcubed.diff_runs.diff_base import DEFAULT, JUDGING
+from fastbcubed.diff_runs.judgement import Judgement, label, read_truth, truth_of_table, weighed_by
+from fastbcubed.diff_runs.vocabulary import (
+    SIDES,
+    as_policies,
+    asked_slices,
+    in_words_of_a_diff,
+    meant,
+    renamed_slices,
+)
+from fastbcubed.engines import memory
+from fastbcubed.engines.request import Request, as_metrics, as_slices
+from fastbcubed.errors import EvaluationWarning, FastBCubedError, MetricError, OptionError
+from fastbcubed.evaluate import Keep, Progress, carry_out, evaluation
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.files import as_rows
+from fastbcubed.inputs.pair import Given, open_pair, order_of
+from fastbcubed.inputs.tables import ColumnName
+from fastbcubed.metrics.registry import METRICS, known_as, members
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results import save
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluation_base import by_names, not_default
+from fastbcubed.results.items import AlignedItems
+from fastbcubed.results.slices import SliceKey, slice_name
+from fastbcubed.results.warnings import WARNING, OfRun, if_alone
+from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false
+from fastbcubed.runtime.output_files import require_writable
+from fastbcubed.runtime.threads import Pool
+
+__all__ = ["diff"]
+
+#: A column name for all sides, or a tuple of them: the baseline's, the experiment's and, with a truth, the truth's.
+PerSide = ColumnName | tuple[ColumnName, ...]
+#: What happens to items that one side lacks.
+Unmatched = Literal["drop", "raise", "singleton", "outside"]
+
+
+def diff(
+    baseline: Any,
+    experiment: Any,
+    *,
+    truth: Any = None,
+    item: PerSide = "item",
+    cluster: PerSide = "cluster",
+    weight: Any = None,
+    slices: SliceKey | Iterable[SliceKey] = (),
+    attributes: Any = None,
+    metrics: str | Iterable[str | Callable[..., Any]] | Callable[..., Any] | None = None,
+    weighting: Weighting = "pointwise",
+    unmatched: Unmatched | Mapping[str, Unmatched] | None = None,
+    unlabelled: Literal["drop", "outside"] = "drop",
+    nulls: Nulls = "raise",
+    duplicates: Duplicates = "raise",
+    noise: Any = None,
+    overlapping: bool = False,
+    max_pairs: float = MAX_PAIRS,
+    table: Any = None,
+    out: Any = None,
+    keep: Keep = "cells",
+    paths: bool = False,
+    engine: Literal["memory", "disk"] | None = None,
+    memory_limit: int | str | None = None,
+    spill_dir: Any = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Diff:
+    """Tell what changed from one clustering to another: overall, by cluster, by slice, by item.
+
+    No truth is needed for that. With one, the diff also says which changes are right.
+
+    Parameters
+    ----------
+    baseline, experiment : Clustering, table, path, dict, or array-like of shape (n_items,)
+        The clustering before and after, as `evaluate` takes truth and prediction. With `table`, the names of two of
+        its columns.
+    truth : Clustering, table, path, dict, or array-like of shape (n_items,), optional
+        What judges the change, in the same form; with `table`, a column of it. It may label a part of the items alone.
+        Its attributes can be sliced by, and its clusters are the attribute "true_cluster".
+    item, cluster : str, list of str, or tuple of two or three of these
+        Columns of items and clusters: one name, or the baseline's, the experiment's and the truth's; see `evaluate`.
+    weight : str, array-like of shape (n_items,), or table, optional
+        A column of the baseline (else of the experiment, else of the truth), weights by position, or a table or dict
+        from item to weight.
+    slices : str, Bins, tuple of these, mapping, or a list of several of these
+        Slices to tell of now; see `Diff.slices`.
+    attributes : table, optional
+        Attributes to slice by, by item or by position, besides those of the tables given.
+    metrics : str, callable, or iterable of these, optional
+        Scores, families ("diff", "pairs", ...), "all", or formulas; by default split_rate, merge_rate,
+        split_jaccard_distance, merge_jaccard_distance, jaccard_distance and affected_rate; with a truth also the good
+        and the bad part of each, delta_precision, delta_recall and iq. Others take the baseline for the truth.
+    weighting : {"pointwise", "outer"}
+        Whether weights count inside the clusters and in the mean, or in the mean alone.
+    unmatched : {"drop", "raise", "singleton", "outside"} or dict
+        What happens to items that one side lacks; a dict has a policy for "baseline" (items that are gone) and one for
+        "experiment" (new ones). They are left out by default, so that all rates are about the items that both have; how
+        many are gone and new, and how many clusters are gone or appeared, is told in any case. Items that a
+        clustering made of links lacks are alone there, unless a policy is given. "outside" is for new items: they are
+        merged to those that they are clustered with, which a truth that labels them judges, and have no rates of their
+        own.
+    unlabelled : {"drop", "outside"}
+        What happens to items that the truth lacks where it judges: they are left out of all clusters, or, if true
+        clusters are complete, belong with none of the others.
+    nulls : {"raise", "singleton", "drop"}
+        What happens to items with a null cluster.
+    duplicates : {"raise", "drop"}
+        What happens to rows that repeat an earlier one.
+    noise : object, optional
+        The label, such as -1, whose items are taken as alone.
+    overlapping : bool
+        Whether items may be in several clusters. There are split_rate and merge_rate then, and no truth.
+    max_pairs : float
+        With `overlapping`, how many pairs of cells to compare at most.
+    table : table or path, optional
+        One table with the clusters of all sides.
+    out : path, optional
+        A directory to write the result to; see `Diff.save`.
+    keep : {"scores", "cells", "items"}
+        How much of the result to write to `out`; with the disk engine, how much to hold.
+    paths : bool
+        Whether the result has the paths of files rather than their names; see `evaluate`.
+    engine : {"memory", "disk"}, optional
+        Where the work is done; see `evaluate`. A truth takes the memory engine.
+    memory_limit : int or str, optional
+        Bytes that the disk engine may use.
+    spill_dir : path, optional
+        Where the disk engine spills.
+    threads : int, optional
+        All cores of the process when absent. The scores do not depend on it.
+    progress : bool or callable, optional
+        Whether to show progress on stderr; see `evaluate`.
+
+    Returns
+    -------
+    Diff
+
+    Raises
+    ------
+    FastBCubedError
+        One of its children, which says what is wrong with the input, where, and what to do.
+
+    Notes
+    -----
+    For an item, B is its cluster in the baseline and E that in the experiment, the item included. The split rate is
+    the mean over items of w(B - E) / w(B), the merge rate that of w(E - B) / w(E), w the weight of the items in a set.
+    The Jaccard distance, w(B - E) + w(E - B) over w(B or E), is a metric. With I, the item's true cluster, each is cut
+    in a good and a bad part: to split off what is not in I is good, and so is to merge what is in I. All come from
+    tables of cells, at a cost linear in the items, like those of `evaluate`.
+
+    References
+    ----------
+    S. van Staden and A. Grubb, ABCDE: Application-Based Cluster Diff Evals, arXiv:2407.21430, 2024.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> d = fb.diff({"a": 1, "b": 1, "c": 1, "d": 2}, {"a": "x", "b": "x", "c": "y", "d": "y"})
+    >>> d.split_rate, d.merge_rate  # (1/3 + 1/3 + 2/3 + 0) / 4, (0 + 0 + 1/2 + 1/2) / 4
+    (0.3333333333333333, 0.25)
+    """
+    paths = true_or_false(paths, "paths")
+    arguments = not_default(diff, locals())
+    if out is not None:
+        out = save.as_path(out)
+        require_writable(out)
+    overlapping = true_or_false(overlapping, "overlapping")
+    refuse_bare(metrics=metrics)
+    _require_judgeable(truth, unlabelled, engine, overlapping)
+    names, judging = _split(metrics, judged=truth is not None, overlapping=overlapping)
+    columns = {"item": _three(item, "item"), "cluster": _three(cluster, "cluster")}
+    if truth is not None and table is not None:
+        table = as_rows(table, "the table")  # it is read twice
+    keys = as_slices(slices)
+    known = None
+    if truth is not None and table is None:
+        of_truth = {name: of_all[1] for name, of_all in columns.items()}
+        known = read_truth(truth, of_truth, order_of(item), weight)
+    unmatched = as_policies(unmatched, baseline, experiment)
+    with weighed_by(known), in_words_of_a_diff():
+        policies = Policies.of(unmatched, nulls, duplicates, noise)
+        request = Request(
+            Given(
+                baseline, experiment, columns["item"][0], columns["cluster"][0], weight, table, attributes, overlapping,
+                known,
+            ),
+            policies,
+            weighting=weighting,
+            metrics=as_metrics(names, outside=policies.prediction == "outside"),
+            max_pairs=max_pairs,
+            slices=[] if truth is not None else [asked_slices(key, judged=False) for key in keys],
+            keep=keep,
+            out=out,
+            memory_limit=memory_limit,
+            spill_dir=spill_dir,
+        )  # fmt: skip
+        how: dict[str, Any] = {"threads": threads, "progress": progress}
+        ev = carry_out(request, arguments, engine="memory" if truth is not None else engine, **how)
+    ev.sliced = {
+        slice_name(key): renamed_slices(ev.sliced[slice_name(asked)])
+        for key, asked in zip(keys, request.slices, strict=False)
+    }
+    found = Diff(ev, not_computed=dict(ev.not_computed))
+    if truth is not None:
+        if known is None:
+            known = truth_of_table(truth, baseline, request.given.table, columns["item"][1])
+        found = _judged(ev, known, judging, unlabelled, one_table=table is not None)
+        found.truth = by_names(arguments, [known.name])(known.name)
+        ev.sliced = {slice_name(key): found.slices(key) for key in keys}
+    for each in found.warnings:
+        if each["level"] == WARNING:
+            warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=2)
+    if out is not None:
+        found.save(out, keep=keep)
+    return found
+
+
+def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str, *, one_table: bool) -> Diff:
+    """Return a diff that is judged by a truth."""
+    with Pool() as pool:
+        labelled, ev.attributes = label(ev, truth, ev.policies, pool, null_is_absent=one_table)
+        alone = {}
+        if labelled.rows.size < len(truth):
+            with suppress(FastBCubedError):  # items that are not judged may have no weight
+                for k, side in enumerate(SIDES):
+                    alone[side] = _alone(ev, k, truth, unlabelled, pool, null_is_absent=one_table)
+    names = {metric.name for metric in judging}
+    left = {name: reason for name, reason in ev.not_computed.items() if name not in names}
+    found = Diff(ev, Judgement(ev, labelled, unlabelled, alone), judging, truth.name, left)
+    if "iq" in names and found.overall["iq"] != found.overall["iq"]:
+        left["iq"] = "nothing changed for the items that the truth labels"
+    return found
+
+
+def _alone(
+    ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Pool, *, null_is_absent: bool
+) -> OfRun:
+    """Return what the truth says of the baseline (0) or the experiment by itself."""
+    assert ev._origin.pair is not None
+    pair = ev._origin.pair
+    side, of_others = pair.first[k], (ev.policies.prediction, ev.policies.truth)[k]
+    if pair.weight_table is not None:  # which may hold those of the truth
+        truth, side = replace(truth, weight=None), replace(side, weight=None)
+    policies = replace(ev.policies, truth="drop", prediction=unlabelled)
+    table, outside = ev.contingency, unlabelled == "outside"
+    how: dict[str, Any] = {"outer": table.weighting == "outer", "null_is_absent": null_is_absent}
+    rows = align(truth, side, policies, pool, weight_table=pair.weight_table, **how)
+    cells = build_cells(rows, pool, weighting=table.weighting, outside=outside)
+    request = Request(
+        Given(truth, side), policies, weighting=table.weighting, metrics=["precision", "recall"]
+    )
+    built = memory.Built(rows.coverage, cells, AlignedItems(rows))
+    own = evaluation(request, memory.answer(open_pair(request.given), built, request, pool), {})
+    return OfRun(own.coverage, if_alone(own), math.nan, drops=of_others != "singleton")
+
+
+def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bool) -> None:
+    """Raise OptionError for what does not go with a truth, or without one."""
+    if not is_one_of(unlabelled, ("drop", "outside")):
+        raise OptionError(f'unlabelled is "drop" or "outside", not {unlabelled!r}')
+    if truth is None:
+        if unlabelled != "drop":
+            raise OptionError("unlabelled= is for items that the truth lacks; pass truth=, too")
+        return
+    if engine == "disk":
+        raise OptionError(
+            'the disk engine does not judge a diff by a truth, for which all rows are needed; pass engine="memory", or '
+            "leave truth= out. Two evaluations against the truth, each on disk, give precision and recall of both"
+        )
+    if overlapping:
+        raise OptionError(
+            "a truth judges clusterings that do not overlap; leave truth= out, or pass partitions, without "
+            "overlapping=True"
+        )
+
+
+def _split(metrics: Any, *, judged: bool, overlapping: bool) -> tuple[list[Any], list[Metric]]:
+    """Return what to ask of baseline and experiment, and the scores that judge the change."""
+    if metrics is None:
+        defined = [name for name in DEFAULT if METRICS[name].on_covers or not overlapping]
+        return defined, [METRICS[name] for name in JUDGING] if judged else []
+    one = isinstance(metrics, str) or callable(metrics) or not isinstance(metrics, Iterable)
+    asked = [known_as(meant(each)) for each in ([metrics] if one else metrics)]
+    if not asked:
+        raise MetricError("metrics is empty; leave it out for the usual scores")
+    judging = {
+        metric.name: metric
+        for name in asked
+        if not callable(name)
+        for metric in members(name)
+        if metric.takes_three
+    }
+    named = [name for name in asked if isinstance(name, str) and name in judging]
+    if named and not judged:
+        raise MetricError(f"{named[0]} judges a change by a truth: it takes fb.diff(..., truth=truth)")
+    rest = [name for name in asked if name not in named]
+    return rest or ["split_rate", "merge_rate"], list(judging.values()) if judged else []
+
+
+def _three(names: Any, argument: str) -> tuple[Any, Any]:
+    """Return the column names of baseline and experiment, and that of the truth."""
+    if not isinstance(names, tuple):
+        return names, names
+    if len(names) not in (2, 3):
+        raise OptionError(
+            f"{argument} is a name, a list of names (a composite id), or a tuple of the baseline's, the experiment's "
+            f"and the truth's, not a tuple of {len(names)}"
+        )
+    return names[:2], names[2] if len(names) == 3 else argument

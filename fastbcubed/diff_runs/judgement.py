@@ -1,0 +1,388 @@
+"""The truth beside a diff: which of its items have a true cluster, and what else the truth knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.align.policies import Policies
+from fastbcubed.align.rows import align, take_or_null
+from fastbcubed.cells.build import cells_of_keys
+from fastbcubed.cells.three_way import Joint, join
+from fastbcubed.diff_runs.vocabulary import TRUE_CLUSTER
+from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKeptError, OptionError
+from fastbcubed.inputs import arrays
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.columns import Order, as_column
+from fastbcubed.inputs.pair import Asked, one_side, pair_of_table
+from fastbcubed.inputs.suggestions import Typed
+from fastbcubed.inputs.tables import ColumnName, attribute, refused
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import aggregation as groups
+from fastbcubed.metrics import change as formulas
+from fastbcubed.metrics.change import judged
+from fastbcubed.metrics.score import Metric, f_measure
+from fastbcubed.results.evaluation_base import Evaluated
+from fastbcubed.results.evaluation_scores import Estimated
+from fastbcubed.results.items import AlignedItems, AttributeTable, RowNumbers
+from fastbcubed.results.standard_errors import (
+    CellUnits,
+    RowUnits,
+    Units,
+    components,
+    count_units,
+    errors_of_cells,
+    errors_of_rows,
+    units_by_code,
+)
+from fastbcubed.results.warnings import OfRun, runs_lack_items
+from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.threads import Pool
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """The rows of a diff whose items the truth has, and the keys of their true clusters."""
+
+    rows: RowNumbers  #: those that are scored; then new ones, which the policy "outside" merges to these
+    keys: NDArray[np.int64]  #: equal keys, equal cluster; shape as of `rows`
+    #: the experiment cluster of each new row by code, which is of none of the cells where no item of it is scored
+    new: NDArray[np.int64]
+
+    @property
+    def judged(self) -> RowNumbers:
+        """The rows that are scored."""
+        return self.rows[: self.rows.size - self.new.size]
+
+
+def read_truth(truth: Any, columns: dict[str, ColumnName], order: Order, weight: Any = None) -> Clustering:
+    """Read the truth, whatever holds it, with the column of weights that it may have."""
+    return one_side(truth, Asked("the truth", columns, Typed(), order), weight, False)
+
+
+@contextmanager
+def weighed_by(truth: Clustering | None) -> Iterator[None]:
+    """Let errors of the weights that a truth has, which are joined like those of a table, name the truth."""
+    try:
+        yield
+    except FastBCubedError as error:
+        text = str(error)
+        if truth is None or truth.weight is None or "the weight table" not in text:
+            raise
+        raise type(error)(text.replace("the weight table", truth.name)) from error
+
+
+def truth_of_table(truth: Any, other: Any, table: Any, item: ColumnName) -> Clustering:
+    """Read the truth from the table that baseline and experiment are in, too."""
+    found, _ = pair_of_table(truth, other, table, item, None)
+    return replace(found, attributes=None)  # they are those of the baseline
+
+
+def label(
+    ev: Evaluated, truth: Clustering, policies: Policies, pool: Pool, *, null_is_absent: bool
+) -> tuple[Labelled, TruthAttributes]:
+    """Find the items of a diff in the truth; return those that have a true cluster, and what the truth knows of all."""
+    items, cell = ev.kept_items(), ev._rows().cell
+    ids = as_column(items.ids(), "item", "the items of baseline and experiment") if items.item_names else None
+    if ids is not None and truth.items is not None:
+        ids.order = truth.items.order  # their values do not tell
+    both = Clustering.from_labels(cell, items=ids, name="baseline and experiment")
+    policies = replace(policies, truth="drop", prediction="drop")
+    found = align(truth, both, policies, pool, null_is_absent=null_is_absent)
+    true_rows, rows = (
+        np.arange(len(found)) if own is None else own for own in (found.true_rows, found.pred_rows)
+    )
+    known = (rows >= 0) & (true_rows >= 0)
+    row_of = np.full(cell.size, -1)
+    row_of[rows[known]] = true_rows[known]
+    if found.absent_true is not None:
+        known &= found.true_keys != found.absent_true
+    rows, keys = rows[known], found.true_keys[known]
+    if not (cell[rows] >= 0).any():
+        raise OptionError(
+            f"none of the items that {truth.name} labels is in baseline and experiment, so that nothing can be judged "
+            "by it; leave truth= out"
+        )
+    assert isinstance(items, AlignedItems)
+    labelled = _labelled(ev, rows, keys, items.in_prediction)
+    return labelled, TruthAttributes(truth, row_of, ev.attributes, policies)
+
+
+def _labelled(
+    ev: Evaluated,
+    rows: RowNumbers,
+    keys: NDArray[np.int64],
+    in_experiment: Callable[[], tuple[NDArray[np.bool_], NDArray[Any]]],
+) -> Labelled:
+    """Return rows that the truth has; `in_experiment` tells which rows that has, and the keys of its clusters."""
+    scored = ev._rows().cell[rows] >= 0
+    new = codes = np.empty(0, np.int64)
+    if ev.policies.prediction == "outside" and not scored.all():
+        there, clusters = in_experiment()
+        new, first = np.flatnonzero(~scored & there[rows]), ev.first_rows("pred")
+        known = np.flatnonzero(first >= 0)
+        every = np.concatenate([clusters[first[known]], clusters[rows[new]]])
+        _, at, place = np.unique(every, return_index=True, return_inverse=True)
+        codes = np.concatenate([known, first.size + np.arange(new.size)])[at[place]][known.size :]
+    chosen = np.concatenate([np.flatnonzero(scored), new])
+    return Labelled(rows[chosen], keys[chosen], codes)
+
+
+def labelled_again(ev: Evaluated) -> Labelled:
+    """Return what `label` found, from the attribute that was saved with the items."""
+    if ev.policies.nulls == "singleton":
+        raise NotKeptError(
+            'with nulls="singleton" a saved diff does not tell items whose true cluster is null from those that the '
+            "truth lacks; call fastbcubed.diff anew"
+        )
+    values = ev.kept_items().attribute("attributes", TRUE_CLUSTER)
+    known, keys = _keys(values, ev.policies.noise)
+    rows = np.flatnonzero(known)
+    return _labelled(ev, rows, keys[rows], lambda: _keys(ev.kept_items().labels("pred"), ev.policies.noise))
+
+
+def _keys(values: Any, noise: Any) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which rows have a label, and keys by which those with the noise label and with none are alone."""
+    labels = as_column(values, "cluster")
+    alone = np.zeros(len(labels), np.bool_) if labels.null_rows is None else labels.null_rows.copy()
+    known = ~alone
+    if noise is not None:
+        with suppress(IdTypeError):  # then it is a label of another side
+            alone[labels.find(noise)] = True
+    keys: NDArray[np.int64] = labels.keys().astype(np.int64, copy=False)
+    if alone.any():
+        keys = np.unique(keys, return_inverse=True)[1]
+        keys[alone] = keys.size + np.arange(np.count_nonzero(alone))
+    return known, keys
+
+
+class TruthAttributes(AttributeTable):
+    """The true cluster of an item and the attributes that the truth has, besides those of a table of their own."""
+
+    def __init__(
+        self, truth: Clustering, rows: RowNumbers, others: AttributeTable | None, policies: Policies
+    ) -> None:
+        self._truth, self._row_of, self._others, self._noise = truth, rows, others, policies.noise
+        own = () if others is None else others.names
+        for where, names in ((truth.name, truth.attribute_names), ("the table of attributes", own)):
+            if TRUE_CLUSTER in names:
+                raise ColumnError(
+                    f"{where} has a column {TRUE_CLUSTER!r}, which in a diff is what the clusters of the truth are "
+                    "called; give it another name"
+                )
+        known = [name for name in (TRUE_CLUSTER, *truth.attribute_names) if name not in own]
+        self.names = (*dict.fromkeys(known), *own)
+
+    def attribute(self, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        """Return an attribute of some rows, or of all, null where the truth lacks the item."""
+        if self._others is not None and name in self._others.names:
+            return self._others.attribute(name, rows)
+        at = self._row_of if rows is None else np.where(rows < 0, -1, self._row_of[rows])
+        if name == TRUE_CLUSTER:
+            return pa.chunked_array([take_or_null(self._truth.labels, at)])
+        assert self._truth.attributes is not None
+        return arrays.take_or_null(attribute(self._truth.attributes, name), at)
+
+    def left_out(self) -> dict[str, str]:
+        """Return the attributes that cannot be kept, and why."""
+        found = {} if self._others is None else self._others.left_out()
+        table = self._truth.attributes
+        if table is None:
+            return found
+        own = [name for name in self.names if name != TRUE_CLUSTER and name in self._truth.attribute_names]
+        return found | {f"attributes.{name}": reason for name, reason in refused(table, own).items()}
+
+
+#: What baseline and experiment are by themselves, beside the truth.
+LEVELS = {
+    "baseline": {
+        "precision": formulas.precision_of_baseline,
+        "recall": formulas.recall_of_baseline,
+        "jaccard_distance": formulas.distance_of_baseline,
+    },
+    "experiment": {
+        "precision": formulas.precision_of_experiment,
+        "recall": formulas.recall_of_experiment,
+        "jaccard_distance": formulas.distance_of_experiment,
+    },
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the truth says of all items together.
+
+    Attributes
+    ----------
+    n_items, weight
+        The items that truth, baseline and experiment have, which the truth is asked about.
+    n_unlabelled, weight_unlabelled
+        Those that baseline and experiment have and the truth lacks.
+    unlabelled : {"drop", "outside"}
+        What was done with these.
+    scores : dict of str to float
+        The scores that judge the change, by name.
+    levels : dict of str to dict
+        By "baseline" and "experiment": precision, recall and jaccard_distance against the truth, on these items.
+    """
+
+    n_items: int
+    weight: float
+    n_unlabelled: int
+    weight_unlabelled: float
+    unlabelled: str
+    scores: Mapping[str, float]
+    levels: Mapping[str, Mapping[str, float]]
+
+
+NONE_LACKS: Mapping[str, OfRun] = {}
+
+
+class Judgement:
+    """The items that truth, baseline and experiment have, and the joint cells that they are in.
+
+    Items that the baseline lacks are mates of these where the policy "outside" merges them.
+    """
+
+    def __init__(
+        self, ev: Estimated, labelled: Labelled, unlabelled: str, alone: Mapping[str, OfRun] = NONE_LACKS
+    ) -> None:
+        """Take what is judged; `alone` is what the truth says of each side by itself, where one lacks items of it."""
+        self._ev, self._labelled, self.unlabelled, self._alone = ev, labelled, unlabelled, alone
+
+    @cached_property
+    def joint(self) -> Joint:
+        """The joint cells."""
+        table, cell, new = self._ev.contingency, self._cell, self._labelled.new
+        known = None
+        if self.unlabelled == "outside" or (cell.size == table.n_items and not table.outside):
+            known = table, cell
+        before = np.concatenate([table.true[cell], table.n_codes["true"] + np.arange(new.size)])
+        keys = self._labelled.keys, before, np.concatenate([table.pred[cell], new])
+        with Pool() as pool:
+            return join(*keys, self._weight, pool, weighting=table.weighting, change=known, n_new=new.size)
+
+    @property
+    def _cell(self) -> NDArray[np.int64]:
+        """The cell of each judged row among those of baseline and experiment."""
+        return self._ev._rows().cell[self._labelled.judged]
+
+    @property
+    def _weight(self) -> NDArray[np.float64] | None:
+        rows = self._ev._rows()
+        return rows.weight[self._labelled.rows] if self._ev.contingency.weighted else None
+
+    def at_rest(self) -> Judgement:
+        """Return it without what can be worked out again."""
+        return Judgement(self._ev, self._labelled, self.unlabelled, self._alone)
+
+    def lacking(self, verdict: Verdict) -> list[dict[str, Any]]:
+        """Return a warning, or a note, if a side lacks items of the truth, which are judged on neither."""
+        shown = {}
+        for side, run in self._alone.items():
+            level = verdict.levels[side]
+            shown[side] = run._replace(shown_f1=float(f_measure(level["precision"], level["recall"])))
+        return list(runs_lack_items(shown, common=True, policy='"singleton"'))
+
+    # Scores
+
+    def verdict(self, metrics: Sequence[Metric]) -> Verdict:
+        """Return scores over all labelled items, and what baseline and experiment are by themselves."""
+        joint, table = self.joint, self._ev.contingency
+        scores = self.overall(metrics)
+        levels = {
+            side: {name: self._mean(formula(joint.sets)) for name, formula in own.items()}
+            for side, own in LEVELS.items()
+        }
+        n, weight = joint.cells.n_items, joint.cells.total_weight
+        rest = table.n_items - n, max(0.0, table.total_weight - weight) if table.n_items > n else 0.0
+        return Verdict(n, weight, *rest, self.unlabelled, scores, levels)
+
+    def overall(self, metrics: Sequence[Metric]) -> dict[str, float]:
+        """Return scores over all labelled items."""
+        with Pool() as pool:
+            return aggregation.overall(self.joint.cells, judged(self.joint, metrics), pool=pool)
+
+    def _mean(self, scores: NDArray[np.float64]) -> float:
+        cells = self.joint.cells
+        ones = np.zeros(cells.n_cells, np.int64)
+        return float(cells.add_by_cluster(ones, 1, scores)[0] / cells.total_weight)
+
+    def of_slices(
+        self, codes: NDArray[np.integer], n: int, metrics: Sequence[Metric], *, errors: bool
+    ) -> dict[str, Any]:
+        """Return n_labelled and scores of slices of all rows, by their codes; with errors if asked."""
+        own, joint = codes[self._labelled.judged], self.joint
+        lifted = judged(joint, metrics)
+        found = _means(joint, own, n, lifted, by_row=True)
+        if not errors:
+            return found
+        rows = RowUnits.of(joint.cells, own, n, self._units_of_cells[joint.cells.rows.cell])  # type: ignore[union-attr]
+        of = errors_of_rows(joint.cells, lifted, 1.0, rows).errors
+        return {
+            name: each
+            for known, values in found.items()
+            for name, each in ((known, values), (f"{known}_se", of.get(known)))
+            if each is not None
+        }
+
+    def of_clusters(self, side: str, metrics: Sequence[Metric]) -> dict[str, Any]:
+        """Return n_labelled and scores of the clusters of a side of the evaluation, by their codes."""
+        table, joint = self._ev.contingency, self.joint
+        codes = (table.true if side == "true" else table.pred)[self._cell[joint.row]]
+        return _means(joint, np.ascontiguousarray(codes), table.n_codes[side], judged(joint, metrics))
+
+    def of_items(self, metrics: Sequence[Metric]) -> dict[str, NDArray[np.float64]]:
+        """Return scores of each row of the evaluation; NaN where it is not labelled."""
+        found = {}
+        assert self.joint.cells.rows is not None
+        for metric in metrics:
+            if metric.of_sets is not None and metric.item_name is not None:
+                scores = np.full(self._ev._rows().n_rows, np.nan)
+                scores[self._labelled.judged] = metric.of_sets(self.joint.sets)[self.joint.cells.rows.cell]
+                found[metric.item_name] = scores
+        return found
+
+    # Standard errors
+
+    @cached_property
+    def _units_of_cells(self) -> NDArray[np.int64]:
+        """The connected component of truth, baseline and experiment that each joint cell is in."""
+        table, cell = self._ev.contingency, self._cell
+        linked, new = self._ev._components.by_cell(table.n_cells), self._labelled.new
+        by_cluster = table.n_cells + np.arange(table.n_codes["pred"] + new.size)
+        by_cluster[table.pred] = linked
+        joined = np.concatenate([linked[cell], by_cluster[new]])
+        with Pool() as pool:
+            every = cells_of_keys(self._labelled.keys, joined, None, pool, weighting="pointwise")
+        assert every.rows is not None
+        return components(every).by_cell(every.n_cells)[every.rows.cell[self.joint.row]]
+
+    @cached_property
+    def _cell_units(self) -> CellUnits:
+        codes = self._units_of_cells
+        return units_by_code(codes, int(codes.max()) + 1)
+
+    @cached_property
+    def units(self) -> Units:
+        """How many components the labelled items come in."""
+        return count_units(self.joint.cells, self._cell_units)
+
+    def errors(self, metrics: Iterable[Metric]) -> dict[str, float]:
+        """Return the standard errors of scores over all labelled items."""
+        lifted = judged(self.joint, metrics)
+        with Pool() as pool:
+            return errors_of_cells(self.joint.cells, lifted, 1.0, self._cell_units, self.units.n, pool)
+
+
+def _means(
+    joint: Joint, codes: NDArray[np.integer], n: int, metrics: Sequence[Metric], *, by_row: bool = False
+) -> dict[str, Any]:
+    found = groups.group_means(joint.cells, codes, n, metrics, beta=1.0, by_row=by_row)
+    return {"n_labelled": found["n_items"], **{m.name: found[m.name] for m in metrics}}

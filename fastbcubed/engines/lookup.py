@@ -1,0 +1,172 @@
+"""Where the items of sampled true clusters are in a prediction, by either engine: cells of the sample alone.
+
+The prediction is read once. What is held of it are the sizes of the clusters that the sample touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.align.item_join import Aligner
+from fastbcubed.align.policies import Coverage, Policies
+from fastbcubed.align.row_blocks import Choice
+from fastbcubed.align.rows import align
+from fastbcubed.cells.shards import Layout, RowShards, require_limit
+from fastbcubed.engines import disk
+from fastbcubed.errors import AlignmentError, OptionError
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.files import FileRows, open_files
+from fastbcubed.inputs.pair import Cut, Given, asked_of_sides, notes_of_side, one_side, open_pair
+from fastbcubed.inputs.tables import is_path
+from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.codes import number
+from fastbcubed.runtime.spill import Packed, Spill
+from fastbcubed.runtime.threads import Pool
+
+#: Files of more rows than this are read block by block unless the engine is named.
+READ_WHOLE = 1_000_000
+
+
+class Touched(NamedTuple):
+    """The cells of a sample, and what there is to know of the prediction as a whole."""
+
+    true: NDArray[np.int64]  #: the label of the true cluster of each cell, which is an integer
+    n: NDArray[np.int64]  #: the items of each cell
+    pred_n: NDArray[np.int64]  #: the items of its predicted cluster, of the sample or not
+    n_clusters: int  #: predicted clusters, touched or not
+    coverage: Coverage
+    name: str  #: what the prediction is called
+    notes: list[dict[str, Any]]  #: how it was read
+
+
+class Asked(NamedTuple):
+    """A sample, whose labels are integers and never null, and how the prediction is to be read."""
+
+    sample: Clustering
+    given: Given
+    policies: Policies
+    limit: int
+    spill_dir: Any
+
+
+def touch(engine: str | None, asked: Asked, pool: Pool) -> Touched:
+    """Return the cells of a sample, in an order of their own; by the engine that is named, or the one that suits."""
+    if not is_one_of(engine, (None, "memory", "disk")):
+        raise OptionError(f'engine is "memory" or "disk", not {engine!r}')
+    if engine is None:
+        engine = "disk" if _is_large_file(asked.given.prediction) else "memory"
+    found = _in_blocks(asked, pool) if engine == "disk" else _as_a_whole(asked, pool)
+    order = np.lexsort((found.pred_n, found.n, found.true))
+    return found._replace(true=found.true[order], n=found.n[order], pred_n=found.pred_n[order])
+
+
+def _is_large_file(source: Any) -> bool:
+    """Tell whether this names files of many rows that can be read block by block."""
+    if not is_path(source):
+        return False
+    rows = open_files(source)
+    return isinstance(rows, FileRows) and rows.can_be_cut and len(rows) > READ_WHOLE
+
+
+def _as_a_whole(asked: Asked, pool: Pool) -> Touched:
+    """Read the prediction whole, give its clusters numbers, and count them."""
+    prediction = _prediction(asked.given)
+    if prediction.items is None:
+        raise AlignmentError(
+            "the prediction has labels without item ids, so the sample cannot be found in it. Pass a table, a dict, "
+            "or Clustering.from_labels(labels, items=ids)."
+        )
+    rows = align(asked.sample, prediction, asked.policies, pool)
+    there = _is_there(rows.pred_keys, rows.absent_pred)
+    clusters = number(rows.pred_keys[there], pool)
+    sizes = np.bincount(clusters.codes)
+    sampled = _is_there(rows.true_keys[there], rows.absent_true)
+    touched = count_pairs(rows.true_keys[there][sampled], clusters.codes[sampled])
+    return Touched(
+        touched.true, touched.n, sizes[touched.pred], sizes.size, rows.coverage, prediction.name,
+        notes_of_side(prediction),
+    )  # fmt: skip
+
+
+class Pairs(NamedTuple):
+    """The pairs of two codes that there are, and how often each is."""
+
+    true: NDArray[np.int64]
+    pred: NDArray[np.int64]
+    n: NDArray[np.int64]
+
+
+def count_pairs(true: NDArray[np.int64], pred: NDArray[np.int64]) -> Pairs:
+    """Count the pairs of codes.
+
+    >>> count_pairs(np.array([7, 7, 8, 7]), np.array([1, 0, 1, 1])).n.tolist()
+    [1, 2, 1]
+    """
+    order = np.lexsort((pred, true))
+    true, pred = true[order], pred[order]
+    begins = np.flatnonzero(np.r_[True, (np.diff(true) != 0) | (np.diff(pred) != 0)][: true.size])
+    return Pairs(true[begins], pred[begins], np.diff(np.r_[begins, true.size]))
+
+
+def _is_there(keys: NDArray[np.int64], absent: int | None) -> NDArray[np.bool_]:
+    return np.ones(keys.size, np.bool_) if absent is None else keys != absent
+
+
+def _prediction(given: Given) -> Clustering:
+    """Return the prediction, whose items count equally, whatever weights it came with."""
+    found = one_side(given.prediction, asked_of_sides(given.item, given.cluster)[1], None, False)
+    return found if found.weight is None else replace(found, weight=None)
+
+
+def _in_blocks(asked: Asked, pool: Pool) -> Touched:
+    """Read the prediction in blocks, and bring its rows to shards as the disk engine does."""
+    require_limit(asked.limit)
+    given = asked.given
+    if isinstance(given.prediction, Clustering | Mapping):
+        both = Given(asked.sample, _prediction(given))
+    else:
+        both = Given(asked.sample, given.prediction, given.item, given.cluster)
+    pair = open_pair(both, Cut(disk.block_rows(asked.limit), asked.spill_dir))
+
+    def count(choice: Choice) -> Touched:
+        with Spill(asked.spill_dir, named=asked.spill_dir is not None) as spill:
+            aligner = Aligner(
+                pair, asked.policies, choice, spill, asked.limit, pool, outer=False, null_is_absent=False
+            )
+            layout = Layout.of(pair.n_rows, asked.limit)
+            disk.announce(pair, aligner, layout, False, asked.limit, spill, pool)
+            rows = disk.ShardedRows(pair.n_rows, aligner, layout, spill, False, pool, None, asked.limit)
+            with pool.wider() as readers:
+                coverage = aligner.run(rows.take, readers)
+            true, n, pred_n, n_clusters = _cells(rows.all_shards(), spill, pool)
+            return Touched(
+                true, n, pred_n, n_clusters, coverage, pair.names[1], notes_of_side(aligner.firsts[1])
+            )
+
+    return disk.attempt(count)
+
+
+def _cells(
+    shards: RowShards, spill: Spill, pool: Pool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
+    """Return true cluster, items and size of the predicted cluster of the sample's cells; and count all the latter."""
+    keys = Packed(np.dtype(np.int64), spill.directory)
+    cells = shards.cells(pool, outer=False, keys=keys)
+    n_clusters = int(shards.spread.keys.size)
+    found: list[list[NDArray[np.int64]]] = [[], [], []]
+    for _, built, _ in pool.ahead(cells.close(pool, outer=False, outside=True)):
+        own = built.pred_base[-1] if built.heavy is None else np.count_nonzero(built.heavy < 0)
+        n_clusters += int(own)
+        scored = built.cells[(built.cells["true"] >= 0) & (built.pred_in_part >= 0)]
+        mates = np.rint(scored["fp"]).astype(np.int64) + scored["n"]
+        for column, values in zip(found, (scored["true"], scored["n"], mates), strict=True):
+            column.append(values.astype(np.int64))
+    true, n, pred_n = map(np.concatenate, found)
+    labels = kernels.partition.unmix_all(np.array(keys.finish()))
+    return labels[true], n, pred_n, n_clusters

@@ -1,0 +1,757 @@
+"""Any one-dimensional thing that holds ids or labels → Arrow: its types, its nulls, and some of its rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, NoReturn, Self
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NullError, WeightError, first_few
+from fastbcubed.inputs import arrow_functions as pc
+
+#: What a conversion to Arrow may raise.
+CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
+#: Longer lists are left to Arrow, which reads texts ten times as fast once pandas is loaded.
+MOST_PLAIN = 1 << 18
+
+
+def is_pandas(values: object, *names: str) -> bool:
+    """Say whether `values` is one of these pandas classes, without importing pandas."""
+    pandas = sys.modules.get("pandas")
+    kinds = [getattr(pandas, name, None) for name in names]  # another thread may be importing it just now
+    return any(kind is not None and isinstance(values, kind) for kind in kinds)
+
+
+def is_dataset(values: object) -> bool:
+    """Say whether `values` is a data set of pyarrow, without importing that part of it."""
+    datasets = sys.modules.get("pyarrow.dataset")
+    return datasets is not None and isinstance(values, datasets.Dataset)
+
+
+def is_object(dtype: Any) -> bool:
+    """Say whether this is the type of Python objects in Polars, which Arrow would get the addresses of."""
+    return str(dtype) == "Object"
+
+
+def is_one_column(values: object) -> bool:
+    """Say whether this is one column, judged by its type alone, as of Polars: to export one may take long.
+
+    What may be structs is none: it is exported, and may be a table.
+    """
+    kind = getattr(values, "dtype", None)
+    is_array = kind is not None and hasattr(values, "__len__") and not hasattr(values, "columns")
+    return is_array and "struct" not in str(kind).lower()
+
+
+def from_stream(values: Any) -> pa.ChunkedArray | None:
+    """Read whatever exports Arrow data, a table as a struct column; None if it exports nothing."""
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    if isinstance(values, pa.Table):
+        return pa.chunked_array(values.to_struct_array())
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    if hasattr(values, "__arrow_c_array__"):
+        return pa.chunked_array([pa.array(values)])
+    return None
+
+
+def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
+    """Convert a one-dimensional array of any library to Arrow; what cannot be converted is an IdTypeError.
+
+    NumPy integers and Arrow data are not copied; NaN in objects and in pandas is null.
+    """
+    try:
+        return convert(values, where)
+    except (ColumnError, IdTypeError):
+        raise
+    except OverflowError as error:
+        raise IdTypeError(
+            f"{where} has integers that one 64-bit type, int64 or uint64, cannot hold. Cast them to str."
+        ) from error
+    except CONVERSION as error:
+        raise IdTypeError(
+            f"{where} cannot be read as one column: {str(error)[:200]}. "
+            "Give all values one type, for example str."
+        ) from error
+
+
+def convert(values: Any, where: str) -> pa.ChunkedArray:
+    """Convert as `to_arrow` does, but let the errors of the conversion (`CONVERSION`) pass."""
+    if is_pandas(values, "DataFrame") or isinstance(values, (Mapping, pa.Table, pa.RecordBatch)):
+        raise ColumnError(
+            f"{where} should be one column, but a table of type {type(values).__name__} was given. "
+            "Pass one of its columns."
+        )
+    if hasattr(values, "collect"):
+        raise ColumnError(f"{where} is a lazy frame or query: call .collect() first.")
+    if hasattr(values, "readline"):
+        raise ColumnError(
+            f"{where} should be a one-dimensional array or list, not an open file. Pass its path, or the table that is "
+            "read from it."
+        )
+    if isinstance(values, (str, bytes, set, frozenset)) or not isinstance(values, Iterable):
+        raise ColumnError(f"{where} should be a one-dimensional array or list, not {type(values).__name__}.")
+    series: Any = values
+    if is_pandas(series, "Index"):
+        series = series.to_series()
+    kind = getattr(series, "dtype", None)
+    if is_pandas(series, "Series") and isinstance(kind, np.dtype) and not kind.isnative:
+        series = series.astype(kind.newbyteorder("="))
+    if is_pandas(series, "Series", "Categorical") or hasattr(series, "__arrow_array__"):
+        return _from_objects(series, where)
+    if isinstance(values, pa.Array):
+        return pa.chunked_array([values])
+    if isinstance(values, np.ndarray):
+        return _from_numpy(values, where)
+    if is_object(kind):
+        return _from_objects(series.to_list(), where)
+    if (streamed := from_stream(values)) is not None:
+        if pa.types.is_struct(streamed.type):
+            raise ColumnError(f"{where} should be one column, but a table was given.")
+        return streamed
+    listed = values if isinstance(values, list) else list(values)
+    if listed and hasattr(listed[0], "columns"):
+        raise ColumnError(
+            f"{where} should be one column, but these are tables, one after the other. Pass one table, such as "
+            "pandas.concat(...), polars.concat(...) or pyarrow.Table.from_batches(...) of them."
+        )
+    return _from_objects(listed, where)
+
+
+def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
+    if values.ndim != 1:
+        raise ColumnError(
+            f"{where} should be one-dimensional, but has shape {values.shape}. Pass one column."
+        )
+    if values.dtype.kind == "O":
+        return _from_objects(values.tolist(), where)
+    if values.dtype.names:
+        raise IdTypeError(
+            f"{where} cannot be read as one column: they are records ({', '.join(values.dtype.names)}). Give all "
+            "values one type: pass one field, or pandas.DataFrame(records) in place of all."
+        )
+    if values.dtype.kind in "biuf":
+        mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+        return _chunked(from_numpy(np.ma.getdata(values), mask))
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    try:
+        return _chunked(pa.array(values, from_pandas=True))
+    except pa.ArrowNotImplementedError:
+        if values.dtype.kind != "T":  # NumPy's texts of any length, which newer versions of Arrow read
+            raise
+        return _from_objects(values.tolist(), where)
+
+
+def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
+    """Convert Python objects in a list or in pandas; Arrow would make one value of "a" and b"a"."""
+    if (plain := _plain_list(values)) is not None:
+        return _chunked(plain)
+    try:
+        data = _chunked(pa.array(values, from_pandas=True))
+    except OverflowError:
+        data = _chunked(pa.array(values, type=pa.uint64(), from_pandas=True))
+    except pa.ArrowInvalid:
+        if not all(value is None or isinstance(value, UUID) for value in values):
+            raise
+        data = _from_uuids(values)  # which newer versions of Arrow read
+    kind = plain_type(data.type)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        if text := [value for value in values if isinstance(value, str)]:
+            raise IdTypeError(
+                f"{where} mixes bytes and text: {len(text)} of {len(data)} values are text (first: "
+                f"{first_few(text)}). Give all values one type, for example str."
+            )
+    return data
+
+
+def _from_uuids(values: Iterable[UUID | None]) -> pa.ChunkedArray:
+    storage = pa.array([None if value is None else value.bytes for value in values], pa.binary(16))
+    return _chunked(pa.ExtensionArray.from_storage(pa.uuid(), storage))
+
+
+def _plain_list(values: Any) -> pa.Array | None:
+    """Return a list of integers or of texts as Arrow; None if there is more to it, or where pandas is loaded already.
+
+    Other ways to read a list import pandas, where it is installed, which takes longer than scoring a million items.
+    """
+    if "pandas" in sys.modules or type(values) is not list or len(values) > MOST_PLAIN:
+        return None
+    kinds = set(map(type, values))
+    try:
+        if kinds == {int}:
+            return from_numpy(np.array(values, np.int64))
+        if kinds == {str} and "".join(values).encode():
+            return from_texts(values)
+    except (OverflowError, UnicodeEncodeError):  # Arrow says what is wrong
+        pass
+    return None
+
+
+def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values themselves, under dictionaries and extensions."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    return kind
+
+
+def id_kind(kind: pa.DataType, where: str) -> str:
+    """Return "integer", "string" or "binary"; any other type raises with a hint."""
+    plain, is_type = plain_type(kind), pa.types
+    if is_type.is_integer(plain) or is_type.is_null(plain):
+        return "integer"
+    if is_type.is_string(plain) or is_type.is_large_string(plain) or is_type.is_string_view(plain):
+        return "string"
+    if is_type.is_fixed_size_binary(plain) or is_type.is_binary(plain):
+        return "binary"
+    if is_type.is_large_binary(plain) or is_type.is_binary_view(plain):
+        return "binary"
+    if is_type.is_floating(plain) or is_type.is_decimal(plain):
+        hint = "Floats that are whole numbers are taken as integers; cast others to string."
+    elif is_type.is_boolean(plain):
+        hint = "Cast to int64 or string if true and false are really the names."
+    elif is_type.is_nested(plain):
+        hint = (
+            'An id of several parts is given as several columns: ["source", "id"]; lists of items, one for each '
+            "cluster, go to Clustering.from_clusters, and records, one for each item, to pandas.DataFrame."
+        )
+    else:
+        hint = "Cast to string or int64."
+    raise IdTypeError(f"{where} should be integers, strings or binary, but the type is {kind}. {hint}")
+
+
+def storage_of(part: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the data without extension type, run-end encoding or null type."""
+    if isinstance(part.type, pa.BaseExtensionType):
+        chunks = [chunk.storage for chunk in part.chunks]
+        return storage_of(pa.chunked_array(chunks, type=part.type.storage_type))
+    if pa.types.is_run_end_encoded(part.type):
+        chunks = [_run_by_run(chunk) for chunk in part.chunks]
+        return storage_of(pa.chunked_array(chunks, type=part.type.value_type))
+    if pa.types.is_null(part.type):
+        return part.cast(pa.int64())
+    return part
+
+
+def _run_by_run(chunk: pa.RunEndEncodedArray) -> pa.Array:
+    """Return the value of each row; Arrow decodes most types of values itself."""
+    try:
+        return pc.run_end_decode(chunk)
+    except pa.ArrowNotImplementedError:  # dictionaries among them
+        first, n_runs = chunk.find_physical_offset(), chunk.find_physical_length()
+        ends = to_numpy(chunk.run_ends)[first : first + n_runs].astype(np.int64) - chunk.offset
+        lengths = np.diff(np.minimum(ends, len(chunk)), prepend=0)
+        return chunk.values.take(from_numpy(np.repeat(np.arange(first, first + n_runs), lengths)))
+
+
+def join_pieces(pieces: list[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
+    """Put columns one after the other; types that differ only in width or encoding are widened."""
+    types = {piece.type for piece in pieces}
+    if len(types) > 1:
+        stored = map(storage_of, pieces)
+        plain = [piece.cast(wide_type(piece.type)) for piece in stored]
+        try:
+            tables = [pa.table({"values": piece}) for piece in plain]
+            return pa.concat_tables(tables, promote_options="permissive").column(0)
+        except pa.ArrowException as error:
+            raise ColumnError(
+                f"{where} has several types: {', '.join(sorted(map(str, types)))}. Use one."
+            ) from error
+    chunks = [chunk for piece in pieces for chunk in piece.chunks]
+    return pa.chunked_array(chunks, type=pieces[0].type)
+
+
+def wide_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type with the widest offsets and no encoding that holds the same values."""
+    if pa.types.is_dictionary(kind):
+        return wide_type(kind.value_type)
+    if pa.types.is_string_view(kind) or pa.types.is_string(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind) or pa.types.is_binary(kind):
+        return pa.large_binary()
+    return pa.large_binary() if pa.types.is_fixed_size_binary(kind) else kind
+
+
+def table_of(columns: Mapping[str, Any]) -> pa.Table:
+    """Return a table of Arrow or NumPy columns, made without pandas.
+
+    Examples
+    --------
+    >>> table_of({"n": np.arange(2)}).column_names
+    ['n']
+    """
+    return pa.table({name: from_numpy(c) if isinstance(c, np.ndarray) else c for name, c in columns.items()})
+
+
+def from_numpy(values: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
+    """Return numbers or booleans as Arrow, of their own width; contiguous numbers are not copied.
+
+    Unlike `pyarrow.array` this does not import pandas.
+
+    Examples
+    --------
+    >>> from_numpy(np.arange(3), np.array([False, True, False])).to_pylist()
+    [0, None, 2]
+    """
+    native = values.astype(values.dtype.newbyteorder("="), copy=False)
+    data = np.require(native, requirements=["C", "A"])
+    kind = pa.from_numpy_dtype(data.dtype)
+    if data.dtype == np.bool_:
+        data = np.packbits(data, bitorder="little")
+    valid = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(data)])
+
+
+def from_texts(values: Sequence[str | None]) -> pa.Array:
+    """Return a few texts as Arrow; unlike `pyarrow.array` this does not import pandas.
+
+    Examples
+    --------
+    >>> from_texts(["a", None, "ü"]).to_pylist()
+    ['a', None, 'ü']
+    """
+    encoded = [b"" if value is None else value.encode(errors="surrogateescape") for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    valid = np.packbits(np.array([value is not None for value in values], dtype=bool), bitorder="little")
+    return pa.StringArray.from_buffers(len(encoded), *map(pa.py_buffer, (ends, b"".join(encoded), valid)))
+
+
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """Return a table of these columns without rows; unlike `pyarrow.Schema.empty_table` this does not import pandas.
+
+    Examples
+    --------
+    >>> no_rows(pa.schema([("item", pa.int64())])).num_rows
+    0
+    """
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """Return Arrow numbers or booleans as NumPy, of their own width; what stands for nulls is arbitrary.
+
+    Numbers of one chunk are not copied, and the result is read-only. Unlike Arrow's own this does not
+    import pandas.
+    """
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    if isinstance(array, pa.ChunkedArray):
+        if array.num_chunks == 1:
+            return to_numpy(array.chunk(0))
+        joined = np.concatenate([np.empty(0, dtype), *map(to_numpy, array.chunks)])
+        joined.flags.writeable = False
+        return joined
+    buffer = array.buffers()[1]
+    if len(array) == 0 or buffer is None:
+        view = np.zeros(len(array), dtype=dtype)
+    elif dtype == np.bool_:
+        view = _bits(buffer, array.offset, len(array))
+    else:
+        view = np.frombuffer(buffer, dtype=dtype, count=len(array), offset=array.offset * dtype.itemsize)
+    view.flags.writeable = False
+    return view
+
+
+def read_only(values: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to, as arrays of Arrow are: one kernel is compiled for all producers."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def codes_of(array: pa.DictionaryArray) -> np.ndarray:
+    """Return the codes of a dictionary array, which are arbitrary where they are null.
+
+    Codes beyond the dictionary, which Arrow does not look for, raise pyarrow.ArrowInvalid.
+    """
+    bounds = pc.min_max(array.indices).as_py()
+    if bounds["max"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(array.dictionary):
+        raise pa.ArrowInvalid("a code is not in the dictionary")
+    codes = to_numpy(array.indices)
+    return codes.view(np.int64) if codes.dtype == np.uint64 else codes
+
+
+def is_null(array: pa.Array) -> np.ndarray:
+    """Return which values of an array with a validity bitmap, or without nulls, are null.
+
+    For a dictionary its codes alone count.
+    """
+    buffer = array.buffers()[0]
+    if array.null_count == 0 or buffer is None:
+        return np.full(len(array), pa.types.is_null(array.type))
+    return ~_bits(buffer, array.offset, len(array))
+
+
+def _bits(buffer: pa.Buffer, offset: int, n: int) -> np.ndarray:
+    first = offset // 8
+    data = np.frombuffer(buffer, dtype=np.uint8, count=-(-(offset + n) // 8) - first, offset=first)
+    skipped = offset % 8
+    return np.unpackbits(data, count=skipped + n, bitorder="little")[skipped:].view(np.bool_)
+
+
+def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
+    """Return which rows are null, by code or by value; None if none is."""
+    dictionary = pa.types.is_dictionary(part.type)
+    if not part.null_count and not (dictionary and any(c.dictionary.null_count for c in part.chunks)):
+        return None
+    masks = []
+    for chunk in part.chunks:
+        mask = is_null(chunk)
+        if dictionary and chunk.dictionary.null_count:
+            mask |= mask_by_code(is_null(chunk.dictionary), chunk)
+        masks.append(mask)
+    combined = np.concatenate(masks)
+    return combined if combined.any() else None
+
+
+def mask_by_code(mask: np.ndarray, chunk: pa.DictionaryArray) -> np.ndarray:
+    """Return for each row what a mask of the dictionary's values says of its code; False if that is null."""
+    if not len(mask):
+        return np.zeros(len(chunk), dtype=bool)
+    codes = to_numpy(chunk.indices)
+    found = np.take(mask, codes.astype(np.int64, copy=False), mode="clip")  # codes of nulls are arbitrary
+    return found & ~is_null(chunk)
+
+
+def combined(data: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array; codes of different dictionaries are unified."""
+    if data.num_chunks == 1:
+        return data.chunk(0)
+    if not data.num_chunks:  # where Arrow has no way for some types, dictionaries of large texts among them
+        return pa.nulls(0, data.type)
+    if pa.types.is_dictionary(data.type):
+        data = _unified(data)
+    array = data.combine_chunks()
+    if isinstance(array, pa.Array):
+        return array
+    wide = wide_type(data.type)  # more than 2 GiB
+    return pa.concat_arrays([chunk.cast(wide) for chunk in data.chunks])
+
+
+def nulls_in_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose dictionaries hold no null: codes are null instead; all else as it is."""
+    dictionary = pa.types.is_dictionary(data.type)
+    if not dictionary or not any(chunk.dictionary.null_count for chunk in data.chunks):
+        return data
+    return pa.chunked_array(list(map(_without_null, data.chunks)), without_views(data.slice(0, 0)).type)
+
+
+def values_of_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a dictionary column without the dictionary, whatever its values are."""
+    chunks = [chunk.dictionary.take(chunk.indices) for chunk in data.chunks]
+    return pa.chunked_array(chunks, data.type.value_type)
+
+
+def _without_null(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
+    values = chunk.dictionary
+    lacking = is_null(values)
+    place = from_numpy(np.cumsum(~lacking) - 1, lacking).cast(chunk.type.index_type)
+    known = _take_from(values, np.flatnonzero(~lacking))
+    return pa.DictionaryArray.from_arrays(place.take(chunk.indices), known, ordered=chunk.type.ordered)
+
+
+def of_one_dictionary(data: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Return a column whose chunks have one dictionary, as Arrow wants it where rows are taken; all else as it is."""
+    several = isinstance(data, pa.ChunkedArray) and data.num_chunks > 1 and pa.types.is_dictionary(data.type)
+    return pa.chunked_array([combined(data)]) if several else data
+
+
+def take_or_null(data: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
+    """Return the values of some rows, null for row -1."""
+    return of_one_dictionary(data).take(from_numpy(rows, rows < 0))
+
+
+def _unified(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return chunks with one dictionary, whose codes are as wide as it takes."""
+    data = nulls_in_codes(data)
+    try:
+        return data.unify_dictionaries()
+    except pa.ArrowInvalid:  # more values than its codes can tell apart
+        wide = pa.dictionary(pa.int32(), data.type.value_type, data.type.ordered)
+        return data.cast(wide).unify_dictionaries()
+
+
+def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return views, also those in dictionaries, lists and structs, as large strings or binary; all else as it is."""
+    kind, wide = data.type, _without_views(data.type)
+    if kind == wide:
+        return data
+    if not pa.types.is_dictionary(kind):
+        return data.cast(wide)
+    chunks = [
+        pa.DictionaryArray.from_arrays(
+            chunk.indices, chunk.dictionary.cast(wide.value_type), ordered=kind.ordered
+        )
+        for chunk in data.chunks
+    ]
+    return pa.chunked_array(chunks, type=wide)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    if is_view(kind):
+        return wide_type(kind)
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    return with_parts(kind, _without_views)
+
+
+def with_parts(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a struct or a list with the types in it changed; all else as it is."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(change(field.type)) for field in kind.fields])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(change(kind.value_type)))
+    return kind
+
+
+def plain(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column without dictionaries or views, so that some of its rows take no more than their share."""
+    data = without_views(data)
+    kind = _without_dictionaries(data.type)
+    return data if kind == data.type else data.cast(kind)
+
+
+def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
+    """Return the type that values have without dictionaries, also in the fields of composite ids."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_dictionaries(field.type)) for field in kind.fields])
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def is_view(kind: pa.DataType) -> bool:
+    """Say whether values lie in 16-byte views, which many of Arrow's functions do not know."""
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def take_rows(part: pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
+    """Take rows chunk by chunk, so that no chunk is copied as a whole."""
+    if pa.types.is_run_end_encoded(part.type):
+        part = storage_of(part)
+    if part.num_chunks == 1:
+        return _take_from(part.chunk(0), rows)
+    if len(rows) == 0:
+        return combined(without_views(part.slice(0, 0)))
+    starts = np.cumsum([0] + [len(chunk) for chunk in part.chunks])
+    if rows.min() < 0 or rows.max() >= starts[-1]:
+        raise IndexError(f"rows should be in 0 to {starts[-1] - 1}")
+    home = np.searchsorted(starts, rows, side="right") - 1
+    order = np.argsort(home, kind="stable")
+    used, first = np.unique(home[order], return_index=True)
+    pieces = [
+        _take_from(part.chunk(int(chunk)), rows[which] - starts[chunk])
+        for chunk, which in zip(used, np.split(order, first[1:]), strict=True)
+    ]
+    taken = combined(pa.chunked_array(pieces))
+    if len(used) == 1:
+        return taken
+    back = np.empty(len(rows), dtype=np.int64)
+    back[order] = np.arange(len(rows))
+    return taken.take(from_numpy(back))
+
+
+def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
+    kind = chunk.type
+    if not is_view(kind):
+        (widened,) = without_views(pa.chunked_array([chunk])).chunks
+        return widened.take(from_numpy(rows))
+    validity, views, *data = chunk.buffers()  # take the views as 16 bytes each, with their data
+    fixed = pa.Array.from_buffers(pa.binary(16), len(chunk), [validity, views], offset=chunk.offset)
+    fixed = fixed.take(from_numpy(rows))
+    taken = pa.Array.from_buffers(kind, len(fixed), [*fixed.buffers(), *data], offset=fixed.offset)
+    return taken.cast(wide_type(kind))
+
+
+def _is_whole(value: Any) -> bool:
+    """Tell whether this is a whole number that is not written as one."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value % 1 == 0
+    return isinstance(value, float) and value.is_integer()
+
+
+def as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
+    """Return a value as the column's type; null, which equals nothing, if it cannot hold it."""
+    plain = plain_type(part.type)
+    value = value.item() if isinstance(value, np.generic) else value
+    if pa.types.is_integer(plain) and _is_whole(value):
+        value = int(value)
+    expected: type = {"integer": int, "string": str, "binary": bytes}[id_kind(plain, where)]
+    value = getattr(value, "bytes", value) if expected is bytes else value  # uuid.UUID
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise IdTypeError(f"{first_few([value])} cannot be in {where}, of type {part.type}.")
+    try:
+        return pa.scalar(value, type=plain)
+    except UnicodeEncodeError as error:
+        raise IdTypeError(f"{first_few([value])} is not in {where}: it is no valid text.") from error
+    except (pa.ArrowException, OverflowError):
+        return pa.scalar(None, type=plain)  # an integer too wide, bytes of another length
+
+
+def equal_mask(data: pa.ChunkedArray, scalar: pa.Scalar) -> np.ndarray:
+    """Return which rows hold the value. Shape: (n,)."""
+    if not scalar.is_valid or not len(data):
+        return np.zeros(len(data), dtype=bool)
+    masks = []
+    for chunk in data.chunks:
+        values = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+        values = storage_of(pa.chunked_array([values])).chunk(0)
+        if is_view(values.type):
+            wide = wide_type(values.type)
+            values, scalar = values.cast(wide), pa.scalar(scalar.as_py(), wide)
+        equal = pc.equal(values, scalar)
+        mask = to_numpy(equal) & ~is_null(equal)
+        masks.append(mask_by_code(mask, chunk) if pa.types.is_dictionary(chunk.type) else mask)
+    return np.concatenate(masks)
+
+
+@dataclass(frozen=True)
+class Nulls:
+    """So many of all rows of a column, item ids or else weights, are null; and the first few of them."""
+
+    ids: bool
+    where: str
+    count: int
+    total: int
+    rows: list[int]
+
+    def error(self) -> FastBCubedError:
+        """Return the error that says so; its attribute `nulls` is this."""
+        if self.ids:
+            error: FastBCubedError = NullError(
+                f"{self.count} of {self.total} item ids are null in {self.where} (first rows: "
+                f"{first_few(self.rows)}). Drop these rows, or give each item an id."
+            )
+        else:
+            error = WeightError(
+                f"{self.count} of {self.total} values of {self.where} are null or NaN (first rows: "
+                f"{first_few(self.rows)}). Give each item a positive weight, or drop these rows."
+            )
+        error.nulls = self
+        return error
+
+    def moved(self, first_row: int) -> Self:
+        """Return what it is in a table in which its block begins at this row."""
+        return replace(self, rows=[row + first_row for row in self.rows])
+
+    @classmethod
+    def sum(cls, parts: Sequence[Self], total: int) -> Self:
+        """Add up what blocks of a table of so many rows have, in their order; weights are looked at before ids."""
+        kept = [part for part in parts if not part.ids] or parts
+        mine = [part for part in kept if part.where == kept[0].where]
+        rows = [row for part in mine for row in part.rows]
+        return replace(mine[0], count=sum(part.count for part in mine), total=total, rows=rows)
+
+
+def require_valid(data: pa.ChunkedArray, where: str) -> None:
+    """Raise IdTypeError if Arrow data are invalid, and say in how many rows and in which."""
+    try:
+        data.validate(full=True)
+    except pa.ArrowInvalid as error:
+        data = without_views(storage_of(data))
+        rows = np.flatnonzero(np.concatenate([_beyond(chunk) for chunk in data.chunks]))
+        if rows.size:
+            raise IdTypeError(
+                f"{rows.size} of {len(data)} codes in {where} are not in its dictionary (first rows: "
+                f"{first_few(rows[:4].tolist())}). Encode the column again."
+            ) from error
+        values = [value for chunk in data.chunks for value in _as_bytes(chunk)]
+        rows = np.flatnonzero([not _decodes(value) for value in values])
+        if not rows.size:
+            raise IdTypeError(f"{where} is not valid Arrow data: {error}. Write it again.") from error
+        raise IdTypeError(
+            f"{rows.size} of {len(data)} texts in {where} are not UTF-8 (first: "
+            f"{first_few([values[row] for row in rows[:4]])} in rows {first_few(rows[:4].tolist())}). "
+            "Write them in UTF-8, or cast the column to binary."
+        ) from error
+
+
+def _beyond(chunk: pa.Array) -> np.ndarray:
+    """Return which codes are not in the dictionary."""
+    if not pa.types.is_dictionary(chunk.type):
+        return np.zeros(len(chunk), dtype=bool)
+    codes = to_numpy(chunk.indices)
+    return ((codes < 0) | (codes >= len(chunk.dictionary))) & ~is_null(chunk)
+
+
+def _as_bytes(chunk: pa.Array) -> list[bytes | None]:
+    """Return text as bytes; nothing of other types."""
+    if pa.types.is_dictionary(chunk.type):
+        chunk = chunk.dictionary_decode()
+    if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
+        return []
+    listed: list[bytes | None] = chunk.cast(pa.large_binary()).to_pylist()
+    return listed
+
+
+def _decodes(value: bytes | None) -> bool:
+    try:
+        return value is None or value.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
+#: What is said of floats that are no ids.
+HINT = (
+    "Whole numbers become float through nulls (pandas) or decimal points (CSV): cast them to int64 (or to pandas' "
+    "Int64, if there are nulls) or to string."
+)
+
+
+def is_fractional(kind: pa.DataType) -> bool:
+    """Say whether values of a type may be whole numbers or not."""
+    plain = plain_type(kind)
+    return bool(pa.types.is_floating(plain) or pa.types.is_decimal(plain))
+
+
+def whole_numbers(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    """Return floats or decimals as int64, NaN as null; IdTypeError if one is not whole, or not exact as a float."""
+    part = storage_of(part)
+    if pa.types.is_dictionary(part.type):
+        part = storage_of(values_of_codes(part))
+    if pa.types.is_decimal(part.type):
+        return _of_decimals(part, where)
+    dtype = np.dtype(part.type.to_pandas_dtype())
+    exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # from here on neighbours are the same float
+    chunks, strange, large = [], [], []
+    for chunk in part.chunks:
+        values = to_numpy(chunk).astype(np.float64)
+        nulls = is_null(chunk) | np.isnan(values)
+        values[nulls] = 0
+        whole = values == np.floor(values)
+        strange += values[~whole].tolist()
+        large += values[whole & (np.abs(values) >= exact)].tolist()
+        chunks.append(from_numpy(np.where(np.abs(values) < exact, values, 0).astype(np.int64), nulls))
+    if strange or large:
+        fault = "" if strange else f"{exact:,.0f} or more, where {part.type} cannot tell all numbers apart"
+        _refuse(part, where, strange or large, fault)
+    return pa.chunked_array(chunks, pa.int64())
+
+
+def _of_decimals(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    wide = pa.decimal256(min(76, part.type.precision + 1), part.type.scale)
+    try:
+        return part.cast(wide).cast(pa.int64())
+    except pa.ArrowInvalid:
+        values = [value for value in part.to_pylist() if value is not None]
+    strange = [value for value in values if value != value.to_integral_value()]
+    _refuse(part, where, strange or values, "" if strange else "not all within 64 bits")
+
+
+def _refuse(part: pa.ChunkedArray, where: str, values: list[Any], fault: str) -> NoReturn:
+    shown = [str(value) if not isinstance(value, float) else value for value in values[:4]]
+    raise IdTypeError(
+        f"{where} should be integers, strings or binary, but the type is {part.type}, and {len(values)} of {len(part)} "
+        f"values are {fault or 'not whole numbers'} (first: {first_few(shown)}). {HINT}"
+    )

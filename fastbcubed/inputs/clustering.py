@@ -1,0 +1,845 @@
+"""Clustering: which item is in which cluster, one row per membership; every way to make one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.errors import (
+    AlignmentError,
+    ColumnError,
+    NullError,
+    OptionError,
+    OverlapError,
+    WeightError,
+    first_few,
+)
+from fastbcubed.inputs.arrays import is_pandas, join_pieces
+from fastbcubed.inputs.columns import Column, as_column
+from fastbcubed.inputs.files import as_rows, rows_between
+from fastbcubed.inputs.keys import comparable_keys
+from fastbcubed.inputs.layouts import Reading, choose_columns, refuse_links
+from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.inputs.suggestions import Typed
+from fastbcubed.inputs.tables import (
+    ColumnName,
+    Rows,
+    is_array,
+    is_path,
+    listed_paths,
+    read_columns,
+    refuse_other_indexes,
+    unlisted,
+    weight_array,
+)
+from fastbcubed.runtime.arguments import is_bare, true_or_false
+from fastbcubed.runtime.attributes import documented
+from fastbcubed.runtime.threads import Pool
+
+if TYPE_CHECKING:
+    from fastbcubed.inputs.links import Connected
+
+
+def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> tuple[Any, Any, Any]:
+    """Return both sides and the weights by position if a side is a list of sets, and as they are if none is.
+
+    A list of sets may have the clusters of each item, or the items of each cluster: if `overlapping` it is the former.
+    """
+    if not (_has_sets(truth) or _has_sets(prediction)):
+        return truth, prediction, weight
+    if not overlapping:
+        side = "truth" if _has_sets(truth) else "prediction"
+        raise OverlapError(
+            f"the {side} is a list of sets, which can be read in two ways. If each set is a cluster and has its items, "
+            "pass Clustering.from_clusters(...) of both sides; if each has the clusters of an item, by position, "
+            "pass overlapping=True"
+        )
+    for side, given in (("truth", truth), ("prediction", prediction)):
+        if isinstance(given, str | Mapping) or not hasattr(given, "__len__") or np.ndim(given[:0]) != 1:
+            raise AlignmentError(
+                f"One side is a list with a set of clusters for each item, the {side} is a {type(given).__name__}; "
+                "they cannot be matched. Pass two lists, or two dicts from item to set."
+            )
+    if len(truth) != len(prediction):
+        raise AlignmentError(
+            f"Lists of sets correspond by position and should be equally long, but the truth has {len(truth)} and "
+            f"the prediction {len(prediction)}. To match by item, pass dicts from item to set; if each set is a "
+            "cluster and has its items, pass Clustering.from_clusters(...) of both sides."
+        )
+    if weight is not None and not isinstance(weight, str | Mapping):
+        if np.shape(weight) != (len(truth),):
+            raise WeightError(
+                f"weight is of shape {np.shape(weight)} for {len(truth)} items; give one for each item."
+            )
+        weight = dict(enumerate(weight))
+    return dict(enumerate(truth)), dict(enumerate(prediction)), weight
+
+
+def _has_sets(given: Any) -> bool:
+    """Say whether the first label of a list is a set."""
+    if not (isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.dtype == object)):
+        return False
+    first = next((label for label in given if label is not None), None)
+    return isinstance(first, set | frozenset)
+
+
+RowNumbers = NDArray[np.int64]
+
+
+def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tuple[RowNumbers, Column]:
+    """Return the memberships in ancestors that are not there yet.
+
+    `items` is the key of the item of each row; each cluster of `child` is within that of `parent`. Return a
+    row of the item of each new membership, and its cluster. Raise OptionError if a cluster is within itself,
+    ColumnError or NullError if these are no links. A row without label has no ancestors.
+    Shapes: `items` (n_rows,), `rows` (n_new,).
+    """
+    from fastbcubed.runtime.codes import number
+
+    _check(child, parent)
+    if (nulls := parent.null_rows) is not None:  # roots
+        kept = np.flatnonzero(~nulls)
+        child, parent = (
+            Column(column.names, column.rows_of(kept), column.where) for column in (child, parent)
+        )
+    with Pool() as pool:
+        columns = [labels, child, parent]
+        keys = np.concatenate(comparable_keys(columns, pool))
+        codes, firsts = number(keys, pool)
+        values = _end_to_end(columns)
+        cuts = np.cumsum([len(column) for column in columns])[:-1]
+        own, low, high = np.split(codes, cuts)
+        steps = Memberships.from_rows(low, high, firsts.size, firsts.size).without_repeats()
+        above = _ancestors(steps)
+        circular = np.flatnonzero(above.rows() == above.codes)
+        if circular.size:
+            names = values.take(firsts[above.codes[circular[:4]]]).to_pylist()
+            raise OptionError(
+                f"{circular.size} clusters are each its own ancestor ({first_few(names)}); a hierarchy has no cycle"
+            )
+        labelled = np.arange(len(labels)) if labels.null_rows is None else np.flatnonzero(~labels.null_rows)
+        taken = above.take(own[labelled])
+        rows = np.repeat(labelled, taken.counts)
+        who, n = number(items, pool).codes, firsts.size
+        pairs = who[rows] * n + taken.codes
+        _, first = np.unique(pairs, return_index=True)
+        new = np.sort(first[~np.isin(pairs[first], (who * n + own)[labelled])])
+        found = pa.chunked_array([values.take(firsts[taken.codes[new]])])
+    return rows[new], Column(labels.name, [found], labels.where)
+
+
+def _check(child: Column, parent: Column) -> None:
+    """Raise if these are not a cluster for each, and one or none that it is within."""
+    if len(child) != len(parent):
+        raise ColumnError(
+            f"each link has a child and a parent, but there are {len(child)} children and {len(parent)} parents"
+        )
+    if child.null_rows is not None:
+        rows = np.flatnonzero(child.null_rows)
+        raise NullError(
+            f"{rows.size} of {len(child)} children are null (first rows: {first_few(rows[:4].tolist())}); a null "
+            "parent says that a cluster is within no other, but a null child says nothing"
+        )
+
+
+def _ancestors(steps: Memberships) -> Memberships:
+    """Return all that can be reached from each cluster by one step or more."""
+    n = len(steps)
+    known = steps
+    while True:  # each round doubles the length of the ways that are known
+        further = known.take(known.codes)
+        starts = np.concatenate([known.rows(), np.repeat(known.rows(), further.counts)])
+        ends = np.concatenate([known.codes, further.codes]).astype(np.int64)
+        longer = Memberships.from_rows(starts, ends, n, n).without_repeats()
+        if longer.codes.size == known.codes.size:
+            return known
+        known = longer
+
+
+def _end_to_end(columns: list[Column]) -> Column:
+    """Return the values of several columns in one."""
+    return Column(columns[0].name, [join_pieces([column.parts[0] for column in columns], "the hierarchy")])
+
+
+#: What a clustering is called that was given no name.
+UNNAMED = "the clustering"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelledRows:
+    """The rows of a clustering; the attributes are described at `Clustering`."""
+
+    labels: Column
+    items: Column | None = None
+    weight: np.ndarray | None = None
+    attributes: Rows | None = None
+    name: str = UNNAMED
+    reading: Reading | None = None
+    links: Connected | None = None
+
+    def __post_init__(self) -> None:
+        lengths = {"labels": len(self.labels)}
+        if self.items is not None:
+            lengths["items"] = len(self.items)
+        if self.weight is not None:
+            lengths["weights"] = len(self.weight)
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{count} {what}" for what, count in lengths.items())
+            raise ColumnError(f"{self.name} should have one of each per row, but has {listed}.")
+        if self.items is not None:
+            self.items.refuse_nulls()
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        def describe(column: Column) -> str:
+            return f"{column.name!r} ({' and '.join(str(part.type) for part in column.parts)})"
+
+        items = "none, by position" if self.items is None else describe(self.items)
+        lines = [
+            f"Clustering: {self.name}, {len(self):,} rows",
+            f"  items   {items}",
+            f"  labels  {describe(self.labels)}",
+        ]
+        if self.weight is not None:
+            lines.append("  weight  given")
+        others = self.attribute_names
+        if others:
+            lines.append(f"  other   {', '.join(others)}")
+        return "\n".join(lines)
+
+    def slice(self, start: int, stop: int) -> Self:
+        """Return the clustering of consecutive rows; nothing is copied.
+
+        Parameters
+        ----------
+        start, stop : int
+            First row, and the row after the last.
+        """
+        items = None if self.items is None else self.items.stretch(start, stop)
+        weight = None if self.weight is None else self.weight[start:stop]
+        others = None if self.attributes is None else rows_between(self.attributes, start, stop)
+        labels = self.labels.stretch(start, stop)
+        return replace(self, labels=labels, items=items, weight=weight, attributes=others)
+
+    def as_side(self, name: str, weight: np.ndarray | None) -> Self:
+        """Return the clustering with these weights, and with a name if it has none of its own."""
+        return replace(self, weight=weight, name=name if self.name == UNNAMED else self.name)
+
+    @property
+    def attribute_names(self) -> tuple[str, ...]:
+        """Names of the columns of the table other than the items and labels."""
+        if self.attributes is None:
+            return ()
+        used = {*self.labels.names, *(self.items.names if self.items is not None else ())}
+        return tuple(name for name in self.attributes.names if name not in used)
+
+    @property
+    def omits_singletons(self) -> bool:
+        """Whether it has only the items that are in a link, so that those it lacks are alone, not missing."""
+        return self.links is not None and not self.links.complete
+
+    def to_table(self) -> pa.Table:
+        """Return the items and the cluster of each as a table, which `from_table` reads again.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of the items, one for each part of a composite id and none for items by position; then those
+            of the labels. A row per membership, in the order of the clustering.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.Clustering.from_clusters({"x": ["a", "b"], "y": ["c"]}).to_table().to_pydict()
+        {'item': ['a', 'b', 'c'], 'cluster': ['x', 'x', 'y']}
+        """
+        columns = [self.labels] if self.items is None else [self.items, self.labels]
+        names = [name for column in columns for name in column.names]
+        return pa.table([part for column in columns for part in column.parts], names=names)
+
+
+class MadeOfLabels(LabelledRows):
+    """The ways to make a clustering of what names the cluster of each item, or the items of each cluster."""
+
+    @classmethod
+    def from_labels(
+        cls,
+        labels: Any,
+        *,
+        items: Any = None,
+        weight: Any = None,
+        name: str = UNNAMED,
+    ) -> Self:
+        """Make a clustering of a label per item.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_rows,)
+            Cluster of each item.
+        items : array-like of shape (n_rows,), optional
+            Item ids; without them the position is the identity. Tuples, a MultiIndex or an Arrow array of structs
+            make composite ids; names of parts say which are the same on both sides.
+        weight : array-like of shape (n_rows,), optional
+            Weight of each item.
+        name : str, optional
+            What the clustering is called in messages.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        ColumnError
+            If these are no columns, or of different lengths.
+        AlignmentError
+            If they are pandas Series with different indexes.
+        NullError, IdTypeError, WeightError
+            If an item is null, items or labels are of a type that ids cannot have, or weights are no numbers.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> len(fb.Clustering.from_labels([0, 0, 1]))
+        3
+        """
+        refuse_other_indexes((labels, items, weight), name)
+        return cls(
+            as_column(labels, "cluster", f"the labels of {name}"),
+            None if items is None else as_column(items, "item", f"the items of {name}"),
+            None if weight is None else weight_array(weight, f"the weights of {name}"),
+            None,
+            name,
+        )
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[Any, Any], *, overlapping: bool = False, name: str = UNNAMED) -> Self:
+        """Make a clustering of a dict: item to cluster, or item to a set of clusters.
+
+        Parameters
+        ----------
+        mapping : dict
+            Its keys are the items. An empty set is a null label.
+        overlapping : bool, optional
+            Whether an item may be in several clusters; else that raises OverlapError.
+        name : str, optional
+            What the clustering is called in messages.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        OptionError
+            If this is no dict, or has lists or dicts for clusters, or `overlapping` is neither True nor False.
+        OverlapError
+            If an item is in several clusters, without `overlapping`.
+        NullError, IdTypeError
+            If an item is None, or items or clusters are of types that ids cannot have, or of several.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> len(fb.Clustering.from_dict({"a": 1, "b": 1, "c": 2}))
+        3
+        """
+        overlapping = true_or_false(overlapping, "overlapping")
+        if not isinstance(mapping, Mapping):
+            raise OptionError(
+                f"{name}: from_dict takes a dict from item to cluster, not {type(mapping).__name__}."
+            )
+        items, labels = list(mapping), list(mapping.values())
+        if any(isinstance(value, (set, frozenset)) for value in labels):
+            items, labels = _flatten_sets(mapping, overlapping, name)
+        elif _are_columns(mapping):
+            raise OptionError(
+                f"{name}: a dict has a cluster or a set of clusters for each item, but some values "
+                "are lists, arrays or dicts. For several clusters per item use sets, for a dict of columns "
+                "Clustering.from_table, for lists of items Clustering.from_clusters."
+            )
+        return cls.from_labels(labels, items=items, name=name)
+
+    @classmethod
+    def from_clusters(
+        cls,
+        clusters: Iterable[Iterable[Any]] | Mapping[Any, Iterable[Any]],
+        *,
+        name: str = UNNAMED,
+    ) -> Self:
+        """Make a clustering of a list of clusters, each a list (or set) of items.
+
+        Parameters
+        ----------
+        clusters : iterable of iterables, or a dict from label to iterable
+            The clusters; labels are 0, 1, ... if they have none.
+        name : str, optional
+            What the clustering is called in messages.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        OptionError
+            If these are no lists of items.
+        NullError, IdTypeError
+            If an item is None, or items or labels are of types that ids cannot have, or of several.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> len(fb.Clustering.from_clusters([["a", "b"], ["c"]]))
+        3
+        """
+        if isinstance(clusters, (str, bytes)) or not isinstance(clusters, Iterable) or is_bare(clusters):
+            raise OptionError(
+                f"{name}: from_clusters takes a list of clusters, each a list of items, not "
+                f"{type(clusters).__name__}."
+            )
+        named = isinstance(clusters, Mapping)
+        groups: Iterable[Any] = clusters.values() if isinstance(clusters, Mapping) else clusters
+        members: list[list[Any]] = []
+        for group in groups:
+            if isinstance(group, pa.Scalar):  # of an Arrow array of lists
+                group = group.as_py()
+            if isinstance(group, (str, bytes)) or not isinstance(group, Iterable) or is_bare(group):
+                raise OptionError(
+                    f"{name}: every cluster should be a list of items, but one is {first_few([group])}."
+                )
+            listed = group.tolist() if isinstance(group, np.ndarray) else list(group)
+            if isinstance(group, (set, frozenset)):  # the same order in every process
+                listed.sort(key=repr)
+            members.append(listed)
+        items = [item for group in members for item in group]
+        sizes = [len(group) for group in members]
+        labels: Any
+        if named:
+            sized = zip(clusters, sizes, strict=True)
+            labels = [label for label, size in sized for _ in range(size)]
+        else:
+            labels = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        return cls.from_labels(labels, items=items, name=name)
+
+    @classmethod
+    def from_series(cls, series: Any, *, weight: Any = None, name: str = UNNAMED) -> Self:
+        """Make a clustering of a pandas Series: its index holds the items, its values the clusters.
+
+        Parameters
+        ----------
+        series : pandas.Series
+            A MultiIndex makes composite ids; names of its levels say which parts are the same on both sides.
+        weight : array-like of shape (n_rows,), optional
+            Weight of each row, in the same order; a Series must have the same index.
+        name : str, optional
+            What the clustering is called in messages.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        OptionError
+            If this is no Series.
+        ColumnError
+            If the weights are not as many, or have another index.
+        NullError, IdTypeError, WeightError
+            As `from_labels` does.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> import pandas as pd
+        >>> fb.Clustering.from_series(pd.Series([1, 1, 2], index=["a", "b", "c"])).items.take([1]).to_pylist()
+        ['b']
+        """
+        if not is_pandas(series, "Series"):
+            raise OptionError(
+                f"from_series takes a pandas Series, not {type(series).__name__}; "
+                "for a table use Clustering.from_table, for labels Clustering.from_labels."
+            )
+        if is_pandas(weight, "Series") and not weight.index.equals(series.index):
+            raise ColumnError(f"The weights of {name} have another index than its labels.")
+        return cls.from_labels(series, items=series.index, weight=weight, name=name)
+
+
+def _are_columns(mapping: Mapping[Any, Any]) -> bool:
+    """Say whether a dict has lists or dicts, or tuples that are columns, and no clusters."""
+    one_of_each = {type(value): value for value in mapping.values()}
+    if one_of_each.keys() == {tuple}:  # clusters of several parts, or else columns
+        return {"item", "cluster"} <= mapping.keys()
+    return any(
+        isinstance(v, dict) or (is_array(v) and not isinstance(v, tuple)) for v in one_of_each.values()
+    )
+
+
+def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> tuple[list[Any], list[Any]]:
+    sets: Sequence[Any] = [
+        value if isinstance(value, (set, frozenset)) else {value} for value in mapping.values()
+    ]
+    several = [item for item, value in zip(mapping, sets, strict=True) if len(value) > 1]
+    if several and not overlapping:
+        raise OverlapError(
+            f"{len(several)} of {len(sets)} items of {name} are in more than one cluster "
+            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: if "
+            "clusters may overlap, pass overlapping=True; else choose one for each."
+        )
+    items, labels = [], []
+    for item, value in zip(mapping, sets, strict=True):
+        for label in sorted(value, key=repr) if value else [None]:
+            items.append(item)
+            labels.append(label)
+    return items, labels
+
+
+#: Bytes of an item while components are found, beside a flag of each link.
+TO_CONNECT = 16
+
+
+class MadeOfLinks(LabelledRows):
+    """The ways to make a clustering of pairs of items that belong together."""
+
+    @classmethod
+    def from_links(
+        cls,
+        table: Any,
+        left: ColumnName | None = None,
+        right: ColumnName | None = None,
+        *,
+        score: str | None = None,
+        threshold: float | None = None,
+        ascending: bool = False,
+        items: Any = None,
+        item: ColumnName = "item",
+        name: str = "the links",
+        memory_limit: int | str | None = None,
+    ) -> Self:
+        """Make a clustering of links, which are pairs of items with a score: the connected components.
+
+        Parameters
+        ----------
+        table : path, URI, data frame, Arrow stream exporter or data set, dict of columns, or list of tuples
+            A row per link. Tuples are (left, right) or (left, right, score); an item that is a tuple is a composite
+            id. Links may be repeated, reversed, or from an item to itself. Of files only the needed columns are
+            read, block by block.
+        left, right : str or list of str, optional
+            The columns of the two items; a list makes a composite id. When absent they are those that Splink, dedupe,
+            Zingg or recordlinkage writes, or those whose names differ as ``id_l`` and ``id_r``, ``left_id`` and
+            ``right_id``, ``id1`` and ``id2`` do.
+        score : str, optional
+            The column of scores; when absent ``match_probability``, ``match_weight``, ``score``, ... or the only
+            column left.
+        threshold : float, optional
+            The score that a link needs to connect its items. All links connect when absent.
+        ascending : bool
+            Whether scores are distances, which have to be at most the threshold.
+        items : table, path, Clustering, or array-like, optional
+            All items that there are. Those without a link that connects are alone. When absent, they are all
+            items of the links; of others, `evaluate` says that they are alone, not missing.
+        item : str or list of str
+            The column of items, if `items` is a table with several columns.
+        name : str, optional
+            What the clustering is called in messages; a path speaks for itself.
+        memory_limit : int or str, optional
+            Bytes by which the process may grow, or a text such as "2GiB". Links that would take more raise, before
+            they are read or as soon as it shows. Nothing is looked at when absent.
+
+        Returns
+        -------
+        Clustering
+            An item per row, in the order in which items are given, or appear in the links; clusters are
+            numbered from 0 in that order.
+
+        Raises
+        ------
+        NullError
+            If an id is null.
+        LinkError
+            If a score is null or NaN, or a link has an item that is not among `items`.
+        OptionError
+            If the memory limit is below what the links take; the message says what they need.
+
+        Notes
+        -----
+        A threshold is rounded to 32 bits where the scores are, so that a score of 0.9 reaches 0.9. Cost is nearly
+        linear in the links; 24 bytes are used for each (12 without scores), and about 50 for each item, besides its
+        id.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> links = [("a", "b", 0.95), ("b", "c", 0.5), ("d", "e", 0.9)]
+        >>> fb.Clustering.from_links(links, threshold=0.9).to_table().to_pydict()
+        {'item': ['a', 'b', 'c', 'd', 'e'], 'cluster': [0, 0, 1, 2, 2]}
+        """
+        from fastbcubed.inputs.links import (
+            as_threshold,
+            connect,
+            read_links,
+            warn_if_distances,
+            warn_if_none_reaches,
+        )
+        from fastbcubed.runtime.memory_budget import Allowance
+
+        allowance = Allowance(memory_limit)
+        ascending = true_or_false(ascending, "ascending")
+        threshold = None if threshold is None else as_threshold(threshold)
+        if isinstance(items, LabelledRows):
+            if items.items is None:
+                raise OptionError(f"items= is {items.name}, which has no item ids.")
+            items = items.items
+        scored = threshold is not None
+        links = read_links(
+            table,
+            left,
+            right,
+            score=score,
+            scored=scored,
+            items=items,
+            item=item,
+            name=name,
+            allowance=allowance,
+        )
+        if threshold is not None:
+            warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
+            warn_if_none_reaches(links, threshold, ascending=ascending, stacklevel=3)
+        allowance.require(
+            TO_CONNECT * len(links.items) + len(links), f"connecting {len(links.items):,} items"
+        )
+        labels, made = connect(links, threshold, ascending=ascending)
+        return cls(as_column(labels, "cluster"), links.items, None, None, links.name, links=made)
+
+    @classmethod
+    def from_pairs(cls, left: Any, right: Any, *, items: Any = None, name: str = UNNAMED) -> Self:
+        """Make a clustering of two arrays of items that belong together, pair by pair: the connected components.
+
+        For tables of links, and those with a score, see `from_links`.
+
+        Parameters
+        ----------
+        left, right : array-like of shape (n_pairs,)
+            The two items of each pair.
+        items : array-like, optional
+            Further items, such as all there are; those in no pair become singletons. When absent, the items are those
+            of the pairs; of others, `evaluate` says that they are alone, not missing. Pass ``[]`` if there are none.
+        name : str, optional
+            What the clustering is called in messages.
+
+        Returns
+        -------
+        Clustering
+            An item per row, those of `items` first; clusters are numbered from 0 in that order.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.Clustering.from_pairs(["a", "b"], ["b", "c"], items=["d"]).labels.keys().tolist()
+        [0, 1, 1, 1]
+        """
+        from fastbcubed.inputs.links import connect, links_of
+
+        columns = [
+            as_column(values, "item", f"the {what} of {name}")
+            for what, values in (("items", items), ("left items", left), ("right items", right))
+            if values is not None or what != "items"
+        ]
+        links = links_of(columns[-2], columns[-1], columns[0] if len(columns) > 2 else None, name)
+        labels, made = connect(links)
+        return cls(as_column(labels, "cluster"), links.items, None, None, name, links=made)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Clustering(MadeOfLabels, MadeOfLinks):
+    """Items and the cluster of each, one row per membership.
+
+    Made by one of the `from_...` methods. Nothing that was given is changed or, where the types
+    allow it, copied; see `Column.keys` for what is.
+
+    Attributes
+    ----------
+    labels : Column
+        Cluster label of each row. Null labels are kept; what they mean is a policy of `evaluate`.
+    items : Column or None
+        Item id of each row, never null; None if the row number is the identity.
+    weight : numpy.ndarray of shape (n_rows,) or None
+        float64; without nulls, otherwise unchecked.
+    attributes : Rows or None
+        All columns of the table the clustering came from, read when asked for.
+    name : str
+        What the clustering is, for messages: "the truth", "the prediction", or a path.
+    reading : Reading or None
+        How the columns were recognised, where they were neither named nor have the default names.
+    links : Connected or None
+        How it was made of links, if it was.
+
+    Examples
+    --------
+    >>> Clustering.from_labels([0, 0, 1], items=["a", "b", "c"])
+    Clustering: the clustering, 3 rows
+      items   'item' (string)
+      labels  'cluster' (int64)
+    """
+
+    __dir__ = documented
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        item: ColumnName = "item",
+        cluster: ColumnName = "cluster",
+        weight: str | None = None,
+        name: str = "the table",
+    ) -> Clustering:
+        """Make a clustering of a table with a row per membership.
+
+        Parameters
+        ----------
+        table : path, URI, data frame, Arrow stream exporter or data set, or dict of columns
+            The table. Arrow data are not copied; of files only the needed columns are read. An item in
+            several clusters has several rows, or a list of clusters.
+        item, cluster : str or list of str
+            Their columns; a list makes a composite id. A default name that the table lacks stands
+            for the only column left, or for the one that Splink, Zingg, dedupe or Senzing writes.
+        weight : str, optional
+            The column of weights.
+        name : str, optional
+            What the clustering is called in messages; a path speaks for itself.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        ColumnError
+            If it is no table, or has no such columns.
+        NullError, IdTypeError
+            If an item is null, or items or clusters are of a type that ids cannot have.
+        OptionError, WeightError
+            If `weight` is no name, or the column is not of numbers.
+        FileFormatError
+            If there is no such file, or it cannot be read.
+
+        Examples
+        --------
+        >>> Clustering.from_table({"item": ["a", "b"], "cluster": [1, 1]})
+        Clustering: the table, 2 rows
+          items   'item' (string)
+          labels  'cluster' (int64)
+        """
+        return cls._of_table(table, {"item": item, "cluster": cluster}, weight, name, Typed())
+
+    @classmethod
+    def _of_table(
+        cls, table: Any, asked: Mapping[str, ColumnName], weight: str | None, name: str, typed: Typed
+    ) -> Clustering:
+        """Do what `from_table` does; `typed` writes arguments for messages."""
+        rows = as_rows(table, name)
+        if rows is None:
+            raise ColumnError(
+                f"{name} should be a table with columns of items and clusters, but a "
+                f"{type(table).__name__} was given. For labels alone use Clustering.from_labels."
+            )
+        if weight is not None and not isinstance(weight, str):
+            raise OptionError(
+                f"weight is the name of a column of {name}, not {type(weight).__name__}. "
+                "Arrays of labels and weights go to Clustering.from_labels."
+            )
+        (items, clusters), reading = choose_columns(rows, asked, weight, typed)
+        if reading is not None:
+            refuse_links(rows, reading)
+        if len(clusters) == 1:
+            rows = unlisted(rows, clusters[0])
+        columns, weights = read_columns(rows, [items, clusters], weight)
+        return cls(columns[1], columns[0], weights, rows, rows.where, reading)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Any,
+        *,
+        item: ColumnName = "item",
+        cluster: ColumnName = "cluster",
+        weight: str | None = None,
+    ) -> Clustering:
+        """Make a clustering of Parquet files (or Arrow IPC, or CSV) with a row per membership.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A file, a glob or a directory; or the URI of one; or a list of files.
+        item, cluster, weight
+            Columns, as in `from_table`.
+
+        Returns
+        -------
+        Clustering
+
+        Raises
+        ------
+        OptionError
+            If this is no path.
+        FastBCubedError
+            As `from_table` does.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet as pq
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     pq.write_table(pa.table({"id": ["a", "b"], "city": [1, 1]}), f"{directory}/cities.parquet")
+        ...     found = Clustering.from_parquet(f"{directory}/cities.parquet", item="id", cluster="city")
+        >>> len(found)
+        2
+        """
+        if not is_path(listed_paths(path)):
+            raise OptionError(f"from_parquet reads a path, not {type(path).__name__}.")
+        return cls.from_table(path, item=item, cluster=cluster, weight=weight)
+
+    def with_ancestors(self, child: Any, parent: Any) -> Clustering:
+        """Return this clustering with every item in all ancestors of its clusters, too.
+
+        Parameters
+        ----------
+        child, parent : array-like of shape (n_links,)
+            Clusters, and a cluster that each is within; a null parent says that there is none. A cluster
+            may have several.
+
+        Returns
+        -------
+        Clustering
+            The same rows, and one for each further membership; without weights and attributes.
+
+        Raises
+        ------
+        OptionError
+            If a cluster is its own ancestor, or items have no ids.
+        ColumnError, NullError
+            If there is not one parent for each child, or a child is null.
+
+        Examples
+        --------
+        >>> towns = Clustering.from_clusters({"Bern": ["a"], "Lyon": ["b"]})
+        >>> places = towns.with_ancestors(["Bern", "Lyon"], ["Switzerland", "France"])
+        >>> places.labels.take([2, 3]).to_pylist()
+        ['Switzerland', 'France']
+        """
+        links = [as_column(child, "child"), as_column(parent, "parent")]
+        if self.items is None:
+            raise OptionError(f"{self.name} has no item ids; pass Clustering.from_labels(labels, items=ids).")
+        rows, labels = lift(self.labels, self.items.keys(), *links)
+        items = self.items.take(np.concatenate([np.arange(len(self)), rows]))
+        pieces = join_pieces([self.labels.parts[0], labels.parts[0]], f"the labels of {self.name}")
+        return Clustering.from_labels(pieces, items=items, name=self.name)

@@ -1,0 +1,295 @@
+"""A column of ids or labels, simple or composite: its values, its nulls, its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.errors import AlignmentError, ColumnError, IdTypeError, first_few
+from fastbcubed.inputs.arrays import (
+    Nulls,
+    as_scalar,
+    combined,
+    equal_mask,
+    id_kind,
+    is_fractional,
+    is_pandas,
+    null_mask,
+    nulls_in_codes,
+    storage_of,
+    take_rows,
+    to_arrow,
+    values_of_codes,
+    whole_numbers,
+    without_views,
+)
+from fastbcubed.inputs.keys import comparable_keys
+from fastbcubed.runtime.threads import Pool, blocks
+
+
+class Order(Enum):
+    """Who put the parts of composite ids in order."""
+
+    OWN = "own"  #: the data: as levels of a MultiIndex, fields of a struct, or tuples
+    LISTED = "listed"  #: the columns of a table were listed
+    PAIRED = "paired"  #: they were listed for each side, so that they correspond by position
+
+
+class Column:
+    """Ids or labels, one per row, of one part or of several (a composite id).
+
+    `kind` is "integer", "string", "binary" or "composite", and `kinds` those of the parts. `parts` are the
+    data as they came, but not run-end encoded; `plain` the same as integers, strings, binary or dictionaries
+    of these. `where` says what the column is, for messages, and `order` who named the parts in this order.
+
+    Nothing is copied: the Arrow data are kept as they came.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> column = Column("item", [pa.chunked_array([["b", "a"], ["b"]])])
+    >>> column.find("b").tolist()
+    [0, 2]
+    """
+
+    def __init__(self, names: str | Sequence[str], parts: Sequence[pa.ChunkedArray], where: str = "") -> None:
+        self.names = (names,) if isinstance(names, str) else tuple(names)
+        self.name = ", ".join(self.names)
+        self.where = where = where or f"column {self.name!r}"
+        self.order = Order.LISTED
+        #: whether values came as floats or decimals, which are all whole numbers
+        self.was_fractional = any(len(part) and is_fractional(part.type) for part in parts)
+        self.parts = tuple(_decoded(part, where) for part in parts)
+        self.kinds = tuple(id_kind(part.type, where) for part in self.parts)
+        self.kind = self.kinds[0] if len(self.kinds) == 1 else "composite"
+        if not self.parts:
+            raise ColumnError(f"An id needs a part, but there is none in {where}.")
+        if len({len(part) for part in self.parts}) > 1:
+            lengths = ", ".join(str(len(part)) for part in self.parts)
+            raise ColumnError(f"The parts of {where} differ in length: {lengths} rows.")
+        self.plain = tuple(storage_of(part) for part in self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __repr__(self) -> str:
+        types = ", ".join(str(part.type) for part in self.parts)
+        return f"Column({self.name!r}, {len(self):,} rows of {types})"
+
+    @property
+    def null_rows(self) -> np.ndarray | None:
+        """Mask of the rows of which a part, or all, is null; None if there is no such row."""
+        masks = [mask for mask in map(null_mask, self.plain) if mask is not None]
+        return np.logical_or.reduce(masks) if masks else None
+
+    def refuse_nulls(self) -> None:
+        """Raise NullError if the column, which holds item ids, has a null."""
+        nulls = self.null_rows
+        if nulls is not None:
+            rows = np.flatnonzero(nulls)
+            raise Nulls(True, self.where, rows.size, len(nulls), rows[:4].tolist()).error()
+
+    def keys(self, pool: Pool | None = None, *, narrow: bool = False) -> np.ndarray:
+        """Return an int64 per row; two are equal if and only if the values are equal.
+
+        Integers are their own keys, uint64 reinterpreted: 64-bit ones in a contiguous NumPy array
+        or an Arrow array of one chunk are not copied, others are, once. Values of a dictionary of few
+        are numbered. Other values are hashed (8 bytes a row stay, 8 more and up to 256 MiB are used
+        meanwhile). Null rows get an arbitrary key.
+        Keys of two columns compare only if they come from one call of `key_pair`.
+
+        Those of a column without nulls may be `narrow`: int32, if integers are of at most 32 bits, or values are
+        numbered. Shapes: returns (n_rows,).
+        """
+        return comparable_keys([self], pool, narrow=narrow)[0]
+
+    def take(self, rows: np.ndarray) -> pa.Array:
+        """Return the values of some rows, in their own type; of a composite id as a struct.
+
+        Views (string_view, binary_view) come back as large strings, which Arrow can sort.
+        """
+        taken = [combined(part) for part in self.rows_of(rows)]
+        return taken[0] if self.kind != "composite" else self._struct(taken)
+
+    def first_of(self, rows: np.ndarray) -> list[Any]:
+        """Return the values of the first few of these rows, for a message: one more than it shows."""
+        return self.take(rows[:4]).to_pylist()
+
+    def rows_of(self, rows: np.ndarray) -> list[pa.ChunkedArray]:
+        """Return the values of some rows, part by part."""
+        rows = np.asarray(rows, dtype=np.int64)
+        return [pa.chunked_array([take_rows(part, rows)]) for part in self.parts]
+
+    def slice(self, start: int, stop: int) -> pa.ChunkedArray:
+        """Return the values of consecutive rows, as `take` does; copies only composites and views."""
+        sliced = [without_views(part.slice(start, stop - start)) for part in self.parts]
+        if self.kind != "composite":
+            return sliced[0]
+        return pa.chunked_array([self._struct([combined(part) for part in sliced])])
+
+    def stretch(self, start: int, stop: int) -> Column:
+        """Return the column of consecutive rows; nothing is copied."""
+        return self._of(self.names, [part.slice(start, stop - start) for part in self.parts])
+
+    def chosen(self, rows: np.ndarray) -> Column:
+        """Return the column of some rows."""
+        return self._of(self.names, self.rows_of(rows))
+
+    def reordered(self, order: Sequence[int]) -> Column:
+        """Return the column with its parts in another order; nothing is copied."""
+        return self._of([self.names[k] for k in order], [self.parts[k] for k in order])
+
+    def _of(self, names: Sequence[str], parts: Sequence[pa.ChunkedArray]) -> Column:
+        found = Column(names, parts, self.where)
+        found.was_fractional, found.order = self.was_fractional, self.order
+        return found
+
+    def find(self, value: Any) -> np.ndarray:
+        """Return the rows that hold this value, in order; of a composite id the value is a tuple.
+
+        A value of another type than the column raises IdTypeError.
+        """
+        values = value if self.kind == "composite" else (value,)
+        if not isinstance(values, (tuple, list)) or len(values) != len(self.parts):
+            raise IdTypeError(
+                f"{self.where} has {len(self.parts)} parts ({self.name}), so an id of it is a "
+                f"tuple of {len(self.parts)} values, not {first_few([value])}."
+            )
+        scalars = [as_scalar(one, part, self.where) for one, part in zip(values, self.plain, strict=True)]
+        found = []
+        for start, stop in blocks(len(self)):
+            equal = np.ones(stop - start, dtype=bool)
+            for part, scalar in zip(self.plain, scalars, strict=True):
+                equal &= equal_mask(part.slice(start, stop - start), scalar)
+            found.append(np.flatnonzero(equal) + start)
+        return np.concatenate(found)
+
+    def _struct(self, arrays: list[pa.Array]) -> pa.Array:
+        return pa.StructArray.from_arrays(arrays, names=list(self.names))
+
+
+def as_column(values: Any, name: str, where: str = "") -> Column:
+    """Make a column of an array-like; tuples, a MultiIndex and struct columns become composite ids.
+
+    Values are ids or labels; a column stays as it is.
+    """
+    where = where or f"column {name!r}"
+    if isinstance(values, Column):
+        return values
+    parts: Any
+    if is_pandas(values, "MultiIndex"):
+        parts = [values.get_level_values(level) for level in range(values.nlevels)]
+        names = [unnamed(name, i) if own is None else str(own) for i, own in enumerate(values.names)]
+    else:
+        parts = _split_tuples(values, where)
+        names = [unnamed(name, i) for i in range(len(parts or ()))]
+    if parts is not None:
+        found = Column(names, [to_arrow(part, where) for part in parts], where)
+    elif isinstance(values, (pa.Array, pa.ChunkedArray)) and pa.types.is_struct(values.type):
+        data = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+        found = Column([field.name for field in data.type], data.flatten(), where)
+    else:
+        return Column(name, [to_arrow(values, where)], where)
+    found.order = Order.OWN
+    return found
+
+
+def unnamed(name: str, part: int) -> str:
+    """Return what a part of composite ids is called that has no name of its own."""
+    return f"{name}_{part}"
+
+
+def _is_id(kind: pa.DataType) -> bool:
+    try:
+        return bool(id_kind(kind, ""))
+    except IdTypeError:
+        return False
+
+
+def _decoded(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    if len(part) and is_fractional(part.type):
+        return whole_numbers(part, where)
+    if not len(part) and not _is_id(part.type):  # what NumPy and pandas take for the type of nothing
+        return pa.chunked_array([], pa.int64())
+    if pa.types.is_run_end_encoded(part.type):
+        return storage_of(part)
+    if pa.types.is_dictionary(part.type) and _is_wrapped(part.type.value_type):
+        return _decoded(values_of_codes(part), where)
+    return nulls_in_codes(part)
+
+
+def _is_wrapped(kind: pa.DataType) -> bool:
+    """Say whether values are of another type than they look, which few of Arrow's functions expect in a dictionary."""
+    return isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind)
+
+
+def _split_tuples(values: Any, where: str) -> list[list[Any]] | None:
+    """Return the parts of a list of tuples, position by position; None if it is no such list.
+
+    A missing tuple (None) gives a missing value in every part.
+    """
+    if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
+        values = values.tolist()
+    if not isinstance(values, (list, tuple)):
+        return None
+    example = next((value for value in values if value is not None), None)
+    if not isinstance(example, tuple):
+        return None
+    missing = (None,) * len(example)
+    rows = [missing if value is None else value for value in values]
+    others = [row for row in rows if not isinstance(row, tuple) or len(row) != len(example)]
+    if others:
+        raise IdTypeError(
+            f"{where}: composite ids should all be tuples of {len(example)} values, as the first is, but "
+            f"{len(others)} of {len(rows)} are not (first: {first_few(others)})."
+        )
+    return [list(part) for part in zip(*rows, strict=True)]
+
+
+T = TypeVar("T")
+
+
+def joined_in_order(ids: Column | None, joined: tuple[Column, T] | None) -> tuple[Column, T] | None:
+    """Return what is joined by item with the parts of its ids in the order of those of the truth."""
+    return joined if ids is None or joined is None else (in_order_of(ids, joined[0]), joined[1])
+
+
+def in_order_of(ids: Column, column: Column, *, strict: bool = True) -> Column:
+    """Return a column with its parts in the order of those of `ids`.
+
+    They go by name where both have the same names, else by position, as do columns that were listed for each side. If
+    `strict`, names that differ raise AlignmentError, unless those of both are columns that were listed.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> parts = [pa.chunked_array([["a"]]), pa.chunked_array([[1]])]
+    >>> ids, column = Column(["source", "id"], parts), Column(["id", "source"], parts[::-1])
+    >>> in_order_of(ids, column).names
+    ('source', 'id')
+    """
+    names, own, orders = ids.names, column.names, {ids.order, column.order}
+    if names == own or not len(names) == len(own) > 1 or orders == {Order.PAIRED}:
+        return column
+    if set(names) == set(own) and len(set(own)) == len(own):
+        return column.reordered([own.index(name) for name in names])
+    if strict and Order.OWN in orders and _differ(names, own):
+        raise AlignmentError(
+            f"The parts of ids have other names in {ids.where} ({first_few(names, 9)}) than in {column.where} "
+            f"({first_few(own, 9)}), so it cannot be told which part is which. Give both the same names, in any order "
+            f"(levels of a pandas index with .rename_axis({list(names)!r})); parts without names go by position."
+        )
+    return column
+
+
+def _differ(names: tuple[str, ...], own: tuple[str, ...]) -> bool:
+    """Tell whether names contradict that parts go by position: two differ, or one is elsewhere."""
+    placed = enumerate(zip(names, own, strict=True))
+    other = any(
+        first != second and unnamed("item", k) not in (first, second) for k, (first, second) in placed
+    )
+    return other or any(name in own and own.index(name) != k for k, name in enumerate(names))

@@ -1,0 +1,866 @@
+"""Paths, globs and directories → rows, whole, in blocks, or as a stream that is read once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, chain, islice, takewhile
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.errors import ColumnError, FileFormatError, IdTypeError, OptionError
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import (
+    from_numpy,
+    from_stream,
+    from_texts,
+    is_dataset,
+    is_one_column,
+    is_pandas,
+    join_pieces,
+    no_rows,
+    plain,
+    require_valid,
+)
+from fastbcubed.inputs.columns import Column
+from fastbcubed.inputs.formats import (
+    COMPRESSED,
+    DELIMITERS,
+    PLAIN_TEXT,
+    SUFFIXES,
+    CsvFile,
+    IpcFile,
+    JsonFile,
+    ParquetFile,
+    TextFile,
+    in_blocks,
+    reading,
+    sniff,
+)
+from fastbcubed.inputs.locations import LOCAL, Place, is_pattern, is_uri, locate, matches, split_pattern
+from fastbcubed.inputs.pipes import held, place_of
+from fastbcubed.inputs.tables import (
+    ArrayRows,
+    ArrowRows,
+    BaseRows,
+    PandasRows,
+    PathList,
+    Rows,
+    arrow_reader,
+    arrow_table,
+    is_array,
+    is_path,
+    listed_paths,
+    refuse_other_indexes,
+    relation_schema,
+    unwrapped,
+)
+from fastbcubed.runtime.memory_budget import Gate, available_memory
+from fastbcubed.runtime.spill import Pages, Spill
+from fastbcubed.runtime.threads import blocks
+
+#: Groups, and rows of each, that are looked at to see how long values are.
+PROBED, PROBE_ROWS = 8, 1 << 10
+#: The files of results, which a glob may match.
+RESULTS = ("cells", "items", "pred_clusters", "repairs", "slices", "true_clusters")
+#: Folders whose logs say which Parquet files beside them count: what made them, and what to pass instead.
+LOGS = {
+    "_delta_log": ("Delta Lake", "deltalake.DeltaTable({}).to_pyarrow_dataset()"),
+    ".hoodie": ("Apache Hudi", "what a reader of Hudi returns for {}"),
+}
+ICEBERG = ("Apache Iceberg", "what pyiceberg returns for {}, as by .scan().to_arrow()")
+#: Whole numbers as floats are written, which no two texts of this form share.
+WHOLE = r"^(0|-?[1-9]\d{0,14})\.0$"
+
+
+def open_files(source: Any) -> Rows:
+    """Open the table that lies in one file, in the files of a glob or a list, or below a directory.
+
+    Below a directory, files of Parquet, Arrow IPC, CSV or JSON lines are found by their names, which are to be of one
+    format; names that begin with a dot or underscore are skipped, as they are in a glob; `key=value` folders become
+    columns.
+
+    Only the beginning and end of the files are read; columns are read when asked for.
+    """
+    source = held(source)
+    files, root = files_of(source)
+    name = os.fspath(source) if isinstance(source, PathList) else place_of(source)[1]
+    formats = dict(zip((each.path for each in files), _each(files, sniff), strict=True))
+    if len(set(formats.values())) > 1:
+        found = ", ".join(f"{path} is {form}" for path, form in list(formats.items())[:3])
+        raise FileFormatError(f"{name} mixes formats ({found}). Read one format at a time.")
+    opener: Any = {"Parquet": ParquetFile, "CSV": CsvFile, "JSON lines": JsonFile}.get(
+        formats[files[0].path], IpcFile
+    )
+    return FileRows(_each(files, opener), name, root)
+
+
+class Found(NamedTuple):
+    """A file that was found."""
+
+    place: Place
+    path: str
+
+
+def _each(found: list[Found], do: Callable[[str, Place], Any]) -> list[Any]:
+    """Do something with each file; where a request takes long, with several at a time."""
+    paths, places = [each.path for each in found], [each.place for each in found]
+    if places[0].at_once == 1:
+        return list(map(do, paths, places))
+    with ThreadPoolExecutor(places[0].at_once) as threads:
+        return list(threads.map(do, paths, places))
+
+
+def files_of(source: Any) -> tuple[list[Found], str]:
+    """Return the files that a path or pipe stands for, or those of a list, and the folder that they are below."""
+    source = held(source)
+    if not isinstance(source, PathList):
+        place, name = place_of(source)
+        paths, root = find_files(place, name)
+        return [Found(place, path) for path in paths], root
+    parts = [files_of(path) for path in source.paths]
+    common = takewhile(
+        lambda names: len(set(names)) == 1, zip(*(root.split("/") for _, root in parts), strict=False)
+    )
+    return [each for found, _ in parts for each in found], "/".join(names[0] for names in common)
+
+
+def find_files(place: Place, name: str) -> tuple[list[str], str]:
+    """Return the files that a path, glob or directory stands for, sorted, and the folder that they are below."""
+    if place.is_folder(name):
+        below = {os.path.relpath(path, name): path for path in place.below(name)}
+        refuse_logs(name, below)
+        files = [path for path_there, path in below.items() if not _hidden(path_there)]
+        by_form = [[path for path in files if path.lower().endswith(ends)] for ends in SUFFIXES.values()]
+        known = list(filter(None, by_form))
+        if len(known) > 1:
+            shown = " and ".join(f"{os.path.relpath(some[0], name)} among {len(some)}" for some in known)
+            raise FileFormatError(
+                f"Directory {name} has files of several formats: {shown}. Name those of one by a glob, such as "
+                f"{os.path.join(name, '**', '*' + os.path.splitext(known[0][0])[1])}"
+            )
+        if known:
+            return known[0], name
+        found = f"only {', '.join(map(os.path.basename, files[:3]))}" if files else "no files"
+        raise FileFormatError(
+            f"Directory {name} has {found}; expected files named *.parquet (or .arrow, .csv, .jsonl)."
+        )
+    if place.exists(name):
+        return [name], os.path.dirname(name)
+    if is_pattern(name):
+        folder, pattern = split_pattern(name)
+        matching = place.matching(name)
+        chosen = [
+            path for path in matching if not _passed_over(os.path.relpath(path, folder or "."), pattern)
+        ]
+        if not chosen:
+            but = f" but {os.path.basename(matching[0])}, which is passed over" if matching else ""
+            raise FileFormatError(f"No file matches {name}{but}. Check the pattern and the folder.")
+        return chosen, folder
+    if place is not LOCAL:
+        raise FileFormatError(f"There is no file {name}. Check the address.")
+    folder = os.path.dirname(name) or "."
+    hint = (
+        "Check the path; the name of a column of one table needs table=."
+        if os.path.isdir(folder)
+        else f"There is no folder {folder} either."
+    )
+    raise FileFormatError(f"There is no file {name or repr(name)}. {hint}")
+
+
+def refuse_logs(name: str, below: Iterable[str]) -> None:
+    """Raise if a directory has a log beside its Parquet files that says which of them count."""
+    for path in below:
+        first, *_, last = [*Path(path).parts, path]
+        form = LOGS.get(first)
+        if form is None and first == "metadata" and last.endswith(".metadata.json"):
+            form = ICEBERG
+        if form is not None:
+            raise FileFormatError(
+                f"Directory {name} is a table of {form[0]}: {first} says which of its files count, and all files "
+                f"together may have rows that were removed. Pass {form[1].format(json.dumps(name))}; or, to read all, "
+                f"{os.path.join(name, '**', '*.parquet')}"
+            )
+
+
+def require_outside(out: Any, sources: Iterable[Any]) -> None:
+    """Raise if what is written to a directory would be read as input the next time: of a directory, or by a glob."""
+    paths = [each.paths if isinstance(each, PathList) else [each] for each in filter(is_path, sources)]
+    for source in chain.from_iterable(paths):
+        text = os.fspath(source)
+        if is_uri(text) and not text.startswith("file:"):
+            continue
+        _, name = locate(text)
+        is_folder = os.path.isdir(name)
+        if not is_folder and (os.path.exists(name) or not is_pattern(name)):
+            continue
+        folder, pattern = (name, []) if is_folder else split_pattern(name)
+        inside = os.path.relpath(os.path.realpath(out), os.path.realpath(folder))
+        written = [Path(inside, f"{each}.parquet").parts for each in RESULTS]
+        read = not _passed_over(inside, pattern) and (
+            is_folder or any(matches(parts, pattern) for parts in written)
+        )
+        if read and not inside.startswith(".."):
+            every = "below" if is_folder else "that match"
+            raise OptionError(
+                f"out= is {out}, but all files {every} {source} are input: what is written there would be read the "
+                "next time. Name another directory, or one that begins with an underscore"
+            )
+
+
+def _passed_over(path: str, pattern: Sequence[str]) -> bool:
+    """Tell whether a file below a glob has no data: a checksum, or what is hidden, unless the glob asks for it."""
+    asked = any(part[:1] in "._" for part in pattern)
+    return path.endswith(".crc") or (not asked and _hidden(path))
+
+
+def _hidden(path: str) -> bool:
+    return any(part[:1] in "._" and part != "." and "=" not in part for part in Path(path).parts)
+
+
+class FileRows(BaseRows):
+    """The rows of one or more files of one format, one after the other.
+
+    All `files` have the columns of the first; `root` is the folder below which `key=value` folders count as
+    columns.
+    """
+
+    def __init__(self, files: Sequence[ParquetFile | IpcFile | TextFile], where: str, root: str) -> None:
+        self._files = list(files)
+        self.paths = [file.path for file in files]
+        self._folders = [_folder_values(file.path, root) for file in files]
+        own = files[0].names
+        super().__init__([*own, *(key for key in self._folders[0] if key not in own)], where)
+        typed = () if isinstance(files[0], CsvFile) else own
+        self.untyped = frozenset(self._names).difference(typed)
+        self.hint = getattr(files[0], "hint", "")
+
+    def __len__(self) -> int:
+        for file in self._files:
+            if file.n_rows is None:
+                file.n_rows = len(file.read(file.names[:1])[0]) if file.names else 0
+        return sum(file.n_rows or 0 for file in self._files)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type that a column has in the first file; folders give text."""
+        schema = self._files[0].schema
+        at = schema.get_field_index(name)
+        return schema.field(at).type if at >= 0 else pa.string()
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """The bytes that all columns take when they are read, about."""
+        return sum(file.bytes_in_memory for file in self._files)
+
+    def row_bytes(self, names: Sequence[str]) -> float:
+        """Return the bytes of these columns of a row, as the files say, or as the first rows of some groups show.
+
+        Repeated text is in a file once, but in memory each time.
+        """
+        said = sum(file.bytes_of(names) for file in self._files if not isinstance(file, TextFile)) / len(self)
+        varying = [name for name in names if not _has_width(self.type_of(name))]
+        if not varying:
+            return said
+        groups = [group for group in self.groups() if group.n_rows]
+        shown = [
+            sum(plain(column).nbytes for column in columns) / len(columns[0])
+            for group in groups[:: -(-len(groups) // PROBED)]
+            for columns in islice(group.read(varying, PROBE_ROWS), 1)
+        ]
+        return max(said, *shown)
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether the files can be read group by group; text is read as a whole, to find its types."""
+        return not any(isinstance(file, TextFile) for file in self._files)
+
+    def groups(self) -> list[Group]:
+        """Return the row groups of all files, in order.
+
+        Those of Parquet are read past the page cache where there are too many of them for it.
+        """
+        found = []
+        passing = self.bytes_in_memory > available_memory() // 2
+        for file, folders in zip(self._files, self._folders, strict=True):
+            assert not isinstance(file, TextFile)
+            if isinstance(file, ParquetFile):
+                file.passing = passing
+            for k, n_rows in enumerate(file.group_sizes()):
+                found.append(Group(self, file, k, n_rows, folders))
+        return found
+
+    def folder_column(self, name: str, value: str | None, n_rows: int) -> pa.ChunkedArray:
+        """Return a column that is the same in all rows of a file, of the type that all files give it."""
+        values = [folders.get(name) for folders in self._folders]
+        every = pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays(from_numpy(np.zeros(1, np.int8)), from_texts([v]))
+                for v in values
+            ]
+        )
+        column = _constant(value, n_rows)
+        return read_integers(column) if read_integers(every).type != every.type else column
+
+    def require(self, file: Any, folders: Mapping[str, Any], names: Sequence[str]) -> None:
+        """Raise if one of the files lacks a column that the first one has."""
+        own = [name for name in names if name in self._files[0].names]
+        absent = [name for name in own if name not in file.names]
+        absent += [name for name in names if name not in own and name not in folders]
+        if absent:
+            raise ColumnError(
+                f"{file.path} has no column {absent[0]!r}, which {self.paths[0]} has; "
+                f"its columns are {', '.join(file.names)}."
+            )
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        own = [name for name in names if name in self._files[0].names]
+        pieces: dict[str, list[pa.ChunkedArray]] = {name: [] for name in names}
+        for file, folders in zip(self._files, self._folders, strict=True):
+            self.require(file, folders, names)
+            for name, data in zip(own, file.read(own) if own else [], strict=True):
+                if file.n_rows not in (None, len(data)):
+                    raise FileFormatError(
+                        f"{file.path} had {file.n_rows} rows and now has {len(data)}: "
+                        "it changed while it was read. Try again when it is complete."
+                    )
+                file.n_rows = len(data)
+                pieces[name].append(data)
+            for name in pieces.keys() - set(own):
+                n_rows = file.n_rows if file.n_rows is not None else len(file.read(file.names[:1])[0])
+                pieces[name].append(_constant(folders[name], n_rows))
+        return [self._join(name, pieces[name]) for name in names]
+
+    def _join(self, name: str, pieces: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+        joined = join_pieces(pieces, f"Column {name!r} in the files of {self.where}")
+        return read_integers(joined) if name in self.untyped else joined
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row group of one of the files of a table."""
+
+    table: FileRows  #: the table
+    file: ParquetFile | IpcFile  #: the file
+    #: which group of the file, and its rows
+    number: int
+    n_rows: int
+    folders: Mapping[str, str | None]  #: columns that the folders of the file give
+
+    def held(self, names: Sequence[str]) -> int:
+        """Return the bytes that are held while it is read, besides the rows that are yielded."""
+        return self.file.held_of(self.number, names)
+
+    def read(self, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
+        """Yield columns, `size` rows at a time."""
+        self.table.require(self.file, self.folders, names)
+        own = [name for name in names if name in self.file.names]
+        rows = 0
+        for batch in self.file.read_group(self.number, own or self.file.names[:1], size):
+            n, rows = len(batch[0]), rows + len(batch[0])
+            data = dict(zip(own, batch, strict=False))
+            yield [
+                data[name] if name in data else self.table.folder_column(name, self.folders[name], n)
+                for name in names
+            ]
+        if rows != self.n_rows:
+            raise FileFormatError(
+                f"{self.file.path} had {self.n_rows} rows in group {self.number} and now has {rows}: it changed "
+                "while it was read. Try again when it is complete."
+            )
+
+
+def _has_width(kind: pa.DataType) -> bool:
+    """Say whether all values of a type take as many bytes."""
+    return bool(pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _folder_values(path: str, root: str) -> dict[str, str | None]:
+    parts = Path(os.path.relpath(path, root or ".")).parts[:-1]
+    pairs = [part.split("=", 1) for part in parts if "=" in part]
+    return {key: None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, value in pairs}
+
+
+def _constant(value: str | None, n_rows: int) -> pa.ChunkedArray:
+    codes = from_numpy(np.zeros(n_rows, dtype=np.int8))
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, from_texts([value]))])
+
+
+def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text as int64 if all are whole numbers in usual form, as float64 if all end in .0, else as it is.
+
+    "007" keeps the column text, so that no two different texts become one id.
+    """
+    if pa.types.is_dictionary(data.type):
+        values = [read_integers(pa.chunked_array([chunk.dictionary])) for chunk in data.chunks]
+        if not values or any(v.type != pa.int64() for v in values):
+            return data
+        return pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays(chunk.indices, value.combine_chunks())
+                for chunk, value in zip(data.chunks, values, strict=True)
+            ]
+        )
+    if data.null_count == len(data):
+        return data
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            numbers = data.cast(kind)
+        except pa.ArrowException:
+            continue
+        if kind == pa.int64():
+            if numbers.cast(data.type).equals(data):
+                return numbers
+        elif not pc.any(pc.invert(pc.match_substring_regex(data, WHOLE))).as_py():
+            return numbers
+    return data
+
+
+#: Rows of the batches that are asked for, where the source lets us choose.
+BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A table that passes by: its columns, and what yields the batches of some of them, once."""
+
+    schema: pa.Schema
+    batches: Callable[[list[str]], Iterable[pa.RecordBatch]]
+
+
+def open_stream(source: Any) -> Stream | None:
+    """Return the batches of what need not be held in memory; None for what lies there, or is no table.
+
+    A record-batch reader, an Arrow data set, a relation of DuckDB, or anything else that exports an Arrow
+    stream and has no length.
+    """
+    if is_dataset(source):
+        return Stream(source.schema, partial(_scan, source))
+    result = unwrapped(source)
+    if (schema := relation_schema(result)) is not None:  # one result at a time: it is opened when it is read
+        return Stream(
+            schema, lambda names: (batch.select(names) for batch in arrow_reader(result, BATCH_ROWS))
+        )
+    if (reader := arrow_reader(result, BATCH_ROWS)) is not None:  # DuckDB has a length, but no rows yet
+        source = reader
+    if hasattr(source, "__len__") or not hasattr(source, "__arrow_c_stream__"):
+        return None
+    if not isinstance(source, pa.RecordBatchReader):
+        try:
+            source = pa.RecordBatchReader.from_stream(source)
+        except pa.ArrowInvalid:  # a column, not a table
+            return None
+    return Stream(source.schema, lambda names: (batch.select(names) for batch in source))
+
+
+def _scan(dataset: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
+    with reading("An Arrow data set", "a table"):
+        yield from dataset.to_batches(
+            columns=names, batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1
+        )
+
+
+class DatasetRows(BaseRows):
+    """The rows of an Arrow data set; columns are read when asked for."""
+
+    def __init__(self, dataset: Any, where: str) -> None:
+        super().__init__(dataset.schema.names, where)
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return int(self._dataset.count_rows())
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type of a column."""
+        return self._dataset.schema.field(name).type
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        with reading(f"The Arrow data set of {self.where}", "a table"):
+            return self._dataset.to_table(columns=list(dict.fromkeys(names))).select(names).columns
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive rows in the spill file: where they begin, their bytes, their number."""
+
+    at: int
+    n_bytes: int
+    n_rows: int
+
+
+class SpooledRows(BaseRows):
+    """The rows of a stream, of the columns that are used, in pieces that are mapped and not held."""
+
+    def __init__(self, schema: pa.Schema, where: str, spill: Spill) -> None:
+        super().__init__(schema.names, where)
+        self._schema, self._spill = schema, spill
+        self.pieces: list[Piece] = []
+
+    def __len__(self) -> int:
+        return sum(piece.n_rows for piece in self.pieces)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type that a column has in the file."""
+        return plain(self._empty([name]).column(0)).type
+
+    def read_piece(self, piece: Piece, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return columns of a piece."""
+        data = self._spill.map(piece.at, piece.n_bytes, np.dtype(np.uint8))
+        with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+            return reader.read_all().select(names).columns
+
+    def _empty(self, names: Sequence[str]) -> pa.Table:
+        return no_rows(self._schema).select(names)
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        found = [self.read_piece(piece, names) for piece in self.pieces]
+        found = found or [[plain(column) for column in self._empty(names).columns]]
+        return [pa.chunked_array([c for part in parts for c in part.chunks], parts[0].type)
+                for parts in zip(*found, strict=True)]  # fmt: skip
+
+
+class _Asked(ArrowRows):
+    """No rows, but all columns, which note that they are asked for."""
+
+    def __init__(self, schema: pa.Schema, where: str, like: Rows | None = None) -> None:
+        super().__init__(no_rows(schema), where, like)
+        self.asked: dict[str, None] = {}
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        self.asked.update(dict.fromkeys(names))
+        return super()._read(names)
+
+
+def columns_used(table: Rows, use: Callable[[Rows], Any]) -> list[str]:
+    """Return which columns are used by what will be done with each block of a table; it raises if one is missing."""
+    asked = _Asked(pa.schema([(name, table.type_of(name)) for name in table.names]), table.where, table)
+    use(asked)
+    return list(asked.asked)
+
+
+def spool(
+    stream: Stream, where: str, use: Callable[[Rows], Any], spill: Spill, size: int, *, every: bool = False
+) -> SpooledRows:
+    """Read a stream to its end, and write the columns that are used to the disk.
+
+    An error that the stream raises passes, with a note of where. `use` says what will be done with each block
+    of rows: it shows which columns are used, all if `every`, and raises if the table lacks one. The spill
+    file must be of no other use.
+    """
+    asked = _Asked(stream.schema, where)
+    use(asked)
+    names = list(asked.asked)
+    if every:
+        names = [name for name in stream.schema.names if stream.schema.names.count(name) == 1]
+    rows, pages = SpooledRows(stream.schema, where, spill), Pages()
+    for table in in_blocks(_noting(stream.batches(names), where), size):
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if pa.types.is_dictionary(column.type) and any(map(_has_strange_codes, column.chunks)):
+                require_valid(column, f"column {name!r} of {where}")  # raises
+        whole = pa.table([plain(column) for column in table.columns], names=table.column_names)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, whole.schema) as writer:
+            writer.write_table(whole.combine_chunks())
+        data = np.frombuffer(sink.getvalue(), np.uint8)
+        spill.require_free(data.size)
+        pages.empty(data.size, data.dtype)[:] = data
+        rows.pieces.append(Piece(spill.write(pages.first(data.size)), data.size, table.num_rows))
+    return rows
+
+
+def _noting(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
+    """Yield batches; an error notes how far it came."""
+    n_rows = 0
+    try:
+        for batch in batches:
+            yield batch
+            n_rows += batch.num_rows
+    except Exception as error:
+        error.add_note(f"It was raised by the reader of {where}, after {n_rows:,} rows.")
+        raise
+
+
+def _has_strange_codes(chunk: pa.DictionaryArray) -> bool:
+    """Say whether codes are not in the dictionary, which may be long and is not looked through."""
+    least, most = pc.min_max(chunk.indices).as_py().values()
+    return most is not None and (least < 0 or most >= len(chunk.dictionary))
+
+
+#: Rows of a block at most: a few columns of it are worked on at once by each thread.
+BLOCK_ROWS = 1 << 20
+#: Bytes of a row; wider rows, such as those with texts, come in smaller blocks,
+USUAL_WIDTH = 24
+#: down to an eighth of the rows, and from there on to so many bytes for each row of a usual block.
+MOST_WIDTH = 64
+#: What groups that are read at once may hold besides their blocks, such as dictionaries, for each row of a usual block.
+HELD_WIDTH = 256
+#: What one of them may hold at most: so many bytes, and so many more for each row of a usual block.
+ROOM, ROOM_WIDTH = 64 << 20, 256
+
+Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
+
+
+class BlockRows(BaseRows):
+    """Consecutive rows of a table; columns are read when asked for, those that are asked for together at once."""
+
+    def __init__(self, table: Rows, first_row: int, n_rows: int, read: Read) -> None:
+        super().__init__(table.names, table.where, table)
+        self.first_row = first_row
+        self._n_rows = n_rows
+        self._table = table
+        self._columns = read
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type that the column has in the whole table."""
+        return self._table.type_of(name)
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return self._columns(names)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run of blocks: the number of its first row, its rows, and what yields the blocks anew each time."""
+
+    first_row: int
+    n_rows: int
+    blocks: Callable[[], Iterator[BlockRows]]
+
+
+def sources_of(table: Rows, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Source]:
+    """Cut a table into sources, whose blocks have `size` rows at most; fewer if rows of the columns read are wide."""
+    if isinstance(table, FileRows) and table.can_be_cut and len(table):
+        return _of_files(table, size, table.names if names is None else names)
+    if isinstance(table, SpooledRows) and len(table):
+        return _of_pieces(table)
+    return [_stretch(table, start, stop) for start, stop in blocks(len(table), size)]
+
+
+def _stretch(table: Rows, start: int, stop: int) -> Source:
+    """Return a source of one block, cut from a table in memory."""
+    return _of_one_block(rows_between(table, start, stop))
+
+
+def rows_between(table: Rows, start: int, stop: int) -> BlockRows:
+    """Return consecutive rows of a table that is read as a whole."""
+
+    def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [column.slice(start, stop - start) for column in table.columns(names)]
+
+    return BlockRows(table, start, stop - start, read)
+
+
+def _of_pieces(table: SpooledRows) -> list[Source]:
+    """Return a source for each piece; it was cut to the rows of a block."""
+    starts = accumulate((piece.n_rows for piece in table.pieces), initial=0)
+    return [
+        _of_one_block(BlockRows(table, start, piece.n_rows, partial(table.read_piece, piece)))
+        for start, piece in zip(starts, table.pieces, strict=False)
+    ]
+
+
+def _of_one_block(block: BlockRows) -> Source:
+    return Source(block.first_row, len(block), lambda: iter((block,)))
+
+
+def _of_files(table: Rows, size: int, names: Sequence[str]) -> list[Source]:
+
+    assert isinstance(table, FileRows)
+    width, usual = table.row_bytes(names), size
+    least = min(size // 8, int(size * MOST_WIDTH / max(1.0, width)))
+    size = max(1, least, int(size * min(1.0, USUAL_WIDTH / max(1.0, width))))
+    found = []
+    first = 0
+    gate = Gate(usual * HELD_WIDTH)
+    for group in table.groups():
+        if group.n_rows:
+            held = {name: group.held([name]) for name in names}
+            _require_room(table, held, usual)
+            holding = partial(gate.holding, sum(held.values()))
+            found.append(_of_group(table, group, first, size, holding))
+        first += group.n_rows
+    return found
+
+
+def _require_room(table: Rows, held: dict[str, int], usual: int) -> None:
+    """Raise if a group of rows takes more than the limit, of which a usual block has a row for each KiB, allows."""
+    most = ROOM + usual * ROOM_WIDTH
+    if sum(held.values()) <= most or usual >= BLOCK_ROWS:
+        return
+    name = max(held, key=lambda name: held[name])
+    least = ((sum(held.values()) - ROOM) // ROOM_WIDTH >> 10) + 1
+    raise OptionError(
+        f"column {name!r} of {table.where} has dictionaries of about {held[name] >> 20} MiB in a row group, which "
+        f"are held while it is read. Raise memory_limit to at least {least} MiB, or write the column in smaller row "
+        "groups, or as plain text"
+    )
+
+
+def _of_group(
+    table: Rows, group: Any, first_row: int, size: int, holding: Callable[[], AbstractContextManager[None]]
+) -> Source:
+    def read_blocks() -> Iterator[BlockRows]:
+        batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]] = {}
+        with holding():
+            try:
+                yield from blocks_of_group(batches)
+            finally:
+                batches.clear()  # a block that is kept holds on to no file
+
+    def blocks_of_group(
+        batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]],
+    ) -> Iterator[BlockRows]:
+        for start in range(0, group.n_rows, size):  # one by one: a damaged file may claim any number of rows
+            stop = min(start + size, group.n_rows)
+
+            def read(
+                names: Sequence[str], first: bool = start == 0, last: bool = stop == group.n_rows
+            ) -> list[pa.ChunkedArray]:
+                if tuple(names) not in batches:
+                    assert first, "columns that are read in one block are read in all"
+                    batches[tuple(names)] = group.read(names, size)
+                found = next(batches[tuple(names)])
+                if last:
+                    next(batches[tuple(names)], None)  # what comes at the end: the file must not have changed
+                return found
+
+            yield BlockRows(table, first_row + start, stop - start, read)
+
+    return Source(first_row, group.n_rows, read_blocks)
+
+
+def as_rows(source: Any, where: str) -> Rows | None:
+    """Return the rows of a table: a path, a frame, an Arrow exporter or data set, a dict of arrays; else None.
+
+    `where` says what the table is, for messages.
+    """
+    source = listed_paths(source)
+    if is_path(source):
+        return open_files(source)
+    source = unwrapped(source)
+    if isinstance(source, BaseRows):
+        return source  # type: ignore[return-value]
+    if isinstance(source, pa.Table):
+        return ArrowRows(source, where)
+    if is_pandas(source, "DataFrame"):
+        return PandasRows(source.copy(deep=False), where)  # attributes are read later: as it was, then
+    if isinstance(source, Mapping):
+        return _mapping_rows(source, where)
+    plain = isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray))
+    if plain or is_pandas(source, "Series", "Index") or is_one_column(source):
+        return None
+    if is_dataset(source):
+        return DatasetRows(source, where)
+    if isinstance(source, pa.RecordBatchReader):
+        return ArrowRows(source.read_all(), where)
+    try:
+        streamed = from_stream(source)
+    except pa.ArrowException as error:  # such as the integers of 128 bits of Polars
+        raise IdTypeError(
+            f"{where} cannot be read as Arrow: {error}. Cast what is of an unusual type to int64 or to string."
+        ) from error
+    if streamed is None and (table := arrow_table(source)) is not None:
+        return ArrowRows(table, where)
+    if streamed is None or not pa.types.is_struct(streamed.type):
+        return None
+    return ArrowRows(pa.Table.from_struct_array(streamed), where)
+
+
+def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
+    lengths = {}
+    for name, values in source.items():
+        if not is_array(values):
+            raise ColumnError(
+                f"A dict given as {where} has columns by name, each an array or a list; {name!r} is neither."
+            )
+        lengths[str(name)] = len(values)
+    if len(set(lengths.values())) > 1:
+        raise ColumnError(
+            f"The columns of {where} differ in length: "
+            + ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            + "."
+        )
+    refuse_other_indexes(source.values(), where)
+    return ArrayRows(source, next(iter(lengths.values()), 0), where)
+
+
+def read_table(source: Any, columns: list[str] | None = None) -> pa.Table:
+    """Read a table, or some of its columns, whatever holds it.
+
+    Parameters
+    ----------
+    source : path, glob, directory, data frame, Arrow stream exporter, or dict of columns
+        The table. Arrow data are not copied.
+    columns : list of str, optional
+        Columns to read; all when absent.
+
+    Examples
+    --------
+    >>> read_table({"item": ["a", "b"], "cluster": [1, 1]}, ["cluster"]).num_rows
+    2
+    """
+    rows = as_rows(source, "the table")
+    if rows is None:
+        raise ColumnError(
+            "Expected a table (a path, a data frame, an Arrow table or a dict of columns), not "
+            f"{type(source).__name__}."
+        )
+    names = list(rows.names) if columns is None else columns
+    return pa.table(rows.columns(names), names=names)
+
+
+#: Text below this size cannot take much.
+SMALL = 2 << 20
+#: Bytes of a field of CSV, and further ones of a field that is used, beside twice its text; how many are used.
+FIELD, USED, COLUMNS_USED = 16, 48, 4
+#: Bytes of compressed text that are decompressed to see how long it is; the rest is taken to be like them.
+MEASURED, AT_ONCE = 1 << 30, 1 << 20
+
+
+def bytes_of_text(source: Any) -> int:
+    """Return what is held of a source that is in files of text, about; nothing of any other."""
+    if not is_path(source):
+        return 0
+    endings = (*SUFFIXES["CSV"], *SUFFIXES["JSON lines"], *PLAIN_TEXT)
+    found, _ = files_of(source)
+    texts = (each for each in found if each.path.lower().endswith(endings) or each.place.unnamed)
+    return sum(_of_file(*each) for each in texts if sniff(each.path, each.place) in ("CSV", "JSON lines"))
+
+
+def _of_file(place: Place, path: str) -> int:
+    size = place.state(path)[1]
+    packed = path.lower().endswith(COMPRESSED[1:])
+    if size < SMALL and not packed:
+        return 0
+    with reading(path, "text"):
+        with place.open_text(path) as text:
+            head = text.read(1 << 16)
+        lines = head.splitlines() or [b""]
+        rows = size * len(lines) // max(1, len(head))
+        if packed:
+            size, rows = _measured(place, path, size)
+    if size < SMALL:
+        return 0
+    columns = 1 + max(lines[0].count(mark.encode()) for mark in DELIMITERS)
+    return int(2 * size + rows * (FIELD * columns + USED * min(columns, COLUMNS_USED)))
+
+
+def _measured(place: Place, path: str, size: int) -> tuple[int, int]:
+    """Return the bytes and lines of compressed text, of which some kilobytes may hold any number."""
+    n_bytes, n_lines = 0, 1
+    with place.open(path) as file, pa.CompressedInputStream(file, pa.Codec.detect(path).name) as text:
+        while n_bytes < MEASURED and (part := text.read(AT_ONCE)):
+            n_bytes, n_lines = n_bytes + len(part), n_lines + part.count(b"\n")
+        share = file.tell() / max(1, size) if n_bytes >= MEASURED else 1.0
+    return int(n_bytes / share), int(n_lines / share)

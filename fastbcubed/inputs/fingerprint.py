@@ -1,0 +1,106 @@
+"""What a clustering holds, as one number: equal for equal rows of item and label, in whatever order and container."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.inputs.arrays import read_only
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.keys import Writer, writer_of
+from fastbcubed.inputs.pair import Block, Pair, Stretch
+from fastbcubed.runtime.threads import Pool, blocks
+
+#: Rows that are hashed at once: their words stay in the cache.
+ROWS_AT_ONCE = 1 << 15
+#: The hash function; another one would change all fingerprints.
+SEED = 0
+
+Words = NDArray[np.uint64]
+Sums = NDArray[np.uint64]
+
+
+class Content(NamedTuple):
+    """The rows of a side, and the sum over them of a 128-bit hash of (item, label)."""
+
+    rows: int
+    fingerprint: str
+
+
+class BlocksSeen:
+    """The content of both sides, added up while blocks are read for something else; a block counts once."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[int, int], Sums] = {}
+
+    def add(self, k: int, side: Clustering, first_row: int, pool: Pool) -> None:
+        """Take the rows of side k in a block that begins at a row of the whole."""
+        self._sums[k, first_row] = _sums_of(side, first_row, pool)
+
+    def contents(self) -> list[Content]:
+        """Return the content of the truth and of the prediction, when all blocks of both have been taken."""
+        return [
+            _content(np.concatenate([own for (k, _), own in self._sums.items() if k == side]))
+            for side in (0, 1)
+        ]
+
+
+def contents(pair: Pair, pool: Pool) -> list[Content]:
+    """Return the content of the truth and of the prediction; files are read again."""
+    found = []
+    for stretches in pair.stretches:
+        if len(stretches) == 1:  # whole: its rows are shared among the threads
+            sums = [[_sums(block, pool) for block in stretches[0].blocks()]]
+        else:
+            sums = pool.map(_of_stretch, stretches, stage="hash the rows")
+        by_side = zip(*(block for own in sums for block in own), strict=True)
+        found += [_content(np.concatenate(side)) for side in by_side]
+    return found
+
+
+def _of_stretch(stretch: Stretch) -> list[list[Sums]]:
+    """Return the sums of each block of a stretch, side by side."""
+    with Pool(1) as alone:
+        return [_sums(block, alone) for block in stretch.blocks()]
+
+
+def _sums(block: Block, pool: Pool) -> list[Sums]:
+    """Return rows and sums of the hashes of each side of a block. Shape (n_pieces, 3) each."""
+    return [_sums_of(side, block.first_row, pool) for side in block.sides]
+
+
+def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
+    """Return, for ranges of rows, their number and the sums of both words of their hashes. Shape (n_ranges, 3)."""
+    words = kernels.hashing.seed_words(SEED)
+    write_ids = _of_numbers(first_row, words) if side.items is None else writer_of(side.items.plain, words)
+    write_labels, nulls = writer_of(side.labels.plain, words), side.labels.null_rows
+
+    def add_up(start: int, stop: int) -> tuple[int, int, int]:
+        with pool.workspace("hashes of rows", lambda: np.empty((4, ROWS_AT_ONCE), np.uint64)) as space:
+            ids, labels = space[:2, : stop - start], space[2:, : stop - start]
+            write_ids(start, stop, *ids)
+            write_labels(start, stop, *labels)
+            if nulls is not None:
+                labels[:, nulls[start:stop]] = 0  # what stands under a null is no value
+            return stop - start, *kernels.hashing.add_combined(*ids, *labels, words)
+
+    ranges = blocks(len(side), ROWS_AT_ONCE)
+    return np.array(pool.map(add_up, *zip(*ranges, strict=True), stage="hash the rows"), np.uint64)
+
+
+def _of_numbers(first_row: int, words: Words) -> Writer:
+    """Return what writes the hashes of the numbers of rows, for items without id."""
+
+    def write(start: int, stop: int, first: Words, second: Words) -> None:
+        numbers = read_only(np.arange(first_row + start, first_row + stop))
+        kernels.hashing.hash_integers(numbers, False, words, first, second)
+
+    return write
+
+
+def _content(sums: Sums) -> Content:
+    rows, first, second = (int(column.sum()) for column in sums.T)
+    return Content(rows, f"{first:016x}{second:016x}")

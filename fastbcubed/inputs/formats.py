@@ -1,0 +1,525 @@
+"""One file of a table: Parquet, Arrow, CSV or JSON lines, its columns and its groups of rows."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed.errors import FastBCubedError, FileFormatError
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.locations import LOCAL, Place
+
+#: How text may be compressed, by the end of its name.
+COMPRESSED = ("", ".gz", ".zst", ".bz2", ".lz4")
+#: Suffixes by format, in the order in which a directory is searched.
+SUFFIXES = {
+    "Parquet": (".parquet", ".pq"),
+    "Arrow IPC": (".arrow", ".feather", ".ipc", ".arrows"),
+    "CSV": tuple(f"{name}{end}" for name in (".csv", ".tsv") for end in COMPRESSED),
+    "JSON lines": tuple(f"{name}{end}" for name in (".jsonl", ".ndjson") for end in COMPRESSED),
+}
+#: Text of either kind, which its beginning tells; below a directory it may be a note.
+PLAIN_TEXT = tuple(f".txt{end}" for end in COMPRESSED)
+#: How the names of files end that hold tables.
+ENDS = (*(end for ends in SUFFIXES.values() for end in ends), *PLAIN_TEXT)
+#: Rows that a page of Parquet can have, and bytes that it takes at least.
+PAGE_ROWS, PAGE_BYTES = 1 << 31, 16
+_ERRORS = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    ArithmeticError,
+    MemoryError,
+    LookupError,
+    EOFError,
+)
+
+
+def sniff(path: str, place: Place = LOCAL) -> str:
+    """Return the format of a file by its first and last bytes, that of text by its name."""
+    if place is LOCAL:
+        _refuse_pipe(path)
+    with reading(path, "a table"), place.open(path) as file:
+        size = file.size()
+        head = file.read(8)
+        file.seek(max(0, size - 6))
+        tail = file.read()
+    name = path.lower()
+    if size == 0:
+        raise FileFormatError(f"{path} is empty (0 bytes). Was it written to the end?")
+    expected = "PAR1"
+    if head[:4] == b"PAR1":
+        if tail[-4:] == b"PAR1" and size >= 12:
+            return "Parquet"
+    elif head[:6] == b"ARROW1":
+        expected = "ARROW1"
+        if tail == b"ARROW1" and size >= 24:
+            return "Arrow IPC"
+    elif head[:4] == b"\xff\xff\xff\xff":
+        return "Arrow IPC stream"
+    elif place.unnamed or name.endswith(PLAIN_TEXT):
+        return _form_of_text(path, place)
+    elif form := next((form for form in ("CSV", "JSON lines") if name.endswith(SUFFIXES[form])), None):
+        return form
+    else:
+        raise FileFormatError(
+            f"{path} is not Parquet, Arrow IPC, CSV or JSON lines: it begins with {head[:4]!r}, Parquet with "
+            f"b'PAR1'. Write it as Parquet; text files should be named *.csv, *.tsv, *.txt or *.jsonl."
+        )
+    raise FileFormatError(
+        f"{path} is truncated: it begins with {expected} but ends with {tail[-len(expected) :]!r} "
+        f"after {size:,} bytes. Write or copy it again."
+    )
+
+
+def _form_of_text(path: str, place: Place) -> str:
+    """Return the format of text without a name: JSON lines begin with a brace."""
+    with reading(path, "text"), place.open_text(path) as text:
+        head = text.read(1 << 10).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "JSON lines" if head[:1] == b"{" else "CSV"
+
+
+def _refuse_pipe(path: str) -> None:
+    """Raise for what can be read only once; opening it could wait for ever."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # whoever opens it says so
+        return
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
+        raise FileFormatError(
+            f"{path} is a pipe or a device, but a table is read more than once, so it must be a file. "
+            "Write it to a file first."
+        )
+
+
+@contextmanager
+def reading(path: str, form: str) -> Iterator[None]:
+    """Turn whatever a reader raises into one error that names the file."""
+    try:
+        yield
+    except FastBCubedError:
+        raise
+    except _ERRORS as error:
+        cause = str(error).strip().rstrip(".").splitlines()
+        raise FileFormatError(
+            f"{path} cannot be read as {form}: {cause[0] if cause else type(error).__name__}. {_advice(error)}"
+        ) from error
+
+
+def _advice(error: BaseException) -> str:
+    """Return what to do about an error of a reader."""
+    if isinstance(error, UnicodeEncodeError):
+        return "The path has to be UTF-8: rename the file, or set the locale that it is typed in to one of UTF-8."
+    if isinstance(error, FileNotFoundError):
+        return "It was there before. A relative path is looked for where the process is now."
+    if "invalid UTF8" in str(error):
+        return "Text has to be UTF-8: write the file so, or convert it, as with iconv -f latin1 -t utf-8."
+    return "If the file exists and may be read, it is damaged: write or copy it again."
+
+
+class ParquetFile:
+    """One Parquet file: names and row count at once, columns when asked for, checksums verified."""
+
+    form = "Parquet"
+    passing = False
+
+    def __init__(self, path: str, place: Place = LOCAL) -> None:
+        self.path, self._place = path, place
+        self._state = place.state(path)
+        with self._open() as file:
+            self._metadata = file.metadata
+            self.schema: pa.Schema = file.schema_arrow
+            self.names = self.schema.names
+            self.n_rows: int | None = file.metadata.num_rows
+        self._require_possible(file.metadata.num_rows)
+
+    def _require_possible(self, n_rows: int) -> None:
+        """Raise for a number of rows that no file of this size has; whatever is made for each row would be endless."""
+        sizes, n_bytes = self.group_sizes(), self._state[1]
+        too_many = n_bytes and n_rows > n_bytes // PAGE_BYTES * PAGE_ROWS  # some places do not know sizes
+        if too_many or min([n_rows, *sizes]) < 0 or sum(sizes) != n_rows:
+            raise FileFormatError(
+                f"{self.path} claims {n_rows:,} rows in {n_bytes:,} bytes, and {sum(sizes):,} in its row groups, which "
+                "is impossible. It is damaged: write or copy it again."
+            )
+
+    @contextmanager
+    def _open(self, *, passing: bool = False, **options: Any) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        with (
+            reading(self.path, self.form),
+            self._place.open(self.path, passing=passing) as source,
+            pq.ParquetFile(source, page_checksum_verification=True, **options) as file,
+        ):
+            yield file
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """The bytes that all columns take when they are read, about."""
+        return sum(self._metadata.row_group(k).total_byte_size for k in range(self._metadata.num_row_groups))
+
+    def bytes_of(self, names: Sequence[str]) -> int:
+        """Return the bytes that some columns take in the file when they are not compressed."""
+        groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
+        chunks = (group.column(k) for group in groups for k in range(group.num_columns))
+        return sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in names)
+
+    def group_sizes(self) -> list[int]:
+        """Return the number of rows of each row group."""
+        return [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]
+
+    def held_of(self, group: int, names: Sequence[str]) -> int:
+        """Return the bytes that are held while a row group is read: dictionaries, compressed, not, and taken apart."""
+        chunks = map(self._metadata.row_group(group).column, range(self._metadata.num_columns))
+        return sum(
+            (chunk.data_page_offset - chunk.dictionary_page_offset)
+            * (1 + 2 * chunk.total_uncompressed_size // max(1, chunk.total_compressed_size))
+            for chunk in chunks
+            if chunk.path_in_schema.split(".")[0] in names and chunk.dictionary_page_offset
+        )
+
+    def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
+        """Yield columns of a row group, `size` rows at a time; what is read ahead is bounded.
+
+        Dictionaries are read as the values that they stand for, of which each batch gets its own: it would have all.
+        """
+        kinds = {name: self.schema.field(name).type for name in names}
+        coded = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind)]
+        rest = [name for name in kinds if name not in coded]
+        batches: list[Any] = []
+        with ExitStack() as stack:
+            for columns, metadata in ((rest, self._metadata), (coded, self._without_arrow)):
+                if columns:
+                    options = {"buffer_size": self._place.read_ahead, "pre_buffer": False}
+                    file = stack.enter_context(self._open(passing=self.passing, metadata=metadata, **options))
+                    batches.append(file.iter_batches(size, [group], columns, use_threads=False))
+            for parts in zip(*batches, strict=True):
+                found = {name: part.column(name) for part in parts for name in part.schema.names}
+                for name in coded:
+                    found[name] = _encoded(found[name], kinds[name])
+                yield [pa.chunked_array([found[name]]) for name in names]
+        _require_unchanged(self._place, self.path, self._state)
+
+    @cached_property
+    def _without_arrow(self) -> Any:
+        """What the file says of itself, but not which types Arrow gave its columns."""
+        import pyarrow.parquet as pq
+
+        written = io.BytesIO()
+        self._metadata.write_metadata_file(written)
+        return pq.read_metadata(io.BytesIO(written.getvalue().replace(b"ARROW:schema", b"arrow.schema")))
+
+    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Read columns."""
+        with self._open() as file:
+            table = file.read(columns=list(dict.fromkeys(names)))
+        _require_unchanged(self._place, self.path, self._state)
+        return [table.column(name) for name in names]
+
+
+def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.DictionaryArray:
+    """Return values as a dictionary of this type, which has none but these."""
+    found = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(
+        found.indices.cast(kind.index_type), found.dictionary.cast(kind.value_type), ordered=kind.ordered
+    )
+
+
+class IpcFile:
+    """One Arrow IPC file or stream; what is read is validated, as a damaged offset could crash."""
+
+    form = "Arrow IPC"
+
+    def __init__(self, path: str, place: Place = LOCAL) -> None:
+        self.path, self._place = path, place
+        self._state = place.state(path)
+        self.n_rows: int | None = None
+        with self._open() as reader:
+            self.schema: pa.Schema = reader.schema
+            self.names = self.schema.names
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """The bytes that all columns take when they are read, about."""
+        return self._place.state(self.path)[1]
+
+    def bytes_of(self, names: Sequence[str]) -> int:
+        """Return the bytes that some columns take at most."""
+        return self.bytes_in_memory
+
+    def held_of(self, group: int, names: Sequence[str]) -> int:
+        """Return the bytes that are held while the file is read, besides batches; it does not say."""
+        return 0
+
+    def group_sizes(self) -> list[int]:
+        """Return the number of rows of the file, which is read as one group."""
+        if not self.names:
+            return []
+        with self._open([0]) as reader:
+            return [sum(batch.num_rows for batch in _batches(reader))]
+
+    def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
+        """Yield columns of the file, `size` rows at a time."""
+        at = sorted({self.names.index(name) for name in names})
+        with self._open(at) as reader:
+            for table in in_blocks(_batches(reader), size):
+                yield [table.column(name) for name in names]
+        _require_unchanged(self._place, self.path, self._state)
+
+    @contextmanager
+    def _open(self, fields: list[int] | None = None) -> Iterator[Any]:
+        import pyarrow.ipc
+
+        options = pyarrow.ipc.IpcReadOptions(included_fields=fields or [], ensure_native_endian=True)
+        with reading(self.path, self.form), self._place.open(self.path) as file:
+            stream = sniff(self.path, self._place) == "Arrow IPC stream"
+            opener = pyarrow.ipc.open_stream if stream else pyarrow.ipc.open_file
+            yield opener(file, options=options)
+
+    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Read columns."""
+        with self._open([self.names.index(name) for name in names]) as reader:
+            table = reader.read_all()
+            table.validate(full=True)
+        _require_unchanged(self._place, self.path, self._state)
+        return [table.column(name) for name in names]
+
+
+def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of an IPC file or stream."""
+    if hasattr(reader, "num_record_batches"):
+        batches = map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        batches = iter(reader)
+    for batch in batches:
+        batch.validate(full=True)
+        yield batch
+
+
+def in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
+    """Yield the rows of record batches, `size` at a time."""
+    waiting: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            n_rows += batch.num_rows
+        while n_rows >= size:
+            table = pa.Table.from_batches(waiting)
+            yield table.slice(0, size)
+            waiting = table.slice(size).to_batches()
+            n_rows -= size
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> None:
+    if place.state(path) != state:
+        raise FileFormatError(
+            f"{path} changed since its first rows were read. When it is complete, evaluate what is there now."
+        )
+
+
+#: What may stand between fields; the first of a file's name comes first, then the only one that fits.
+DELIMITERS = (",", "\t", ";", "|")
+#: Bytes, and rows in them, that are looked at to find the delimiter.
+PROBED, PROBED_ROWS = 1 << 16, 50
+#: Bytes of CSV that are parsed for the names of columns; the header may not be longer.
+CSV_BLOCK = 1 << 20
+#: How compressed text begins, by the end of the name that it should have.
+MARKS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".lz4": b"\x04\x22\x4d\x18"}
+#: Bytes of JSON lines that are parsed at once; a line may not be longer.
+JSON_BLOCK = 1 << 24
+
+#: How text begins that spreadsheets take for a formula, or that an apostrophe was put before.
+FORMULA = "[=+@＝＋－＠\t\r\n-]"
+
+
+def no_formulas(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text for a spreadsheet: with an apostrophe before what it would take for a formula; else as it is."""
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return values
+    return pc.replace_substring_regex(values, f"\\A('*{FORMULA})", r"'\1")
+
+
+def as_it_was(text: str) -> str:
+    """Return text as it was before `no_formulas`.
+
+    Examples
+    --------
+    >>> as_it_was("'=A1"), as_it_was("''-5"), as_it_was("'n Sync"), as_it_was("+49")
+    ('=A1', "'-5", "'n Sync", '+49')
+    """
+    return text[1:] if re.match(f"'+{FORMULA}", text) else text
+
+
+class TextFile:
+    """One file that is held as a table from the beginning, as its types are known at its end alone."""
+
+    form = ""
+    #: what may be wrong if a column is not there
+    hint = ""
+
+    def __init__(self, path: str, table: pa.Table) -> None:
+        self.path, self._table = path, table
+        self.schema: pa.Schema = table.schema
+        self.names = self.schema.names
+        self.bytes_in_memory = table.nbytes
+        self.n_rows: int | None = table.num_rows
+
+    def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return columns; those of CSV as text."""
+        return [self._table.column(name) for name in names]
+
+
+class CsvFile(TextFile):
+    """One CSV file with a header, whose columns are text."""
+
+    form = "CSV"
+
+    def __init__(self, path: str, place: Place = LOCAL) -> None:
+        import pyarrow.csv
+
+        with reading(path, self.form):
+            with place.open_text(path) as text:
+                begin = text.read(2 * CSV_BLOCK)
+            head = _decoded(begin[:PROBED], path)
+            if not head.strip():
+                raise FileFormatError(
+                    f"{path} has no text, not even names of columns. Was it written to the end?"
+                )
+            # Arrow says of a header without an end that it is empty; zeros are no text
+            alone = len(begin.splitlines()) == 1 and b"\0" not in begin
+            if alone:
+                begin += b"\n"
+            parse = pyarrow.csv.ParseOptions(delimiter=delimiter_of(head, path))
+            types = dict.fromkeys(_names(begin, parse), pa.string())
+            convert = pyarrow.csv.ConvertOptions(
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            )
+            with pa.BufferReader(begin) if alone else place.open_text(path) as text:
+                super().__init__(
+                    path, pyarrow.csv.read_csv(text, parse_options=parse, convert_options=convert)
+                )
+        if any(not name or any(map(str.isdigit, name)) for name in self.names):
+            self.hint = _no_header(head.splitlines()[0], path, len(self.names))
+
+
+class JsonFile(TextFile):
+    """One file with a JSON object in each line."""
+
+    form = "JSON lines"
+
+    def __init__(self, path: str, place: Place = LOCAL) -> None:
+        import pyarrow.json
+
+        blocks = pyarrow.json.ReadOptions(block_size=JSON_BLOCK)
+        with reading(path, self.form):
+            try:
+                with place.open_text(path) as text:
+                    table = pyarrow.json.read_json(text, read_options=blocks)
+            except pa.ArrowInvalid:
+                with place.open_text(path) as text:
+                    _decoded(text.read(4), path)
+                raise
+            dates = [
+                field.with_type(pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)
+            ]
+            if dates:  # text that looks like a date is text all the same
+                parse = pyarrow.json.ParseOptions(explicit_schema=pa.schema(dates))
+                with place.open_text(path) as text:
+                    found = pyarrow.json.read_json(text, read_options=blocks, parse_options=parse)
+                table = found.select(table.column_names)
+            super().__init__(path, table)
+
+
+def _names(begin: bytes, parse: Any) -> list[str]:
+    """Return the names of the columns of CSV from its first two blocks, the second of which may end within a row.
+
+    A reader that streams reads ahead on a thread that closing it does not end. Of a file, that would go on where
+    another one has been opened under the same number, whose beginning would be lost.
+    """
+    import pyarrow.csv
+
+    first = pyarrow.csv.ReadOptions(block_size=CSV_BLOCK)
+    with pyarrow.csv.open_csv(pa.BufferReader(begin), read_options=first, parse_options=parse) as reader:
+        return list(reader.schema.names)
+
+
+def delimiter_of(head: str, path: str) -> str:
+    r"""Return what stands between the fields of a CSV file: what its name says, or the only mark that fits.
+
+    A mark fits if it cuts all rows into as many fields, two or more.
+
+    Examples
+    --------
+    >>> delimiter_of("item;price\na;1,50\n", "list.csv"), delimiter_of("item\n", "list.tsv")
+    (';', '\t')
+    """
+    usual = "\t" if ".tsv" in path.lower() else ","
+    fitting = [mark for mark in DELIMITERS if _fits(mark, head)]
+    if usual in fitting or not fitting:
+        return usual
+    if len(fitting) > 1:
+        raise FileFormatError(
+            f"The fields of {path} may be apart by {' or by '.join(map(repr, fitting))}: its first line is "
+            f"{head.splitlines()[0][:200]!r}. Write it with commas, or as Parquet."
+        )
+    return fitting[0]
+
+
+def _fits(mark: str, head: str) -> bool:
+    import csv
+
+    if len(head) > PROBED // 4:  # where the last row may be cut
+        head = head[: head.rfind("\n") + 1] or head
+    try:
+        rows = list(islice(filter(None, csv.reader(io.StringIO(head), delimiter=mark)), PROBED_ROWS))
+    except csv.Error:
+        return False
+    return bool(rows) and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
+
+
+def _decoded(head: bytes, path: str) -> str:
+    """Return the beginning of a file as text; raise if it is marked as compressed, or as UTF-16, as on Windows."""
+    for end, mark in MARKS.items():
+        if head.startswith(mark):
+            raise FileFormatError(
+                f"{path} is compressed, which its name does not say: call it {os.path.basename(path)}{end}, or "
+                "decompress it."
+            )
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise FileFormatError(
+            f"{path} is text in UTF-16. Text has to be UTF-8: write the file so, or convert it, as with iconv -f "
+            "utf-16 -t utf-8."
+        )
+    return head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
+
+
+def _no_header(line: str, path: str, n_columns: int) -> str:
+    shown = line if len(line) <= 80 else f"{line[:79]}…"
+    names = json.dumps(path)
+    told = f" The first line of {path} is {shown!r}. If that is no header, name the columns: pass "
+    if n_columns != 2:
+        return (
+            f"{told}pandas.read_csv({names}, header=None, names=[...]), with a name for each of the {n_columns}, "
+            '"item" and "cluster" among them'
+        )
+    return (
+        f'{told}pandas.read_csv({names}, header=None, names=["item", "cluster"]), or in a shell, of a prediction, '
+        f"(echo item,cluster; cat {path}) | fastbcubed evaluate TRUTH -"
+    )

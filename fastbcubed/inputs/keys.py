@@ -1,0 +1,831 @@
+"""Columns → keys: int64 numbers that are equal exactly where the values are equal."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate, chain, product
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed import kernels
+from fastbcubed.errors import IdTypeError
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import (
+    codes_of,
+    combined,
+    from_numpy,
+    is_view,
+    plain_type,
+    read_only,
+    require_valid,
+    storage_of,
+    take_rows,
+    to_numpy,
+    without_views,
+)
+from fastbcubed.inputs.suggestions import Typed
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.codes import ATTEMPTS, MOST_VALUES, ROWS_AT_ONCE, placed, sampled_rows
+from fastbcubed.runtime.threads import BLOCK, Pool, blocks, lend
+
+Pairs = tuple[np.ndarray, np.ndarray]
+Writer = Callable[[int, int, np.ndarray, np.ndarray], None]
+
+#: Pairs copied at a time by the collision check: 256 MiB.
+SCRATCH = 1 << 24
+#: A partition with more rows than this holds a frequent value and is checked without a copy.
+HEAVY = 1 << 20
+#: Rows of an average partition, so that its pairs and slots stay in cache.
+PARTITION = 1 << 14
+#: Of fewer pairs none are dropped; of others, where a sample has such a share of pairs that repeat.
+FEWEST_TO_SAMPLE = 1 << 17
+MANY_REPEATS = 1 / 3
+#: Pairs that are known to have been seen; they stay in cache. So many that are kept have memory at once.
+SEEN = 1 << 15
+PAIRS_AT_ONCE = 1 << 19
+
+_EMPTY = np.empty(0, dtype=np.uint8)
+
+
+def _bytes_of(buffer: pa.Buffer | None) -> np.ndarray:
+    view = _EMPTY if buffer is None or buffer.size == 0 else np.frombuffer(buffer, dtype=np.uint8)
+    return read_only(view)
+
+
+def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the values of an array of texts or bytes begin, with the end of the last, and what they are in."""
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    _, offsets_buffer, data_buffer = array.buffers()
+    offsets = np.frombuffer(
+        offsets_buffer,
+        dtype=np.int64 if large else np.int32,
+        count=len(array) + 1,
+        offset=array.offset * (8 if large else 4),
+    )
+    return read_only(offsets), _bytes_of(data_buffer)
+
+
+def laid_out(array: pa.Array) -> pa.Array:
+    """Return texts or bytes one after the other: views are copied, as bytes that nobody has looked at."""
+    return array.cast(pa.large_binary()) if is_view(array.type) else array
+
+
+def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+    """Write the fingerprints of an Arrow array, no dictionary. Shapes: (n,), (6,), (n,), (n,).
+
+    Text that is not UTF-8, which files and other libraries may bring, raises pyarrow.ArrowInvalid.
+    """
+    kind = array.type
+    if len(array) == 0:
+        return
+    if pa.types.is_integer(kind):
+        values = read_only(to_numpy(array).astype(np.int64, copy=False))
+        unsigned = bool(pa.types.is_uint64(kind))
+        kernels.hashing.hash_integers(values, unsigned, words, first, second)
+        return
+    if pa.types.is_fixed_size_binary(kind):
+        width = kind.byte_width
+        data = _bytes_of(array.buffers()[1])[array.offset * width :]
+        kernels.hashing.hash_fixed(data, width, words, first, second)
+        return
+    offsets, data = offsets_and_bytes(laid_out(array))
+    is_ascii = kernels.hashing.hash_strings(offsets, data, words, first, second)
+    if not is_ascii:  # bytes alone, or more than ASCII
+        array.validate(full=True)
+
+
+def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
+    """Return a function that writes the fingerprints of rows start to stop of a column.
+
+    The values of a dictionary are hashed here, once, and looked up by code later.
+    """
+    starts = list(accumulate((len(chunk) for chunk in data.chunks), initial=0))
+    tables = dictionary_tables(data, words) if pa.types.is_dictionary(data.type) else None
+
+    def write(start: int, stop: int, first: np.ndarray, second: np.ndarray) -> None:
+        at, chunk = start, max(bisect_right(starts, start) - 1, 0)
+        while at < stop:
+            end = min(stop, starts[chunk + 1])
+            rows = data.chunk(chunk).slice(at - starts[chunk], end - at)
+            into = slice(at - start, end - start)
+            if tables is None:
+                hash_array(rows, words, first[into], second[into])
+            else:
+                codes = codes_of(rows)
+                for table, out in zip(tables[chunk], (first, second), strict=True):
+                    np.take(table, codes, out=out[into], mode="clip")
+            at, chunk = end, chunk + 1
+
+    return write
+
+
+def _of_values_in_use(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose dictionaries are not longer than their rows, as those of a block of a long column are."""
+    if not pa.types.is_dictionary(data.type) or all(len(c.dictionary) <= len(c) for c in data.chunks):
+        return data
+    if is_view(data.type.value_type):  # Arrow cannot take some of them
+        return data
+    return pa.chunked_array([_compact(chunk) for chunk in data.chunks], data.type)
+
+
+def _compact(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
+    if len(chunk.dictionary) <= len(chunk):
+        return chunk
+    codes = codes_of(chunk)
+    nulls = to_numpy(chunk.indices.is_null())
+    used, code = np.unique(np.where(nulls, 0, codes), return_inverse=True)
+    indices = from_numpy(code.astype(codes.dtype), nulls).cast(chunk.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, chunk.dictionary.take(from_numpy(used)))
+
+
+def dictionary_tables(data: pa.ChunkedArray, words: np.ndarray) -> list[Pairs]:
+    """Return the fingerprints of the dictionary of each chunk; equal objects are hashed once."""
+    known: dict[Any, Pairs] = {}
+    tables = []
+    for chunk in data.chunks:
+        values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
+        identity = (
+            values.offset,
+            len(values),
+            *(b.address if b else None for b in values.buffers()),
+        )
+        if identity not in known:
+            pair = tuple(np.zeros(max(len(values), 1), dtype=np.uint64) for _ in range(2))
+            hash_array(values, words, *(half[: len(values)] for half in pair))
+            known[identity] = pair  # type: ignore[assignment]
+        tables.append(known[identity])
+    return tables
+
+
+def composite_writer(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Writer:
+    """Return a writer for tuples, one part per column, whose fingerprints are folded in turn."""
+    writers = [part_writer(part, words) for part in parts]
+
+    def write(start: int, stop: int, first: np.ndarray, second: np.ndarray) -> None:
+        first[:], second[:] = words[0], words[1]
+        halves = np.empty((2, stop - start), dtype=np.uint64)
+        for writer in writers:
+            writer(start, stop, halves[0], halves[1])
+            kernels.hashing.combine_words(first, second, halves[0], halves[1], words)
+
+    return write
+
+
+def writer_of(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Writer:
+    """Return what writes the fingerprints of rows start to stop of a column of one or more parts."""
+    parts = [_of_values_in_use(part) for part in parts]
+    return part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
+
+
+def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, list[Pairs]]:
+    """Return the keys of a column of one or more parts, and the pairs of words to check.
+
+    For a dictionary these are the pairs of its values, which are few; else one pair per row.
+    """
+    parts = [_of_values_in_use(part) for part in parts]
+    if len(parts) == 1 and pa.types.is_dictionary(parts[0].type):
+        n, words = len(parts[0]), kernels.hashing.seed_words(seed)
+        first = buffers.empty(n, np.uint64)
+        starts, stops = zip(*blocks(n), strict=True)
+        tables = {id(pair): pair for pair in dictionary_tables(parts[0], words)}
+        data = parts[0]
+        pairs = list(tables.values())
+        lookup = part_writer(data, words)
+
+        def gather(start: int, stop: int) -> None:
+            lookup(start, stop, first[start:stop], np.empty(stop - start, dtype=np.uint64))
+
+        pool.map(gather, starts, stops, stage="hash ids")
+        return first.view(np.int64), pairs
+    keys, second = write_both(parts, seed, pool)
+    return keys, [(keys.view(np.uint64), second)]
+
+
+def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of a column of one or more parts, and the second word of every row."""
+    n = len(parts[0])
+    first, second = buffers.empty(n, np.uint64), buffers.empty(n, np.uint64)
+    starts, stops = zip(*blocks(n), strict=True)
+    writer = writer_of(parts, kernels.hashing.seed_words(seed))
+
+    def write(start: int, stop: int) -> None:
+        writer(start, stop, first[start:stop], second[start:stop])
+
+    pool.map(write, starts, stops, stage="hash ids")
+    return first.view(np.int64), second
+
+
+def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
+    """Say whether two pairs have equal first words and different second words; most that repeat are passed over."""
+    return find_conflict([kept for pair in pairs for kept in _without_repeats(*pair, pool)], pool)
+
+
+def find_conflict(pairs: Sequence[Pairs], pool: Pool) -> bool:
+    """Say whether two pairs have equal first words and different second words.
+
+    Pairs are partitioned by the leading bits of the first word, a few hundred partitions of cache
+    size at a time, so that the scratch memory stays below 256 MiB; cost is linear in the rows.
+    """
+    n = sum(len(first) for first, _ in pairs)
+    if n == 0:
+        return False
+    bits = min(max(1, (n // PARTITION).bit_length()), 14)
+    shift = np.uint64(64 - bits)
+    size = max(BLOCK, n // 128)
+    pieces = [
+        (first[start:stop], second[start:stop])
+        for first, second in pairs
+        for start, stop in blocks(len(first), size)
+    ]
+    firsts, seconds = zip(*pieces, strict=True)
+    counts = np.zeros((len(pieces), 1 << bits), dtype=np.int64)
+    shifts = [shift] * len(pieces)
+    pool.map(kernels.hashing.count_partitions, firsts, shifts, counts, stage="check ids")
+    totals = counts.sum(axis=0)
+    heavy = totals > HEAVY
+    if heavy.any():
+        table, used, found = np.zeros((1 << 16, 2), dtype=np.uint64), 0, False
+        for first, second in pieces:
+            table, used, found = kernels.hashing.insert_pairs(first, second, shift, heavy, table, used)
+            if found:
+                return True
+        totals[heavy] = 0
+        counts[:, heavy] = 0
+    scratch = buffers.empty((min(n, SCRATCH), 2), np.uint64)
+    ends = np.cumsum(totals)
+    begin = 0
+    while begin < len(totals):
+        done = ends[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, done + SCRATCH, side="right")))
+        bounds = np.concatenate(([0], ends[begin:end] - done))
+        cursors = np.full(counts.shape, -1, dtype=np.int64)
+        before = np.cumsum(counts[:, begin:end], axis=0) - counts[:, begin:end]
+        cursors[:, begin:end] = np.where(heavy[begin:end], -1, before + bounds[:-1])
+        scratches = [scratch] * len(pieces)
+        pool.map(
+            kernels.hashing.scatter_pairs, firsts, seconds, shifts, cursors, scratches, stage="check ids"
+        )
+        parts = [bounds[at : at + 17] for at in range(0, len(bounds) - 1, 16)]
+        if any(pool.map(lambda part: _conflict(scratch, part, pool), parts, stage="check ids")):
+            return True
+        begin = end
+    return False
+
+
+def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[Pairs]:
+    """Return pairs without most of those that repeat, where a sample has many: all different ones remain."""
+    if len(first) < FEWEST_TO_SAMPLE:
+        return [(first, second)]
+    sample = np.sort(first[sampled_rows(len(first))])
+    if (sample[1:] == sample[:-1]).mean() < MANY_REPEATS:
+        return [(first, second)]
+
+    repeats: list[Repeats] = []
+
+    def drop(start: int, stop: int) -> None:
+        with lend(repeats, Repeats) as seen:
+            seen.add(first[start:stop], second[start:stop])
+
+    pool.map(drop, *zip(*blocks(len(first), ROWS_AT_ONCE), strict=True), stage="check ids")
+    return [pairs for seen in repeats for pairs in seen.kept]
+
+
+class Repeats:
+    """The pairs of one column that one thread has seen, without most of those that repeat.
+
+    Which pairs these are depends on the thread; all different pairs are among those of all threads.
+    """
+
+    def __init__(self) -> None:
+        self._seen = np.zeros(SEEN, np.uint64)  # a pair whose second word is 0 is dropped
+        self._rooms: list[np.ndarray] = []
+        self._ends: list[int] = []
+
+    def add(self, first: np.ndarray, second: np.ndarray) -> None:
+        """Add the pairs of a block."""
+        if not self._rooms or self._ends[-1] + first.size > self._rooms[-1].shape[1]:
+            self._rooms.append(buffers.empty((2, max(PAIRS_AT_ONCE, first.size)), np.uint64))
+            self._ends.append(0)
+        room = self._rooms[-1][:, self._ends[-1] :]
+        self._ends[-1] += kernels.hashing.drop_repeats(first, second, self._seen, room[0], room[1])
+
+    @property
+    def kept(self) -> list[Pairs]:
+        """The pairs that have not been dropped."""
+        return [(room[0, :end], room[1, :end]) for room, end in zip(self._rooms, self._ends, strict=True)]
+
+
+def _conflict(scratch: np.ndarray, bounds: np.ndarray, pool: Pool) -> bool:
+    with pool.workspace("slots", lambda: np.empty(2 * HEAVY, dtype=np.int32)) as slots:
+        return bool(kernels.hashing.find_conflict(scratch, bounds, slots))
+
+
+#: Values of all dictionaries of a column, at most.
+FEW_VALUES = 1 << 16
+
+
+def number_values(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
+    """Return a number per row, the same for equal values and no other; None if this is no dictionary of few values.
+
+    Numbers are int64, or int32 if `narrow`. Null rows get an arbitrary number. Values and codes that are not valid
+    raise pyarrow.ArrowInvalid.
+    """
+    if not pa.types.is_dictionary(data.type) or not len(data):
+        return None
+    chunks = [chunk for chunk in data.chunks if len(chunk)]
+    tables = _number_dictionaries([chunk.dictionary for chunk in chunks])
+    if tables is None:
+        return None
+    numbers = buffers.empty(len(data), np.int32 if narrow else np.int64)
+    tables = [table.astype(numbers.dtype, copy=False) for table in tables]
+    tasks = []
+    for chunk, table, offset in zip(chunks, tables, accumulate(map(len, chunks), initial=0), strict=False):
+        tasks += [
+            (chunk.slice(start, stop - start), table, numbers[offset + start : offset + stop])
+            for start, stop in blocks(len(chunk))
+        ]
+    pool.map(_look_up, *zip(*tasks, strict=True), stage="number ids")
+    return numbers
+
+
+def _number_dictionaries(dictionaries: list[pa.Array]) -> list[np.ndarray] | None:
+    """Return the number of each value of some dictionaries; None if these have more than few values."""
+    stored = [storage_of(pa.chunked_array([values])).chunk(0) for values in dictionaries]
+    known = {_identity(values): values for values in stored}
+    if sum(map(len, known.values())) > FEW_VALUES:
+        return None
+    values = without_views(pa.chunked_array(list(known.values())))
+    values.validate(full=True)
+    numbers = to_numpy(values.combine_chunks().dictionary_encode().indices).astype(np.int64)
+    starts = accumulate(map(len, known.values()), initial=0)
+    tables = {
+        key: numbers[start : start + len(own)]
+        for start, (key, own) in zip(starts, known.items(), strict=False)
+    }
+    return [tables[_identity(values)] for values in stored]
+
+
+def _identity(values: pa.Array) -> tuple[int, ...]:
+    """Return what tells apart dictionaries in memory."""
+    return (
+        values.offset,
+        len(values),
+        *(0 if buffer is None else buffer.address for buffer in values.buffers()),
+    )
+
+
+def _look_up(rows: pa.DictionaryArray, table: np.ndarray, out: np.ndarray) -> None:
+    codes = codes_of(rows)
+    if (table == np.arange(table.size)).all() and not rows.null_count:
+        np.copyto(out, codes)
+    else:
+        np.take(table if table.size else np.zeros(1, out.dtype), codes, out=out, mode="clip")
+
+
+#: What tells types of texts, and of bytes like these.
+TEXTS = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+)  # fmt: skip
+#: Fewer rows are hashed at once.
+FEWEST_ROWS = 1 << 17
+#: Texts that are known are those seen so often in the sample, so many at most.
+OFTEN = 2
+MOST_TEXTS = MOST_VALUES
+#: The share of the sample that is looked at first, and is enough if each of its texts is seen so often on average.
+SMALL = 4
+VERY_OFTEN = 32
+#: The share of the sample that has to be known texts, and that which has to repeat if no text is known.
+LEAST_SHARE = 0.8
+#: Rows of other texts are rare if they are fewer than one in so many.
+RARE = 256
+#: Bytes that stand before the end of each text that is looked up.
+TAIL = 32
+
+
+class Missed(NamedTuple):
+    """Rows whose texts are not known, and the fingerprints of these. Shapes: (n_missed,) each."""
+
+    rows: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+class Others(NamedTuple):
+    """Rows whose texts are not known, counted from `start` on, and their hashes where numbers have no room for them."""
+
+    start: int
+    rows: np.ndarray
+    hashes: np.ndarray | None
+
+
+class Sample(NamedTuple):
+    """Rows that a column is judged by."""
+
+    size: int
+    texts: pa.Array  #: all different
+    seen: np.ndarray  #: how many times each; shape (n_texts,)
+
+    @classmethod
+    def of(cls, data: pa.ChunkedArray) -> Sample:
+        """Return a sample that is spread over a column, a small one where that has few texts."""
+        rows = sampled_rows(len(data)).astype(np.int64)
+        small = cls.of_rows(data, rows[: rows.size // SMALL])
+        few = 0 < small.seen.size * VERY_OFTEN <= small.size
+        return small if few else cls.of_rows(data, rows)
+
+    @classmethod
+    def of_rows(cls, data: pa.ChunkedArray, rows: np.ndarray) -> Sample:
+        """Return a sample of these rows."""
+        taken = take_rows(data, np.sort(rows))
+        encoded = combined(without_views(pa.chunked_array([taken.drop_null()]))).dictionary_encode()
+        seen = np.bincount(to_numpy(encoded.indices), minlength=len(encoded.dictionary))
+        return cls(len(taken), encoded.dictionary, seen)
+
+    @property
+    def frequent(self) -> np.ndarray:
+        """The texts that are seen often, the most frequent ones first, no more than can be known."""
+        chosen = np.argsort(-self.seen, kind="stable")[:MOST_TEXTS]
+        return np.asarray(chosen[self.seen[chosen] >= OFTEN])
+
+    @property
+    def n_others(self) -> int:
+        """How many of its rows have none of these texts."""
+        return int(self.size - self.seen[self.frequent].sum())
+
+    @property
+    def repeats(self) -> bool:
+        """Whether many of its rows have a text that another row has, too."""
+        return int((self.seen - 1).sum()) > MANY_REPEATS * self.size
+
+
+class KnownTexts(NamedTuple):
+    """A hash table of texts, for the kernels."""
+
+    slots: np.ndarray  #: eight words each; what stands in free slots is a text that is never looked for there
+    pilots: np.ndarray
+    seeds: np.ndarray  #: of the hash function, shape (2,)
+    masks: np.ndarray  #: of the last 32 bytes of a text, by its size up to 32; four words each
+    one_size: np.uint64  #: that of all texts, if their last eight bytes tell them apart; 0 if not
+    own: np.ndarray  #: the texts, end to end, after some room
+    starts: np.ndarray  #: where they begin there
+
+    @classmethod
+    def of(cls, sample: Sample) -> KnownTexts | None:
+        """Return the texts that are frequent in a sample of a column, None if these are not most of it."""
+        chosen = sample.frequent
+        if not chosen.size or sample.seen[chosen].sum() < LEAST_SHARE * sample.size:
+            return None
+        texts = sample.texts.take(from_numpy(chosen))
+        texts.validate(full=True)
+        return cls.placed(texts.cast(pa.large_binary()))
+
+    @classmethod
+    def placed(cls, texts: pa.Array) -> KnownTexts | None:
+        """Return a table of texts, numbered as they stand; None if their last sixteen bytes do not tell them apart."""
+        offsets, own = with_room_before(*offsets_and_bytes(texts))
+        sizes, codes = np.diff(offsets), np.empty(len(texts), np.uint64)
+        described = np.zeros((sizes.size, kernels.texts.SLOT_WORDS), np.uint64)
+        one_size = int(sizes[0]) if (sizes == sizes[0]).all() and 8 <= sizes[0] <= TAIL else 0
+        for size, seed in product([one_size, 0] if one_size else [0], range(ATTEMPTS)):
+            seeds = kernels.hashing.seed_words(seed)[:2]
+            kernels.texts.describe_texts(offsets, own, MASKS, size > 0, seeds, described, codes)
+            if (places := placed(codes)) is not None:
+                slots, starts = described[np.maximum(places.values, 0)].ravel(), offsets[:-1]
+                return cls(slots, places.pilots, seeds, MASKS, np.uint64(size), own, starts.astype(np.uint64))
+        return None
+
+
+def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return texts that are laid end to end with as many bytes before them as are read before the end of a text."""
+    roomy = np.concatenate([np.zeros(TAIL, np.uint8), data[offsets[0] : offsets[-1]]])
+    return read_only(offsets - offsets[0] + offsets.dtype.type(TAIL)), read_only(roomy)
+
+
+def number_texts(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
+    """Return a number per row, the same for equal texts and no other; None if these do not repeat, or are no texts.
+
+    Numbers are int64, or int32 if they may be `narrow` and nearly all texts are known. Null rows get an arbitrary
+    number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
+    """
+    if len(data) < FEWEST_ROWS or not any(is_kind(data.type) for is_kind in TEXTS):
+        return None
+    sample = Sample.of(data)
+    known = KnownTexts.of(sample)
+    if known is None and not sample.repeats:
+        return None
+    narrow = narrow and known is not None and sample.n_others <= sample.size // RARE
+    numbers, repeats = buffers.empty(len(data), np.int32 if narrow else np.int64), list[Repeats]()
+
+    def number(chunk: pa.Array, start: int) -> list[Others]:
+        own = numbers[start : start + len(chunk)]
+        with pool.workspace("missed", _room) as room, lend(repeats, Repeats) as seen:
+            if known is None:
+                _hash(chunk, own, room.second, seen)
+                return []
+            return _number(chunk, known, own, room, seen, start)
+
+    tasks = [
+        (chunk.slice(start, stop - start), offset + start)
+        for chunk, offset in zip(data.chunks, accumulate(map(len, data.chunks), initial=0), strict=False)
+        for start, stop in blocks(len(chunk), ROWS_AT_ONCE)
+        if start < stop
+    ]
+    others = list(chain.from_iterable(pool.map(number, *zip(*tasks, strict=True), stage="number ids")))
+    n_known, pairs = known.starts.size if known else 0, [pair for seen in repeats for pair in seen.kept]
+    if (known and any((first < n_known).any() for first, _ in pairs)) or find_conflict(pairs, pool):
+        return None
+    return _with_others(numbers, others, n_known)
+
+
+def _hash(chunk: pa.Array, numbers: np.ndarray, room: np.ndarray, seen: Repeats) -> None:
+    """Write hashes of texts, and add these to those that have been seen."""
+    first, second = numbers.view(np.uint64), room[: len(chunk)]
+    hash_array(chunk, kernels.hashing.seed_words(0), first, second)
+    seen.add(first, second)
+
+
+def _number(
+    chunk: pa.Array, known: KnownTexts, numbers: np.ndarray, room: Missed, seen: Repeats, start: int
+) -> list[Others]:
+    """Write numbers of texts, whose rows are those from `start` on; add hashes of others to those that were seen."""
+    words, others, done = kernels.hashing.seed_words(0), list[Others](), 0
+    for offsets, texts in _pieces(*offsets_and_bytes(laid_out(chunk))):
+        own = numbers[done : done + offsets.size - 1]
+        n, is_ascii = kernels.texts.number_texts(offsets, texts, known, words, own, room)
+        if not is_ascii:  # bytes alone, or more than ASCII
+            chunk.validate(full=True)
+        if n:
+            seen.add(room.first[:n], room.second[:n])
+        hashes = None if numbers.dtype == np.int64 else room.first[:n].astype(np.int64)
+        others.append(Others(start + done, room.rows[:n].copy(), hashes))
+        done += own.size
+    return others
+
+
+def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return texts in pieces that can be looked up: those at the beginning of their buffer are copied."""
+    tail = offsets.dtype.type(TAIL)  # of another type, it would be looked for in a copy
+    head = int(np.searchsorted(offsets[1:], tail))
+    first = [with_room_before(offsets[: head + 1], data)] if head else []
+    return [*first, (offsets[head:], data)] if head < offsets.size - 1 else first
+
+
+def _with_others(numbers: np.ndarray, others: Sequence[Others], n_known: int) -> np.ndarray:
+    """Return numbers in which other texts have the next ones if their rows are rare, else their hashes."""
+    n_others, kept = sum(each.rows.size for each in others), numbers.dtype == np.int64
+    rare = n_others <= numbers.size // RARE
+    if not n_others or (kept and not rare):
+        return numbers
+    rows = np.concatenate([each.start + each.rows for each in others])
+    hashes = (
+        numbers[rows] if kept else np.concatenate([each.hashes for each in others if each.hashes is not None])
+    )
+    if rare:
+        values, codes = np.unique(hashes, return_inverse=True)
+        if n_known + values.size <= FEW_VALUES:
+            numbers[rows] = n_known + codes
+            return numbers
+    if not kept:
+        numbers = numbers.astype(np.int64)
+        numbers[rows] = hashes
+    return numbers
+
+
+def _room() -> Missed:
+    words = (np.empty(ROWS_AT_ONCE, np.uint64) for _ in range(2))
+    return Missed(np.empty(ROWS_AT_ONCE, np.int32), *words)
+
+
+def _masks() -> np.ndarray:
+    """Return which of the last 32 bytes before the end of a text are its own, by its size up to 32, as words."""
+    own = np.arange(TAIL) >= TAIL - np.arange(TAIL + 1)[:, None]
+    return np.where(own, np.uint8(255), np.uint8(0)).view(np.uint64).ravel()
+
+
+MASKS = _masks()
+
+
+#: Hash seeds that are tried; a second one is needed about once in 3,000 columns of 10**8 strings.
+HASH_SEEDS = 8
+#: The types of keys, and of those that are half as much to read where all of them fit.
+WIDE, NARROW = np.dtype(np.int64), np.dtype(np.int32)
+
+
+class Column(Protocol):
+    """What keys need to know of a column of ids; see `sources.columns`."""
+
+    names: tuple[str, ...]
+    where: str
+    kind: str
+    kinds: tuple[str, ...]
+    parts: tuple[pa.ChunkedArray, ...]
+    plain: tuple[pa.ChunkedArray, ...]
+
+    def __len__(self) -> int: ...
+
+    def refuse_nulls(self) -> None:
+        """Raise NullError if an id is null."""
+
+
+def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of two columns of item ids, comparable with each other; a null id raises."""
+    for column in (a, b):
+        column.refuse_nulls()
+    keys = comparable_keys([a, b], pool)
+    return keys[0], keys[1]
+
+
+def comparable_keys(
+    columns: Sequence[Column], pool: Pool | None = None, *, narrow: bool = False
+) -> list[np.ndarray]:
+    """Return the keys of columns, equal across them exactly where the values are equal.
+
+    They are of one kind; an empty column, or one of nulls only, goes with every kind. Keys of one column without nulls
+    may be `narrow`: int32, where all fit.
+
+    Text that is not UTF-8, and a code that is not in its dictionary, raise IdTypeError.
+    """
+    check_kinds(columns)
+    try:
+        with _some(pool) as threads:
+            return _keys(columns, threads, narrow)
+    except pa.ArrowInvalid:
+        for column in columns:
+            for part in column.plain:
+                require_valid(part, column.where)
+        raise
+
+
+def _keys(columns: Sequence[Column], threads: Pool, narrow: bool) -> list[np.ndarray]:
+    plain = all(column.kind == "integer" for column in columns)
+    if plain and not _signs_clash(columns):
+        return [read_only(_integer_keys(column.plain[0], threads, narrow)) for column in columns]
+    if len(columns) == len(columns[0].plain) == 1:
+        for number in (number_values, number_texts):
+            numbers = number(columns[0].plain[0], threads, narrow=narrow)
+            if numbers is not None:
+                return [read_only(numbers)]
+
+    for seed in range(HASH_SEEDS):
+        written = [write_pairs(column.plain, seed, threads) for column in columns]
+        if not find_collision([pair for _, pairs in written for pair in pairs], threads):
+            return [read_only(keys) for keys, _ in written]
+    raise IdTypeError(  # cannot happen by chance
+        f"{columns[0].where}: values collide under all {HASH_SEEDS} hash functions. Use integer ids."
+    )
+
+
+@contextmanager
+def _some(pool: Pool | None) -> Iterator[Pool]:
+    if pool is not None:
+        yield pool
+    else:
+        with Pool(threads=1) as own:
+            yield own
+
+
+def are_plain(columns: Sequence[Column]) -> bool:
+    """Say whether integers serve as their own keys in all of these columns, judged by their types."""
+    kinds = [plain_type(part.type) for column in columns for part in column.plain]
+    unsigned = [pa.types.is_uint64(kind) for kind in kinds]
+    return all(column.kind == "integer" for column in columns) and (all(unsigned) or not any(unsigned))
+
+
+def seeded_keys(
+    column: Column, seed: int | None, pool: Pool
+) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the keys of a block of a column, and the pairs of words that prove them if all blocks' are checked.
+
+    The same seed makes keys of several blocks, or columns, comparable; it is None where integers are their
+    own keys.
+    """
+    try:
+        if seed is None:
+            return read_only(_integer_keys(column.plain[0], pool)), []
+
+        return write_pairs(column.plain, seed, pool)
+    except pa.ArrowInvalid:
+        for part in column.plain:
+            require_valid(part, column.where)
+        raise
+
+
+def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of a block of a column, and for each row the word that proves its key."""
+    try:
+        return write_both(column.plain, seed, pool)
+    except pa.ArrowInvalid:
+        for part in column.plain:
+            require_valid(part, column.where)
+        raise
+
+
+def check_kinds(columns: Sequence[Column]) -> None:
+    """Raise IdTypeError if columns that hold values are of different kinds."""
+    known = [c for c in columns if len(c) and not all(_all_null(part) for part in c.plain)]
+    for column in known[1:]:
+        if column.kinds != known[0].kinds:
+            found = [
+                f"{' and '.join(str(part.type) for part in c.parts)} in {c.where}" for c in (known[0], column)
+            ]
+            raise IdTypeError(
+                f"Ids of different types never match: {', but '.join(found)}. "
+                f"To match them, {_way_out(known[0], column)}."
+            )
+
+
+def _way_out(first: Column, second: Column) -> str:
+    """Return what to do about ids of different kinds: to cast them, or to name as many columns on both sides."""
+    if len(first.parts) == len(second.parts):
+        return "cast one side to the type of the other"
+    if common := [name for name in first.names if name in second.names]:
+        return f"name the same columns on both sides: {Typed()({'item': common})}"
+    return (
+        "name as many columns on both sides, with item= (of links with left= and right=), and cast one side to the "
+        "type of the other if need be"
+    )
+
+
+def _all_null(part: pa.ChunkedArray) -> bool:
+    return bool(part.null_count == len(part))
+
+
+def _signs_clash(columns: Sequence[Column]) -> bool:
+    """Say whether reinterpreting uint64 as int64 would make two different integers equal."""
+    parts = [column.plain[0] for column in columns]
+    unsigned = [part for part in parts if pa.types.is_uint64(plain_type(part.type))]
+    if len(unsigned) in (0, len(parts)):
+        return False
+    signed = [part for part in parts if not pa.types.is_uint64(plain_type(part.type))]
+    return any(_reaches(part, True) for part in unsigned) and any(_reaches(part, False) for part in signed)
+
+
+def _reaches(part: pa.ChunkedArray, unsigned: bool) -> bool:
+    for chunk in part.chunks:
+        values = chunk.dictionary if pa.types.is_dictionary(part.type) else chunk
+        bounds = pc.min_max(values).as_py()
+        if unsigned and (bounds["max"] or 0) >= 2**63:
+            return True
+        if not unsigned and (bounds["min"] or 0) < 0:
+            return True
+    return False
+
+
+def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
+    """Return keys as int64, those that are narrow copied."""
+    if keys.dtype == WIDE:
+        return keys
+    wide = buffers.empty(keys.size, WIDE)
+
+    def copy(start: int, stop: int) -> None:
+        np.copyto(wide[start:stop], keys[start:stop])
+
+    pool.map(copy, *zip(*blocks(keys.size), strict=True), stage="read ids")
+    return read_only(wide)
+
+
+def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np.ndarray:
+    pieces = [_numbers_of(chunk) for chunk in part.chunks]
+    dtype = NARROW if narrow and all(_is_narrow(*piece) for piece in pieces) else WIDE
+    tables = [None if table is None else table.astype(dtype, copy=False) for _, table in pieces]
+    if len(pieces) == 1:
+        view, table = pieces[0]
+        if table is None and view.dtype.itemsize == dtype.itemsize:
+            return view.view(dtype)
+    keys = buffers.empty(len(part), dtype)
+    starts = accumulate((view.size for view, _ in pieces), initial=0)
+    tasks = [
+        (view[start:stop], table, keys[offset + start : offset + stop])
+        for (view, _), table, offset in zip(pieces, tables, starts, strict=False)
+        for start, stop in blocks(view.size)
+    ]
+    if tasks:
+        pool.map(_copy_block, *zip(*tasks, strict=True), stage="read ids")
+    return keys
+
+
+def _numbers_of(chunk: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return integers, or codes and the integers that these stand for."""
+    if not pa.types.is_dictionary(chunk.type):
+        return to_numpy(chunk), None
+    values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
+    return codes_of(chunk), to_numpy(values).astype(WIDE) if len(values) else np.zeros(1, WIDE)
+
+
+def _is_narrow(view: np.ndarray, table: np.ndarray | None) -> bool:
+    """Tell whether keys fit into 32 bits: by their type, or each that a code stands for."""
+    if table is None:
+        return np.can_cast(view.dtype, NARROW)
+    return bool((table.astype(NARROW) == table).all())
+
+
+def _copy_block(values: np.ndarray, table: np.ndarray | None, out: np.ndarray) -> None:
+    if table is None:
+        np.copyto(out, values.view(np.int64) if values.dtype == np.uint64 else values)
+    else:
+        np.take(table, values, out=out, mode="clip")

@@ -1,0 +1,428 @@
+"""Layouts: which columns are the items, clusters, links and scores, by name or by the tool that made the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.errors import ColumnError, OptionError, first_few
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import plain, to_numpy
+from fastbcubed.inputs.suggestions import Typed, similar
+from fastbcubed.inputs.tables import ColumnName, Rows, column_names, listed
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tool names the columns of its output; names are in lower case here, and stand for any case."""
+
+    tool: str  #: the tool, as messages call it
+    clusters: tuple[str, ...]  #: what its column of clusters may be called
+    items: tuple[str, ...]  #: what the column of items may be called
+    spare_items: tuple[str, ...] = ()  #: what it may be called if the table has none of these
+    source: str | None = None  #: a column that makes a composite id with the item where it is there
+    marks: tuple[str, ...] = ()  #: further columns that tell it from layouts with the same names
+    #: a column that is not 0 in rows that link two clusters, which are no memberships
+    links: str | None = None
+
+
+#: The layouts that are recognised: to add one is to add a row.
+LAYOUTS = (
+    Layout("fastbcubed", ("cluster",), ("item",)),
+    Layout("Splink", ("cluster_id",), ("unique_id",), source="source_dataset"),
+    Layout(
+        "Zingg", ("z_cluster", "zingg_id"), ("id", "recid", "rec_id", "record_id"), spare_items=("z_zid",),
+        marks=("z_minscore", "z_maxscore", "z_zid"),
+    ),
+    Layout(
+        "dedupe", ("cluster_id", "cluster id"), ("id", "record_id"),
+        marks=("confidence_score", "confidence", "canonical_id"),
+    ),
+    Layout(
+        "Senzing", ("resolved_entity_id", "cluster_id"), ("record_id",), source="data_source",
+        marks=("data_source", "match_key", "match_level", "match_level_code"), links="related_entity_id",
+    ),
+)  # fmt: skip
+
+#: How many layouts have a name.
+_TOOLS = Counter(name for layout in LAYOUTS for name in {*layout.clusters, *layout.items})
+
+
+class Reading(NamedTuple):
+    """Columns of a table that may be its items and clusters, and whose layout that is."""
+
+    items: tuple[str, ...]
+    clusters: tuple[str, ...]
+    layout: Layout
+    marked: bool = False  #: whether the table has one of its marks
+
+    @property
+    def tool(self) -> str | None:
+        """The tool that has written the table, if a column tells it."""
+        own = {name.lower() for name in (*self.items, *self.clusters)}
+        told = self.marked or any(_TOOLS[name] == 1 for name in own)
+        return self.layout.tool if told and self.layout is not LAYOUTS[0] else None
+
+
+def readings(
+    names: Sequence[str], items: Sequence[str] | None, clusters: Sequence[str] | None
+) -> list[Reading]:
+    """Return how the columns of a table may be read, each way once.
+
+    `items` and `clusters` are the columns that are known already, else None. Where a layout has its marks, those
+    without do not count; nor do items without the source that another reading has.
+    """
+    known: dict[str, list[str]] = {}
+    for name in names:
+        known.setdefault(name.lower(), []).append(name)
+    found = [each for layout in LAYOUTS for each in _of_layout(layout, known, items, clusters)]
+    marked = [each for each in found if each.marked]
+    found = marked or found
+    found = [each for each in found if not any(set(each.items) < set(other.items) for other in found)]
+    return list({(each.items, each.clusters): each for each in reversed(found)}.values())[::-1]
+
+
+def _of_layout(
+    layout: Layout,
+    known: Mapping[str, list[str]],
+    items: Sequence[str] | None,
+    clusters: Sequence[str] | None,
+) -> Iterator[Reading]:
+    """Yield how a layout reads columns, which are known by their names in lower case."""
+
+    def of(names: Sequence[str]) -> list[str]:
+        return [name for each in names for name in known.get(each, ())]
+
+    sources: list[str | None] = [*of([layout.source] if layout.source else ())] or [None]
+    ids = of(layout.items) or of(layout.spare_items)
+    all_items = (
+        [tuple(items)]
+        if items
+        else [(each,) if s is None else (s, each) for s, each in product(sources, ids)]
+    )
+    all_clusters = [tuple(clusters)] if clusters else [(each,) for each in of(layout.clusters)]
+    marked = any(mark in known for mark in layout.marks)
+    for own, groups in product(all_items, all_clusters):
+        if not set(own) & set(groups):
+            yield Reading(own, groups, layout, marked)
+
+
+#: How names of the left and of the right item differ, by case-blind endings or beginnings.
+ENDINGS = (("_l", "_r"), ("left", "right"), ("1", "2"), ("_a", "_b"), ("_x", "_y"))
+BEGINNINGS = (("left", "right"), ("l_", "r_"), ("ltable_", "rtable_"))
+#: Pairs of names that differ as a whole; the second is Zingg's.
+WHOLE = (("source", "target"), ("z_zid", "z_z_zid"), ("src", "dst"))
+#: What is left of the names of ids; other columns may come in pairs, too.
+IDS = (
+    "unique_id", "", "item", "item_id", "id", "record", "record_id", "rec_id", "recid", "uid", "key", "node",
+    "z_zid",
+)  # fmt: skip
+#: What is left of the names of a column that makes a composite id with that of the item.
+SOURCES = ("source_dataset", "data_source")
+#: Names of scores; of several the first is taken.
+SCORES = (
+    "match_probability", "match_weight", "score", "z_score", "match_score", "probability", "similarity",
+    "confidence", "weight",
+)  # fmt: skip
+
+
+class LinkColumns(NamedTuple):
+    """The columns of the two items of a link, of one or more parts, and of its score."""
+
+    left: list[str]
+    right: list[str]
+    score: str | None
+    items: list[str]  #: what the parts of an item are called
+    tool: str | None = None  #: whose names they are
+    recognised: bool = False  #: whether the items were found by such names, other than left and right
+    scores: tuple[str, ...] = ()  #: all columns with names of scores, the first one first
+
+
+class _Pair(NamedTuple):
+    """Two columns whose names differ in what says left or right, and what is left of their names."""
+
+    stem: str
+    left: str
+    right: str
+
+
+def choose_links(
+    rows: Rows,
+    left: ColumnName | None = None,
+    right: ColumnName | None = None,
+    score: str | None = None,
+    *,
+    scored: bool = False,
+) -> LinkColumns:
+    """Return the columns of a table of links; a score is looked for if none is named.
+
+    Without names, items are the columns that a known tool writes, or the only two with names that differ as left and
+    right do, or the only two. What is not there, or may be read in several ways, raises ColumnError; so does a score
+    that is not there, if links have to be `scored`.
+    """
+    if (left is None) != (right is None):
+        missing = "right" if right is None else "left"
+        raise OptionError(f"A link has two items, so name the columns of both: {missing}= is missing.")
+    named = {} if left is None or right is None else {"left": left, "right": right}
+    asked = {part: column_names(names, part) for part, names in named.items()}
+    if score is not None:
+        if not isinstance(score, str):
+            raise OptionError(f"score is the name of a column, not {type(score).__name__}.")
+        asked["score"] = [score]
+    for part, names in asked.items():
+        _require(rows, part, names)
+    if named:
+        found = _as_named(rows, asked["left"], asked["right"])
+    else:
+        found = _recognised(rows, score)
+    rest = [name for name in rows.names if name not in (*found.left, *found.right)]
+    known = {name.lower(): name for name in rest}
+    scores = tuple(known[name] for name in SCORES if name in known)
+    chosen = score or next(iter(scores or rest[: scored and len(rest) == 1]), None)
+    if chosen is None and scored:
+        hint = "Name the right one with score=." if rest else "Each link needs one, such as ('a', 'b', 0.9)."
+        raise ColumnError(f"There is no column of scores in {rows.where} ({listed(rows.names)}). {hint}")
+    if chosen in (*found.left, *found.right):
+        raise _score_of_item(rows, chosen)
+    return found._replace(score=chosen, tool=_tool_of(found, chosen), scores=scores)
+
+
+def _score_of_item(rows: Rows, score: str | None) -> ColumnError:
+    return ColumnError(
+        f"The score of {rows.where} is the column of an item: {score}. Name another with score=."
+    )
+
+
+def _require(rows: Rows, part: str, names: list[str]) -> None:
+    """Raise if the table lacks a column that was named."""
+    absent = [name for name in names if name not in rows.names]
+    if absent:
+        near = [similar(name, rows.names) if name in absent else name for name in names]
+        hint = f"Name the right one with {part}=."
+        if None not in near:
+            hint = f"Did you mean {Typed()({part: [name for name in near if name is not None]})}?"
+        raise ColumnError(
+            f"There is no column {absent[0]!r} in {rows.where} ({listed(rows.names)}). {hint}{rows.hint}"
+        )
+
+
+def _as_named(rows: Rows, left: list[str], right: list[str]) -> LinkColumns:
+    if len(left) != len(right):
+        raise OptionError(
+            f"left= and right= name {len(left)} and {len(right)} columns; an item has as many parts on either side."
+        )
+    if common := [name for name in left if name in right]:
+        raise ColumnError(
+            f"left and right are the same column of {rows.where}: {', '.join(common)}. Name two."
+        )
+    stems = {(pair.left, pair.right): pair.stem for pair in _pairs(rows.names)}
+    items = [stems.get(names, "") for names in zip(left, right, strict=True)]
+    return LinkColumns(left, right, None, _item_names(items))
+
+
+def _item_names(stems: Sequence[str]) -> list[str]:
+    """Return names of the parts of an item."""
+    plain = ["item"] if len(stems) == 1 else [f"item_{k}" for k in range(len(stems))]
+    own = [stem or other for stem, other in zip(stems, plain, strict=True)]
+    return own if len(set(own)) == len(own) else plain
+
+
+def _recognised(rows: Rows, score: str | None) -> LinkColumns:
+    """Return the columns of items that have no name yet."""
+    names = [name for name in rows.names if name != score]
+    pairs = list(_pairs(names))
+    ids = [pair for pair in pairs if pair.stem.lower() in IDS] or pairs
+    if len(ids) > 1 and "match_probability" in {
+        name.lower() for name in names
+    }:  # those of Splink may be among others
+        ids = [pair for pair in ids if pair.stem.lower() == "unique_id"] or ids
+    if len(ids) > 1:
+        ways = [Typed()({"left": [pair.left], "right": [pair.right]}) for pair in ids[:4]]
+        raise ColumnError(
+            f"The items of {rows.where} may be in {len(ids)} pairs of columns ({listed(rows.names)}). Say which: "
+            f"{'; or '.join(ways)}."
+        )
+    if ids:
+        sources = [pair for pair in pairs if pair.stem.lower() in SOURCES and pair not in ids]
+        parts = [*sources[:1], *ids]
+        return LinkColumns(
+            [pair.left for pair in parts],
+            [pair.right for pair in parts],
+            None,
+            _item_names([pair.stem for pair in parts]),
+            recognised=len(parts) > 1 or bool(ids[0].stem),
+        )
+    rest = [name for name in names if name.lower() not in SCORES]
+    if len(rest) == 2:
+        return LinkColumns(rest[:1], rest[1:], None, ["item"], recognised=True)
+    if score is not None and any(score in (pair.left, pair.right) for pair in _pairs(rows.names)):
+        raise _score_of_item(rows, score)
+    clusters = {"item", "cluster"} <= set(rows.names)
+    hint = (
+        " With item and cluster it looks like a clustering, which is no table of links." if clusters else ""
+    )
+    raise ColumnError(
+        f"There are no columns left and right in {rows.where} ({listed(rows.names)}). Name the columns of the two "
+        f"items of a link with left= and right=.{hint}{rows.hint}"
+    )
+
+
+def links_hint(names: Sequence[str]) -> str:
+    """Return, to end a message with, that columns look like those of links; nothing if they do not."""
+    ids = [pair for pair in _pairs(names) if pair.stem.lower() in IDS]
+    if not ids:
+        return ""
+    return (
+        f" With {ids[0].left} and {ids[0].right} it looks like a table of links, pairs of items: pass "
+        "Clustering.from_links(...)."
+    )
+
+
+def _pairs(names: Sequence[str]) -> Iterator[_Pair]:
+    """Yield the pairs of columns whose names differ as those of a left and a right item, each once."""
+    known = {name.lower(): name for name in reversed(names)}
+    found = set()
+    for name in names:
+        for stem, other in _counterparts(name.lower()):
+            pair = (name, known.get(other, name))
+            if pair[1] != name and pair not in found:
+                found.add(pair)
+                yield _Pair(name[stem].strip("_"), *pair)
+
+
+def _counterparts(name: str) -> Iterator[tuple[slice, str]]:
+    """Yield where the stem of the name of a left item may stand, and what the right one is called then."""
+    for left, right in ENDINGS:
+        if name.endswith(left):
+            yield slice(0, len(name) - len(left)), name.removesuffix(left) + right
+    for left, right in BEGINNINGS:
+        if name.startswith(left):
+            yield slice(len(left), len(name)), right + name.removeprefix(left)
+    for left, right in WHOLE:
+        if name == left:
+            yield slice(0, len(name) if left == "z_zid" else 0), right
+
+
+def _tool_of(found: LinkColumns, score: str | None) -> str | None:
+    """Return the tool that gives columns these names, if they tell it."""
+    if found.items[-1].lower() == "unique_id" and (score or "").lower() in SCORES[:2]:
+        return "Splink"
+    return "Zingg" if found.items[-1].lower() == "z_zid" else None
+
+
+class Chosen(NamedTuple):
+    """Columns that were chosen for what was asked, in its order, and how they were recognised if they were."""
+
+    columns: list[list[str]]
+    reading: Reading | None = None
+
+
+def choose_columns(
+    rows: Rows, asked: Mapping[str, ColumnName], taken: str | None = None, typed: Typed | None = None
+) -> Chosen:
+    """Return the columns for an item and a cluster, or for an item and a weight.
+
+    `asked` is what is looked for, under its default name: a column, or the columns of a composite id; `taken`
+    a further column that has another use; `typed` writes arguments for messages.
+
+    A default name ("item" for the item, and so on) that the table lacks stands for the only column
+    that is left when the others are taken away, or for one that a known tool gives to it.
+    """
+    typed = typed or Typed()
+    chosen = {part: column_names(names, part) for part, names in asked.items()}
+    for part, names in chosen.items():
+        if names != [part]:
+            _require_columns(rows, part, names, typed)
+    missing = [part for part, names in chosen.items() if names == [part] and part not in rows.names]
+    used = {taken, *(name for names in chosen.values() for name in names)}
+    left = [name for name in rows.names if name not in used]
+    reading = None
+    if len(missing) == 1 and len(left) == 1:
+        chosen[missing.pop()] = left
+    elif missing and "cluster" in asked:
+        reading = _recognised_layout(rows, chosen, missing, taken, typed)
+        if reading is not None:
+            chosen = {"item": list(reading.items), "cluster": list(reading.clusters)}
+            missing = []
+    if missing:
+        wanted = " and no ".join(f"column {part!r}" for part in missing)
+        hint = " and ".join(f"{part}=" for part in missing)
+        raise ColumnError(
+            f"There is no {wanted} in {rows.where} ({listed(rows.names)}). Name the right one with {hint}."
+            + (rows.hint or links_hint(rows.names))
+        )
+    first, second = chosen.values()
+    if common := [name for name in first if name in second]:
+        raise ColumnError(
+            f"{' and '.join(chosen)} are the same column of {rows.where}: {', '.join(common)}. Name two."
+        )
+    return Chosen([first, second], reading)
+
+
+def _require_columns(rows: Rows, part: str, names: list[str], typed: Typed) -> None:
+    """Raise if the table lacks a column that was named, with what to type instead."""
+    absent = [name for name in names if name not in rows.names]
+    if not absent:
+        return
+    found = [similar(name, rows.names) if name in absent else name for name in names]
+    hint = f"Name the right one with {part}="
+    if None not in found and len(set(found)) == len(found):
+        hint = f"Did you mean {typed({part: [name for name in found if name is not None]})}"
+    end = "?" if hint.startswith("Did") else "."
+    raise ColumnError(
+        f"There is no column {absent[0]!r} in {rows.where} ({listed(rows.names)}). {hint}{end}{rows.hint}"
+    )
+
+
+def _recognised_layout(
+    rows: Rows, chosen: Mapping[str, list[str]], missing: list[str], taken: str | None, typed: Typed
+) -> Reading | None:
+    """Return how a known tool's columns are to be read; None if there are none; ambiguous ones raise."""
+    names = [name for name in rows.names if name != taken]
+    items, clusters = (None if part in missing else chosen[part] for part in ("item", "cluster"))
+    found = readings(names, items, clusters)
+    if clusters == ["cluster"]:  # by default, where those of a tool may be meant
+        found += [each for each in readings(names, items, None) if each.clusters != ("cluster",)]
+    if items == ["item"]:
+        found += [each for each in readings(names, None, clusters) if each.items != ("item",)]
+    if len(found) < 2:
+        return found[0] if found else None
+    raise ColumnError(
+        f"The columns of {rows.where} can be read in {len(found)} ways ({listed(rows.names)}). Say which: "
+        f"{'; or '.join(_ways(found, typed))}."
+    )
+
+
+def _ways(found: list[Reading], typed: Typed) -> list[str]:
+    """Return what to type for each of several readings: what tells it from the others, if that is no default."""
+    ways = []
+    for each in found:
+        parts = {part: own for part, own in zip(("item", "cluster"), each[:2], strict=True) if own != (part,)}
+        telling = {
+            part: own for part, own in parts.items() if any(getattr(r, f"{part}s") != own for r in found)
+        }
+        ways.append(typed(telling or parts))
+    return ways
+
+
+def refuse_links(rows: Rows, reading: Reading) -> None:
+    """Raise if rows link two clusters, and do not say that an item is in one."""
+    name = next((name for name in rows.names if name.lower() == reading.layout.links), None)
+    if name is None:
+        return
+    values = plain(rows.column(name))
+    texts = values if pa.types.is_string(values.type) else values.cast(pa.string())
+    none = pc.is_in(texts, value_set=pa.array(["", "0", None], pa.string()))
+    linking = np.flatnonzero(~to_numpy(none))
+    if linking.size:
+        raise ColumnError(
+            f"{linking.size} of {len(values)} rows of {rows.where} have a {name} other than 0 (first: row "
+            f"{first_few(linking[:4].tolist())}): they tell which clusters are related, not which items are in one. "
+            "Leave them out, or export without relations."
+        )

@@ -1,0 +1,715 @@
+"""Links: pairs of items, perhaps with a score, in any container; and the clusters that they connect."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.errors import ColumnError, EvaluationWarning, LinkError, OptionError, first_few
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import (
+    Nulls,
+    combined,
+    from_numpy,
+    is_dataset,
+    is_pandas,
+    join_pieces,
+    no_rows,
+    plain,
+    plain_type,
+    to_numpy,
+)
+from fastbcubed.inputs.columns import Column, as_column, in_order_of
+from fastbcubed.inputs.files import BLOCK_ROWS, Stream, as_rows, bytes_of_text, open_stream, sources_of
+from fastbcubed.inputs.formats import in_blocks
+from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys
+from fastbcubed.inputs.layouts import LinkColumns, choose_links
+from fastbcubed.inputs.tables import (
+    ArrowRows,
+    ColumnName,
+    Rows,
+    column_names,
+    float_column,
+    is_array,
+    is_path,
+    listed,
+    listed_paths,
+    read_columns,
+)
+from fastbcubed.runtime.arguments import is_bare
+from fastbcubed.runtime.codes import Numbering
+from fastbcubed.runtime.memory_budget import Allowance
+from fastbcubed.runtime.threads import Pool, ahead, blocks
+
+#: Types of floats, the widest and the narrowest.
+DOUBLE: np.dtype[Any] = np.dtype(np.float64)
+HALF: np.dtype[Any] = np.dtype(np.float16)
+
+
+class Block(NamedTuple):
+    """Consecutive links: the number of the first one, both items, scores with NaN for null, and their own type."""
+
+    first_row: int
+    left: Column
+    right: Column
+    scores: NDArray[np.float64] | None = None
+    precision: np.dtype[Any] = HALF
+
+
+def read_blocks(
+    source: Rows | Stream, columns: LinkColumns, where: str, size: int = BLOCK_ROWS
+) -> Iterator[Block]:
+    """Yield the links of a table or stream, `size` at a time at most."""
+    needed = [*columns.left, *columns.right, *([] if columns.score is None else [columns.score])]
+    names = list(dict.fromkeys(needed))
+    first_row = 0
+    for found in _blocks(source, names, columns.score, size):
+        data = dict(zip(names, found, strict=True))
+        left, right = (_item(data, own, columns.items, where) for own in (columns.left, columns.right))
+        scores, precision = None, HALF
+        if columns.score is not None:
+            values = data[columns.score]
+            scores = _floats(values, f"column {columns.score!r} of {where}")
+            short = pa.types.is_float16(values.type) or pa.types.is_float32(values.type)
+            precision = np.dtype(values.type.to_pandas_dtype()) if short else DOUBLE
+        yield Block(first_row, left, right, scores, precision)
+        first_row += len(left)
+
+
+def cut_columns(left: Column, right: Column) -> Iterator[Block]:
+    """Yield the links between corresponding rows of two columns."""
+    for start, stop in blocks(len(left), BLOCK_ROWS):
+        yield Block(start, left.stretch(start, stop), right.stretch(start, stop))
+
+
+def _blocks(
+    source: Rows | Stream, names: list[str], score: str | None, size: int
+) -> Iterator[list[pa.ChunkedArray]]:
+    """Yield columns block by block, at least one block; what is no file of row groups is read at once."""
+    if isinstance(source, Stream):
+        none = no_rows(source.schema).select(names)
+        for table in chain(in_blocks(source.batches(names), size), [none]):
+            yield table.columns
+        return
+    if not getattr(source, "can_be_cut", False):
+        whole = dict(zip(names, source.columns(names), strict=True))
+        if score in source.untyped:
+            whole[score] = float_column(
+                whole[score], f"column {score!r} of {source.where}", LinkError, text=True
+            )
+        source = ArrowRows(pa.table(whole), source.where)
+    for part in sources_of(source, size, names):
+        for block in part.blocks():
+            yield block.columns(names)
+
+
+def _item(data: Mapping[str, pa.ChunkedArray], own: list[str], names: list[str], where: str) -> Column:
+    where = f"column {', '.join(map(repr, own))} of {where}"
+    if len(own) == 1:
+        return as_column(data[own[0]], names[0], where)
+    return Column(names, [data[each] for each in own], where)
+
+
+def _floats(values: pa.ChunkedArray, where: str) -> NDArray[np.float64]:
+    """Return scores, NaN where they are null."""
+    try:
+        data = float_column(values, where, LinkError)
+    except LinkError as error:
+        raise LinkError(f"{error} Name the column of scores with score=, or cast it.") from error
+    return to_numpy(pc.fill_null(data, np.nan) if data.null_count else data)
+
+
+#: What is in names of columns of distances.
+DISTANCE = re.compile(r"distance|(^|_)dist($|_)", re.IGNORECASE)
+
+
+class Faults:
+    """What is wrong with links, block by block: null ids, and scores that are no numbers."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._n_rows, self._n_scores = name, 0, 0
+        self._nulls: list[Nulls] = []
+        self._rows: list[int] = []
+
+    def are_in(self, block: Block) -> bool:
+        """Note what is wrong with a block, and tell whether anything is, here or before."""
+        n = len(block.left)
+        for column in (block.left, block.right):
+            if (mask := column.null_rows) is not None:
+                rows = np.flatnonzero(mask)
+                found = Nulls(True, column.where, rows.size, n, rows[:4].tolist())
+                self._nulls.append(found.moved(block.first_row))
+        if block.scores is not None and (rows := np.flatnonzero(np.isnan(block.scores))).size:
+            self._n_scores += rows.size
+            self._rows += (rows[: 4 - len(self._rows)] + block.first_row).tolist()
+        self._n_rows += n
+        return bool(self._nulls or self._n_scores)
+
+    def refuse(self) -> None:
+        """Raise if anything is wrong."""
+        if self._nulls:
+            raise Nulls.sum(self._nulls, self._n_rows).error()
+        if self._n_scores:
+            raise LinkError(
+                f"{self._n_scores} of {self._n_rows} scores of {self._name} {_are(self._n_scores)} null or NaN (first "
+                f"rows: {first_few(self._rows)}). Give each link a score, or drop these rows."
+            )
+
+
+def warn_if_distances(column: str | None, name: str, *, ascending: bool, stacklevel: int) -> None:
+    """Warn if scores are called distances and are taken as if the large ones were strong."""
+    if not ascending and column is not None and DISTANCE.search(column):
+        warnings.warn(
+            f"Scores in column {column!r} of {name} are called distances, and large ones are taken for strong. Pass "
+            "ascending=True if small distances are.",
+            EvaluationWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArray[Any], name: str) -> None:
+    """Raise if links, by the codes of their items, have items besides the first ones, which are all that there are."""
+    n = len(items) - n_known
+    if n:
+        touching = int(np.count_nonzero((left >= n_known) | (right >= n_known)))
+        first = items.first_of(np.arange(n_known, n_known + min(n, 4)))
+        raise LinkError(
+            f"{n} item{' of' if n == 1 else 's of'} {name} {_are(n)} not among the {n_known} that "
+            f"were given with items= (first: {first_few(first)}). Links that have one: {touching} of {left.size}. Add "
+            "such items, or drop these links."
+        )
+
+
+def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str, *, stacklevel: int) -> None:
+    """Warn if scores in a column of probabilities are none."""
+    if "probability" not in column.lower():
+        return
+    strange = scores[(scores < 0) | (scores > 1)]
+    if strange.size:
+        warnings.warn(
+            f"{strange.size} of {scores.size} scores in column {column!r} of {name} {_are(strange.size)} not between 0 "
+            f"and 1, as probabilities are (first: {first_few(strange[:4].tolist())}). If the column has weights, "
+            "thresholds are weights, too.",
+            EvaluationWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def as_links(links: Any, name: str) -> Any:
+    """Return pairs of items as a table; what is a table already stays as it is.
+
+    dedupe gives an array of the fields "pairs" and "score", and lists of ((left, right), score); recordlinkage a
+    MultiIndex, or a frame that is indexed by one.
+    """
+    links = listed_paths(links)
+    if is_pandas(links, "MultiIndex"):
+        return _table([links.get_level_values(level) for level in range(links.nlevels)], name)
+    if is_pandas(links, "Series") and is_pandas(links.index, "MultiIndex"):
+        return _table([*(links.index.get_level_values(k) for k in range(links.index.nlevels)), links], name)
+    if isinstance(links, np.ndarray):
+        return _of_array(links, name)
+    exports = hasattr(links, "__arrow_c_stream__") or hasattr(links, "__arrow_c_array__")
+    if exports or hasattr(links, "columns") or is_path(links) or is_dataset(links):
+        return links
+    if isinstance(links, (Mapping, bytes)) or not isinstance(links, Iterable):
+        return links
+    unordered = isinstance(links, (set, frozenset))  # the same order in every process
+    return _of_tuples(sorted(links, key=repr) if unordered else list(links), name)
+
+
+def _of_array(links: np.ndarray, name: str) -> pa.Table:
+    if links.dtype.names == ("pairs", "score"):
+        pairs = links["pairs"]
+        return _table([pairs[:, 0], pairs[:, 1], links["score"]], name)
+    if links.dtype.names:
+        return {field: links[field] for field in links.dtype.names}
+    if links.ndim == 2 and links.shape[1] in (2, 3):
+        return _table(list(links.T), name)
+    if links.ndim == 1 and links.dtype == object:
+        return _of_tuples(links.tolist(), name)
+    raise ColumnError(
+        f"{name}: an array of links has two columns, or three with scores, but its shape is {links.shape}."
+    )
+
+
+def _of_tuples(links: list[Any], name: str) -> pa.Table:
+    rows = [_flat(link) for link in links]
+    wrong = [
+        link for link, row in zip(links, rows, strict=True) if row is None or len(row) != len(rows[0] or ())
+    ]
+    if wrong:
+        raise ColumnError(
+            f"{name}: each link is a tuple of two items, or of two items and a score, as the first one, but "
+            f"{len(wrong)} of {len(links)} are not (first: {first_few(wrong[:4])})."
+        )
+    return _table(list(zip(*rows, strict=True)) if rows else [(), (), ()], name)
+
+
+def _flat(link: Any) -> tuple[Any, ...] | None:
+    """Return the two items of a link, and its score if it has one; None if it is no link."""
+    if not isinstance(link, (tuple, list)) or len(link) not in (2, 3):
+        return None
+    if len(link) == 2 and isinstance(link[0], (tuple, list)) and isinstance(link[1], (float, np.floating)):
+        return (*link[0], link[1]) if len(link[0]) == 2 else None
+    return tuple(link)
+
+
+def _table(columns: list[Any], name: str) -> pa.Table:
+    """Return a table of the left and the right items, and the scores if there are any."""
+    if len(columns) not in (2, 3):
+        raise ColumnError(
+            f"{name}: a link has two items and perhaps a score, but there are {len(columns)} columns."
+        )
+    made: dict[str, Any] = {}
+    for side, values in zip(("left", "right"), columns, strict=False):
+        column = as_column(
+            list(values) if isinstance(values, tuple) else values, "item", f"the {side} items of {name}"
+        )
+        parts = [combined(part) for part in column.parts]
+        one = len(parts) == 1
+        made[side] = parts[0] if one else pa.StructArray.from_arrays(parts, names=list(column.names))
+    if len(columns) == 3:
+        values = columns[2]
+        made["score"] = (
+            pa.array(list(values), pa.float64()) if isinstance(values, tuple) else pa.array(values)
+        )
+    return pa.table(made)
+
+
+#: Bytes of a link while it is read: two codes, perhaps a score, and either again while all are joined.
+SCORED, UNSCORED, JOINED = 24, 12, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Items, and pairs of them that are linked.
+
+    Attributes
+    ----------
+    items : Column
+        The distinct items: those that were given as all there are, in their order, else those of the links, in the
+        order in which they first appear, link by link.
+    left, right : numpy.ndarray of shape (n_links,)
+        Codes of the two items of each link, int32 where they fit, else int64: places in `items`.
+    scores : numpy.ndarray of shape (n_links,) or None
+        float64, none of them NaN; None if they were not asked for.
+    columns : LinkColumns
+        The columns that were read.
+    name : str
+        What the links are called in messages.
+    complete : bool
+        Whether the items were given, so that no item is missing.
+    precision : numpy.dtype
+        The type of float that scores came as; see `reaches`.
+    """
+
+    items: Column
+    left: NDArray[Any]
+    right: NDArray[Any]
+    scores: NDArray[np.float64] | None
+    columns: LinkColumns
+    name: str
+    complete: bool
+    precision: np.dtype[Any] = DOUBLE
+
+    def __len__(self) -> int:
+        return self.left.size
+
+    def reaches(
+        self, threshold: float, rows: slice = slice(None), *, ascending: bool = False
+    ) -> NDArray[np.bool_]:
+        """Return which links, or some of them, have a score of at least a threshold; of at most, if it is a distance.
+
+        A threshold is rounded as scores are, so that 0.9 of 32 bits reaches 0.9.
+        """
+        assert self.scores is not None
+        limit = as_score(threshold, self.precision)
+        scores = self.scores[rows]
+        return scores <= limit if ascending else scores >= limit
+
+    def joined(self) -> JoinedLinks:
+        """Return what is known of the links beside their pairs and scores."""
+        return JoinedLinks(self.items, len(self), self.columns, self.name, self.complete, self.precision)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedLinks:
+    """What is left of links that have been joined, pairs and scores being gone: other attributes of `Links`."""
+
+    items: Column
+    n_links: int
+    columns: LinkColumns
+    name: str
+    complete: bool
+    precision: np.dtype[Any] = DOUBLE
+
+    def __len__(self) -> int:
+        return self.n_links
+
+
+def as_score(threshold: float, precision: np.dtype[Any]) -> float:
+    """Return a threshold, rounded as scores of a type of float are."""
+    with np.errstate(over="ignore"):
+        return float(precision.type(threshold))
+
+
+def read_links(
+    table: Any,
+    left: ColumnName | None = None,
+    right: ColumnName | None = None,
+    *,
+    score: str | None = None,
+    scored: bool = False,
+    items: Any = None,
+    item: ColumnName = "item",
+    name: str = "the links",
+    allowance: Allowance | None = None,
+    later: int = 0,
+) -> Links:
+    """Read links, whatever holds them, block by block; ids become codes as they come.
+
+    Parameters
+    ----------
+    table : path, URI, data frame, Arrow stream exporter, data set, relation, dict of columns, or list of tuples
+        A row per link. Tuples are (left, right), (left, right, score) or ((left, right), score); an item that is a
+        tuple itself is a composite id. Links may be repeated, reversed, or from an item to itself.
+    left, right : str or list of str, optional
+        The columns of the two items; a list makes a composite id. Those of known tools are recognised.
+    score : str, optional
+        The column of scores.
+    scored : bool
+        Whether scores are needed: they are looked for if no column is named. Else they are read if one is named.
+    items : table, path, Column, or array-like, optional
+        All items that there are; one that is listed twice counts once.
+    item : str or list of str
+        Its column, or columns, if that is a table with several.
+    name : str
+        What the links are called in messages; a path speaks for itself.
+    allowance : Allowance, optional
+        The memory that may be taken.
+    later : int
+        Bytes that each link takes later on, at least.
+
+    Raises
+    ------
+    NullError
+        If an id is null.
+    LinkError
+        If a score is null or NaN, or a link has an item that is not among `items`.
+    OptionError
+        If the links take more memory than may be taken.
+
+    Warns
+    -----
+    EvaluationWarning
+        If scores in a column of probabilities are not.
+
+    Notes
+    -----
+    Links take 8 bytes each, 16 with scores; items about 24, texts and composite ids 32, besides their values.
+    """
+    given = as_links(table, name)
+    stream = open_stream(given)
+    rows = _rows(given, name) if stream is None else ArrowRows(no_rows(stream.schema), name)
+    columns = choose_links(rows, left, right, score, scored=scored)
+    if not scored and score is None:
+        columns = columns._replace(score=None)
+    allowance = allowance or Allowance()
+    _require_room(rows, allowance, max(later, SCORED if columns.score is not None else UNSCORED), given)
+    known = None if items is None else items_column(items, item, columns.items, f"the items of {rows.where}")
+    source = rows if stream is None else stream
+    parts = read_blocks(source, columns, rows.where, allowance.block_rows(BLOCK_ROWS))
+    found = _number(parts, known, columns, rows.where, allowance)
+    if found.scores is not None and columns.score is not None:
+        warn_if_no_probabilities(found.scores, columns.score, found.name, stacklevel=4)
+    return found
+
+
+def links_of(left: Column, right: Column, others: Column | None, name: str) -> Links:
+    """Return the links between corresponding rows of two columns; `others` are further items."""
+    if len(left) != len(right):
+        raise ColumnError(
+            f"{name}: each pair has two items, but there are {len(left)} left and {len(right)} right ones."
+        )
+    right = in_order_of(left, right, strict=False)
+    if others is not None:
+        others.refuse_nulls()
+        others = in_order_of(left, others, strict=False)
+    columns = LinkColumns(list(left.names), list(right.names), None, list(left.names))
+    return _number(cut_columns(left, right), others, columns, name, Allowance(), strict=False)
+
+
+def _require_room(rows: Rows, allowance: Allowance, of_link: int, given: Any) -> None:
+    """Raise, before they are read, if links whose number is known, or the text that they are, take too much."""
+    if allowance.limit is None:
+        return
+    if text := bytes_of_text(given):
+        what = f"the text of {rows.where}, which is held as a whole,"
+        allowance.require(text, what, ", or write it as Parquet, which is read in blocks")
+    else:
+        allowance.require(of_link * len(rows), f"the {len(rows):,} links of {rows.where}")
+
+
+def _rows(source: Any, name: str) -> Rows:
+    if isinstance(source, Mapping) and not any(map(is_array, source.values())):
+        raise ColumnError(
+            f"{name} should be a table of links, or a list of pairs, not a dict of single values. Items and their "
+            "clusters are given before links."
+        )
+    rows = as_rows(source, name)
+    if rows is None:
+        raise ColumnError(
+            f"{name} should be a table of links, or a list of pairs, not {type(source).__name__}."
+        )
+    return rows
+
+
+def items_column(items: Any, item: ColumnName, names: list[str], where: str) -> Column:
+    """Return all items that there are: a column, or one of a table; `names` is what links call an item."""
+    rows = None if isinstance(items, Column) else as_rows(items, where)
+    if rows is None:
+        column = as_column(items, names[0] if len(names) == 1 else "item", where)
+    else:
+        asked = column_names(item, "item")
+        if asked == ["item"] and "item" not in rows.names:
+            asked = (
+                names if set(names) <= set(rows.names) else list(rows.names)[: len(rows.names) == 1] or asked
+            )
+        if missing := [name for name in asked if name not in rows.names]:
+            raise ColumnError(
+                f"There is no column {missing[0]!r} in {rows.where} ({listed(rows.names)}), which should have all "
+                f"items. Name the right one with item=.{rows.hint}"
+            )
+        column = read_columns(rows, [asked])[0][0]
+    column.refuse_nulls()
+    return column
+
+
+def _number(
+    parts: Iterator[Block],
+    known: Column | None,
+    columns: LinkColumns,
+    name: str,
+    allowance: Allowance,
+    *,
+    strict: bool = True,
+) -> Links:
+    """Give items codes as they come, those that are known first; if `strict` there are no others."""
+    numbering, faults, values = Numbering(), Faults(name), list[list[pa.ChunkedArray]]()
+    found: list[list[NDArray[Any]]] = [[], [], []]  # left, right, scores
+    like, precision = known, HALF
+    with Pool() as pool:
+        if known is not None:
+            for start, stop in blocks(len(known), BLOCK_ROWS):
+                stretch = known.stretch(start, stop)
+                _, firsts = numbering.add(*_words(stretch, pool))
+                values.append(list(map(plain, stretch.rows_of(firsts))))
+        n_known, n_links = numbering.n, 0
+        for block in ahead(parts):
+            like = like or block.left
+            if faults.are_in(block):
+                continue
+            check_kinds([like, block.left, block.right])
+            n_links += len(block.left)
+            more = numbering.growth(2 * len(block.left)) + JOINED * n_links
+            allowance.require(more, f"the first {n_links:,} links of {name}, with {numbering.n:,} items,")
+            codes, firsts = numbering.add(*_interleaved(_words(block.left, pool), _words(block.right, pool)))
+            values.append(_taken(block, firsts))
+            for pieces, piece in zip(found, (codes[::2], codes[1::2], block.scores), strict=True):
+                if piece is not None:
+                    pieces.append(piece.copy())
+            precision = np.promote_types(precision, block.precision)
+    assert like is not None
+    faults.refuse()
+    joined = [_joined(pieces, like.where) for pieces in zip(*values, strict=True)]
+    items = Column(like.names, joined, f"the items of {name}")
+    left, right = map(_in_one, found[:2])
+    scores = _in_one(found[2]) if found[2] else None
+    links = Links(items, left, right, scores, columns, name, known is not None, precision)
+    if known is not None and strict:
+        refuse_unknown(items, n_known, left, right, name)
+    return links
+
+
+def _in_one(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    """Put arrays one after the other, and let go of them."""
+    whole = np.concatenate(pieces)
+    pieces.clear()
+    return whole
+
+
+def _words(column: Column, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None]:
+    """Return keys, and the words that tell apart values with equal keys, if there may be any."""
+    if column.kind != "integer":
+        return proved_keys(column, 0, pool)
+    keys, _ = seeded_keys(column, None, pool)
+    if pa.types.is_uint64(plain_type(column.plain[0].type)) and (keys < 0).any():
+        return keys, (keys < 0).astype(np.uint64)  # 2**63 and more, which are no negative integers
+    return keys, None
+
+
+def _interleaved(
+    left: tuple[NDArray[np.int64], NDArray[np.uint64] | None],
+    right: tuple[NDArray[np.int64], NDArray[np.uint64] | None],
+) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None]:
+    """Return the words of both items of the first link, then of the second, and so on."""
+    keys, proofs = np.empty(2 * left[0].size, np.int64), None
+    keys[::2], keys[1::2] = left[0], right[0]
+    if left[1] is not None or right[1] is not None:
+        proofs = np.zeros(keys.size, np.uint64)
+        for side, words in enumerate((left[1], right[1])):
+            if words is not None:
+                proofs[side::2] = words
+    return keys, proofs
+
+
+def _taken(block: Block, places: NDArray[np.int64]) -> list[pa.ChunkedArray]:
+    """Return the items at places where left and right ones take turns, part by part."""
+    rows, on_left = places >> 1, places & 1 == 0
+    sides = block.left.rows_of(rows[on_left]), block.right.rows_of(rows[~on_left])
+    order = np.empty(places.size, np.int64)
+    order[on_left] = np.arange(len(sides[0][0]))
+    order[~on_left] = np.arange(len(sides[1][0])) + len(sides[0][0])
+    joined = (_joined((plain(a), plain(b)), block.left.where) for a, b in zip(*sides, strict=True))
+    return [pa.chunked_array([combined(values).take(from_numpy(order))]) for values in joined]
+
+
+def _joined(pieces: Sequence[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
+    """Put values one after the other; pieces without any may be of another type."""
+    return join_pieces([piece for piece in pieces if len(piece)] or [pieces[0]], where)
+
+
+@dataclass(frozen=True)
+class Connected:
+    """How links became a clustering.
+
+    Attributes
+    ----------
+    n_links, n_connecting : int
+        How many links there were, and how many of them connect.
+    columns : LinkColumns
+        Where they were read from.
+    threshold : float or None
+        The score that links have to reach, if they have to.
+    ascending : bool
+        Whether they reach it from above.
+    complete : bool
+        Whether all items were given; else those without a link are not among its items, and are alone.
+    """
+
+    n_links: int
+    n_connecting: int
+    columns: LinkColumns
+    threshold: float | None
+    ascending: bool
+    complete: bool
+
+
+def connect(
+    links: Links, threshold: float | None = None, *, ascending: bool = False
+) -> tuple[NDArray[Any], Connected]:
+    """Return the component of each item by the links that reach a threshold, or by all; and how that came."""
+    if threshold is None:
+        n_connecting = len(links)
+        labels = np.arange(len(links.items), dtype=links.left.dtype)
+        kernels.components.find_components(links.left, links.right, labels)
+    else:
+        n_connecting = int(np.count_nonzero(links.reaches(threshold, ascending=ascending)))
+        (labels,) = connect_at(links, [threshold], ascending=ascending)
+    return labels, Connected(len(links), n_connecting, links.columns, threshold, ascending, links.complete)
+
+
+def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> list[NDArray[Any]]:
+    """Return the component of each item by the links that reach each threshold, in the order of the thresholds.
+
+    Components are counted from 0 in the order of the items. They only grow as the threshold is relaxed, so each link
+    is looked at once, at the strictest one that it reaches.
+    """
+    strictest_first = sorted(range(len(thresholds)), key=lambda k: thresholds[k], reverse=not ascending)
+    found: list[Any] = [None] * len(thresholds)
+    parents = np.arange(len(links.items), dtype=links.left.dtype)
+    joined = np.zeros(len(links), bool)
+    for k in strictest_first:
+        for start, stop in blocks(len(links)):
+            own = slice(start, stop)
+            reached = links.reaches(thresholds[k], own, ascending=ascending)
+            new = reached & ~joined[own]
+            kernels.components.join_pairs(links.left[own][new], links.right[own][new], parents)
+            joined[own] = reached
+        found[k] = parents.copy()
+        kernels.components.number_components(found[k])
+    return found
+
+
+def wide_table(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> pa.Table:
+    """Return the items, and their cluster at each threshold, in columns that are named as Splink names them."""
+    labels = connect_at(links, thresholds, ascending=ascending)
+    names = [*links.items.names, *(column_at(threshold, links.columns.score) for threshold in thresholds)]
+    return pa.table([*links.items.parts, *map(from_numpy, labels)], names=names)
+
+
+def column_at(threshold: float, score: str | None) -> str:
+    """Return the name of the column of clusters at a threshold.
+
+    Examples
+    --------
+    >>> column_at(0.95, "match_probability"), column_at(1.0, "match_probability"), column_at(-2.0, "match_weight")
+    ('cluster_p_0_95', 'cluster_p_1_0', 'cluster_mw_-2')
+    """
+    name = (score or "").lower()
+    kind = "p_" if "probability" in name else "mw_" if name == "match_weight" else ""
+    digits = np.format_float_positional(threshold, trim="0" if kind == "p_" else "-")
+    return f"cluster_{kind}{digits.replace('.', '_')}"
+
+
+def as_thresholds(thresholds: Any) -> list[float]:
+    """Return several thresholds, or one, or raise OptionError."""
+    if isinstance(thresholds, (int, float, np.number)):
+        return [as_threshold(thresholds)]
+    if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable) or is_bare(thresholds):
+        raise OptionError(
+            f"thresholds is a list of numbers, scores that links have to reach, not {thresholds!r}."
+        )
+    found = list(map(as_threshold, thresholds))
+    if not found:
+        raise OptionError("thresholds is empty. Name the scores that links have to reach.")
+    return found
+
+
+def as_threshold(threshold: Any) -> float:
+    """Return a threshold, or raise OptionError."""
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):
+        raise OptionError(f"threshold is a number, the score that links have to reach, not {threshold!r}.")
+    if math.isnan(threshold):
+        raise OptionError(
+            "threshold is NaN, which no score reaches; it is the score that links have to reach."
+        )
+    return float(threshold)
+
+
+def warn_if_none_reaches(links: Links, threshold: float, *, ascending: bool, stacklevel: int) -> None:
+    """Warn if there are links, and none of them reaches a threshold."""
+    if not len(links) or links.reaches(threshold, ascending=ascending).any():
+        return
+    assert links.scores is not None
+    least, most = links.scores.min(), links.scores.max()
+    warnings.warn(
+        f"No link of {links.name} has a score of {threshold:g} or {'less' if ascending else 'more'}: those in column "
+        f"{links.columns.score!r} go from {least:g} to {most:g}. Every item is alone.",
+        EvaluationWarning,
+        stacklevel=stacklevel,
+    )

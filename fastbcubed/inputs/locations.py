@@ -1,0 +1,321 @@
+"""Where files lie: local paths and URIs, all found and opened alike."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from io import BytesIO
+from itertools import takewhile
+from typing import Any, Protocol
+from urllib.parse import quote, unquote
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.errors import FileFormatError
+
+#: Linux since 6.14: what is in the cache is taken from there; what is not leaves it once it has been read.
+RWF_DONTCACHE = 0x80
+
+
+class PassingFile:
+    """A file to be read anywhere, as pyarrow takes it; fresh memory for the cache may cost more than reading.
+
+    Where the system does not know the like, it is read as any other.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDONLY)
+        self._size = os.fstat(self._file).st_size
+        self._at = 0
+        self._flags = RWF_DONTCACHE if hasattr(os, "preadv") else 0
+        self.closed = False
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Say that it can be read anywhere."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next byte is read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place, and return it."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int = -1) -> NDArray[np.uint8]:
+        """Return the next bytes, fewer at the end."""
+        left = max(0, self._size - self._at)
+        data = np.empty(left if size < 0 else min(size, left), np.uint8)
+        done = 0
+        while done < data.size:
+            got = self._read(data[done:], self._at + done)
+            if not got:  # it has become shorter
+                break
+            done += got
+        self._at += done
+        return data[:done]
+
+    def _read(self, into: NDArray[np.uint8], at: int) -> int:
+        if self._flags:
+            try:
+                return os.preadv(self._file, [into.data], at, self._flags)
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                    raise
+                self._flags = 0
+        found = os.pread(self._file, into.size, at)
+        into[: len(found)] = np.frombuffer(found, np.uint8)
+        return len(found)
+
+    def close(self) -> None:
+        """Close it."""
+        if not self.closed:
+            self.closed = True
+            os.close(self._file)
+
+
+State = tuple[int, int, int]
+
+_URI = re.compile(r"[A-Za-z][\w+.:-]+://")
+#: Where the options of a URI begin; a question mark alone is a wildcard.
+_OPTIONS = re.compile(r"\?[A-Za-z_]\w*=")
+#: A key and its secret, which no message should show.
+_SECRET = re.compile(r"//[^/@]*:[^/@]*@")
+#: What pyarrow says of a scheme that it does not know, or was built without.
+_NOT_SERVED = re.compile(r"Unrecognized filesystem|(compiled|built) without")
+#: What a request may raise: of the network, of Arrow, of a library for one scheme.
+_REFUSALS = (OSError, ValueError, RuntimeError, ImportError, LookupError, TypeError, NotImplementedError)
+
+
+class Place(Protocol):
+    """A file system. Its files go by the names that messages show: paths, or URIs without secrets."""
+
+    read_ahead: int  #: bytes of a column to read at a time, where it is read bit by bit
+    at_once: int  #: how many files to open at a time: as many requests wait for one another
+    unnamed: bool  #: whether the names of files do not tell what is in them
+
+    def is_folder(self, name: str) -> bool:
+        """Say whether there is such a folder."""
+
+    def exists(self, name: str) -> bool:
+        """Say whether there is such a file or folder."""
+
+    def below(self, folder: str) -> list[str]:
+        """Return all files below a folder, sorted."""
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the files that a glob matches, sorted."""
+
+    def state(self, name: str) -> State:
+        """Return what differs when a file has changed; the second number is its size."""
+
+    def open(self, name: str, *, passing: bool = False) -> Any:
+        """Open a file to be read anywhere; where it is `passing`, nothing of it need stay in the page cache."""
+
+    def open_text(self, name: str) -> Any:
+        """Open a file to be read from its beginning; it is decompressed if its name says so."""
+
+
+class _Local:
+    """The files of this machine, by path."""
+
+    read_ahead = 1 << 20
+    at_once = 1
+    unnamed = False
+
+    def is_folder(self, name: str) -> bool:
+        return os.path.isdir(name)
+
+    def exists(self, name: str) -> bool:
+        return os.path.exists(name)
+
+    def below(self, folder: str) -> list[str]:
+        return sorted(os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)
+
+    def matching(self, pattern: str) -> list[str]:
+        return sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+
+    def state(self, name: str) -> State:
+        try:
+            found = os.stat(name)
+        except OSError:
+            return (0, 0, 0)
+        return (found.st_ino, found.st_size, found.st_mtime_ns)
+
+    def open(self, name: str, *, passing: bool = False) -> pa.NativeFile:
+        return pa.PythonFile(PassingFile(name), "r") if passing else pa.OSFile(name)
+
+    def open_text(self, name: str) -> pa.NativeFile:
+        return pa.input_stream(name, compression="detect")
+
+
+#: The files of this machine.
+LOCAL: Place = _Local()
+
+
+class _Remote:
+    """The files of an Arrow file system, by URI."""
+
+    read_ahead = 4 << 20
+    at_once = 16
+    unnamed = False
+
+    def __init__(self, system: Any, name: str, path: str) -> None:
+        self._system = system
+        pairs = zip(reversed(name), reversed(path), strict=False)
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        self._shown, self._root = name[: len(name) - common], path[: len(path) - common]
+
+    def is_folder(self, name: str) -> bool:
+        return self._info(name).type.name == "Directory"
+
+    def exists(self, name: str) -> bool:
+        return self._info(name).type.name != "NotFound"
+
+    def below(self, folder: str) -> list[str]:
+        return self._listed(self._path(folder), True)
+
+    def matching(self, pattern: str) -> list[str]:
+        base, parts = split_pattern(self._path(pattern))
+        cut = len(base.rstrip("/")) + 1
+        found = self._listed(base, len(parts) > 1 or "**" in parts)
+        return [name for name in found if matches(self._path(name)[cut:].split("/"), parts)]
+
+    def state(self, name: str) -> State:
+        found = self._info(name)
+        return (0, found.size or 0, found.mtime_ns or 0)
+
+    def open(self, name: str, *, passing: bool = False) -> pa.NativeFile:
+        return self._system.open_input_file(self._path(name))
+
+    def open_text(self, name: str) -> pa.NativeFile:
+        return self._system.open_input_stream(self._path(name), compression="detect")
+
+    def _path(self, name: str) -> str:
+        return self._root + name.removeprefix(self._shown)
+
+    def _info(self, name: str) -> Any:
+        with _asking(name):
+            return self._system.get_file_info(self._path(name))
+
+    def _listed(self, folder: str, recursive: bool) -> list[str]:
+        from pyarrow.fs import FileSelector
+
+        with _asking(self._shown + folder.removeprefix(self._root)):
+            selector = FileSelector(folder, allow_not_found=True, recursive=recursive)
+            infos = self._system.get_file_info(selector)
+        files = (info.path for info in infos if info.type.name == "File")
+        return sorted(self._shown + path.removeprefix(self._root) for path in files)
+
+
+def locate(text: str) -> tuple[Place, str]:
+    """Return where a path or URI points to, and its name there.
+
+    pyarrow is asked first, and fsspec, which need not be installed, for schemes that it does not know.
+    """
+    if not is_uri(text):
+        return LOCAL, at_home(text)
+    options = _OPTIONS.search(text)
+    uri, query = (text[: options.start()], text[options.start() :]) if options else (text, "")
+    uri = re.sub(r"(?<=[^:/])/+$", "", uri)  # a slash after a folder
+    name = _SECRET.sub("//", uri)
+    base, parts = split_pattern(uri)
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    try:
+        with _asking(name):
+            system, path = FileSystem.from_uri(quote(base, safe="%/:@&=+,;!$'()~") + query)
+    except FileFormatError as error:
+        if not _NOT_SERVED.search(str(error)):
+            raise
+        return _by_fsspec(uri + query)
+    path = "/".join([path.rstrip("/"), *map(unquote, parts)]) if parts else path
+    return (LOCAL, path) if isinstance(system, LocalFileSystem) else (_Remote(system, name, path), name)
+
+
+def _by_fsspec(uri: str) -> tuple[Place, str]:
+    scheme, name = uri.split("://")[0], _SECRET.sub("//", uri)
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise FileFormatError(
+            f"{name} cannot be opened: pyarrow does not know {scheme}://. Install fsspec, and the package "
+            "that gives it this scheme if it has one of its own; or copy the data to a disk."
+        ) from error
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    class Handler(FSSpecHandler):  # type: ignore[misc]
+        def open_input_file(self, path: str) -> Any:
+            opened = self.fs.open(path, mode="rb")
+            if isinstance(opened, BytesIO):  # fsspec's memory hands out one object, with one position
+                return pa.BufferReader(opened.getbuffer())
+            return pa.PythonFile(opened, mode="r")
+
+        open_input_stream = open_input_file
+
+    with _asking(name):
+        system, path = url_to_fs(uri)
+    return _Remote(PyFileSystem(Handler(system)), name, path), name
+
+
+def at_home(path: str) -> str:
+    """Return a path with the home folder in place of a tilde, unless something has that very name."""
+    return path if not path.startswith("~") or os.path.lexists(path) else os.path.expanduser(path)
+
+
+@contextmanager
+def _asking(name: str) -> Iterator[None]:
+    """Turn whatever a file system raises into one error with the name of the file."""
+    try:
+        yield
+    except _REFUSALS as error:
+        cause = _SECRET.sub("//", (str(error).strip() or type(error).__name__).splitlines()[0].rstrip("."))
+        raise FileFormatError(
+            f"{name} cannot be reached: {cause}. Check the address, its options and your access to it."
+        ) from error
+
+
+def is_uri(text: str) -> bool:
+    """Say whether a text begins as a URI does, with a scheme and ``://``."""
+    return _URI.match(text) is not None
+
+
+def is_pattern(name: str) -> bool:
+    """Say whether a name that is no file's is a glob."""
+    return any(letter in name for letter in "*?[")
+
+
+def split_pattern(name: str) -> tuple[str, list[str]]:
+    """Return the folder before the first part that has a wildcard, and the parts from there on.
+
+    Examples
+    --------
+    >>> split_pattern("d/year=*/*.parquet")
+    ('d', ['year=*', '*.parquet'])
+    """
+    parts = name.split("/")
+    first = next((at for at, part in enumerate(parts) if is_pattern(part)), len(parts))
+    return "/".join(parts[:first]) or name[: name.startswith("/")], parts[first:]
+
+
+def matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Say whether the parts of a path match those of a glob, as `glob.glob` does with ``recursive=True``."""
+    if not parts or not pattern:
+        return not parts and all(each == "**" for each in pattern)
+    hidden = parts[0].startswith(".") and not pattern[0].startswith(".")
+    if pattern[0] == "**":
+        return matches(parts, pattern[1:]) or (not hidden and matches(parts[1:], pattern))
+    return not hidden and fnmatchcase(parts[0], pattern[0]) and matches(parts[1:], pattern[1:])

@@ -1,0 +1,868 @@
+"""The two clusterings given to evaluate(), whole or in blocks, and the weights and attributes joined to them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from fastbcubed.errors import (
+    AlignmentError,
+    ColumnError,
+    FastBCubedError,
+    OptionError,
+    WeightError,
+    first_few,
+    naming,
+)
+from fastbcubed.inputs.arrays import Nulls, is_pandas, no_rows
+from fastbcubed.inputs.clustering import Clustering, LabelledRows, by_position
+from fastbcubed.inputs.columns import Column, Order, as_column, in_order_of, joined_in_order
+from fastbcubed.inputs.files import Source, Stream, as_rows, columns_used, open_stream, sources_of, spool
+from fastbcubed.inputs.layouts import choose_columns
+from fastbcubed.inputs.pipes import held_once
+from fastbcubed.inputs.suggestions import Typed, did_you_mean
+from fastbcubed.inputs.tables import (
+    ColumnName,
+    Rows,
+    column_names,
+    is_array,
+    is_path,
+    is_result,
+    read_columns,
+    refuse_other_indexes,
+    unlisted,
+    weight_array,
+)
+from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.spill import Spill
+from fastbcubed.runtime.threads import blocks
+
+__all__ = ["CODES", "notes_of"]
+
+#: The codes of all notes.
+CODES = ("columns-recognised", "whole-floats", "made-of-links")
+
+
+def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
+    """Return the notes of the truth and the prediction, each once: a code, the level "note", a message, and figures."""
+    named = list(zip(("truth", "prediction"), sides, strict=True))
+    found = [note for _, side in named for note in notes_of_side(side)]
+    found += [note for which, side in named for note in _links(which, side)]
+    return list({note["message"]: note for note in found}.values())
+
+
+def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
+    """Return the notes of one side, whichever it is."""
+    return [*_columns(side), *_floats(side)]
+
+
+def _columns(side: Clustering) -> Iterator[dict[str, Any]]:
+    if side.reading is None:
+        return
+    items, clusters, tool = list(side.reading.items), list(side.reading.clusters), side.reading.tool
+    how = f"as {tool} writes them" if tool else "as follows"
+    yield {
+        "code": "columns-recognised",
+        "level": "note",
+        "message": f"The columns of {side.name} are read {how}: item = {' + '.join(items)}, cluster = "
+        f"{' + '.join(clusters)}.",
+        "tool": tool,
+        "item": items,
+        "cluster": clusters,
+    }
+
+
+def _floats(side: Clustering) -> Iterator[dict[str, Any]]:
+    columns = [side.labels] if side.items is None else [side.items, side.labels]
+    for column in columns:
+        if column.was_fractional:
+            yield {
+                "code": "whole-floats",
+                "level": "note",
+                "message": f"The values of {column.where} are floats or decimals, all whole, and read as integers.",
+                "column": column.name,
+            }
+
+
+def _links(which: str, side: Clustering) -> Iterator[dict[str, Any]]:
+    made = side.links
+    if made is None:
+        return
+    columns, n, total = made.columns, made.n_connecting, made.n_links
+    message = (
+        f"The {which} is made of {f'{n:,} of {total:,}' if n < total else f'{n:,}'} link{'s' * (total != 1)}"
+    )
+    if made.threshold is not None:
+        few = "less" if made.ascending else "more"
+        message += f", those with a {columns.score} of {made.threshold:g} or {few}."
+    elif columns.scores:
+        message += f", whatever their {columns.scores[0]}: no threshold was given."
+    else:
+        message += "."
+    if columns.recognised:
+        how = f"as {columns.tool} writes them" if columns.tool else "as follows"
+        left, right = " + ".join(columns.left), " + ".join(columns.right)
+        message += f" Their columns are read {how}: left = {left}, right = {right}."
+    yield {
+        "code": "made-of-links",
+        "level": "note",
+        "message": message,
+        "side": which,
+        "n_links": total,
+        "n_connecting": n,
+        "score": columns.score,
+        "threshold": made.threshold,
+        "omits_singletons": side.omits_singletons,
+    }
+
+
+def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:
+    """Raise if two dicts of sets look like clusters and their items: most labels agree, and exceed the keys."""
+    sides = [[v for v in given.values() if isinstance(v, set | frozenset)] for given in (truth, prediction)]
+    labels = [set[Any]().union(*sets) for sets in sides]
+    common = len(labels[0] & labels[1])
+    more = all(len(own) > len(sets) for own, sets in zip(labels, sides, strict=True))
+    if not more or 2 * common < min(map(len, labels)):
+        return
+    raise OptionError(
+        f"The dicts have {len(truth)} and {len(prediction)} keys, and more values in their sets, of which {common} "
+        "are on both sides: they look like clusters and the items of each, but a dict goes from an item to the set "
+        "of its clusters. Pass Clustering.from_clusters(...) of both; or, if the keys are items, "
+        "Clustering.from_dict(..., overlapping=True)."
+    )
+
+
+def refuse_items_with_clusters(truth: Any, prediction: Any) -> None:
+    """Raise if both sides are lists of pairs no two of which begin alike: items with their clusters, not labels."""
+    if all(map(_are_items_with_clusters, (truth, prediction))):
+        raise OptionError(
+            f"The truth and the prediction are lists of pairs (first: {first_few(truth[:1])} and "
+            f"{first_few(prediction[:1])}), no two of which begin alike: they look like items and their clusters, but "
+            "a list has the label of each item, by position. Pass dict(truth) and dict(prediction)."
+        )
+
+
+def _are_items_with_clusters(given: Any) -> bool:
+    if not isinstance(given, list | tuple) or len(given) < 2:
+        return False
+    if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in given):
+        return False
+    try:
+        return len({item for item, _ in given}) == len(given)
+    except TypeError:  # what has no hash is no item
+        return False
+
+
+def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> None:
+    """Raise if weights are a Series as it was taken out of a table: its index numbers rows, and has no items.
+
+    Then it is the index of one of the tables, has no name, and differs from all columns that may have the items. Each
+    table comes with the name of that column, which it may lack.
+    """
+    frames = [(frame, item) for frame, item in tables if is_pandas(frame, "DataFrame")]
+    if not frames or not is_pandas(weight, "Series") or weight.index.names != [None]:
+        return
+    index = weight.index
+    if not any(frame.index.names == [None] and frame.index.equals(index) for frame, _ in frames):
+        return
+    for frame, item in frames:
+        columns = [at for at, name in enumerate(frame.columns) if name == item] or range(frame.shape[1])
+        if any(np.array_equal(frame.iloc[:, at].to_numpy(), index.to_numpy()) for at in columns):
+            return
+    raise WeightError(
+        f"weight is a Series with the index of the rows of a table (first: {first_few(index[:4].tolist())}), but it is "
+        "looked up by item. Name the column of weights, or pass a dict from item to weight."
+    )
+
+
+Side = TypeVar("Side", bound=LabelledRows)
+
+
+def order_of(item: Any) -> Order:
+    """Return the order of the parts of ids in tables, from the argument that names their columns."""
+    return Order.PAIRED if isinstance(item, tuple) else Order.LISTED
+
+
+def in_order(side: Side, order: Order) -> Side:
+    """Return a side that was read from a table, in which parts are in this order."""
+    if side.items is not None and side.items.order is Order.LISTED:
+        side.items.order = order
+    return side
+
+
+def in_one_order(truth: LabelledRows, prediction: Side) -> Side:
+    """Return the prediction with the parts of its ids in the order of the truth's."""
+    if truth.items is None or prediction.items is None:
+        return prediction
+    strict = truth.links is None and prediction.links is None  # these have names for the ends of a link
+    moved = in_order_of(truth.items, prediction.items, strict=strict)
+    return prediction if moved is prediction.items else replace(prediction, items=moved)
+
+
+#: A column name for both sides, or a pair of them: the truth's, the prediction's.
+PerSide = ColumnName | tuple[ColumnName, ColumnName]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What two clusterings are read from; see `evaluate`."""
+
+    truth: Any
+    prediction: Any
+    item: PerSide = "item"
+    cluster: PerSide = "cluster"
+    weight: Any = None
+    table: Any = None
+    attributes: Any = None
+    overlapping: bool = False
+    #: what has the column of weights if neither side has it: the truth of a diff
+    weighing: Clustering | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "overlapping", true_or_false(self.overlapping, "overlapping"))
+        names = ("truth", "prediction", "attributes") if self.table is None else ("table", "attributes")
+        given = {name: getattr(self, name) for name in names}
+        if not isinstance(self.weight, str):
+            given["weight"] = self.weight
+        for name, source in held_once(given).items():
+            object.__setattr__(self, name, source)
+        if self.table is None:
+            refuse_weights_by_row(self.weight, zip(self.sources, per_side(self.item, "item"), strict=True))
+        elif is_pandas(self.weight, "Series"):
+            refuse_other_indexes((self.table, self.weight), "the table and the weights")
+
+    @property
+    def sources(self) -> tuple[Any, ...]:
+        """The table of both sides, or what each is read from."""
+        return (self.truth, self.prediction) if self.table is None else (self.table,)
+
+    def read(self) -> Inputs:
+        """Read the two sides, whatever holds them."""
+        return read_pair(
+            self.truth,
+            self.prediction,
+            item=self.item,
+            cluster=self.cluster,
+            weight=self.weight,
+            table=self.table,
+            attributes=self.attributes,
+            overlapping=self.overlapping,
+            weighing=self.weighing,
+        )
+
+
+def default_for_truth_only(prediction: Any) -> str:
+    """Return the policy for items of the truth alone if none is given: those that no link has are alone."""
+    alone = isinstance(prediction, Clustering) and prediction.omits_singletons
+    return "singleton" if alone else "drop"
+
+
+class Inputs(NamedTuple):
+    """Two clusterings over the same rows (`items` is None, or one object), or to be joined by item."""
+
+    #: the two sides; `weight` is set on each side that has the weight column
+    truth: Clustering
+    prediction: Clustering
+    weight_table: tuple[Column, np.ndarray] | None = None  #: item and weight, to be joined by item
+    attribute_table: tuple[Column, Rows] | None = None  #: item and attributes, to be joined by item
+
+
+def read_pair(
+    truth: Any,
+    prediction: Any,
+    *,
+    item: PerSide = "item",
+    cluster: PerSide = "cluster",
+    weight: Any = None,
+    table: Any = None,
+    attributes: Any = None,
+    overlapping: bool = False,
+    weighing: Clustering | None = None,
+) -> Inputs:
+    """Read the two sides of an evaluation, whatever holds them.
+
+    The arguments are those of `fastbcubed.evaluate`; a column of weights that neither side has is that of `weighing`.
+    """
+    if table is not None:
+        if cluster != "cluster":
+            raise OptionError(
+                f"With table=, the columns of clusters are given in place of the truth and the prediction, "
+                f"so cluster={cluster!r} has no use."
+            )
+        sides = pair_of_table(truth, prediction, table, item, weight)
+    else:
+        truth, prediction, weight = by_position(truth, prediction, weight, overlapping)
+        sides = _from_two(truth, prediction, item, cluster, weight, overlapping)
+    items = per_side(item, "item")
+    weight_table: tuple[Column, np.ndarray] | None = None
+    if isinstance(weight, str):
+        weight_table = _weights_of(weighing, sides)
+        if weight_table is None:
+            require_weight(sides, weight)
+    elif weight is not None:
+        sides, weight_table = _given_weight(sides, weight, items[0], table is not None, (truth, prediction))
+    attribute_table = None
+    if attributes is not None:
+        if sides[0].items is None and table is None:
+            columns = attributes.values() if isinstance(attributes, Mapping) else [attributes]
+            refuse_other_indexes((truth, prediction, *columns), "the labels and the attributes")
+        sides, attribute_table = _given_attributes(sides, attributes, items[0])
+    for joined in (weight_table, attribute_table):
+        if joined is not None:
+            joined[0].refuse_nulls()
+    if table is None and not any(map(_was_read, sides, (truth, prediction))):
+        joins = weight_table is not None or attribute_table is not None
+        for name, names in (("item", item), ("cluster", cluster)):
+            if names != name and not (name == "item" and joins):
+                raise OptionError(
+                    f"{name}={names!r} names a column, but no table was given that could have it."
+                )
+    ids = sides[0].items
+    return Inputs(*sides, joined_in_order(ids, weight_table), joined_in_order(ids, attribute_table))
+
+
+def _was_read(side: Clustering, given: Any) -> bool:
+    """Say whether a side was read from a table that was given."""
+    return side.attributes is not None and not isinstance(given, Clustering)
+
+
+def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
+    """Return the truth's and the prediction's name of a column from what an argument gives."""
+    if not isinstance(names, tuple):
+        return names, names
+    if len(names) != 2:
+        raise OptionError(
+            f"{argument} is a name, a list of names (a composite id), or a tuple of the truth's "
+            f"and the prediction's, not a tuple of {len(names)}."
+        )
+    return names[0], names[1]
+
+
+def pair_of_table(
+    truth: Any, prediction: Any, table: Any, item: PerSide, weight: Any
+) -> tuple[Clustering, Clustering]:
+    """Read both sides from one table."""
+    rows = as_rows(table, "the table")
+    if rows is None:
+        raise ColumnError(f"table should be a table or a path, not {type(table).__name__}.")
+    groups = []
+    for side, names in (("truth", truth), ("prediction", prediction)):
+        groups.append(column_names(names, f"With table=, the {side}"))
+    named = per_side(item, "item")[0]
+    if isinstance(item, tuple) and item[0] != item[1]:
+        raise OptionError(f"With table= both sides have one item column, not two: {item!r}.")
+    items = column_names(named, "item")
+    if items != ["item"] or "item" in rows.names:
+        groups.append(items)
+    if any(unlisted(rows, name) is not rows for group in groups[:2] for name in group):
+        if groups[-1] == groups[1]:
+            raise ColumnError(
+                f"{rows.where} has lists of clusters, so it needs a column of items; pass item=."
+            )
+        named_weight = weight if isinstance(weight, str) else None
+        truth, prediction = (
+            Clustering.from_table(rows, item=named, cluster=group, weight=named_weight)
+            for group in groups[:2]
+        )
+        return truth, prediction
+    columns, weights = read_columns(rows, groups, weight if isinstance(weight, str) else None)
+    ids = columns[2] if len(columns) > 2 else None
+    sides = [
+        Clustering(labels, ids, weights, rows, f"{name} ({labels.name!r} of {rows.where})")
+        for labels, name in zip(columns, ("the truth", "the prediction"), strict=False)
+    ]
+    return sides[0], sides[1]
+
+
+def _from_two(
+    truth: Any, prediction: Any, item: PerSide, cluster: PerSide, weight: Any, overlapping: bool
+) -> tuple[Clustering, Clustering]:
+    series = is_pandas(truth, "Series") and is_pandas(prediction, "Series")
+    if series and not truth.index.equals(prediction.index):
+        raise AlignmentError(
+            "The two Series have different indexes. If the index holds the items, pass "
+            "Clustering.from_series(...) of both; if rows correspond by position, pass .to_numpy()."
+        )
+    if overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
+        refuse_items_of_clusters(truth, prediction)
+    refuse_items_with_clusters(truth, prediction)
+    refuse_one_result(truth, prediction)
+    asked = asked_of_sides(item, cluster)
+    sides = [
+        one_side(given, own, weight, overlapping)
+        for given, own in zip((truth, prediction), asked, strict=True)
+    ]
+    positional = [side.items is None for side in sides]
+    if positional == [True, True] and len(sides[0]) != len(sides[1]):
+        raise AlignmentError(
+            f"Label arrays correspond by position and should be equally long, but the truth has "
+            f"{len(sides[0])} labels and the prediction {len(sides[1])}. To match by item, pass "
+            "tables."
+        )
+    if positional[0] != positional[1]:
+        bare, full = ("truth", "prediction") if positional[0] else ("prediction", "truth")
+        raise AlignmentError(
+            f"The {bare} is an array of labels without item ids, the {full} has item ids; they "
+            f"cannot be matched. Pass the {bare} as a table, or as Clustering.from_labels(labels, "
+            "items=ids)."
+        )
+    return sides[0], in_one_order(*sides)
+
+
+def refuse_one_result(truth: Any, prediction: Any) -> None:
+    """Raise if both sides are one connection of DuckDB."""
+    if truth is prediction and is_result(truth):
+        raise OptionError(
+            "the truth and the prediction are one connection of DuckDB, which holds the result of its last execute() "
+            "alone; pass con.sql(...) of each, or two cursors"
+        )
+
+
+class Asked(NamedTuple):
+    """What is asked of the table of a side: what it is called, its columns, and how these are typed."""
+
+    name: str
+    columns: dict[str, ColumnName]
+    typed: Typed
+    order: Order = Order.LISTED
+
+
+def asked_of_sides(item: PerSide, cluster: PerSide) -> tuple[Asked, Asked]:
+    """Return what is asked of the truth and of the prediction."""
+    given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
+    truth, prediction = ({part: names[side] for part, names in given.items()} for side in (0, 1))
+    order = order_of(item)
+    return (
+        Asked("the truth", truth, Typed(0, prediction), order),
+        Asked("the prediction", prediction, Typed(1, truth), order),
+    )
+
+
+def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Clustering:
+    """Read one side.
+
+    `weight` is the name of a column of weights, which the table may lack, or anything else, which is passed
+    over. If `overlapping`, a dict may put an item in several clusters.
+    """
+    if isinstance(given, Clustering):
+        return given.as_side(asked.name, given.weight if weight is None else own_weight(given, weight))
+    if isinstance(given, Mapping):
+        return Clustering.from_dict(given, overlapping=overlapping, name=asked.name)
+    rows = as_rows(given, asked.name)
+    if rows is None:
+        return Clustering.from_labels(given, name=asked.name)
+    named = weight if isinstance(weight, str) and weight in rows.names else None
+    return in_order(Clustering._of_table(rows, asked.columns, named, asked.name, asked.typed), asked.order)
+
+
+def own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
+    """Return the column that `weight` names, which replaces the weights that the side came with."""
+    if side.attributes is None or not isinstance(weight, str) or weight not in side.attributes.names:
+        return None
+    return read_columns(side.attributes, [], weight)[1]
+
+
+def _weights_of(
+    weighing: Clustering | None, sides: tuple[Clustering, Clustering]
+) -> tuple[Column, np.ndarray] | None:
+    """Return the items and weights of a further clustering, if it has any and neither side has."""
+    own = any(side.weight is not None for side in sides)
+    if own or weighing is None or weighing.weight is None or weighing.items is None:
+        return None
+    return weighing.items, weighing.weight
+
+
+def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
+    """Raise if neither side has the column of weights."""
+    if sides[0].weight is None and sides[1].weight is None:
+        known = [
+            f"{side.name} has {', '.join(side.attributes.names) if side.attributes else 'none'}"
+            for side in sides
+        ]
+        names = [name for side in sides if side.attributes for name in side.attributes.names]
+        hint = did_you_mean(weight, names)
+        if os.path.exists(weight):
+            hint = f" A name is that of a column; for weights in a file pass pathlib.Path({weight!r})."
+        raise ColumnError(f"There is no weight column {weight!r}. Columns: {'; '.join(known)}.{hint}")
+
+
+def _given_weight(
+    sides: tuple[Clustering, Clustering], weight: Any, item: ColumnName, one_table: bool, labels: Any
+) -> tuple[tuple[Clustering, Clustering], tuple[Column, np.ndarray] | None]:
+    ids = sides[0].items
+    by_item = ids is not None and not one_table
+    if by_item and is_pandas(weight, "Series"):
+        return sides, (
+            as_column(weight.index, "item", "the items of weight"),
+            weight_array(weight, "weight"),
+        )
+    by_key = isinstance(weight, Mapping) and not (weight and all(map(is_array, weight.values())))
+    rows = None if by_key else as_rows(weight, "the weight table")
+    if ids is None and (by_key or rows is not None):
+        raise WeightError(
+            f"weight is a {'dict' if by_key else 'table'} with a weight for each item, but the labels have "
+            "no item ids to join it by. Pass an array with a weight for each label."
+        )
+    if by_key:
+        items = as_column(list(weight), "item", "the items of weight")
+        return sides, (items, weight_array(list(weight.values()), "weight"))
+    if rows is not None:
+        assert ids is not None
+        asked = {"item": _item_names(rows, item, ids), "weight": "weight"}
+        names, weights = choose_columns(rows, asked).columns
+        columns, values = read_columns(rows, [names], weights[0])
+        assert values is not None
+        return sides, (columns[0], values)
+    if by_item:
+        raise WeightError(
+            "The clusterings are matched by item, not by position, so weight is the name of a column, "
+            "a table with the columns item and weight, or a dict from item to weight, not "
+            f"{type(weight).__name__}."
+        )
+    if is_pandas(weight, "Series"):
+        if not all(weight.index.equals(each.index) for each in labels if is_pandas(each, "Series")):
+            raise WeightError("weight is a Series with another index than the labels have.")
+    values = weight_array(weight, "weight")
+    if len(values) != len(sides[0]):
+        raise WeightError(f"weight has {len(values)} values for {len(sides[0])} rows; give one per row.")
+    return (replace(sides[0], weight=values), sides[1]), None
+
+
+def _given_attributes(
+    sides: tuple[Clustering, Clustering], attributes: Any, item: ColumnName
+) -> tuple[tuple[Clustering, Clustering], tuple[Column, Rows] | None]:
+    rows = as_rows(attributes, "the attributes")
+    if rows is None:
+        raise ColumnError(
+            f"attributes should be a table, a path or a dict of columns, not {type(attributes).__name__}."
+        )
+    ids = sides[0].items
+    if ids is None:
+        if len(rows) != len(sides[0]):
+            raise AlignmentError(
+                f"The labels have no item ids, so attributes correspond by position, but there are "
+                f"{len(rows)} rows of attributes and {len(sides[0])} labels."
+            )
+        if sides[0].attributes is not None:
+            raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
+        return (replace(sides[0], attributes=rows), sides[1]), None
+    names = _item_names(rows, item, ids)
+    columns, _ = read_columns(rows, [column_names(names, "item")])
+    return sides, (columns[0], rows)
+
+
+def _item_names(rows: Rows, item: ColumnName, ids: Column) -> ColumnName:
+    """Return the item column(s) of a side table: as asked, else named as in the truth."""
+    own, asked = list(ids.names), column_names(item, "item")
+    if not set(asked) <= set(rows.names) and set(own) <= set(rows.names):
+        return own
+    return item
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows: the clustering of one side, or of both where rows correspond."""
+
+    first_row: int
+    sides: tuple[Clustering, ...]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A run of blocks that one thread reads in order."""
+
+    first_row: int
+    n_rows: int
+    blocks: Callable[[], Iterator[Block]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two sides of an evaluation, in blocks."""
+
+    #: one list if the rows of the two sides correspond, so that every block has both; else one for the truth
+    #: and one for the prediction, to be joined by item
+    stretches: tuple[list[Stretch], ...]
+    names: tuple[str, str]  #: what the sides are called
+    weight_table: tuple[Column, np.ndarray] | None = None  #: items and weights, which are held in memory
+    attribute_table: tuple[Column, Rows] | None = None  #: items and attributes, likewise
+
+    @property
+    def first(self) -> tuple[Clustering, Clustering]:
+        """The first block of the truth and of the prediction."""
+        found = [clustering for side in self.stretches for clustering in _first(side)]
+        return found[0], found[1]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to be aligned at most: those of both sides, unless they correspond."""
+        return sum(stretch.n_rows for side in self.stretches for stretch in side)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How to read what is read block by block."""
+
+    size: int  #: rows of a block at most
+    spill_dir: Any = None  #: where streams are spilled
+    #: whether to spill all columns of them: those that are no part of a clustering are used, too
+    every: bool = False
+
+
+def open_pair(given: Given, cut: Cut | None = None) -> Pair:
+    """Open the two sides of an evaluation: each whole and in one block, or cut into blocks.
+
+    In blocks, files are read when their turn comes, and what passes by only once, such as a record-batch reader, is
+    written to the disk and read from there.
+    """
+    return open_pairs([given], [None], cut)[0]
+
+
+def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | None = None) -> list[Pair]:
+    """Open evaluations of runs, which differ in their predictions alone, as `open_pair` does; what they share once."""
+    opened = None if cut is None else _Opening(cut, [each.prediction for each in given])
+    whole: Inputs | None = None
+    pairs: list[Pair] = []
+    for each, run in zip(given, runs, strict=True):
+        weight = each.weight
+        if pairs:
+            weight = None if pairs[0].weight_table is not None else weight
+            each = replace(each, attributes=None, weight=weight)
+        with naming(run, *map(_called, (each.truth, each.prediction), ("the truth", "the prediction"))):
+            pair = None if opened is None else _in_blocks(each, opened)
+            if pair is None:
+                if whole is None:
+                    rows = None if each.table is None else as_rows(each.table, "the table")
+                else:
+                    each = _with_truth_of(whole, each)
+                inputs = (each if rows is None else replace(each, table=rows)).read()
+                if whole is not None:
+                    inputs = _with_own_weight(inputs, weight)
+                whole = whole or inputs
+                pair = _of_inputs(inputs, None if cut is None else cut.size)
+        if pairs:
+            tables = pairs[0].weight_table, pairs[0].attribute_table
+            pair = replace(pair, weight_table=tables[0], attribute_table=tables[1])
+        pairs.append(pair)
+    return pairs
+
+
+def _with_truth_of(read: Inputs, given: Given) -> Given:
+    """Return what is given of a further prediction, with the truth and its weights as they have been read."""
+    if given.table is not None:
+        return given
+    return replace(given, truth=read.truth, weight=None if read.truth.weight is not None else given.weight)
+
+
+def _called(given: Any, otherwise: str) -> str:
+    """Return what messages call what is given of a side: its path, the name of a clustering, or what else it is."""
+    if isinstance(given, Clustering):
+        return given.name
+    return os.fspath(given) if is_path(given) else otherwise
+
+
+def _with_own_weight(inputs: Inputs, weight: Any) -> Inputs:
+    """Return inputs whose truth had been read, weights and all, with the weights that the prediction may have."""
+    own = own_weight(inputs.prediction, weight)
+    return inputs if own is None else inputs._replace(prediction=replace(inputs.prediction, weight=own))
+
+
+def _in_blocks(given: Given, opened: _Opening) -> Pair | None:
+    """Open what is read block by block; None if all lies in memory."""
+    found = None
+    if given.table is not None and (given.weight is None or isinstance(given.weight, str)):
+        if given.cluster == "cluster" and (source := opened.source(given.table)) is not None:
+            found = _of_table(given, source, opened)
+    elif given.table is None:
+        refuse_one_result(given.truth, given.prediction)
+        sources = opened.source(given.truth), opened.source(given.prediction)
+        if sources != (None, None):
+            found = _of_sources(given, sources, opened)
+    if found is None or given.attributes is None:
+        return found
+    first = replace(found.first[0], attributes=None)
+    joined = read_pair(first, first, item=given.item, attributes=given.attributes)
+    if joined.attribute_table is None:
+        raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
+    return replace(found, attribute_table=joined.attribute_table)
+
+
+Make = Callable[[Rows], tuple[Clustering, ...]]
+
+
+class _Opening:
+    """Opens what is read block by block; what passes by once is spilled once, whoever asks for it."""
+
+    def __init__(self, cut: Cut, predictions: Sequence[Any]) -> None:
+        self.size, self._spill_dir, self._every = cut.size, cut.spill_dir, cut.every
+        self.predictions = predictions
+        self._streams: list[tuple[Any, Stream | Rows]] = []
+
+    def source(self, given: Any) -> Rows | Stream | None:
+        """Return the rows of files, or a stream, or what was spilled of it; None for what lies in memory."""
+        if is_path(given):
+            return as_rows(given, "the table")
+        for known, source in self._streams:
+            if known is given:
+                return source
+        if (stream := open_stream(given)) is not None:
+            self._streams.append((given, stream))
+        return stream
+
+    def stretches(
+        self, source: Rows | Stream, name: str, make: Make, use: Callable[[Rows], Any] | None = None
+    ) -> list[Stretch]:
+        """Return blocks, each made into the clusterings of its rows; `use` is all that is made of them, if more."""
+        if isinstance(source, Stream):
+            spill = Spill(self._spill_dir, named=self._spill_dir is not None)
+            rows = spool(source, name, use or make, spill, self.size, every=self._every)
+            self._streams = [(known, rows if own is source else own) for known, own in self._streams]
+            source = rows
+        names = None if self._every else columns_used(source, make)
+        sources = sources_of(source, self.size, names)
+        nulls = _NullsOfAll(sources, make)
+        return [_stretch(each, make, nulls) for each in sources]
+
+
+def _of_table(given: Given, source: Rows | Stream, opened: _Opening) -> Pair:
+    def make(block: Rows, prediction: Any = given.prediction) -> tuple[Clustering, ...]:
+        return pair_of_table(given.truth, prediction, block, given.item, given.weight)
+
+    def use(block: Rows) -> None:
+        for prediction in opened.predictions:
+            make(block, prediction)
+
+    stretches = opened.stretches(source, "the table", make, use)
+    return Pair((stretches,), _names(stretches, stretches))
+
+
+def _of_sources(
+    given: Given, sources: tuple[Rows | Stream | None, Rows | Stream | None], opened: _Opening
+) -> Pair:
+    """Open two tables, at least one of them in files or passing by."""
+    item, cluster, weight = given.item, given.cluster, given.weight
+    name_of_weight = weight if isinstance(weight, str) else None
+    asked = asked_of_sides(item, cluster)
+
+    def make(k: int, rows: Any) -> tuple[Clustering, ...]:
+        return (one_side(rows, asked[k], name_of_weight, False),)
+
+    whole = [make(k, given.sources[k]) if source is None else () for k, source in enumerate(sources)]
+    if any(side.items is None for sides in whole for side in sides):  # labels alone, which raises
+        shown = [
+            no_rows(each.schema) if isinstance(each, Stream) else given.sources[k]
+            for k, each in enumerate(sources)
+        ]
+        return _of_inputs(read_pair(*shown, item=item, cluster=cluster, weight=weight), opened.size)
+
+    def cut(k: int, like: Clustering | None = None) -> list[Stretch]:
+        def ordered(found: tuple[Clustering, ...]) -> tuple[Clustering, ...]:
+            return found if like is None else (in_one_order(like, *found),)
+
+        source = sources[k]
+        if source is None:
+            return _cut(ordered(whole[k]), opened.size)
+        return opened.stretches(source, asked[k].name, lambda rows: ordered(make(k, rows)))
+
+    truth = cut(0)
+    first = _first(truth)[0]
+    prediction = cut(1, first)
+    firsts = first, _first(prediction)[0]
+    weight_table = None
+    if name_of_weight is not None:
+        require_weight(firsts, name_of_weight)
+    elif weight is not None:
+        weight_table = read_pair(firsts[0], firsts[0], weight=weight).weight_table
+    return Pair((truth, prediction), _names(truth, prediction), weight_table)
+
+
+def _of_inputs(inputs: Inputs, size: int | None) -> Pair:
+    truth, prediction = inputs.truth, inputs.prediction
+    names = truth.name, prediction.name
+    together = truth.items is None or truth.items is prediction.items
+    if together:
+        if len(truth) != len(prediction):
+            raise AlignmentError(
+                f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}"
+            )
+        sides: tuple[list[Stretch], ...] = (_cut((truth, prediction), size),)
+    else:
+        sides = (_cut((truth,), size), _cut((prediction,), size))
+    return Pair(sides, names, inputs.weight_table, inputs.attribute_table)
+
+
+def _cut(sides: tuple[Clustering, ...], size: int | None) -> list[Stretch]:
+    """Cut clusterings in memory, whose rows correspond, into blocks; into one where no size is given."""
+    if size is None:
+        return [Stretch(0, len(sides[0]), lambda: iter((Block(0, sides),)))]
+
+    def stretch(start: int, stop: int) -> Stretch:
+        def once() -> Iterator[Block]:
+            found = [side.slice(start, stop) for side in sides]
+            for shared in ("items", "attributes"):
+                if len(sides) == 2 and getattr(sides[0], shared) is getattr(sides[1], shared):
+                    found[1] = replace(found[1], **{shared: getattr(found[0], shared)})
+            yield Block(start, tuple(found))
+
+        return Stretch(start, stop - start, once)
+
+    return [stretch(start, stop) for start, stop in blocks(len(sides[0]), size)]
+
+
+class _NullsOfAll:
+    """Counts the nulls of all blocks, once, when one turns out to have some where there may be none."""
+
+    def __init__(self, sources: list[Source], make: Make) -> None:
+        self._sources, self._make = sources, make
+        self._lock = threading.Lock()
+        self._found: Nulls | None = None
+
+    def error(self) -> FastBCubedError:
+        """Return the error that tells them."""
+        with self._lock:
+            self._found = self._found or self._count()
+        return self._found.error()
+
+    def _count(self) -> Nulls:
+        found: list[Nulls] = []
+        for source in self._sources:
+            for block in source.blocks():
+                try:
+                    self._make(block)
+                except FastBCubedError as error:
+                    if error.nulls is None:
+                        raise
+                    found.append(error.nulls.moved(block.first_row))
+        return Nulls.sum(found, sum(source.n_rows for source in self._sources))
+
+
+def _stretch(source: Source, make: Make, nulls: _NullsOfAll) -> Stretch:
+    def sound() -> Iterator[Block]:
+        for block in source.blocks():
+            yield Block(block.first_row, make(block))
+
+    def read() -> Iterator[Block]:
+        try:
+            yield from sound()
+        except FastBCubedError as error:
+            if error.nulls is None:
+                raise
+        else:
+            return
+        raise nulls.error()  # when the source is closed, since all of them are read again
+
+    return Stretch(source.first_row, source.n_rows, read)
+
+
+def _names(truth: list[Stretch], prediction: list[Stretch]) -> tuple[str, str]:
+    first, second = _first(truth), _first(prediction)
+    return first[0].name, second[-1].name
+
+
+def _first(side: list[Stretch]) -> tuple[Clustering, ...]:
+    return next(side[0].blocks()).sides

@@ -1,0 +1,151 @@
+"""Standard input and pipes, which can be read only once → files that are held, in memory or on the disk."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from fastbcubed.errors import FileFormatError, OptionError, SpillError
+from fastbcubed.inputs.locations import Place, State, locate
+from fastbcubed.inputs.tables import listed_paths
+from fastbcubed.runtime.spill import spill_directory
+
+#: The name of standard input.
+STDIN = "-"
+#: So many bytes are held in memory; more go to a file without a name.
+HELD = 64 << 20
+#: How compressed data begin, by compression.
+COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
+
+
+class Piped:
+    """The path of a pipe with what it brought, so that it is read once and opened as often as need be."""
+
+    def __init__(self, name: str, data: pa.Buffer) -> None:
+        self.name = name
+        self.place: Place = _Held(data)
+
+    def __fspath__(self) -> str:
+        return self.name
+
+
+class _Held:
+    """A place with one file, whatever its name."""
+
+    read_ahead = 1 << 20
+    at_once = 1
+    unnamed = True
+
+    def __init__(self, data: pa.Buffer) -> None:
+        self._data = data
+
+    def is_folder(self, name: str) -> bool:
+        return False
+
+    def exists(self, name: str) -> bool:
+        return True
+
+    def below(self, folder: str) -> list[str]:
+        return []
+
+    def matching(self, pattern: str) -> list[str]:
+        return []
+
+    def state(self, name: str) -> State:
+        return (0, self._data.size, 0)
+
+    def open(self, name: str, *, passing: bool = False) -> pa.NativeFile:
+        return pa.BufferReader(self._data)
+
+    def open_text(self, name: str) -> Any:
+        head = self._data[:4].to_pybytes()
+        for begin, compression in COMPRESSED.items():
+            if head.startswith(begin):
+                return pa.CompressedInputStream(pa.BufferReader(self._data), compression)
+        return pa.BufferReader(self._data)
+
+
+def place_of(source: Any) -> tuple[Place, str]:
+    """Return where a path, URI or pipe points to, and its name there; what can be read only once is read."""
+    source = held(source)
+    if isinstance(source, Piped):
+        return source.place, source.name
+    return locate(os.fspath(source))
+
+
+def held(source: Any) -> Any:
+    """Return what a pipe brings, which takes the place of its path; a list of files as one path; else as it is."""
+    source = listed_paths(source)
+    if not is_pipe(source):
+        return source
+    path = os.fspath(source)
+    if path == STDIN:
+        return Piped("stdin", _read(_stdin()))
+    try:
+        with open(path, "rb") as file:
+            return Piped(path, _read(file))
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def is_pipe(source: Any) -> bool:
+    """Say whether this names standard input or a pipe."""
+    if isinstance(source, Piped) or not (isinstance(source, str) or hasattr(source, "__fspath__")):
+        return False
+    path = os.fspath(source)
+    if path == STDIN:
+        return True
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def held_once(sources: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what each argument brings; raise if two name the same pipe."""
+    pipes = [os.fspath(source) for source in sources.values() if is_pipe(source)]
+    for path in pipes:
+        if pipes.count(path) > 1:
+            names = [
+                name for name, source in sources.items() if is_pipe(source) and os.fspath(source) == path
+            ]
+            raise OptionError(
+                f"{' and '.join(names)} are both {path}, which can be read only once; write one of them to a file"
+            )
+    return {name: held(source) for name, source in sources.items()}
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None or not hasattr(sys.stdin, "buffer") or sys.stdin.closed:
+        raise FileFormatError("There is no standard input to read a table from.")
+    if sys.stdin.isatty():
+        raise FileFormatError(
+            "Standard input is a terminal, not a table. Pipe one to it: zcat pred.csv.gz | fastbcubed evaluate TRUTH -"
+        )
+    return sys.stdin.buffer
+
+
+def _read(file: BinaryIO) -> pa.Buffer:
+    """Read to the end."""
+    head = file.read(HELD)
+    if len(head) < HELD:
+        return pa.py_buffer(head)
+    directory = spill_directory(None)
+    try:
+        with tempfile.TemporaryFile(dir=directory) as spooled:
+            spooled.write(head)
+            shutil.copyfileobj(file, spooled, 1 << 20)
+            spooled.flush()
+            return pa.py_buffer(mmap.mmap(spooled.fileno(), 0, access=mmap.ACCESS_READ))
+    except OSError as error:
+        raise SpillError(
+            f"what came through a pipe cannot be held in {directory}: {error.strerror or error}"
+        ) from error

@@ -1,0 +1,86 @@
+"""What to type instead of a mistyped name, and text in which marks such as commas mean something."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+#: One column, or the columns of a composite id.
+Names = str | Sequence[str]
+
+
+def most_similar(name: str, names: Iterable[str], n: int = 3) -> list[str]:
+    """Return the few names that are like one, the most similar first; none if no name is."""
+    import difflib
+
+    return difflib.get_close_matches(name, list(names), n)
+
+
+def similar(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like one, whatever the case; None if none is.
+
+    Examples
+    --------
+    >>> similar("contry", ["year", "country"]), similar("ID", ["id", "idx"]), similar("a", ["xyz"])
+    ('country', 'id', None)
+    """
+    lower = {each.lower(): each for each in reversed(list(names))}
+    found = most_similar(name.lower(), lower, 1)
+    return lower[found[0]] if found else None
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a question to end a message with, after a space; nothing if no name is like this one."""
+    found = similar(name, names)
+    return "" if found is None else f" Did you mean {found!r}?"
+
+
+class Typed:
+    """How to write the columns of one side as arguments; those of the other side stay as they were given.
+
+    `others` has what was given for the other side, by argument, and `side` is 0 for the truth and 1 for the
+    prediction. Without them the arguments are of one table alone.
+
+    Examples
+    --------
+    >>> Typed()({"item": ["source", "id"], "cluster": ["c"]})
+    'item=["source", "id"] and cluster="c"'
+    >>> Typed(1, {"item": "item"})({"item": ["id"]})
+    'item=("item", "id")'
+    """
+
+    def __init__(self, side: int = 0, others: Mapping[str, Names] | None = None) -> None:
+        self._side, self._others = side, others or {}
+
+    def __call__(self, columns: Mapping[str, Sequence[str]]) -> str:
+        """Return arguments with these columns as values."""
+        return " and ".join(f"{name}={self._value(name, own)}" for name, own in columns.items())
+
+    def _value(self, argument: str, names: Sequence[str]) -> str:
+        own = _written(names)
+        other = _written(self._others.get(argument, names))
+        if own == other:
+            return own
+        return f"({own}, {other})" if self._side == 0 else f"({other}, {own})"
+
+
+def _written(names: Names) -> str:
+    listed = [names] if isinstance(names, str) else list(names)
+    return json.dumps(listed[0] if len(listed) == 1 else listed, ensure_ascii=False)
+
+
+def split(text: str, mark: str) -> list[str]:
+    r"""Split at a mark, unless a backslash is before it.
+
+    Examples
+    --------
+    >>> split(r"a,b\,c,d", ",")
+    ['a', 'b\\,c', 'd']
+    """
+    return [part.strip() for part in re.split(rf"(?<!\\){re.escape(mark)}", text)]
+
+
+def plain(text: str) -> str:
+    """Return a name without the backslashes before its marks."""
+    return re.sub(r"\\([,:+\\])", r"\1", text)

@@ -1,0 +1,633 @@
+"""Any table → rows, read column by column on demand; columns to slice by, and columns of lists."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.errors import (
+    AlignmentError,
+    ColumnError,
+    FastBCubedError,
+    OptionError,
+    WeightError,
+    first_few,
+)
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import (
+    CONVERSION,
+    Nulls,
+    codes_of,
+    combined,
+    convert,
+    from_numpy,
+    is_null,
+    is_object,
+    is_pandas,
+    nulls_in_codes,
+    plain,
+    require_valid,
+    storage_of,
+    take_rows,
+    to_arrow,
+    to_numpy,
+    values_of_codes,
+    with_parts,
+    without_views,
+)
+from fastbcubed.inputs.columns import Column, as_column
+from fastbcubed.inputs.formats import ENDS
+from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.runtime.attributes import cached_property
+
+#: A column, or the columns of a composite id.
+ColumnName = str | list[str]
+
+#: Text that Arrow reads as a number.
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])$"
+
+
+class Rows(Protocol):
+    """A table whose columns are converted or read when asked for; the attributes of a clustering.
+
+    `where` says what it is, for messages: a path, or "the truth"; `untyped` names the columns that are
+    text for want of a type (CSV, names of folders), in which numbers may be written in any way.
+    """
+
+    where: str
+    untyped: frozenset[str]
+
+    @property
+    def hint(self) -> str:
+        """What may be wrong if a column is not there, to end a message with; or nothing."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+
+    def __len__(self) -> int: ...
+
+    def columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Read columns, several at once where that is cheaper; unknown names raise ColumnError."""
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Read one column."""
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type of a column, unread where that is known."""
+
+
+class BaseRows:
+    """What all rows share: looking up names, and refusing unknown or repeated ones."""
+
+    untyped: frozenset[str] = frozenset()
+    hint = ""
+
+    def __init__(self, names: Iterable[Any], where: str, like: Rows | None = None) -> None:
+        """Take over the names of the columns; what is known of the text in them and of the header is as of `like`."""
+        self._names = tuple(map(str, names))
+        self.where = where
+        if like is not None:
+            self.untyped, self.hint = like.untyped, like.hint
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return self._names
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Read one column; text that is not UTF-8 raises IdTypeError."""
+        data = self.columns([name])[0]
+        require_valid(data, f"column {name!r} of {self.where}")
+        return data
+
+    def columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Read columns, several at once where that is cheaper; unknown names raise ColumnError."""
+        for name in names:
+            count = self._names.count(name)
+            if count != 1:
+                fault = "is no column" if count == 0 else f"are {count} columns named"
+                asked = did_you_mean(name, self._names) if count == 0 else ""
+                raise ColumnError(
+                    f"There {fault} {name!r} in {self.where} ({listed(self._names)}).{asked}{self.hint}"
+                )
+        return self._read(names)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type of a column; it is read if need be."""
+        return self.columns([name])[0].type
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.where}: {', '.join(self._names)})"
+
+
+class ArrowRows(BaseRows):
+    """The rows of an Arrow table; nothing is copied."""
+
+    def __init__(self, table: pa.Table, where: str, like: Rows | None = None) -> None:
+        super().__init__(table.column_names, where, like)
+        self._table = table
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [self._table.column(name) for name in names]
+
+
+class ArrayRows(BaseRows):
+    """A dict of arrays, or a pandas DataFrame: columns are converted one by one, when asked for."""
+
+    def __init__(self, arrays: Mapping[Any, Any], n_rows: int, where: str) -> None:
+        super().__init__(arrays, where)
+        self._arrays = {str(name): values for name, values in arrays.items()}
+        self._n_rows = n_rows
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [to_arrow(self._arrays[name], f"column {name!r} of {self.where}") for name in names]
+
+
+class PandasRows(BaseRows):
+    """The rows of a pandas DataFrame; named index levels count as columns."""
+
+    def __init__(self, frame: Any, where: str) -> None:
+        columns = [str(name) for name in frame.columns]
+        levels = [str(n) for n in frame.index.names if n is not None and str(n) not in columns]
+        super().__init__([*columns, *levels], where)
+        self._frame, self._n_columns = frame, len(columns)
+        if frame.index.names == [None] and not is_pandas(frame.index, "RangeIndex"):
+            self.hint = " If its index holds the items, give that a name: frame.rename_axis('item')."
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        read = []
+        for name in names:
+            at = self._names.index(name)
+            if at < self._n_columns:
+                values = self._frame.iloc[:, at]
+            else:
+                levels = [str(level) for level in self._frame.index.names]
+                values = self._frame.index.get_level_values(levels.index(name))
+            read.append(to_arrow(values, f"column {name!r} of {self.where}"))
+        return read
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the columns of a table, for a message."""
+    return f"columns: {', '.join(names)}" if names else "which has none"
+
+
+def is_array(values: object) -> bool:
+    """Say whether `values` may be a column in a dict of columns: it has a length, and is no text or set."""
+    sized = hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0
+    return sized and not isinstance(values, (str, bytes, set, frozenset, Mapping))
+
+
+def refuse_other_indexes(values: Iterable[Any], where: str) -> None:
+    """Raise if pandas Series that correspond by position have different indexes: pandas would match rows by these."""
+    first, *others = [each.index for each in values if is_pandas(each, "Series", "DataFrame")] or [None]
+    if not all(first.equals(other) for other in others):
+        raise AlignmentError(
+            f"Series of {where} have different indexes. If rows correspond by position, pass .to_numpy() of each; else "
+            "pass a DataFrame of them, which matches their rows by index."
+        )
+
+
+def is_path(source: object) -> bool:
+    """Say whether `source` names files."""
+    return isinstance(source, str) or hasattr(source, "__fspath__")
+
+
+class PathList:
+    """The paths of files that are one table, one after the other; as a path, what messages call them."""
+
+    def __init__(self, paths: Sequence[Any]) -> None:
+        self.paths = [os.fspath(path) for path in paths]
+        if twice := [path for path, times in Counter(self.paths).items() if times > 1]:
+            raise OptionError(
+                f"a list of files has {len(twice)} of them more than once (first: {first_few(twice)}). Leave one of "
+                "each; if these are labels, pass Clustering.from_labels(...)."
+            )
+
+    def __fspath__(self) -> str:
+        first, *_, last = 2 * self.paths
+        several = f"{first}, …, {last} ({len(self.paths)} files)"
+        return several if len(self.paths) > 3 else ", ".join(self.paths)
+
+    __str__ = __fspath__
+
+
+def listed_paths(source: Any) -> Any:
+    """Return the files of a list as one path, anything else as it is: also texts that do not all look like files."""
+    if isinstance(source, list | tuple) and source and all(map(_is_file, source)):
+        return PathList(source)
+    return source
+
+
+def _is_file(given: Any) -> bool:
+    """Tell whether this is the path of a table, and no label that looks like one: the file that a record came from."""
+    if not isinstance(given, str):
+        return isinstance(given, os.PathLike)
+    return given.lower().endswith(ENDS) and ("/" in given or os.path.exists(given))
+
+
+def column_names(names: Any, argument: str) -> list[str]:
+    """Return the column, or the columns of a composite id, that an argument names.
+
+    Anything but a name or a list of different names raises OptionError.
+    """
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
+        numbered = isinstance(names, int) and not isinstance(names, bool)
+        raise OptionError(
+            f"{argument} is the name of a column, or a list of names that make a composite id, not "
+            f"{type(names).__name__} ({first_few([names])})."
+            + (f' If that is what a column is called, pass "{names}".' if numbered else "")
+        )
+    if len(set(listed)) < len(listed):
+        raise OptionError(f"{argument} names the same column twice: {first_few(listed)}.")
+    return listed
+
+
+def read_columns(
+    rows: Rows, groups: Sequence[Sequence[str]], weight: str | None = None
+) -> tuple[list[Column], np.ndarray | None]:
+    """Read columns, composite where a group has several names, and the weights, all in one go."""
+    needed = [name for group in groups for name in group] + ([weight] if weight else [])
+    names = list(dict.fromkeys(needed))
+    data = dict(zip(names, rows.columns(names), strict=True))
+    columns = []
+    for group in groups:
+        where = f"column {', '.join(map(repr, group))} of {rows.where}"
+        if len(group) == 1:
+            columns.append(as_column(data[group[0]], group[0], where))
+        else:
+            columns.append(Column(group, [data[name] for name in group], where))
+    if weight is None:
+        return columns, None
+    where = f"column {weight!r} of {rows.where}"
+    values = data[weight]
+    return columns, weight_array(values, where, text=weight in rows.untyped)
+
+
+def weight_array(values: Any, where: str, *, text: bool = False) -> np.ndarray:
+    """Return weights as float64; a float64 array without nulls is not copied. Nulls raise.
+
+    The result is read-only. Weights that are `text` for want of a type are read as numbers.
+    """
+    data = float_column(values, where, WeightError, text=text)
+    if data.null_count:
+        raise Nulls(False, where, data.null_count, len(data), _first_nulls(data)).error()
+    return to_numpy(data)
+
+
+def float_column(
+    values: Any, where: str, error: type[FastBCubedError], *, text: bool = False
+) -> pa.ChunkedArray:
+    """Return numbers as float64, with nulls as they are; anything else raises `error`."""
+    try:
+        data = plain(storage_of(convert(values, where)))
+    except ColumnError as fault:
+        raise error(str(fault)) from fault
+    except CONVERSION as fault:
+        raise error(f"{where} should be numbers, but cannot be read as such: {str(fault)[:200]}.") from fault
+    if text:
+        data = _numbers(data, where, error)
+    numeric = pa.types.is_integer(data.type) or pa.types.is_floating(data.type)
+    if not (numeric or pa.types.is_decimal(data.type)):
+        raise error(f"{where} should be numbers, but the type is {data.type}.")
+    return data if data.type == pa.float64() else data.cast(pa.float64(), safe=False)
+
+
+def _numbers(text: pa.ChunkedArray, where: str, error: type[FastBCubedError]) -> pa.ChunkedArray:
+    """Read numbers from text, in whichever way they are written there."""
+    if not pa.types.is_string(text.type):
+        return text
+    try:
+        return text.cast(pa.float64())
+    except pa.ArrowInvalid as fault:
+        matches = pc.match_substring_regex(text, NUMBER).to_pylist()
+        rows = np.flatnonzero([match is False for match in matches])
+        shown = [text[row].as_py() for row in rows[:4].tolist()]
+        raise error(
+            f"{where} should be numbers, but {rows.size} of {len(text)} values are not (first: "
+            f"{first_few(shown)} in rows {first_few(rows[:4].tolist())})."
+        ) from fault
+
+
+def _first_nulls(data: pa.ChunkedArray, limit: int = 4) -> list[int]:
+    rows: list[int] = []
+    start = 0
+    for chunk in data.chunks:
+        if chunk.null_count and len(rows) < limit:
+            rows += (np.flatnonzero(is_null(chunk))[: limit - len(rows)] + start).tolist()
+        start += len(chunk)
+    return rows
+
+
+#: What a relation or result of DuckDB calls its ways to Arrow, by age.
+TO_TABLE = ("to_arrow_table", "fetch_arrow_table")
+TO_READER = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
+
+
+def unwrapped(source: Any) -> Any:
+    """Return the frame or relation behind a lazy frame of Polars or a frame of Splink; anything else as it is.
+
+    A frame of Polars with Python objects becomes a dict of its columns.
+    """
+    if hasattr(source, "collect_schema"):
+        frame = source.collect() if hasattr(source, "collect") else source
+        return _by_column(frame) if any(map(is_object, frame.schema.values())) else frame
+    if hasattr(source, "physical_name") and hasattr(source, "as_pandas_dataframe"):
+        return _of_splink(source)
+    return source
+
+
+def _by_column(frame: Any) -> dict[str, Any]:
+    return {name: frame[name] for name in frame.columns}
+
+
+def _of_splink(frame: Any) -> Any:
+    """Return a relation of DuckDB, where that is where the frame lives, else a frame of pandas."""
+    try:
+        return frame.as_duckdbpyrelation()
+    except (AttributeError, NotImplementedError, TypeError):  # another backend
+        return frame.as_pandas_dataframe()
+
+
+def is_result(source: Any) -> bool:
+    """Say whether this is a connection of DuckDB, which holds the result of its last query."""
+    return type(source).__name__ == "DuckDBPyConnection"
+
+
+def arrow_table(source: Any) -> Any:
+    """Return what a relation or result of DuckDB holds, as an Arrow table; None for anything else."""
+    return _asked(source, TO_TABLE)
+
+
+def relation_schema(source: Any) -> Any:
+    """Return the schema of a relation of DuckDB, which is run for that without its rows; None for anything else."""
+    if is_result(source) or not (hasattr(source, "limit") and hasattr(source, "fetchall")):
+        return None
+    found = arrow_table(source.limit(0))
+    return None if found is None else found.schema
+
+
+def arrow_reader(source: Any, size: int) -> Any:
+    """Return the batches of a relation or result of DuckDB; None for anything else."""
+    return _asked(source, TO_READER, size)
+
+
+def _asked(source: Any, methods: tuple[str, ...], *arguments: int) -> Any:
+    ask = next((getattr(source, name) for name in methods if hasattr(source, name)), None)
+    if ask is None or not (is_result(source) or hasattr(source, "fetchall")):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # results take a copy, which cannot be helped here
+            return ask(*arguments)
+    except Exception as error:
+        if not is_result(source):
+            raise
+        cause = str(error).splitlines()[0].rstrip(".")
+        raise ColumnError(
+            f"The connection of DuckDB has no result to read: {cause}. It holds that of its last execute(), which can "
+            "be read once; pass con.sql(...) instead."
+        ) from error
+
+
+def unlisted(rows: Rows, name: str) -> Rows:
+    """Return rows with a single value in this column: themselves, or one row for each entry of its lists.
+
+    Other columns are repeated. An empty list, like a null, becomes a null.
+    """
+    kind = rows.type_of(name)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return _Unlisted(rows, name) if lists else rows
+
+
+class _Unlisted(BaseRows):
+    """The rows of a table, each once for every entry of the lists in one of its columns."""
+
+    def __init__(self, rows: Rows, name: str) -> None:
+        super().__init__(rows.names, rows.where, rows)
+        self._rows, self._name = rows, name
+        lists = rows.column(name)
+        lengths = to_numpy(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)
+        self._counts = np.maximum(lengths, 1)
+        self._values = without_views(pc.list_flatten(lists))
+        self._places = np.full(int(self._counts.sum()), -1)
+        self._places[np.repeat(lengths > 0, self._counts)] = np.arange(int(lengths.sum()))
+
+    def __len__(self) -> int:
+        return self._places.size
+
+    @cached_property
+    def _parents(self) -> np.ndarray:
+        return np.repeat(np.arange(self._counts.size), self._counts)
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        values = {}
+        if others := [name for name in names if name != self._name]:
+            values = dict(zip(others, self._rows.columns(others), strict=True))
+        places = from_numpy(self._places, self._places < 0)
+        return [
+            self._values.take(places)
+            if name == self._name
+            else pa.chunked_array([take_rows(values[name], self._parents)])
+            for name in names
+        ]
+
+
+#: Extension types that read best as text; all others are kept by their storage.
+AS_TEXT = ("arrow.uuid", "pandas.interval", "pandas.period")
+#: What Arrow raises for a type that it cannot handle.
+UNABLE = (pa.ArrowException, NotImplementedError, TypeError)
+
+
+def attribute(rows: Rows, name: str) -> pa.ChunkedArray:
+    """Return a column to slice by or to keep; ColumnError if its type allows neither."""
+    return attributes(rows, [name])[0]
+
+
+def attributes(rows: Rows, names: list[str]) -> list[pa.ChunkedArray]:
+    """Return several of these, read in one go."""
+    found = []
+    for name, values in zip(names, rows.columns(names) if names else (), strict=True):
+        where = f"column {name!r} of {rows.where}"
+        require_valid(values, where)
+        found.append(as_kept(values, where))
+    return found
+
+
+def as_kept(values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    """Return a column in the type in which it is kept; ColumnError if there is none."""
+    kind = kept_type(values.type)
+    if kind is None:
+        raise ColumnError(_unable(where, values.type))
+    return _as_kept(values, kind)
+
+
+def refused(rows: Rows, names: Iterable[str]) -> dict[str, str]:
+    """Return which of these columns cannot be kept, and why."""
+    found = {}
+    for name in names:
+        try:
+            kind = rows.type_of(name)
+        except FastBCubedError as error:
+            found[name] = str(error)
+            continue
+        if kept_type(kind) is None:
+            found[name] = _unable(f"column {name!r} of {rows.where}", kind)
+    return found
+
+
+def _unable(where: str, kind: pa.DataType) -> str:
+    return f"{where} is of type {kind}, which can be neither sliced by nor written. Cast it to str."
+
+
+@lru_cache(maxsize=256)
+def kept_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type in which a column of this type is kept; None if Arrow can do nothing with it."""
+    import pyarrow.parquet as pq
+
+    kept = _simple(kind)
+    try:
+        empty = _as_kept(pa.chunked_array([], kind), kept)
+        pq.write_table(pa.table({"values": empty.take(pa.array([], pa.int64()))}), pa.BufferOutputStream())
+    except UNABLE:
+        return None
+    return kept
+
+
+def _simple(kind: pa.DataType) -> pa.DataType:
+    """Return the simplest type of the same values, also within dictionaries, lists and structs."""
+    is_type = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.string() if kind.extension_name in AS_TEXT else _simple(kind.storage_type)
+    if is_type.is_run_end_encoded(kind):
+        return _simple(kind.value_type)
+    if is_type.is_dictionary(kind):
+        value = _simple(kind.value_type)
+        return value if is_type.is_dictionary(value) else pa.dictionary(kind.index_type, value, kind.ordered)
+    if is_type.is_null(kind):
+        return pa.int64()
+    if is_type.is_string_view(kind):
+        return pa.large_string()
+    if is_type.is_binary_view(kind):
+        return pa.large_binary()
+    if is_type.is_float16(kind):
+        return pa.float32()
+    if is_type.is_decimal32(kind) or is_type.is_decimal64(kind):
+        return pa.decimal128(kind.precision, kind.scale)
+    return with_parts(kind, _simple)
+
+
+def _as_kept(values: pa.ChunkedArray, kept: pa.DataType) -> pa.ChunkedArray:
+    """Return a column in the type in which it is kept."""
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name in AS_TEXT:
+            return pa.chunked_array([_as_text(chunk) for chunk in values.chunks], pa.string())
+        values = pa.chunked_array([chunk.storage for chunk in values.chunks], kind.storage_type)
+    elif pa.types.is_run_end_encoded(kind):
+        values = pa.chunked_array([pc.run_end_decode(chunk) for chunk in values.chunks], kind.value_type)
+    elif pa.types.is_dictionary(kind) and pa.types.is_dictionary(kind.value_type):
+        values = values_of_codes(values)
+    elif pa.types.is_dictionary(kind):
+        chunks = [_with_values(chunk, kept) for chunk in nulls_in_codes(values).chunks]
+        return pa.chunked_array(chunks, kept)
+    else:
+        return values if kind == kept else values.cast(kept)
+    return _as_kept(values, kept)
+
+
+def _with_values(chunk: pa.DictionaryArray, kept: pa.DataType) -> pa.DictionaryArray:
+    """Return an array with its dictionary in another type."""
+    values = combined(_as_kept(pa.chunked_array([chunk.dictionary]), kept.value_type))
+    return pa.DictionaryArray.from_arrays(chunk.indices, values, ordered=kept.ordered)
+
+
+def _as_text(array: Any) -> pa.Array:
+    """Return the values of an extension type as text, each worked out once where Arrow can tell them apart."""
+    if not pa.types.is_nested(array.type.storage_type):
+        coded = array.storage.dictionary_encode()
+        return _texts(type(array).from_storage(array.type, coded.dictionary)).take(coded.indices)
+    return _texts(array)
+
+
+def _texts(array: Any) -> pa.Array:
+    values = array.to_pylist() if array.type.extension_name == "arrow.uuid" else list(array.to_pandas())
+    known = [value is not None and value == value for value in values]  # pandas has NaN and NaT for null
+    texts = [str(value) if there else None for value, there in zip(values, known, strict=True)]
+    return pa.array(texts, pa.string())
+
+
+def readable(values: pa.Array | pa.ChunkedArray) -> Any:
+    """Return a column as text where Python has no value for its dates or times, such as infinity; as it is elsewhere.
+
+    Examples
+    --------
+    >>> readable(pa.array([253_402_300_800, None], pa.timestamp("s"))).to_pylist()
+    ['10000-01-01 00:00:00', None]
+    """
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)):
+        return values
+    try:
+        _ends(values.cast(kind))
+    except (OverflowError, ValueError, KeyError):  # the last is what pytz makes of a time zone that it lacks
+        try:
+            return values.cast(kind).cast(pa.string())
+        except pa.ArrowInvalid:  # there is no such time zone here
+            return readable(values.cast(kind).cast(pa.timestamp(kind.unit)))
+    return values
+
+
+def _ends(values: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return the first and the last date or time."""
+    number = pa.int32() if values.type.bit_width == 32 else pa.int64()
+    ends = pc.min_max(values.cast(number)).values()
+    return [end.cast(values.type).as_py() for end in ends]
+
+
+def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+    """Return a number for each row of a column, and the values they stand for: ascending, each once, null last."""
+    given = pa.types.is_dictionary(values.type)
+    whole = combined(values if given else values.dictionary_encode())
+    known = whole.dictionary
+    if pa.types.is_floating(known.type):
+        known, given = pc.add(known, pa.scalar(0.0, known.type)), True  # -0.0 is 0.0
+    if given:  # a dictionary may repeat a value, and hold nulls
+        again = known.dictionary_encode()
+        known = again.dictionary
+    order = to_numpy(pc.array_sort_indices(known))
+    rank = np.empty(order.size + 1, np.int64)
+    rank[order] = np.arange(order.size)
+    rank[-1] = order.size
+    if given:
+        rank = np.append(rank[np.where(is_null(again), -1, to_numpy(again.indices))], order.size)
+    codes = codes_of(whole)
+    if whole.indices.null_count:
+        codes = np.where(is_null(whole.indices), np.int64(-1), codes)
+    numbers = rank[codes]
+    known = known.take(from_numpy(order))
+    if (numbers == order.size).any():
+        known = pa.concat_arrays([known, pa.nulls(1, known.type)])
+    return numbers, known

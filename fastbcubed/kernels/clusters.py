@@ -1,0 +1,214 @@
+"""Clusters by their cells: outcomes, the largest ones, and the effect of repairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.runs import RUN
+
+
+@inlined
+def mark(marks, k, fp, fn):
+    """Note what a cell says of a cluster: that it is there, that items lack mates, that they have wrong ones."""
+    if 0 <= k < marks.size:
+        marks[at(k)] |= 1 | (fn != 0.0) << 1 | (fp != 0.0) << 2
+
+
+@kernel
+def mark_clusters(cells, pred, start, stop, firsts, true_marks, pred_marks):
+    """Note what a range of cells says of their clusters, those of each side from the first on that have marks.
+
+    Once all cells are through, a mark is 1 + twice the outcome: 1 in parts, 2 with others, 3 both. Clusters that are
+    exact, which are of one cell, get none; what comes back is how many of those there are on each side.
+    """
+    n_true = n_pred = 0
+    for i in range(start, stop):
+        fp, fn = cells[at(i)].fp, cells[at(i)].fn
+        k, j = cells[at(i)].true - firsts[0], pred[at(i)] - firsts[1]
+        if fp == 0.0 and fn == 0.0:
+            n_true += 0 <= k < true_marks.size
+            n_pred += 0 <= j < pred_marks.size
+        else:
+            mark(true_marks, k, fp, fn)
+            mark(pred_marks, j, fp, fn)
+    return n_true, n_pred
+
+
+@kernel
+def add_listed(codes, n_items, columns, counts, sums):
+    """Add up clusters that are listed with their outcomes, of which those without items are not counted.
+
+    `columns` are arrays of figures. Outputs: `counts` (2, 4), clusters and items by outcome, which is added to; `sums`
+    (n_runs, n_columns, 4), those of the figures in each run of RUN clusters.
+    """
+    first, second, third = columns
+    for begin in range(0, codes.size, RUN):
+        run = sums[at(begin // RUN)]
+        for k in range(begin, min(begin + RUN, codes.size)):
+            code, n = at(codes[at(k)]), n_items[at(k)]
+            counts[0, code] += n > 0
+            counts[1, code] += n
+            run[0, code] += first[at(k)]
+            run[1, code] += second[at(k)]
+            run[2, code] += third[at(k)]
+
+
+@kernel
+def count_marks(marks, counts):
+    """Count the clusters of each outcome that have marks."""
+    for k in range(marks.size):
+        counts[at(marks[at(k)] >> 1)] += marks[at(k)] & 1
+
+
+#: Bits of a positive float64 that tell its size: its exponent and four more; and how many sizes they tell apart.
+LEADING, SIZES = 48, 1 << 15
+
+
+@kernel
+def size_of(cell, outer):
+    """Return how large the larger cluster of a cell is that has others' items, as a size; 0 if none has."""
+    wrong = max(cell.fp, cell.fn)
+    if wrong == 0.0:
+        return 0
+    return np.float64((np.float64(cell.n) if outer else cell.weight) + wrong).view(np.int64) >> LEADING
+
+
+@kernel
+def count_by_size(cells, outer, counts):
+    """Count the items of cells by their size. Shape of `counts`: (SIZES,)."""
+    for i in range(cells.size):
+        counts[at(size_of(cells[at(i)], outer))] += cells[at(i)].n
+
+
+@kernel
+def mark_largest(cells, outer, least, marks):
+    """Mark the cells of at least some size, by bits. Shape of `marks`: (n_cells / 8,)."""
+    for i in range(cells.size):
+        if size_of(cells[at(i)], outer) >= least:
+            marks[at(i >> 3)] |= np.uint8(1 << (i & 7))
+
+
+@kernel
+def find_marked(numbers, marks, rows):
+    """Write the rows whose cell has a mark, ascending; return how many there are. A number below 0 is no cell."""
+    n = 0
+    for i in range(numbers.size):
+        cell = numbers[at(i)]
+        if cell >= 0 and marks[at(cell >> 3)] >> np.uint8(cell & 7) & 1:
+            rows[at(n)] = i
+            n += 1
+    return n
+
+
+@kernel
+def add_to(sums, k, at, x):
+    """Add `x` to one of the sums of a row, held as two numbers side by side: the sum, and what it lacks in digits."""
+    sums[k, at], sums[k, at + 1] = add_exactly(sums[k, at], sums[k, at + 1], x)
+
+
+@kernel
+def add_cells(cells, pred, outer, left, mass, correct):
+    """Add cells, tp and weight * tp by predicted cluster. Shapes: `left` (n_pred,), `mass`, `correct` (n_pred, 2)."""
+    for i in range(pred.size):
+        weight = cells[i].weight
+        tp = float(cells[i].n) if outer else weight
+        k = pred[i]
+        left[k] += 1
+        add_to(mass, k, 0, tp)
+        add_to(correct, k, 0, weight * tp)
+
+
+@kernel
+def add_masses(mass, masses):
+    """Add a mass to each predicted cluster. Shapes: (n_pred, 2), (n_pred,)."""
+    for k in range(masses.size):
+        add_to(mass, k, 0, masses[k])
+
+
+@kernel
+def freed(others, tp, rest, outer):
+    """Return what the other items of a predicted cluster gain in precision when those of a cell leave it.
+
+    `others` is the sum of their weight * tp, and `rest` what stays of the cluster. The gain is in weight, and without
+    `outer` no more than they weigh, whatever rounding says where they weigh next to nothing.
+    """
+    gain = max(others, 0.0) * (tp / (rest * (rest + tp)))
+    return gain if outer else min(gain, rest)
+
+
+@kernel
+def add_gains(cells, pred, outer, correct, split, gather):
+    """Add the gains of every repair alone, in weight: of splits, and of gathering in precision and in recall.
+
+    Shapes: `correct` is what `add_cells` adds, (n_pred, 2); `split` (n_pred, 2); `gather` (n_true, 4).
+    """
+    for i in range(pred.size):
+        cell = cells[i]
+        weight = cell.weight
+        tp = float(cell.n) if outer else weight
+        if cell.fn > 0.0:
+            add_to(gather, cell.true, 2, weight * (cell.fn / (tp + cell.fn)))
+        if cell.fp > 0.0:
+            k = pred[i]
+            lost = weight * (cell.fp / (tp + cell.fp))
+            add_to(split, k, 0, lost)
+            others = (correct[k, 0] - weight * tp) + correct[k, 1]
+            add_to(gather, cell.true, 0, lost + freed(others, tp, cell.fp, outer))
+
+
+@kernel
+def leave(clusters, k, weight, tp):
+    """Take the items of a cell out of a predicted cluster."""
+    left, _, mass, correct, _ = clusters
+    left[k] -= 1
+    add_to(mass, k, 0, -tp)
+    add_to(correct, k, 0, -weight * tp)
+
+
+@kernel
+def gains_of_cell(clusters, k, weight, tp, stays, outer):
+    """Return what items of a cell gain in precision on their own, and the others of its cluster unless it `stays`."""
+    left, outside, mass, correct, _ = clusters
+    if left[k] == 1 and not outside[k]:
+        return 0.0
+    rest = max((mass[k, 0] - tp) + mass[k, 1], 0.0)
+    if rest == 0.0:  # too little to be told from nothing
+        return 0.0
+    gain = weight * (rest / (rest + tp))
+    if stays or left[k] == 1:
+        return gain
+    return gain + freed((correct[k, 0] - weight * tp) + correct[k, 1], tp, rest, outer)
+
+
+@kernel
+def apply_repairs(cells, pred, outer, repairs, clusters, gathered, gains):
+    """Apply repairs one after the other, and write what each and all before add to precision and recall, in weight.
+
+    `repairs` are, for each, whether it is a split, the code of its cluster, where its cells begin, and these cells.
+    `clusters` are, for each predicted one, its cells, whether it has items that are not scored, the sums of tp and of
+    weight * tp as of `add_cells`, and whether it is split; `gathered` tells which true ones are. Shapes: `gains`
+    (n_repairs, 2): precision, recall.
+    """
+    splits, codes, starts, places = repairs
+    is_split = clusters[4]
+    sums = np.zeros((2, 2))
+    for r in range(codes.size):
+        for j in range(starts[r], starts[r + 1]):
+            cell, k = cells[places[j]], pred[places[j]]
+            if gathered[cell.true]:
+                continue
+            weight = cell.weight
+            tp = float(cell.n) if outer else weight
+            if not splits[r]:
+                add_to(sums, 1, 0, weight * (cell.fn / (tp + cell.fn)))
+            if not is_split[k]:
+                add_to(sums, 0, 0, gains_of_cell(clusters, k, weight, tp, splits[r], outer))
+                if not splits[r]:
+                    leave(clusters, k, weight, tp)
+        if splits[r]:
+            is_split[codes[r]] = True
+        else:
+            gathered[codes[r]] = True
+        gains[r, 0], gains[r, 1] = sums[0, 0] + sums[0, 1], sums[1, 0] + sums[1, 1]

@@ -1,0 +1,288 @@
+"""Rows of the same two clusters become one row with a count, where few pairs of clusters hold most of the rows.
+
+A table of pairs is a box, with a slot for each two keys of two ranges; a grid, with one for each two keys of few that
+are known; or it has one slot that a pair can stand in, and just pairs that are known to be frequent. Rows of other
+pairs stay as they are.
+
+Most slots of a large table have few rows: a byte that counts them, and the sum of their weights, are what stays in
+the cache. Each time `WEIGHTS_AT_ONCE` rows have come together, they are added to a record of the slot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
+from fastbcubed.kernels.hashing import fold, slot_of
+from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.partition import fetch
+
+#: Rows whose slots are found before they are counted.
+ROWS_AT_A_TIME = 4096
+#: Sums of more slots do not stay in a core's cache: each is asked for so many rows ahead.
+CACHED_SLOTS = 1 << 16
+ROWS_AHEAD = 64
+
+
+@inlined
+def home_of_pair(true, pred, mask):
+    """Return the slot that a pair of keys can stand in."""
+    h = np.uint64(true) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(pred) * np.uint64(0xC2B2AE3D27D4EB4F)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64(h >> np.uint64(33)) & mask
+
+
+@kernel
+def count_pairs(true, pred, slots, first, seen):
+    """Count how often each pair of keys comes; return how many different ones there are.
+
+    Outputs, by pair: its `first` row, and how often it was `seen`. Shapes: (n,) each, and of the empty `slots` a power
+    of two that is larger.
+    """
+    pairs, mask = 0, slots.size - 1
+    for i in range(true.size):
+        s = home_of_pair(true[i], pred[i], mask)
+        c = slots[s]
+        while c >= 0 and (true[first[c]] != true[i] or pred[first[c]] != pred[i]):
+            s = (s + 1) & mask
+            c = slots[s]
+        if c < 0:
+            c = slots[s] = pairs
+            first[c], seen[c] = i, 0
+            pairs += 1
+        seen[c] += 1
+    return pairs
+
+
+@kernel
+def enter_pairs(true, pred, pairs):
+    """Enter pairs of keys, the most important one first; one whose slot is taken is left out.
+
+    What stands in free slots is the first pair, which is never looked for there.
+    """
+    taken = np.zeros(pairs.size, np.bool_)
+    for s in range(pairs.size):
+        pairs[s].true = true[0]
+        pairs[s].pred = pred[0]
+    for k in range(true.size):
+        s = home_of_pair(true[k], pred[k], pairs.size - 1)
+        if not taken[s]:
+            taken[s] = True
+            pairs[s].true = true[k]
+            pairs[s].pred = pred[k]
+
+
+@kernel
+def hash_keys(keys, seeds):
+    """Return hashes of keys. Shapes: (n,), (2,) -> (n,)."""
+    codes = np.empty(keys.size, np.uint64)
+    for k in range(keys.size):
+        codes[k] = fold(np.uint64(keys[k]) ^ seeds[0], seeds[1])
+    return codes
+
+
+@kernel
+def condense_rows(rows, weights, start, stop, box, grid, pairs, table, out, places):
+    """Add a few rows to the slots of their pairs; write the others to `out`, and return how many there are.
+
+    `rows` are (true, pred), `out` is (true, pred, x); `box` is (low_true, n_true, low_pred, n_pred), `grid` what is
+    known of the keys of either side, or None, and `pairs` None where these are used. `table` is (few, x, many) by slot,
+    the last of which takes all rows without a slot: see `n_of_slot` and `weight_of_slot`. `weights` may be None.
+    `places`, if given, gets -1 - slot, or the place in `out`, of each row.
+    """
+    few, x, many = table
+    slots = np.full(ROWS_AT_A_TIME + ROWS_AHEAD, few.size - 1, np.int32)
+    others = np.empty(ROWS_AT_A_TIME, np.int32)
+    left = 0
+    for first in range(start, stop, ROWS_AT_A_TIME):
+        n = min(stop - first, ROWS_AT_A_TIME)
+        if pairs is not None:
+            n_known = find_pairs(rows, first, n, pairs, few.size - 1, slots)
+        elif grid is not None:
+            n_known = find_in_grid(rows, first, n, grid, few.size - 1, slots)
+        else:
+            n_known = find_in_box(rows, first, n, box, few.size - 1, slots)
+        if n_known < n or places is not None:
+            left = write_others(rows, weights, first, n, few.size - 1, slots, others, left, out, places)
+        count_rows(weights, first, n, slots, few, x, many)
+    return left
+
+
+@kernel
+def find_in_box(rows, first, n, box, other, slots):
+    """Find the slots of a few rows, `other` for one outside of the box; return how many are inside."""
+    trues, preds = rows
+    low_true, n_true, low_pred, n_pred = box
+    known = 0
+    for j in range(n):
+        a, b = np.uint64(trues[at(first + j)]) - low_true, np.uint64(preds[at(first + j)]) - low_pred
+        inside = (a < n_true) & (b < n_pred)
+        slots[at(j)] = np.int64(b * n_true + a) if inside else other
+        known += inside
+    return known
+
+
+@kernel
+def find_in_grid(rows, first, n, grid, other, slots):
+    """Find the slots of a few rows, `other` for one of a key that is not known; return how many are of known ones."""
+    trues, preds = rows
+    (true_slots, true_pilots, true_seeds, true_keys), (pred_slots, pred_pilots, pred_seeds, _) = grid
+    a, b, c, d, n_true = true_seeds[0], true_seeds[1], pred_seeds[0], pred_seeds[1], true_keys.size
+    known = 0
+    for j in range(n):
+        true, pred = trues[at(first + j)], preds[at(first + j)]
+        s = slot_of(fold(np.uint64(true) ^ a, b), true_pilots)
+        r = slot_of(fold(np.uint64(pred) ^ c, d), pred_pilots)
+        inside = (true_slots[s].key == true) & (pred_slots[r].key == pred)
+        slots[at(j)] = pred_slots[r].number * n_true + true_slots[s].number if inside else other
+        known += inside
+    return known
+
+
+@kernel
+def find_pairs(rows, first, n, pairs, other, slots):
+    """Find the slots of a few rows, `other` for one whose pair has none; return how many have one.
+
+    Where pairs can stand is found for all rows before the first look: the CPU does several of these at once.
+    """
+    trues, preds = rows
+    for j in range(n):
+        slots[at(j)] = home_of_pair(trues[at(first + j)], preds[at(first + j)], pairs.size - 1)
+    known = 0
+    for j in range(n):
+        s = slots[at(j)]
+        found = (pairs[at(s)].true == trues[at(first + j)]) & (pairs[at(s)].pred == preds[at(first + j)])
+        slots[at(j)] = s if found else other
+        known += found
+    return known
+
+
+@kernel
+def write_others(rows, weights, first, n, other, slots, others, left, out, places):
+    """Write those of a few rows that have no slot of their own to `out`, after the `left` that are there.
+
+    Which these are is found first, in `others`, without a branch on what cannot be foretold.
+    """
+    trues, preds = rows
+    out_true, out_pred, out_x = out
+    found = 0
+    for j in range(n):
+        known = slots[at(j)] != other
+        if places is not None:
+            places[at(first + j)] = -1 - slots[at(j)] if known else left + found
+        others[at(found)] = j
+        found += not known
+    for k in range(found):
+        i = first + others[at(k)]
+        out_true[at(left + k)], out_pred[at(left + k)] = trues[at(i)], preds[at(i)]
+        if weights is not None:
+            out_x[at(left + k)] = weights[at(i)]
+    return left + found
+
+
+@kernel
+def count_rows(weights, first, n, slots, few, x, many):
+    """Add a few rows to their slots; those of `ROWS_AHEAD` rows more are read."""
+    uncached = few.size > CACHED_SLOTS
+    for j in range(n):
+        if weights is not None:
+            if uncached:
+                fetch(x, slots[at(j + ROWS_AHEAD)])
+        s = slots[at(j)]
+        count = few[at(s)] + 1
+        few[at(s)] = count
+        if weights is not None:
+            x[at(s)] += weights[at(first + j)]
+        if count & (WEIGHTS_AT_ONCE - 1) == 0:
+            few[at(s)] = WEIGHTS_AT_ONCE
+            settle_slot(weights, s, count == WEIGHTS_AT_ONCE, x, many)
+
+
+@kernel
+def settle_slot(weights, s, is_first, x, many):
+    """Add the rows of a slot that have come together to its record."""
+    if is_first:
+        many[s].n = 0
+    many[s].n += WEIGHTS_AT_ONCE
+    if weights is not None:
+        if is_first:
+            many[s].mass = many[s].rest = 0.0
+        many[s].mass, many[s].rest = add_exactly(many[s].mass, many[s].rest, x[s])
+        x[s] = 0.0
+
+
+@kernel
+def n_of_slot(few, many, t, s):
+    """Return the rows of a slot of a table, which are `few` where it has no record."""
+    return np.int64(few) if few < WEIGHTS_AT_ONCE else many[at(t), at(s)].n + few - WEIGHTS_AT_ONCE
+
+
+@kernel
+def write_pairs(box, grid, pairs, weights, tables, first, last, out):
+    """Write the pairs of some slots that have rows to `out`, added up over all tables; return how many there are.
+
+    The place of each pair stands in `n` of its slot in the first table after. `tables` are those of
+    `condense_rows`. Shapes: of their arrays (n_tables, n_slots).
+    """
+    low_true, n_true, low_pred, _ = box
+    few, x, many = tables
+    out_true, out_pred, out_x, out_n = out
+    end = 0
+    for s in range(first, last):
+        n = 0
+        for t in range(few.shape[0]):
+            n += n_of_slot(few[t, s], many, t, s)
+        if n == 0:
+            continue
+        if pairs is not None:
+            out_true[end], out_pred[end] = pairs[s].true, pairs[s].pred
+        elif grid is not None:
+            true_keys, pred_keys = grid[0][3], grid[1][3]
+            out_true[end], out_pred[end] = true_keys[s % true_keys.size], pred_keys[s // true_keys.size]
+        else:
+            out_true[end] = np.int64(low_true + np.uint64(s) % n_true)
+            out_pred[end] = np.int64(low_pred + np.uint64(s) // n_true)
+        out_n[end] = n
+        if weights is not None:
+            out_x[end] = weight_of_slot(few, x, many, s)
+        many[0, s].n = end
+        end += 1
+    return end
+
+
+@kernel
+def weight_of_slot(few, x, many, s):
+    """Return what a slot weighs in all tables: `x`, and `mass + rest` of its record if it has one."""
+    total, error = 0.0, 0.0
+    for t in range(few.shape[0]):
+        total, error = add_exactly(total, error, x[t, s])
+        if few[t, s] >= WEIGHTS_AT_ONCE:
+            total, error = add_exactly(total, error, many[t, s].mass)
+            error += many[t, s].rest
+    return total + error
+
+
+@kernel
+def settle_places(places, start, stop, many, shift):
+    """Replace what stands for a slot by the place of its pair, and move all other places by `shift`."""
+    for i in range(start, stop):
+        place = places[at(i)]
+        places[at(i)] = many[at(-1 - place)].n if place < 0 else place + shift
+
+
+@kernel
+def weigh_pairs(weights, places, there):
+    """Return the products of the weights of any two rows at one place that is `there`, added up.
+
+    Shapes: `weights`, `places` (n_rows,); `there` (n_places,).
+    """
+    before = np.zeros((2, there.size))
+    total, rest = 0.0, 0.0
+    for i in range(places.size):
+        j = places[at(i)]
+        if there[at(j)]:
+            total, rest = add_exactly(total, rest, weights[at(i)] * (before[0, at(j)] + before[1, at(j)]))
+            before[0, at(j)], before[1, at(j)] = add_exactly(
+                before[0, at(j)], before[1, at(j)], weights[at(i)]
+            )
+    return total + rest

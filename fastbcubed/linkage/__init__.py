@@ -1,1 +1,0 @@
-"""Links with scores → the tree of their merges, and from it the scores of the clusters at every threshold."""

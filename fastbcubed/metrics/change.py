@@ -1,0 +1,363 @@
+"""Scores of a change: its impact, and with a truth its quality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fastbcubed.cells.three_way import ItemSets, Joint
+from fastbcubed.metrics.pointwise import pointwise
+from fastbcubed.metrics.score import Family, Floats, Metric
+
+ABOUT: dict[str, Any] = {
+    "low": 0.0,
+    "high": 1.0,
+    "best": "neither",
+    "source": "van Staden and Grubb 2024",
+    "note": "For each item, stable, split and merged weigh the items that are with it in baseline and experiment "
+    "(itself included), in the baseline alone, and in the experiment alone.",
+}
+diff = Family("diff", **ABOUT)
+
+diff.alias(
+    "split_rate",
+    pointwise["under_merge_rate"],
+    **ABOUT,
+    summary="Mean over items of the share of an item's baseline cluster that is no longer with it.",
+    definition="mean over items of split / (stable + split)",
+    example="""
+    >>> split_rate(list("aaaabbbb"), [1, 1, 1, 1, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
+    0.25
+    """,
+)
+diff.alias(
+    "merge_rate",
+    pointwise["over_merge_rate"],
+    **ABOUT,
+    summary="Mean over items of the share of an item's experiment cluster that was not with it before.",
+    definition="mean over items of merged / (stable + merged)",
+    example="""
+    >>> merge_rate(list("aabbcccc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 2/4 + 4 * 0) / 8
+    0.25
+    """,
+)
+
+
+@diff.mean_over_items(
+    "split / (stable + split + merged)",
+    example="""
+    >>> split_jaccard_distance(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 0 + 0) / 4
+    0.25
+    """,
+)
+def split_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
+    """Mean over items of the part of an item's two clusters that was split off it: SplitDistance of ABCDE."""
+    return fn / (tp + (fp + fn))
+
+
+@diff.mean_over_items(
+    "merged / (stable + split + merged)",
+    example="""
+    >>> merge_jaccard_distance(list("abcc"), [1, 1, 2, 2])  # (1/2 + 1/2 + 0 + 0) / 4
+    0.25
+    """,
+)
+def merge_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
+    """Mean over items of the part of an item's two clusters that was merged to it: MergeDistance of ABCDE."""
+    return fp / (tp + (fp + fn))
+
+
+@diff.mean_over_items(
+    "1 where split + merged > 0, else 0",
+    example="""
+    >>> affected_rate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])  # 2 of 8 items
+    0.25
+    """,
+)
+def affected_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
+    """Share of the items whose two clusters differ: they are with other items now."""
+    return np.not_equal(fp + fn, 0).astype(np.float64)
+
+
+NOTE = (
+    "For each item, B, E and I are its clusters in baseline, experiment and truth, the item included; S = B - E was "
+    "split off, M = E - B was merged, and w is the weight of the items in a set."
+)
+GOOD: dict[str, Any] = {"best": "higher"}
+BAD: dict[str, Any] = {"best": "lower"}
+#: METRICS: baseline abc|de|f, experiment ab|cde|f, truth ab|cd|ef. Splitting c off ab is right; to c and d, which
+#: belong together, e was merged as well.
+EXAMPLE = """
+    >>> score = {name}(list("aaabbc"), list("ppqqqr"), list("uuvvww"))
+    >>> round(score, 12)  # {working}
+    {value}
+    """
+
+quality = Family("diff", **{**ABOUT, "note": NOTE})
+
+
+def _worked(name: str, working: str, value: str) -> str:
+    """Return the example of a score."""
+    return EXAMPLE.format(name=name, working=working, value=value)
+
+
+# Rates and distances, cut in two
+@quality.mean_over_three(
+    "w(S - I) / w(B)",
+    example=_worked("good_split_rate", "(1/3 + 1/3 + 2/3) / 6 = 2/9", "0.222222222222"),
+    **GOOD,
+)
+def good_split_rate(of: ItemSets) -> Floats:
+    """Mean over items of the share of an item's baseline cluster that was split off it and does not belong with it."""
+    return of.good_split / (of.stable + of.split)
+
+
+@quality.mean_over_three(
+    "w(S and I) / w(B)",
+    example=_worked("bad_split_rate", "no split is wrong", "0.0"),
+    **BAD,
+)
+def bad_split_rate(of: ItemSets) -> Floats:
+    """Mean over items of the share of an item's baseline cluster that was split off it though it belongs with it."""
+    return of.bad_split / (of.stable + of.split)
+
+
+@quality.mean_over_three(
+    "w(M and I) / w(E)",
+    example=_worked("good_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and d", "0.111111111111"),
+    **GOOD,
+)
+def good_merge_rate(of: ItemSets) -> Floats:
+    """Mean over items of the share of an item's experiment cluster that was merged to it and belongs with it."""
+    return of.good_merge / (of.stable + of.merged)
+
+
+@quality.mean_over_three(
+    "w(M - I) / w(E)",
+    example=_worked("bad_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and e", "0.111111111111"),
+    **BAD,
+)
+def bad_merge_rate(of: ItemSets) -> Floats:
+    """Mean over items of the share of an item's experiment cluster that was merged to it and does not belong there."""
+    return of.bad_merge / (of.stable + of.merged)
+
+
+@quality.mean_over_three(
+    "w(S - I) / w(B or E)",
+    example=_worked("good_split_distance", "(1/3 + 1/3 + 2/5) / 6 = 8/45", "0.177777777778"),
+    **GOOD,
+)
+def good_split_distance(of: ItemSets) -> Floats:
+    """Mean over items of the part of an item's two clusters that was split off it and does not belong with it."""
+    return of.good_split / _both(of)
+
+
+@quality.mean_over_three(
+    "w(S and I) / w(B or E)",
+    example=_worked("bad_split_distance", "no split is wrong", "0.0"),
+    **BAD,
+)
+def bad_split_distance(of: ItemSets) -> Floats:
+    """Mean over items of the part of an item's two clusters that was split off it though it belongs with it."""
+    return of.bad_split / _both(of)
+
+
+@quality.mean_over_three(
+    "w(M and I) / w(B or E)",
+    example=_worked("good_merge_distance", "(1/5 + 1/3) / 6 = 4/45", "0.088888888889"),
+    **GOOD,
+)
+def good_merge_distance(of: ItemSets) -> Floats:
+    """Mean over items of the part of an item's two clusters that was merged to it and belongs with it."""
+    return of.good_merge / _both(of)
+
+
+@quality.mean_over_three(
+    "w(M - I) / w(B or E)",
+    example=_worked("bad_merge_distance", "(1/5 + 1/3) / 6 = 4/45", "0.088888888889"),
+    **BAD,
+)
+def bad_merge_distance(of: ItemSets) -> Floats:
+    """Mean over items of the part of an item's two clusters that was merged to it and does not belong with it."""
+    return of.bad_merge / _both(of)
+
+
+@quality.mean_over_three(
+    "(w(S - I) + w(M and I)) / w(B or E)",
+    example=_worked("good_distance", "8/45 + 4/45 = 4/15", "0.266666666667"),
+    **GOOD,
+)
+def good_distance(of: ItemSets) -> Floats:
+    """Mean over items of the part of an item's two clusters in which the experiment is right, and the baseline not."""
+    return (of.good_split + of.good_merge) / _both(of)
+
+
+@quality.mean_over_three(
+    "(w(S and I) + w(M - I)) / w(B or E)",
+    example=_worked("bad_distance", "0 + 4/45", "0.088888888889"),
+    **BAD,
+)
+def bad_distance(of: ItemSets) -> Floats:
+    """Mean over items of the part of an item's two clusters in which the baseline is right, and the experiment not."""
+    return (of.bad_split + of.bad_merge) / _both(of)
+
+
+@quality.mean_over_three(
+    "w(B and E and I) / w(B or E)",
+    source="van Staden 2024 (index)",
+    example=_worked("good_index", "(2/3 + 2/3 + 1/5 + 1/3 + 1/3 + 1) / 6 = 8/15", "0.533333333333"),
+    **GOOD,
+)
+def good_index(of: ItemSets) -> Floats:
+    """Mean over items of the part of an item's two clusters that both have, and that belongs with it."""
+    return of.good_stable / _both(of)
+
+
+@quality.mean_over_three(
+    "w((B and E) - I) / w(B or E)",
+    source="van Staden 2024 (index)",
+    example=_worked("bad_index", "(1/3 + 1/3) / 6 = 1/9, of d and e", "0.111111111111"),
+    **BAD,
+)
+def bad_index(of: ItemSets) -> Floats:
+    """Mean over items of the part of an item's two clusters that both have though it does not belong with it."""
+    return of.bad_stable / _both(of)
+
+
+# How much nearer to the truth
+@quality.mean_over_three(
+    "w(E and I) / w(E) - w(B and I) / w(B)",
+    low=-1.0,
+    example=_worked("delta_precision", "(1/3 + 1/3 + 1/3 + 1/6 - 1/6) / 6 = 1/6", "0.166666666667"),
+    **GOOD,
+)
+def delta_precision(of: ItemSets) -> Floats:
+    """What the experiment adds to the precision of the baseline."""
+    before, after = of.good_stable + of.bad_split, of.good_stable + of.good_merge
+    wholes = of.stable + of.split, of.stable + of.merged
+    return _gain((before, after), wholes, of.good_merge - of.bad_split, of.merged - of.split)
+
+
+@quality.mean_over_three(
+    "(w(E and I) - w(B and I)) / w(I)",
+    low=-1.0,
+    example=_worked("delta_recall", "(1/2 + 1/2) / 6 = 1/6, of c and d", "0.166666666667"),
+    **GOOD,
+)
+def delta_recall(of: ItemSets) -> Floats:
+    """What the experiment adds to the recall of the baseline."""
+    return (of.good_merge - of.bad_split) / (of.good_stable + of.bad_split + of.baseline_lacks)
+
+
+@quality.mean_over_three(
+    "d(E, I) - d(B, I), where d(X, Y) = 1 - w(X and Y) / w(X or Y)",
+    low=-1.0,
+    example=_worked("delta_jaccard_distance", "-2/9", "-0.222222222222"),
+    **BAD,
+)
+def delta_jaccard_distance(of: ItemSets) -> Floats:
+    """How much farther from the truth the experiment is than the baseline: the difference of Jaccard distances."""
+    before, after = of.good_stable + of.bad_split, of.good_stable + of.good_merge
+    of_baseline = before + (of.good_split + of.bad_stable + of.baseline_lacks)
+    of_experiment = after + (of.bad_merge + of.bad_stable + of.experiment_lacks)
+    larger = of.bad_merge - of.good_split
+    return 0.0 - _gain((before, after), (of_baseline, of_experiment), of.good_merge - of.bad_split, larger)
+
+
+def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple[Floats, ...]:
+    """Return the derivatives of iq by each of the means that it is made of."""
+    size = np.where(np.greater(good + bad, 0), good + bad, np.nan)
+    by_size = delta / size / size
+    return -1.0 / size, by_size, by_size
+
+
+@quality.of_means(
+    "- delta_jaccard_distance / (good_distance + bad_distance)",
+    quality["delta_jaccard_distance"],
+    quality["good_distance"],
+    quality["bad_distance"],
+    low=-1.0,
+    slopes=slopes_of_iq,
+    note=f"{NOTE} Where nothing changed it is not defined.",
+    source="van Staden 2024 (quality)",
+    example=_worked("iq", "2/9 / (16/45) = 5/8", "0.625"),
+    **GOOD,
+)
+def iq(delta: Floats | float, good: Floats | float, bad: Floats | float, beta: float) -> Floats | float:
+    """How much nearer to the truth a change brings the items, in units of its own size: 1 if straight to it."""
+    size = np.asarray(good + bad, np.float64)
+    found = np.full(size.shape, np.nan)
+    np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # not -0.0 for 0.0
+    return np.clip(found, -1.0, 1.0)[()]
+
+
+def _gain(
+    parts: tuple[Floats, Floats], wholes: tuple[Floats, Floats], gained: Floats, larger: Floats
+) -> Floats:
+    """Return the share of a part after a change less that before, where part and whole grow by `gained` and `larger`.
+
+    What stays is not subtracted from itself, so that a small change of a large cluster keeps its digits.
+    """
+    before, after = (part / whole for part, whole in zip(parts, wholes, strict=True))
+    other = np.where(wholes[0] >= wholes[1], after, before)
+    return (gained - other * larger) / np.maximum(*wholes)
+
+
+def _both(of: ItemSets) -> Floats:
+    """Return the weight of what an item is with in baseline or experiment."""
+    return of.stable + of.split + of.merged
+
+
+# What each of the two is by itself
+def precision_of_baseline(of: ItemSets) -> Floats:
+    """Return the precision of each item in the baseline."""
+    return (of.good_stable + of.bad_split) / (of.stable + of.split)
+
+
+def recall_of_baseline(of: ItemSets) -> Floats:
+    """Return the recall of each item in the baseline."""
+    right = of.good_stable + of.bad_split
+    return right / (right + of.baseline_lacks)
+
+
+def distance_of_baseline(of: ItemSets) -> Floats:
+    """Return the Jaccard distance of each item between baseline and truth."""
+    wrong = of.good_split + of.bad_stable + of.baseline_lacks
+    return wrong / (of.good_stable + of.bad_split + wrong)
+
+
+def precision_of_experiment(of: ItemSets) -> Floats:
+    """Return the precision of each item in the experiment."""
+    return (of.good_stable + of.good_merge) / (of.stable + of.merged)
+
+
+def recall_of_experiment(of: ItemSets) -> Floats:
+    """Return the recall of each item in the experiment."""
+    right = of.good_stable + of.good_merge
+    return right / (right + of.experiment_lacks)
+
+
+def distance_of_experiment(of: ItemSets) -> Floats:
+    """Return the Jaccard distance of each item between experiment and truth."""
+    wrong = of.bad_merge + of.bad_stable + of.experiment_lacks
+    return wrong / (of.good_stable + of.good_merge + wrong)
+
+
+def judged(joint: Joint, metrics: Iterable[Metric]) -> list[Metric]:
+    """Return scores of three clusterings as scores of the table of joint cells, which all that aggregates takes."""
+    return [_of_table(joint, metric) for metric in metrics]
+
+
+def _of_table(joint: Joint, metric: Metric) -> Metric:
+    if metric.needs:
+        return replace(metric, needs=tuple(judged(joint, metric.needs)))
+    assert metric.of_sets is not None
+    scores = metric.of_sets(joint.sets)
+    return replace(metric, of_sets=None, formula=_itself, matrix=lambda _: (scores, scores, scores))
+
+
+def _itself(scores: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
+    return scores

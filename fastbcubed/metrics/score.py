@@ -1,0 +1,364 @@
+"""What the library knows about a score: name, range, direction, definition, how it is computed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.errors import MetricError, OptionError
+
+if TYPE_CHECKING:
+    from fastbcubed.cells.contingency import Contingency
+    from fastbcubed.cells.three_way import ItemSets
+    from fastbcubed.runtime.threads import Pool
+
+Floats = NDArray[np.float64]
+Formula = Callable[[Floats, Floats, Floats, Floats], Floats]
+Combine = Callable[[Mapping[str, Any], float], Any]
+LIKE_SKLEARN = "As in scikit-learn, which has no weights."
+
+
+class Page(NamedTuple):
+    """What the documentation of a function has beside that of its score; its example, if it is another one."""
+
+    example: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score. Exactly one of `formula`, `combine`, `score` and `of_sets` says how it is computed."""
+
+    name: str
+    family: str  # the file it is defined in; "overlap" has two
+    low: float
+    high: float
+    best: Literal["higher", "lower", "neither"]
+    summary: str  # one sentence for people
+    definition: str  # the formula as plain text
+    source: str  # short reference: a key of REFERENCES, or "fastbcubed"
+    formula: Formula | None = None  # of an item's matrix; lifted by the weighted mean over items
+    combine: Combine | None = None  # from the means of `needs`, and beta
+    slopes: Combine | None = None  # the derivatives of `combine` by each of these means
+    score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
+    finalize: Callable[..., Any] | None = (
+        None  # what `score` makes of sums: numbers, or arrays with an entry for each set
+    )
+    # of an item's clusters in truth, baseline and experiment
+    of_sets: Callable[[ItemSets], Floats] | None = None
+    mean: Callable[[Contingency, Pool], float] | None = None  # of `formula`, where that is faster
+    formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
+    matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = None  # its own, of a cover's cells
+    options: Mapping[str, str] | None = None  # in which of its readings it is computed
+    needs: tuple[Metric, ...] = ()  # the scores whose means `combine` gets
+    uses_tn: bool = False
+    leave_one_out: bool = False  # the formula gets the matrix without the item itself
+    unweighted_only: bool = False
+    weights_inside: bool = False  # no mean over items: with weighting="outer" weights have no place
+    labelled_only: bool = False  # needs the true cluster of every item of a predicted one
+    on_covers: bool = False  # defined where clusters overlap, too
+    covers_only: bool = False  # defined there alone
+    pairs_clusters: bool = False  # takes a search, which may be given up
+    experimental: bool = False
+    alias_of: str | None = None
+    note: str = ""  # what the letters of the definition mean
+    example: str = field(default="", repr=False)  # the doctest of its function in `fastbcubed.metrics`
+    also: Mapping[str, Page] = field(default_factory=dict, repr=False)  # its further functions, by name
+
+    @property
+    def overall_only(self) -> bool:
+        """Whether the score is one of all items only: of no slice and no single cluster."""
+        return self.score is not None
+
+    @property
+    def item_name(self) -> str | None:
+        """The column that has this score item by item; None for a score that items do not have.
+
+        That of mean_f1 is item_f1, and that of precision is precision.
+        """
+        return self.name.replace("mean_", "item_") if self.formula or self.of_sets else None
+
+    @property
+    def takes_three(self) -> bool:
+        """Whether it judges a change by the truth, and so takes three clusterings."""
+        return any(metric.of_sets is not None for metric in (self, *self.needs))
+
+    def at(self, beta: float) -> Metric:
+        """Return this score with its formula for `beta`; most do not depend on it."""
+        if self.formula_of_beta is None:
+            return self
+        return replace(self, formula=self.formula_of_beta(beta))
+
+    def undefined(
+        self,
+        *,
+        weighted: bool,
+        weighting: str,
+        outside: bool,
+        overlapping: bool = False,
+        cells_alone: bool = False,
+    ) -> str | None:
+        """Return why the score is not defined for such input, and what to do; None if it is."""
+        if self.takes_three:
+            return "it judges a change by a truth: it takes fb.diff(baseline, experiment, truth=truth)"
+        by_item = self.family == "pairs" or any(metric.leave_one_out for metric in (self, *self.needs))
+        if cells_alone and weighted and weighting == "pointwise" and by_item:
+            return (
+                "with weights it needs the weight of each item beside the cells, which on Spark are in many places; "
+                'evaluate tables that one machine can read with engine="disk" or engine="memory", or pass no weights'
+            )
+        if overlapping and not (self.on_covers or self.covers_only):
+            return "it is not defined where clusters may overlap; pass partitions, without overlapping=True"
+        if self.covers_only and not overlapping:
+            return "it compares overlapping clusterings; pass overlapping=True to evaluate or contingency"
+        if self.unweighted_only and weighted:
+            how = "in the mean" if weighting == "outer" else "in the clusters and in the mean"
+            return f"it lets all items count equally, but they have weights {how}; pass no weights"
+        if self.weights_inside and weighted and weighting == "outer":
+            return (
+                'it is no mean over items, so weights in the mean alone (weighting="outer") have no place'
+                ' in it; pass weighting="pointwise", or no weights'
+            )
+        if outside and (self.uses_tn or self.labelled_only):
+            what = "true negatives" if self.uses_tn else "the true cluster of every item"
+            policies = 'unmatched="drop" or unmatched="singleton"'
+            return f'it needs {what}, which unmatched="outside" leaves open; pass {policies}'
+        return None
+
+    def not_defined(self, reason: str) -> MetricError:
+        """Return the error that says why somebody who asked for the score does not get it."""
+        return MetricError(f"{self.name} is not defined here: {reason}, or leave it out.")
+
+
+REFERENCES = {
+    "van Staden 2024": "S. van Staden, Pointwise Metrics for Clustering Evaluation, arXiv:2405.10421, 2024.",
+    "van Staden and Grubb 2024": "S. van Staden and A. Grubb, ABCDE: Application-Based Cluster Diff Evals,"
+    " arXiv:2407.21430, 2024.",
+    "van Staden 2024 (index)": "S. van Staden, Decomposing the Jaccard Distance and the Jaccard Index in ABCDE,"
+    " arXiv:2409.18522, 2024.",
+    "van Staden 2024 (quality)": "S. van Staden, More Clustering Quality Metrics for ABCDE, arXiv:2409.13376, 2024.",
+    "Bagga and Baldwin 1998": "A. Bagga and B. Baldwin, Algorithms for Scoring Coreference Chains,"
+    " LREC Workshop on Linguistic Coreference, 1998.",
+    "Amigó et al. 2009": "E. Amigó, J. Gonzalo, J. Artiles and F. Verdejo, A comparison of"
+    " extrinsic clustering evaluation metrics based on formal constraints, Information Retrieval"
+    " 12, 2009.",
+    "Rand 1971": "W. M. Rand, Objective Criteria for the Evaluation of Clustering Methods, Journal of"
+    " the American Statistical Association 66, 1971.",
+    "Hubert and Arabie 1985": "L. Hubert and P. Arabie, Comparing Partitions, Journal of Classification"
+    " 2, 1985.",
+    "Fowlkes and Mallows 1983": "E. B. Fowlkes and C. L. Mallows, A Method for Comparing Two"
+    " Hierarchical Clusterings, Journal of the American Statistical Association 78, 1983.",
+    "Mirkin 1996": "B. Mirkin, Mathematical Classification and Clustering, Kluwer, 1996.",
+    "Bakus et al. 2002": "J. Bakus, M. F. Hussin and M. Kamel, A SOM-Based Document Clustering Using"
+    " Phrases, ICONIP 2002.",
+    "Meila 2003": "M. Meila, Comparing Clusterings by the Variation of Information, COLT 2003.",
+    "Rosenberg and Hirschberg 2007": "A. Rosenberg and J. Hirschberg, V-Measure: A Conditional"
+    " Entropy-Based External Cluster Evaluation Measure, EMNLP-CoNLL 2007.",
+    "Strehl and Ghosh 2002": "A. Strehl and J. Ghosh, Cluster Ensembles: A Knowledge Reuse Framework for"
+    " Combining Multiple Partitions, Journal of Machine Learning Research 3, 2002.",
+    "Vinh et al. 2010": "N. X. Vinh, J. Epps and J. Bailey, Information Theoretic Measures for"
+    " Clusterings Comparison, Journal of Machine Learning Research 11, 2010.",
+    "Dom 2001": "B. E. Dom, An Information-Theoretic External Cluster-Validity Measure, IBM Research"
+    " Report RJ 10219, 2001.",
+    "Pantel and Lin 2002": "P. Pantel and D. Lin, Document Clustering with Committees, SIGIR 2002.",
+    "Menestrina et al. 2010": "D. Menestrina, S. E. Whang and H. Garcia-Molina, Evaluating Entity"
+    " Resolution Results, VLDB Endowment 3, 2010.",
+    "van Heusden et al. 2022": "R. van Heusden, J. Kamps and M. Marx, BCubed Revisited: Elements"
+    " Like Me, ICTIR 2022.",
+    "Rosales-Méndez and Ramírez-Cruz 2013": "H. Rosales-Méndez and Y. Ramírez-Cruz, CICE-BCubed: A New"
+    " Evaluation Measure for Overlapping Clustering Algorithms, CIARP 2013.",
+    "Moreno and Dias 2015": "J. G. Moreno and G. Dias, Adapted B-CUBED Metrics to Unbalanced"
+    " Datasets, SIGIR 2015.",
+    "Zhao and Karypis 2001": "Y. Zhao and G. Karypis, Criterion Functions for Document Clustering:"
+    " Experiments and Analysis, University of Minnesota, Technical Report 01-40, 2001.",
+    "Larsen and Aone 1999": "B. Larsen and C. Aone, Fast and Effective Text Mining Using Linear-time"
+    " Document Clustering, KDD 1999.",
+    "Barnes 2015": "M. Barnes, A Practitioner's Guide to Evaluating Entity Resolution Results,"
+    " arXiv:1509.04238, 2015.",
+    "Maidasani et al. 2012": "H. Maidasani, G. Namata, B. Huang and L. Getoor, Entity Resolution"
+    " Evaluation Measures, University of Maryland, 2012.",
+    "Talburt et al. 2007": "J. Talburt, R. Wang, K. Hess and E. Kuo, An Algebraic Approach to Data Quality"
+    " Metrics for Entity Resolution over Large Datasets, Information Quality Management, 2007.",
+    "van Dongen 2000": "S. van Dongen, Performance Criteria for Graph Clustering and Markov Cluster"
+    " Experiments, CWI report INS-R0012, 2000.",
+    "Meila and Heckerman 2001": "M. Meila and D. Heckerman, An Experimental Comparison of Model-Based"
+    " Clustering Methods, Machine Learning 42, 2001.",
+    "Vilain et al. 1995": "M. Vilain, J. Burger, J. Aberdeen, D. Connolly and L. Hirschman, A"
+    " Model-Theoretic Coreference Scoring Scheme, MUC-6, 1995.",
+    "Luo 2005": "X. Luo, On Coreference Resolution Performance Metrics, HLT-EMNLP 2005.",
+    "Luo et al. 2014": "X. Luo, S. Pradhan, M. Recasens and E. Hovy, An Extension of BLANC to System"
+    " Mentions, ACL 2014.",
+    "Moosavi and Strube 2016": "N. S. Moosavi and M. Strube, Which Coreference Evaluation Metric Do You"
+    " Trust? A Proposal for a Link-based Entity Aware Metric, ACL 2016.",
+    "Collins and Dent 1988": "L. M. Collins and C. W. Dent, Omega: A General Formulation of the Rand Index"
+    " of Cluster Recovery Suitable for Non-disjoint Solutions, Multivariate Behavioral Research 23, 1988.",
+    "Lancichinetti et al. 2009": "A. Lancichinetti, S. Fortunato and J. Kertész, Detecting the overlapping"
+    " and hierarchical community structure in complex networks, New Journal of Physics 11, 2009.",
+    "McDaid et al. 2011": "A. F. McDaid, D. Greene and N. Hurley, Normalized Mutual Information to evaluate"
+    " overlapping community finding algorithms, arXiv:1110.2515, 2011.",
+    "er-evaluation": "O. Binette, er-evaluation, a Python package for entity resolution.",
+}
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Family:
+    """The scores of a family, in the order in which they are declared.
+
+    What is given for all of them, as fields of `Metric`, each can give otherwise. An F1 gives as `three` the example
+    of the function that returns precision, recall and their F.
+    """
+
+    def __init__(self, name: str, **shared: Any) -> None:
+        self.name = name
+        self._shared = shared
+        self._metrics: dict[str, Metric] = {}
+
+    def __getitem__(self, name: str) -> Metric:
+        return self._metrics[name]
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self._metrics.values())
+
+    def mean_over_items(self, formula: str, **about: Any) -> Callable[[Function], Function]:
+        """Declare the mean over items of a function (tp, fp, fn, tn), which works element by element."""
+
+        def declare(function: Function) -> Function:
+            self._add(function, about, definition=f"mean over items of {formula}", formula=function)
+            return function
+
+        return declare
+
+    def mean_over_three(self, formula: str, **about: Any) -> Callable[[Function], Function]:
+        """Declare the mean over items of a function of an item's clusters in truth, baseline and experiment."""
+
+        def declare(function: Function) -> Function:
+            self._add(function, about, definition=f"mean over items of {formula}", of_sets=function)
+            return function
+
+        return declare
+
+    def of_means(
+        self, definition: str, *needs: Metric, slopes: Callable[..., Any] | None = None, **about: Any
+    ) -> Callable[[Function], Function]:
+        """Declare a function of the means of other scores, in this order, and of beta.
+
+        `slopes` takes the same, and returns the derivatives by each of them.
+        """
+        names = tuple(metric.name for metric in needs)
+
+        def declare(function: Function) -> Function:
+            how: dict[str, Any] = {"combine": partial(_combine, function, names), "needs": needs}
+            how["slopes"] = None if slopes is None else partial(_combine, slopes, names)
+            self._add(function, about, definition=definition, **how)
+            return function
+
+        return declare
+
+    def of_cells(
+        self, definition: str, *, by: Callable[..., float] | None = None, **about: Any
+    ) -> Callable[[Function], Function]:
+        """Declare a function (contingency, pool) of all cells, or one of the sums that `by` adds up over them."""
+
+        def declare(function: Function) -> Function:
+            how = {"score": partial(by, function), "finalize": function} if by else {"score": function}
+            self._add(function, about, definition=definition, **how)
+            return function
+
+        return declare
+
+    def alias(self, name: str, metric: Metric, **about: Any) -> None:
+        """Declare a further name of a score."""
+        own = {"example": "", "also": {}, "alias_of": metric.name, **_with_pages(name, about)}
+        self._keep(replace(metric, name=name, family=self.name, **own))
+
+    def _add(self, function: Callable[..., Any], about: dict[str, Any], **how: Any) -> None:
+        """Add a score under the name of its function, with the first paragraph of its docstring."""
+        known = {"summary": _first_paragraph(function), **self._shared, **how, **about}
+        name = known.pop("name", function.__name__)
+        self._keep(Metric(name, self.name, **_with_pages(name, known)))
+
+    def _keep(self, metric: Metric) -> None:
+        if metric.name in self._metrics:
+            raise ValueError(f"{metric.name} is declared twice")
+        self._metrics[metric.name] = metric
+
+
+def _with_pages(name: str, about: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of a score, with the page of the function that returns three where there is one."""
+    three = about.pop("three", "")
+    pages = {f"{name.removesuffix('f1')}precision_recall_fscore": Page(three)} if three else {}
+    return {**about, "also": {**about.get("also", {}), **pages}}
+
+
+def _first_paragraph(function: Callable[..., Any]) -> str:
+    return " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
+
+
+def _combine(
+    function: Callable[..., Any], names: tuple[str, ...], means: Mapping[str, Any], beta: float
+) -> Any:
+    return function(*(means[name] for name in names), beta)
+
+
+def rate(part: Floats | float, whole: Floats | float, empty: float = 1.0) -> Floats:
+    """Return part / whole, and `empty` where whole is 0: nothing there could have gone wrong."""
+    shares: Floats = np.full(np.shape(whole), empty)
+    np.divide(part, whole, out=shares, where=np.not_equal(whole, 0))
+    return shares[()]  # a scalar for scalars
+
+
+def weight_of_precision(beta: float) -> float:
+    """Return alpha = 1 / (1 + beta**2), the weight of precision in F.
+
+    >>> weight_of_precision(2.0), weight_of_precision(0.0), weight_of_precision(float("inf"))
+    (0.2, 1.0, 0.0)
+    """
+    if not (isinstance(beta, Real) and beta >= 0):  # nor NaN
+        raise OptionError(f"beta must be a number from 0 (precision alone) up, not {beta!r}.")
+    try:
+        return 1.0 / (1.0 + float(beta) * float(beta))
+    except OverflowError:  # an integer that no float holds
+        return 0.0
+
+
+def f_measure(precision: Floats | float, recall: Floats | float, alpha: float = 0.5) -> Floats | float:
+    """Return 1 / (alpha / precision + (1 - alpha) / recall), element by element.
+
+    It is 0 where precision or recall is 0, except that alpha = 1 gives precision and alpha = 0
+    gives recall, whatever the other is. A missing value (NaN) stays missing.
+
+    >>> float(f_measure(0.5, 0.25, weight_of_precision(2.0)))  # 5/18
+    0.2777777777777778
+    """
+    if alpha in (0.0, 1.0):
+        return precision if alpha else recall
+    below = alpha * recall + (1.0 - alpha) * precision
+    return rate(precision * recall, below, empty=0.0)
+
+
+def slopes_of_f1(p: Floats | float, r: Floats | float, beta: float) -> tuple[Any, Any]:
+    """Return the derivatives of F1 by precision and by recall.
+
+    >>> [round(float(slope), 6) for slope in slopes_of_f1(0.5, 0.25, 2.0)]  # 2 (1/4)^2 / (3/4)^2, 2 (1/2)^2 / (3/4)^2
+    [0.222222, 0.888889]
+    """
+    return _slopes(p, r, 0.5)
+
+
+def slopes_of_fbeta(p: Floats | float, r: Floats | float, beta: float) -> tuple[Any, Any]:
+    """Return the derivatives of F by precision and by recall."""
+    return _slopes(p, r, weight_of_precision(beta))
+
+
+def _slopes(p: Floats | float, r: Floats | float, alpha: float) -> tuple[Any, Any]:
+    below = alpha * r + (1.0 - alpha) * p
+    return alpha * rate(r, below) ** 2, (1.0 - alpha) * rate(p, below) ** 2

@@ -1,0 +1,427 @@
+"""Covers: the cells of overlapping clusterings, items with the same clusters on both sides, and losses by cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import CELL, MAX_PAIRS, SIDES, Contingency, ScoredRows, add_up
+from fastbcubed.errors import TooMuchWorkError
+from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.overlap.mates import Shares, Sides
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.codes import PART_ROWS, offsets, part_bits, part_blocks, row_blocks, slots_for
+from fastbcubed.runtime.threads import Pool, blocks
+
+Codes = NDArray[np.int64]
+Integers = NDArray[np.integer]
+
+
+class ItemCells(NamedTuple):
+    """Items by the sets of clusters that they are in on both sides."""
+
+    cell: Codes  #: the cell of each item, -1 for one that a side lacks; shape (n_items,)
+    true: Codes  #: the true set of each cell; shape (n_cells,), as of all that follow
+    pred: Codes  #: its predicted set
+    n: Codes  #: its items
+
+
+def item_cells(sets: Memberships, true: Codes, pred: Codes, n_pred: int, pool: Pool) -> ItemCells:
+    """Give numbers to the pairs of a true and a predicted set: by the first cluster of the true one, then by that.
+
+    Items are brought into parts by their true set, each of which is sorted and numbered in the cache. `sets` are the
+    true ones, and there are `n_pred` of the others. `true` and `pred` (n_items,) are -1 where a side lacks the item.
+    """
+    if not len(sets):
+        none = np.empty(0, np.int64)
+        return ItemCells(np.full(true.size, -1), none, none, none)
+    wide = np.int32 if max(true.size, len(sets), n_pred) < 2**31 else np.int64
+    ranks, by_rank = _ranked(sets, wide)
+    shift = max(0, (len(sets) - 1).bit_length() - part_bits(true.size, PART_ROWS))
+    records, bounds = _partitioned(true, pred, ranks, shift, pool)
+    del ranks
+    cells = buffers.empty((len(records), 3), wide)
+    largest = int(np.diff(bounds).max())
+
+    def group(first: int, last: int) -> int:
+        with pool.workspace(
+            ("group", wide, shift),
+            lambda: (np.empty((1 << shift) + 1, wide), np.empty(largest, wide), slots_for(largest, wide)),
+            lambda space: space[1].size >= largest,
+        ) as space:
+            return kernels.memberships.group_parts(records, bounds, first, last, shift, space, cells)
+
+    cuts = part_blocks(bounds.size - 1)
+    counts = pool.map(group, *zip(*cuts, strict=True), stage="group items")
+    *bases, n_cells = accumulate(counts, initial=0)
+    found = ItemCells(
+        buffers.empty(true.size, np.int64), *(buffers.empty(int(n_cells), np.int64) for _ in range(3))
+    )
+    if len(records) < true.size:
+        found.cell.fill(-1)
+
+    def write(cut: tuple[int, int], base: int, n: int) -> None:
+        start, stop = bounds[cut[0]], bounds[cut[1]]
+        kernels.memberships.number_items(records[start:stop], base, found.cell)
+        own = slice(base, base + n)
+        kernels.memberships.list_cells(
+            cells[start : start + n], by_rank, found.true[own], found.pred[own], found.n[own]
+        )
+
+    pool.map(write, cuts, bases, counts, stage="number cells")
+    return found
+
+
+def _ranked(sets: Memberships, wide: type[np.integer]) -> tuple[Integers, Integers]:
+    """Return the rank of each set, by its first cluster and then as it stands, and the sets by rank."""
+    counts = np.zeros(sets.n_clusters, np.int64)
+    kernels.memberships.count_firsts(sets.offsets, sets.codes, counts)
+    ranks, by_rank = buffers.empty(len(sets), wide), buffers.empty(len(sets), wide)
+    kernels.memberships.rank_sets(sets.offsets, sets.codes, np.cumsum(counts) - counts, ranks, by_rank)
+    return ranks, by_rank
+
+
+def _partitioned(true: Codes, pred: Codes, ranks: Integers, shift: int, pool: Pool) -> tuple[Integers, Codes]:
+    """Bring the items of both sides into parts by rank: rank, predicted set, item; and return where parts begin."""
+    starts, stops = zip(*row_blocks(true.size, 1 << 16), strict=True)
+    counts = np.zeros((len(starts), (max(0, ranks.size - 1) >> shift) + 1), np.int64)
+    keys = buffers.empty(true.size, ranks.dtype)
+    pool.map(
+        lambda a, b, out: kernels.memberships.rank_items(true, pred, a, b, ranks, shift, keys, out),
+        starts, stops, counts, stage="rank items",
+    )  # fmt: skip
+    bounds, places = offsets(counts)
+    records = buffers.empty((int(bounds[-1]), 3), ranks.dtype)
+    pool.map(
+        lambda a, b, to: kernels.memberships.scatter_items(keys, pred, a, b, shift, to, records),
+        starts, stops, places, stage="partition items by clusters",
+    )  # fmt: skip
+    return records, bounds
+
+
+Floats = NDArray[np.float64]
+#: Cells whose scores are filled in by one call.
+CELLS_AT_ONCE = 1 << 16
+#: Clusters that a message names.
+TO_BLAME = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """Items by cell."""
+
+    #: clusters of each cell, numbered by their first appearance. Cells that only one side has follow the
+    #: `n_scored` that both have
+    truth: Memberships
+    prediction: Memberships
+    cell: NDArray[np.int64]  #: the cell of each item, -1 for an item in none; shape (n_items,)
+    n: NDArray[np.int64]  #: items of each cell; shape (n_cells,)
+    n_scored: int  #: cells of both sides
+    #: which of the clusters that were given each number stands for
+    true_clusters: NDArray[np.int64]
+    pred_clusters: NDArray[np.int64]
+
+    @property
+    def scored(self) -> NDArray[np.int64]:
+        """The cell of each item that is scored, -1 for others. Shape (n_items,)."""
+        if len(self.truth) == self.n_scored:
+            return self.cell
+        return np.where(self.cell < self.n_scored, self.cell, -1)
+
+    def mass(self, weight: Floats | None) -> Floats | None:
+        """Return the weight of each cell, given that of each item; None without weights. Shape (n_cells,)."""
+        if weight is None:
+            return None
+        return np.add(*add_up(self.cell, len(self.truth), weight, np.ones(self.cell.size)))
+
+
+def group(
+    true_sets: Memberships,
+    pred_sets: Memberships,
+    true_codes: NDArray[np.int64],
+    pred_codes: NDArray[np.int64],
+    pool: Pool,
+) -> Grouped:
+    """Group items by the sets of clusters that they are in.
+
+    Cells come in the order of their first true cluster, so that mates stand near each other.
+
+    Shapes: `true_codes`, `pred_codes` (n_items,).
+    """
+    cell, true, pred, n = item_cells(true_sets, true_codes, pred_codes, len(pred_sets), pool)
+    n_scored = n.size
+    truth, prediction = true_sets.take(true, pool), pred_sets.take(pred, pool)
+    del true, pred
+    alone = np.flatnonzero((true_codes < 0) & (pred_codes >= 0))
+    if alone.size:
+        kinds, which, times = np.unique(pred_codes[alone], return_inverse=True, return_counts=True)
+        cell[alone] = n_scored + which
+        n = np.concatenate([n, times])
+        truth = _joined(
+            truth, Memberships(np.zeros(kinds.size + 1, np.int64), truth.codes[:0], truth.n_clusters)
+        )
+        prediction = _joined(prediction, pred_sets.take(kinds))
+    (truth, true_clusters), (prediction, pred_clusters) = pool.map(
+        _renumbered, (truth, prediction), stage="number clusters"
+    )
+    return Grouped(truth, prediction, cell, n, n_scored, true_clusters, pred_clusters)
+
+
+def _joined(a: Memberships, b: Memberships) -> Memberships:
+    offsets = np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]])
+    return Memberships(offsets, np.concatenate([a.codes, b.codes]), a.n_clusters)
+
+
+def _first(side: Memberships, n: int) -> Memberships:
+    """Return the first n rows of memberships."""
+    if n == len(side):
+        return side
+    return Memberships(side.offsets[: n + 1], side.codes[: side.offsets[n]], side.n_clusters)
+
+
+def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
+    """Give clusters new numbers by their first appearance; those without items are gone."""
+    codes, firsts = buffers.empty(side.codes.size, side.codes.dtype), np.empty(side.n_clusters, np.int64)
+    numbers = np.full(side.n_clusters, -1, side.codes.dtype)
+    n = kernels.memberships.number_small(side.codes, 0, numbers, codes, firsts)
+    kernels.memberships.sort_rows(side.offsets, codes)
+    return Memberships(side.offsets, codes, n), side.codes[firsts[:n]].astype(np.int64)
+
+
+class Cover(Contingency):
+    """The cells of two overlapping clusterings, with what their items share with their mates.
+
+    Attributes are those of a contingency, but that a cell has any number of clusters on either side.
+    `fp` and `fn` are in proportion: an item's mates that are wrong to those that are right, times the
+    weight of its cell.
+    """
+
+    overlapping = True
+
+    def __init__(
+        self,
+        truth: Memberships,
+        prediction: Memberships,
+        n: NDArray[np.int64],
+        weight: Floats | None,
+        *,
+        n_scored: int,
+        rows: ScoredRows | None = None,
+        weighting: str = "pointwise",
+        outside: bool = False,
+        max_pairs: float = MAX_PAIRS,
+        pool: Pool | None = None,
+        label: Any = None,
+        shares: Shares | None = None,
+        alone: tuple[NDArray[np.int64], Floats] | None = None,
+    ) -> None:
+        """Take over cells; `shares` is worked out where it is not given.
+
+        `alone` has the mates that only the prediction has, number and weight by cell, where these have no cells.
+        """
+        #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
+        self.every = (truth, prediction, n, weight)
+        self.truth, self.prediction = (_first(side, n_scored) for side in (truth, prediction))
+        self.weighting, self.outside, self.max_pairs = weighting, outside, max_pairs
+        self._pool = pool or Pool(1)
+        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
+        if shares is None and n_scored:
+            self._refuse_too_much(max_pairs, label)
+            shares = self.sides.shares(n_scored)
+        cells = buffers.empty(n_scored, CELL)  # once there is room again
+        sizes = truth.n_clusters, prediction.n_clusters
+        super().__init__(
+            cells, lambda: np.zeros(n_scored, np.int64), sizes, weighted=weight is not None,
+            weighting=weighting, outside=outside, rows=rows,
+        )  # fmt: skip
+        assert shares is not None
+        self.shares = shares
+        self._alone = alone
+        self._pool.map(self._fill, *zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True), stage="score cells")
+
+    def _fill(self, start: int, stop: int) -> None:
+        """Fill in a range of cells."""
+        offsets, outer = (self.truth.offsets, self.prediction.offsets), self.weighting == "outer"
+        kernels.memberships.fill_cells(
+            start, stop, *self.every[2:], offsets, self.shares.parts, outer, self.cells
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("sides", None)  # they have threads
+        return {**state, "_pool": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _pool=Pool(1))
+
+    @cached_property
+    def sides(self) -> Sides:
+        """The cells that count, with their clusters."""
+        return self._sides(self.outside)
+
+    def _sides(self, outside: bool) -> Sides:
+        truth, prediction, n, weight = self.every
+        if self.weighting == "outer":
+            weight = None
+        n_scored = len(self.truth)
+        if outside or n_scored == n.size:
+            return Sides(truth, prediction, n, weight, self._pool)
+        weight = None if weight is None else weight[:n_scored]
+        return Sides(self.truth, self.prediction, n[:n_scored], weight, self._pool)
+
+    def proportions(
+        self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return tp, fp, fn of items of some cells, in proportion."""
+        hit_pred, miss_pred, hit_true, miss_true = self.sums(others, cells)
+        alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
+        return hit_pred, miss_pred, miss_true * alike
+
+    def among_others(self, others: Floats, cells: NDArray[np.int64] | slice) -> tuple[Floats, Floats, Floats]:
+        """Return tp, fp, fn of items without the items themselves, in proportion."""
+        return self.proportions(others, cells)
+
+    def sums(
+        self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return hits and misses on the predicted side, then on the true side; see `proportions`."""
+        own_g, own_c = (side.counts[cells].astype(np.float64) for side in (self.prediction, self.truth))
+        least = np.minimum(own_g, own_c)
+        hit_pred, miss_pred, hit_true, miss_true = self.shares.parts[cells].T
+        hit_pred = hit_pred + others * (least / own_g)
+        miss_pred = miss_pred + others * ((own_g - least) / own_g)
+        hit_true = hit_true + others * (least / own_c)
+        miss_true = miss_true + others * ((own_c - least) / own_c)
+        return hit_pred, miss_pred, hit_true, miss_true
+
+    def _refuse_too_much(self, max_pairs: float, label: Any) -> None:
+        visits = self.sides.visits
+        if visits.total <= max_pairs:
+            return
+        named = []
+        for side, counts in (("true", visits.true), ("pred", visits.pred)):
+            worst = np.argsort(-counts, kind="stable")[:TO_BLAME]
+            names = [str(code) for code in worst] if label is None else label(side, worst)
+            named += [
+                (int(counts[code]), f"{'predicted' if side == 'pred' else side} cluster {name}")
+                for code, name in zip(worst, names, strict=True)
+            ]
+        blamed = [f"{name}: {n:.2g}" for n, name in sorted(named, key=lambda each: -each[0])[:TO_BLAME]]
+        raise TooMuchWorkError(
+            f"{visits.total:.2g} pairs of cells with common clusters would have to be compared, more than "
+            f"max_pairs={max_pairs:.2g} ({'; '.join(blamed)}). Leave such clusters out, or pass max_pairs="
+            f"{1.05 * visits.total:.2g} or more and wait: about {visits.total / 2e8:.0f} seconds a core."
+        )
+
+    # By cluster
+
+    def members(self, side: str) -> Memberships:
+        """Return the clusters of each scored cell on a side."""
+        return self.truth if side == "true" else self.prediction
+
+    def memberships(self, side: str) -> tuple[NDArray[np.integer], int, NDArray[np.int64]]:
+        """Return the clusters of all cells on a side, how many there are, and the cell of each."""
+        members = self.members(side)
+        return members.codes, members.n_clusters, members.rows()
+
+    def _count(self, side: str) -> NDArray[np.int64]:
+        if self.sides.n.size == self.n_cells:
+            return self.sides.sizes[0 if side == "true" else 1].n
+        codes, n_clusters, cells = self.memberships(side)
+        return np.bincount(codes, self.n[cells], n_clusters).astype(np.int64)
+
+    def _weigh(self, side: str) -> Floats:
+        codes, n_clusters, cells = self.memberships(side)
+        weight = np.ascontiguousarray(self.weight)[cells]
+        return np.add(*add_up(codes, n_clusters, weight, np.ones(weight.size)))
+
+    @cached_property
+    def n_exact(self) -> int:
+        """True clusters that are the same as a predicted one."""
+        return self.count_exact("true")
+
+    def count_exact(self, side: str) -> int:
+        """Count the clusters of a side that are the same as one of the other; several may be alike."""
+        return int(np.count_nonzero(self.exact(side)))
+
+    def exact(self, side: str) -> NDArray[np.bool_]:
+        """Return which clusters of a side are the same as one of the other side."""
+        exact, n_true = self.sides.exact, self.truth.n_clusters
+        return exact[:n_true] if side == "true" else exact[n_true:]
+
+    def n_met(self, side: str) -> NDArray[np.int64]:
+        """Return how many clusters of the other side each cluster meets."""
+        table = self.sides.overlaps
+        codes = table.true if side == "true" else table.pred
+        return np.bincount(codes, minlength=self.members(side).n_clusters)
+
+    def mates(self, side: str) -> NDArray[np.integer]:
+        """Return, by cell, the items that share a cluster of this side with an item of it, itself included."""
+        return self.shares.mates[:, 1 if side == "true" else 0]
+
+    def unlabelled_mates(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]] | None:
+        """Return mates that only the prediction has, number and mass in proportion, cell by cell; None without any."""
+        return None if self._unlabelled is None else (*self._unlabelled, np.arange(self.n_cells))
+
+    @cached_property
+    def _unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
+        if self._alone is not None:
+            n, mass = self._alone
+        elif self.every[2].size == self.n_cells:
+            return None
+        else:
+            parts, mates = self._sides(not self.outside).shares(self.n_cells)
+            n = np.abs(mates[:, 0] - self.shares.mates[:, 0])
+            mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
+        tp, fp, _ = self.proportions(np.ascontiguousarray(self.tp))
+        return n, np.where(n > 0, mass * ((self.tp + self.fp) / (tp + fp)), 0.0)
+
+
+def charged(cover: Cover, side: str) -> Floats:
+    """Return what is lost through each cluster, of precision for predicted ones, of recall for true ones.
+
+    What a pair of items loses is split equally among the clusters of the side that the two share. Over all clusters
+    this adds up to what all items lose. The definition is ours.
+    """
+    return cover.once(_charges, Pool(1))[side]
+
+
+def split_equally(cover: Cover, side: str, lost: Floats) -> Floats:
+    """Return what each cluster is charged if what an item loses is split equally among its clusters of a side.
+
+    Shapes: `lost` (n_cells,), times the weight of the items of each cell; the result (n_clusters,).
+    """
+    members = cover.members(side)
+    cells = members.rows()
+    return _by_cluster(cover, side, lost[cells] / members.counts[cells])
+
+
+def _charges(cover: Contingency, pool: Pool) -> dict[str, Floats]:
+    """Return the losses of all clusters by side, as `charged` does; the pool is that of the cover."""
+    assert isinstance(cover, Cover)
+    n = cover.n_cells
+    truth, prediction = cover.members("true"), cover.members("pred")
+    lost = cover.sides.charges(n)
+    hit_pred, miss_pred, hit_true, miss_true = cover.sums(np.ascontiguousarray(cover.tp))
+    mates = {"true": hit_true + miss_true, "pred": hit_pred + miss_pred}
+    is_true = np.repeat(
+        np.tile([True, False], n), np.column_stack([truth.counts, prediction.counts]).reshape(-1)
+    )
+    found = {}
+    for side, own in zip(SIDES, (lost[is_true], lost[~is_true]), strict=True):
+        cells = cover.members(side).rows()
+        share = cover.weight[cells] / cover.total_weight / mates[side][cells]
+        found[side] = _by_cluster(cover, side, own * share)
+    return found
+
+
+def _by_cluster(cover: Cover, side: str, values: Floats) -> Floats:
+    """Add up what each cell says of each of its clusters."""
+    codes, n_clusters, _ = cover.memberships(side)
+    return np.add(*add_up(codes, n_clusters, values, np.ones(values.size)))

@@ -1,0 +1,486 @@
+"""Every cluster and every item with its confusion matrix, in memory or by ranges of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.cell_parts import ClusterKeys
+from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows, TrueNegatives
+from fastbcubed.errors import NotKeptError
+from fastbcubed.inputs.arrays import read_only, table_of
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics import aggregation as groups
+from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, summed
+from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.metrics.score import Metric
+from fastbcubed.overlap.cover import Cover, charged, split_equally
+from fastbcubed.results.items import Items
+from fastbcubed.results.outcomes import marked, mixed, named, outcome_code, with_unlabelled
+from fastbcubed.results.table import contenders, listed, require_known, require_limit
+from fastbcubed.runtime.output_files import ROW_GROUP
+from fastbcubed.runtime.spill import Spill, Spool
+from fastbcubed.runtime.threads import Pool, blocks
+
+
+def require_items(table: Contingency, metrics: list[Metric], beta: float) -> None:
+    """Raise NotKeptError if a score takes the weights of the items, and these were not kept."""
+    known = known_by_cluster(table, metrics, beta)
+    for metric in metrics:
+        if metric not in known:
+            raise NotKeptError(
+                f"{metric.name} takes the weight of each item, and the items were not kept; evaluate or save "
+                'with keep="items" to have it'
+            )
+
+
+def known_by_cluster(table: Contingency, metrics: list[Metric], beta: float) -> list[Metric]:
+    """Return those of some scores that can be worked out from what was kept."""
+    if table.rows is not None:
+        return metrics
+    return [m for m in metrics if not aggregation.takes_items(table, m, beta)]
+
+
+def listing_of(
+    first: int, columns: dict[str, NDArray[Any]], side: str, outcome: str | None = None
+) -> pa.Table:
+    """Return the clusters from a code on that have a scored item, and this outcome; their codes as "code"."""
+    there = columns["n_items"] > 0
+    if outcome is not None:
+        there &= columns["outcome"] == outcome_code(side, outcome)
+    chosen = np.flatnonzero(there)
+    return table_of({"code": chosen + first} | named({k: v[chosen] for k, v in columns.items()}, side))
+
+
+def columns_by_code(
+    table: Contingency, side: str, metrics: list[Metric], beta: float, total: float | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return n_items, weight, n_parts, exact, outcome, losses and scores of every cluster by code.
+
+    `total` is the weight of all items, if `table` has a part of them.
+    """
+    total = table.total_weight if total is None else total
+    scores = groups.means_by_cluster(table, side, metrics, beta=beta, total=total)
+    columns = {name: scores.pop(name) for name in ("n_items", "weight")} | {"n_parts": table.n_met(side)}
+    if isinstance(table, Cover):
+        return columns | {"exact": table.exact(side)} | scores | losses_of_cover(table, side)
+    outcome = marked(table, side) >> 1
+    return columns | {"exact": outcome == 0, "outcome": outcome} | scores
+
+
+def losses_of_cover(cover: Cover, side: str) -> dict[str, NDArray[np.float64]]:
+    """Return the losses of clusters that overlap: through the clusters themselves, or else split equally."""
+    losses = {}
+    for name, metric in LOSSES.items():
+        if name == LOSS_OF_SIDE[side]:
+            losses[name] = charged(cover, side)
+        else:
+            lost = aggregation.cell_scores(cover, metric) * cover.weight / cover.total_weight
+            losses[name] = split_equally(cover, side, lost)
+    return losses
+
+
+def item_columns(
+    table: Contingency, rows: ScoredRows, metrics: list[Metric], here: NDArray[np.int64]
+) -> pa.Table:
+    """Return row, weight, tp, fp, fn, tn (null under "outside"), losses and scores of some scored rows.
+
+    Of overlapping clusterings true_mates and pred_mates in place of the matrix.
+    """
+    cell = rows.cell[here]
+    columns: dict[str, Any] = {"row": here, "weight": rows.weight[here]}
+    if table.overlapping:
+        columns |= {f"{side}_mates": table.mates(side)[cell] for side in SIDES}
+    else:
+        columns |= {"tp": table.tp[cell], "fp": table.fp[cell], "fn": table.fn[cell]}
+        columns["tn"] = pa.nulls(here.size, pa.float64()) if table.outside else TrueNegatives(table)()[cell]
+    for name, metric in LOSSES.items():
+        columns[name] = aggregation.item_scores(table, metric)[here] * columns["weight"] / table.total_weight
+    for metric in metrics:
+        if metric.item_name and metric.item_name not in columns:
+            columns[metric.item_name] = aggregation.item_scores(table, metric)[here]
+    return table_of(columns)
+
+
+def _mates(table: Contingency, rows: ScoredRows, side: str, cell: int) -> NDArray[np.bool_]:
+    """Return which rows are in a cell that shares a cluster of a side with this one. Shape (n_rows,)."""
+    codes, _, cells = table.memberships(side)
+    shared = np.isin(codes, codes[cell] if cells is None else codes[cells == cell])
+    if cells is not None:  # cells are in several clusters
+        shared = np.isin(np.arange(table.n_cells), cells[shared])
+    return shared[rows.cell] & (rows.cell >= 0)
+
+
+def _has_unscored_mates(table: Contingency, cell: int) -> bool:
+    """Tell whether there may be items that only the prediction has in predicted clusters of a cell."""
+    if not table.outside or table.overlapping:
+        return table.outside
+    only = table.only("pred")
+    return only is not None and bool(only[0][table.pred[cell]])
+
+
+def one_item(
+    table: Contingency, rows: ScoredRows, items: Items, metrics: list[Metric], row: int, members: int
+) -> dict[str, Any]:
+    """Return the item of a scored row as `Evaluation.item` does, with so many members of each set."""
+    cell = int(rows.cell[row])
+    scored = rows.cell >= 0
+    same_true, same_pred = (_mates(table, rows, side, cell) for side in SIDES)
+    if _has_unscored_mates(table, cell):  # they are in no cell
+        same_pred |= ~scored & items.same_label("pred", row)
+    sets = {"tp": same_true & same_pred, "fp": same_pred & ~same_true, "fn": same_true & ~same_pred}
+    if not table.outside:
+        sets["tn"] = scored & ~same_true & ~same_pred
+    own = np.array([row])
+    result: dict[str, Any] = {
+        "item": items.ids(own)[0].as_py(),
+        "true_cluster": items.labels("true", own)[0].as_py(),
+        "pred_cluster": items.labels("pred", own)[0].as_py(),
+        "weight": float(rows.weight[row]),
+    }
+    if table.overlapping:
+        result |= {f"{side}_mates": int(table.mates(side)[cell]) for side in SIDES}
+    else:
+        result |= {"tp": float(table.tp[cell]), "fp": float(table.fp[cell]), "fn": float(table.fn[cell])}
+        result["tn"] = None if table.outside else float(TrueNegatives(table)(cell, cell + 1)[0])
+    for name, metric in LOSSES.items():
+        result[name] = aggregation.item_score(table, metric, row) * result["weight"] / table.total_weight
+    for metric in metrics:
+        if metric.item_name:
+            result[metric.item_name] = aggregation.item_score(table, metric, row)
+    result["members"] = {
+        name: {
+            "n_items": int(np.count_nonzero(mask)),
+            "first": items.ids(np.flatnonzero(mask)[:members]).to_pylist(),
+        }
+        for name, mask in sets.items()
+    }
+    return result
+
+
+Columns = dict[str, NDArray[Any]]
+#: What a cell takes at most while its range is worked on, and what each score adds.
+CELL_BYTES, SCORE_BYTES = 128, 24
+#: Cells that are sent to their ranges at once, and cells whose clusters are scored at once, with columns in cache.
+BATCH, AT_ONCE = 1 << 16, 1 << 15
+MAX_RANGES = 1 << 12
+#: What a cluster takes, about, while its label is looked for and its columns wait; and how often its label is there.
+NAMED_BYTES, LABEL_COPIES = 256, 8
+#: Clusters that are named and written at once, where there is room.
+WRITTEN = 2 * ROW_GROUP
+#: What true negatives are called beside the scores.
+TN = "tn"
+
+
+class ClusterRanges:
+    """The clusters of cells that are mapped from a file, range by range of their codes.
+
+    Cells lie together by predicted cluster (`Contingency.parts`); to be so by true cluster, they are first
+    sent to the ranges of their true codes. Heavy true clusters may have any number of cells:
+    they are few, and added up on the way.
+    """
+
+    def __init__(
+        self,
+        table: Contingency,
+        keys: ClusterKeys,
+        limit: int,
+        directory: Path,
+        threads: int,
+        label_bytes: int,
+    ) -> None:
+        self._table = table
+        self._label_bytes = label_bytes  #: of a cluster, about
+        self.keys = keys  #: of the clusters by code
+        self.limit = limit
+        self._directory = directory
+        self._threads = threads
+
+    def best(
+        self,
+        side: str,
+        metrics: list[Metric],
+        beta: float,
+        order_by: str,
+        limit: int,
+        named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]],
+        outcome: str | None = None,
+    ) -> pa.Table:
+        """Return the clusters that may be among the first `limit`; `listing.listed` puts them in order."""
+        require_limit(limit)
+        found: pa.Table | None = None
+        most = max(limit, self._named_at_once)
+        for first, columns in self.by_code(side, metrics, beta):
+            require_known(order_by, columns)
+            more = listing_of(first, columns, side, outcome)
+            found = more if found is None else pa.concat_tables([found, more])
+            found = contenders(found, metrics, order_by, limit).combine_chunks()
+            if found.num_rows > most:  # too many that tie: their labels decide now
+                found = listed(found, metrics, order_by, limit, named_by=named_by).to_arrow()
+                found = found.drop_columns([named_by[1]])
+        assert found is not None
+        return found
+
+    @property
+    def _named_at_once(self) -> int:
+        """Clusters whose labels are looked for, and whose columns wait, at once."""
+        return max(1, self.limit // 2 // (NAMED_BYTES + LABEL_COPIES * self._label_bytes))
+
+    def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
+        """Yield what `by_code` does, but more clusters at once: what is written should be whole row groups."""
+        size = max(1, min(WRITTEN, self._named_at_once))
+        size -= size % min(size, ROW_GROUP)
+        first, n, held = 0, 0, list[Columns]()
+        for _, columns in self.by_code(side, metrics, beta):
+            held.append(columns)
+            n += columns["n_items"].size
+            if n >= size:
+                found, whole = _joined(held), n - n % min(size, ROW_GROUP)
+                for at in range(0, whole, size):
+                    some = slice(at, min(at + size, whole))
+                    yield first + at, {name: values[some] for name, values in found.items()}
+                held = [{name: values[whole:] for name, values in found.items()}]
+                first, n = first + whole, n - whole
+        if n:
+            yield first, _joined(held)
+
+    def by_code(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
+        """Yield the first code of each range, and the columns of its clusters; see `columns_by_code`."""
+        asked = _Asked([m for m in metrics if not m.overall_only], beta, self._table.total_weight)
+        n_cells = max(1, self.limit // 4 // (CELL_BYTES + SCORE_BYTES * (len(metrics) + len(LOSSES))))
+        beside = _Beside(self._table, asked.of_items)
+        if side == "true":
+            yield from self._true(asked, n_cells, beside)
+            return
+        unlabelled = with_unlabelled(self._table)
+        for first, columns in self._pred(asked, n_cells, beside):
+            mixed(columns["outcome"], first, unlabelled)
+            yield first, columns
+
+    def _pred(self, asked: _Asked, n_cells: int, beside: _Beside) -> Iterator[tuple[int, Columns]]:
+        table, n_spread = self._table, self.keys.n_spread
+        if n_spread:
+            yield 0, self._spread(asked, beside)
+        first = n_spread
+        for start, stop in _runs(self.keys.parts.tolist(), min(n_cells, AT_ONCE)):
+            cells, codes = table.cells[start:stop], table.pred[start:stop]
+            known = beside.of(start, stop)
+            if n_spread:
+                own = codes >= n_spread
+                cells, codes, known = cells[own], codes[own], _chosen(known, own)
+            if codes.size:
+                end = int(codes.max()) + 1
+                yield first, asked.columns(self._excerpt(cells, codes, first, end, known))
+                first = end
+        if first < self.keys.pred.size:  # clusters without cells
+            yield first, _blank(asked.metrics, self.keys.pred.size - first)
+
+    def _spread(self, asked: _Asked, beside: _Beside) -> Columns:
+        """Return the columns of the predicted clusters that have cells in any part."""
+        table, sums = self._table, _Sums(asked, self.keys.n_spread)
+        for start, stop in blocks(table.n_cells, BATCH):
+            own = np.flatnonzero(table.pred[start:stop] < self.keys.n_spread)
+            if own.size:
+                known = _chosen(beside.of(start, stop), own)
+                cells = table.cells[start:stop][own]
+                codes = table.pred[start:stop][own]
+                found = self._excerpt(cells, codes, 0, self.keys.n_spread, known)
+                sums.add(found, {m.name: cell_scores(found, m) for m in asked.of_items})
+        return sums.columns()
+
+    def _true(self, asked: _Asked, n_cells: int, beside: _Beside) -> Iterator[tuple[int, Columns]]:
+        table, n_heavy, n_true = self._table, self.keys.n_heavy, self.keys.true.size
+        n_ranges = min(-(-table.n_cells // n_cells), MAX_RANGES)
+        width = max(1, -(-(n_true - n_heavy) // n_ranges))
+        kind = np.dtype([("cell", table.cells.dtype), *((name, "f8") for name in beside.names)])
+        with Spill(self._directory, named=True) as spill, Pool(self._threads) as pool:
+            spill.require_free(max(0, table.n_cells * kind.itemsize - self.limit // 4))
+            spool = Spool(kind, n_ranges, spill, self.limit // 4)
+
+            def send(start: int, stop: int) -> tuple[Contingency, Columns] | None:
+                """Send cells to their ranges; return those of heavy clusters, and their scores."""
+                cells = table.cells[start:stop]
+                known = beside.of(start, stop)
+                bounds, order = np.empty(n_ranges + 2, np.int64), np.empty(cells.size, np.int64)
+                kernels.partition.order_by_range(cells, n_heavy, width, bounds, order)
+                apart, rest = np.split(order, bounds[1:2])
+                with spool.pages() as pages:
+                    out = pages.empty(rest.size, kind)
+                    if known:
+                        out["cell"] = cells[rest]
+                    else:
+                        np.take(cells, rest, out=out.view(cells.dtype), mode="clip")
+                    for name, values in known.items():
+                        out[name] = values[rest]
+                    spool.put(start, pages, bounds[1:] - bounds[1])
+                if not apart.size:
+                    return None
+                cells = cells[apart]
+                found = self._excerpt(cells, cells["true"], 0, n_heavy, _chosen(known, apart))
+                return found, {m.name: cell_scores(found, m) for m in asked.of_items}
+
+            sums = _Sums(asked, n_heavy)
+            tasks = blocks(table.n_cells, BATCH)
+            for found in pool.stream(send, tasks, stage="sort cells by true cluster"):
+                if found is not None:
+                    sums.add(*found)
+            if n_heavy:
+                yield 0, sums.columns()
+            first = n_heavy
+            for shard, records in spool.read_ahead(range(n_ranges), pool, "score clusters"):
+                start, end = (min(n_heavy + each * width, n_true) for each in (shard, shard + 1))
+                if first < start:  # clusters without cells
+                    yield first, _blank(asked.metrics, start - first)
+                first = end
+                yield from self._by_true(asked, records, (start, end), beside)
+            if first < n_true:
+                yield first, _blank(asked.metrics, n_true - first)
+
+    def _by_true(
+        self, asked: _Asked, records: np.ndarray, codes: tuple[int, int], beside: _Beside
+    ) -> Iterator[tuple[int, Columns]]:
+        """Yield the columns of a range of true clusters, some at a time, of which these are all cells."""
+        cells, (first, end) = read_only(np.ascontiguousarray(records["cell"])), codes
+        width = max(1, (end - first) * AT_ONCE // max(AT_ONCE, cells.size))
+        bounds = np.empty(-(-(end - first) // width) + 2, np.int64)
+        order = np.empty(cells.size, np.int64)
+        kernels.partition.order_by_range(cells, first, width, bounds, order)
+        for k, (start, stop) in enumerate(pairwise(bounds[1:].tolist())):
+            at, some = first + k * width, order[start:stop]
+            last = min(at + width, end)
+            if some.size:
+                own = np.take(cells, some, mode="clip")
+                known = {name: records[name][some] for name in beside.names}
+                yield at, asked.columns(self._excerpt(own, own["true"], at, last, known))
+            else:  # clusters without cells
+                yield at, _blank(asked.metrics, last - at)
+
+    def _excerpt(
+        self,
+        cells: np.ndarray,
+        codes: NDArray[np.integer],
+        first: int,
+        end: int,
+        known: Columns,
+    ) -> Contingency:
+        """Return these cells as if the clusters of one side, from a code on, were the predicted ones."""
+        whole = self._table
+        own = codes - first
+        found = Contingency(
+            cells,
+            lambda: own,
+            (end - first, end - first),
+            weighted=whole.weighted,
+            weighting=whole.weighting,
+            outside=whole.outside,
+        )
+        found.known_tn = known.get(TN)
+        found.known_scores = known
+        return found
+
+
+class _Beside:
+    """What there is to know of cells that takes more than these: true negatives, and scores that are known."""
+
+    def __init__(self, table: Contingency, metrics: list[Metric]) -> None:
+        self._scores = {
+            m.name: known for m in metrics if (known := table.known_scores.get(m.name)) is not None
+        }
+        self._negatives = TrueNegatives(table) if any(m.uses_tn for m in metrics) else None
+        if self._negatives is not None:
+            self._negatives(0, 1)  # makes what all threads use
+        self.names = [*self._scores, *([TN] if self._negatives is not None else [])]
+
+    def of(self, start: int, stop: int) -> Columns:
+        """Return it by name, for a range of cells."""
+        found = {name: known[start:stop] for name, known in self._scores.items()}
+        return found if self._negatives is None else found | {TN: self._negatives(start, stop)}
+
+
+def _chosen(columns: Columns, rows: NDArray[Any]) -> Columns:
+    return {name: values[rows] for name, values in columns.items()}
+
+
+class _Asked:
+    """The scores that clusters have, the means over items that they are made from, the weight of all items."""
+
+    def __init__(self, metrics: list[Metric], beta: float, total: float) -> None:
+        self.metrics = metrics
+        self.beta = beta
+        self.total = total
+        self.of_items = summed(metrics, beta, losses=True)
+
+    def columns(self, table: Contingency) -> Columns:
+        """Return the columns of the predicted clusters of a table, which has all of their cells."""
+        return columns_by_code(table, "pred", self.metrics, self.beta, self.total)
+
+
+def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
+    """Cut cells between parts into ranges of so many, or of one part where it has more.
+
+    Examples
+    --------
+    >>> list(_runs([0, 2, 3, 3, 9, 10], 4))
+    [(0, 3), (3, 9), (9, 10)]
+    """
+    start = last = parts[0]
+    for end in parts:
+        if end - start > n_cells and last > start:
+            yield start, last
+            start = last
+        last = end
+    if last > start:
+        yield start, last
+
+
+def _joined(ranges: list[Columns]) -> Columns:
+    """Put consecutive ranges together; one alone is not copied."""
+    if len(ranges) == 1:
+        return ranges[0]
+    return {name: np.concatenate([columns[name] for columns in ranges]) for name in ranges[0]}
+
+
+def _blank(metrics: list[Metric], n: int) -> Columns:
+    """Return the columns of clusters without scored items."""
+    counts = {name: np.zeros(n, np.int64) for name in ("n_items", "n_parts")}
+    columns = {"weight": np.zeros(n), "exact": np.ones(n, bool), "outcome": np.zeros(n, np.uint8), **counts}
+    losses = {name: np.zeros(n) for name in LOSSES}
+    scores = {m.name: np.full(n, np.nan) for m in metrics}
+    names = ("n_items", "weight", "n_parts", "exact", "outcome")
+    return {name: columns[name] for name in names} | losses | scores
+
+
+class _Sums:
+    """The columns of clusters that have some of their cells here and some there, added up."""
+
+    def __init__(self, asked: _Asked, n: int) -> None:
+        self._asked = asked
+        self._found = _blank(asked.metrics, n)
+        self._marks = np.zeros(n, np.uint8)
+        self._weight = np.zeros((2, n))
+        self._sums = {m.name: np.zeros((2, n)) for m in asked.of_items}
+
+    def add(self, table: Contingency, scores: dict[str, NDArray[np.float64]]) -> None:
+        """Add cells, whose codes are those of `table.pred`, and the scores that their items have."""
+        codes, found = table.pred, self._found
+        kernels.sums.count_by_code(codes, table.n, found["n_items"])
+        found["n_parts"] += np.bincount(codes, minlength=found["n_parts"].size)
+        marked(table, "pred", self._marks)
+        kernels.sums.add_by_code(codes, table.weight, np.ones(codes.size), None, *self._weight)
+        for name, values in scores.items():
+            kernels.sums.add_by_code(codes, table.weight, values, None, *self._sums[name])
+
+    def columns(self) -> Columns:
+        """Return the columns."""
+        sums = {"n_items": self._found["n_items"], WEIGHT: self._weight.sum(axis=0)}
+        sums |= {name: both.sum(axis=0) for name, both in self._sums.items()}
+        outcome = self._marks >> 1
+        columns = self._found | {"exact": outcome == 0, "outcome": outcome}
+        return columns | means_of_groups(sums, self._asked.metrics, self._asked.beta, self._asked.total)

@@ -1,0 +1,313 @@
+"""Concentration: in how few clusters the loss is; and clusters by size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.errors import OptionError
+from fastbcubed.inputs.arrays import read_only, table_of
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.results.outcomes import ranges_of_clusters
+from fastbcubed.runtime.spill import readable
+from fastbcubed.runtime.threads import blocks
+
+#: Clusters that somebody can look at one by one; more than this share of those with a loss is no concentration.
+FEW, SHARE = 50, 0.05
+#: A side is told of if it loses such a share of what the other does, and its clusters are worth advice from another on.
+TOLD, ADVISED = 0.05, 1 / 3
+KINDS = {"true": "true cluster", "pred": "predicted cluster"}
+#: Rows of a curve by default, and those of one that is drawn: more than can be seen.
+ROWS, POINTS = 1000, 120
+#: What a cluster takes while its loss is added up, and a loss that is unlike all others.
+CLUSTER_BYTES, LOSS_BYTES = 40, 48
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class LossCurve:
+    """The losses of clusters, descending, each with how many clusters have it; those without loss are left out."""
+
+    n_clusters: int  #: all clusters
+    losses: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, n_clusters: int, losses: NDArray[np.float64], counts: NDArray[np.int64] | None = None
+    ) -> LossCurve:
+        """Bring losses in order; equal ones together."""
+        there = losses > 0
+        if counts is None:  # sorting values is a fraction of the work of sorting places
+            found = np.sort(losses[there])
+            starts = np.flatnonzero(np.append(True, found[1:] != found[:-1])[: found.size])
+            found, numbers = found[starts], np.diff(np.append(starts, found.size))
+        else:
+            found, which = np.unique(losses[there], return_inverse=True)
+            numbers = np.bincount(which, counts[there], found.size)
+        return cls(n_clusters, found[::-1], numbers.astype(np.int64)[::-1])
+
+    @property
+    def n_lossy(self) -> int:
+        """Clusters that cost anything."""
+        return int(self.counts.sum())
+
+    @property
+    def loss(self) -> float:
+        """What all clusters lose together."""
+        return float((self.losses * self.counts).sum())
+
+    def share(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the share of the loss that is in the n clusters that cost most; NaN if there is none."""
+        if not self.counts.size:
+            return np.full(n.size, np.nan)
+        shares: NDArray[np.float64] = self._lost_in(n) / self._upto()[1][-1]
+        return shares
+
+    def _lost_in(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the n clusters lose that cost most, of a curve that has any."""
+        ends, lost = self._upto()
+        n = np.minimum(n, ends[-1])
+        run = np.searchsorted(ends, n)
+        found: NDArray[np.float64] = lost[run] - self.losses[run] * (ends[run] - n)
+        return found
+
+    def first_with(self, share: float) -> int:
+        """Return how few clusters have this share of the loss, but for rounding."""
+        if not self.counts.size:
+            return 0
+        ends, lost = self._upto()
+        wanted = share * lost[-1] * (1 - ROUNDING)
+        run = int(np.searchsorted(lost, wanted))
+        spare = int((lost[run] - wanted) / self.losses[run])
+        return int(ends[run]) - min(spare, int(self.counts[run]) - 1)
+
+    def _upto(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the clusters, and their loss, up to each loss."""
+        return np.cumsum(self.counts), np.cumsum(self.losses * self.counts)
+
+    def table(self, limit: int | None) -> pa.Table:
+        """Return the curve, in no more than `limit` rows: the first, the last, and the one where no loss is left."""
+        rows = self._rows(limit)
+        return table_of(
+            {"n_clusters": rows, "share_clusters": rows / self.n_clusters, "share_loss": self.share(rows)}
+        )
+
+    def _rows(self, limit: int | None) -> NDArray[np.int64]:
+        """Return the numbers of clusters that a table of so many rows has."""
+        n, marks = self.n_clusters, {self.n_clusters, max(1, self.n_lossy), 1}
+        if limit is None or limit >= n:
+            return np.arange(1, n + 1)
+        if limit < len(marks):
+            return np.array(sorted(marks, reverse=True)[:limit][::-1], np.int64)
+        spread = np.unique(np.geomspace(1, n, limit - len(marks) + 2).round().astype(np.int64))
+        return np.union1d(spread, np.array(sorted(marks)))
+
+    def in_few_steps(self, limits: Iterable[int]) -> LossCurve:
+        """Return a curve that has the figures of this one, and the tables of so many rows, but few losses."""
+        rows = np.concatenate([[self.first_with(0.5)], *(self._rows(limit) for limit in limits)])
+        ends = np.unique(np.clip(rows, 1, self.n_lossy)) if self.n_lossy else rows[:0]
+        if ends.size >= self.losses.size:
+            return self
+        counts = np.diff(np.append(0, ends))
+        return LossCurve(self.n_clusters, np.diff(np.append(0, self._lost_in(ends))) / counts, counts)
+
+
+def loss_curves(
+    table: Contingency, n_clusters: dict[str, int], room: int | None = None
+) -> dict[str, LossCurve]:
+    """Return, by side, the curve of the loss that its clusters are blamed for.
+
+    `n_clusters` are those with a scored item. `room` is how many bytes may be taken; the cells are gone through as
+    often as that takes.
+    """
+    from fastbcubed.metrics import compiled
+
+    most = None if room is None else room // 2 // CLUSTER_BYTES
+    found = {side: LossCurve.of(n_clusters[side], np.zeros(0)) for side in SIDES}
+    for firsts, losses in ranges_of_clusters(table, np.float64, most):
+        for start, stop in blocks(table.n_cells):
+            outer = table.weighting == "outer"
+            compiled.add_losses(table.cells, table.pred, start, stop, outer, firsts, *losses)
+        for side, own in zip(SIDES, losses, strict=True):
+            found[side] = _with(found[side], own / table.total_weight)
+        held = sum(curve.losses.size for curve in found.values()) * LOSS_BYTES
+        if room is not None and held > room // 2:
+            raise OptionError(
+                f"the memory limit has no room for the losses of all clusters, which take {readable(held)} or more; "
+                "raise memory_limit"
+            )
+    return found
+
+
+def _with(curve: LossCurve, losses: NDArray[np.float64]) -> LossCurve:
+    """Return a curve with further clusters."""
+    losses = losses[losses > 0]
+    if not curve.counts.size:
+        return LossCurve.of(curve.n_clusters, losses)
+    counts = np.concatenate([curve.counts, np.ones(losses.size, np.int64)])
+    return LossCurve.of(curve.n_clusters, np.concatenate([curve.losses, losses]), counts)
+
+
+def concentration(curves: dict[str, LossCurve]) -> dict[str, dict[str, Any]]:
+    """Return, by side: what is lost, the clusters, those with a loss, and how few have half of it."""
+    return {
+        side: {
+            "loss": curve.loss,
+            "n_clusters": curve.n_clusters,
+            "n_lossy": curve.n_lossy,
+            "n_half": curve.first_with(0.5),
+        }
+        for side, curve in curves.items()
+    }
+
+
+def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
+    """Return in a sentence where the loss is, and what follows from that; nothing if there is no loss.
+
+    The side that loses more comes first. A side that loses little beside the other is left out, and gets no advice.
+
+    Examples
+    --------
+    >>> found = {
+    ...     "true": {"loss": 0.26, "n_half": 1084, "n_lossy": 4000},
+    ...     "pred": {"loss": 0.1, "n_half": 9, "n_lossy": 300},
+    ... }
+    >>> sentence(found)  # doctest: +NORMALIZE_WHITESPACE
+    'Half of the recall loss is in 1,084 true clusters: look for a cause, not for clusters. Half of the precision loss
+    is in 9 predicted clusters: fix these first.'
+    """
+    sides = sorted(
+        (side for side in SIDES[::-1] if figures[side]["n_half"]), key=lambda s: -figures[s]["loss"]
+    )
+    largest = figures[sides[0]]["loss"] if sides else 0.0
+    told = [side for side in sides if figures[side]["loss"] >= TOLD * largest]
+    advice = {
+        side: _advice(figures[side]) if figures[side]["loss"] >= ADVISED * largest else "" for side in told
+    }
+    if len(told) == 2 and len(set(advice.values())) == 1:
+        first, second = told
+        other = _counted(figures[second]["n_half"], KINDS[second].replace("cluster", "one"))
+        return (
+            f"Half of the {_lost(first)} loss is in {_counted(figures[first]['n_half'], KINDS[first])}, half of the "
+            f"{_lost(second)} loss in {other}{advice[first]}."
+        )
+    return " ".join(
+        f"Half of the {_lost(side)} loss is in {_counted(figures[side]['n_half'], KINDS[side])}{advice[side]}."
+        for side in told
+    )
+
+
+def _lost(side: str) -> str:
+    return LOSS_OF_SIDE[side].removesuffix("_loss")
+
+
+def _counted(n: int, kind: str) -> str:
+    return f"{n:,} {kind}{'' if n == 1 else 's'}"
+
+
+def _advice(figures: dict[str, Any]) -> str:
+    n = figures["n_half"]
+    if n <= FEW:
+        return ": fix it first" if n == 1 else ": fix these first"
+    return ": look for a cause, not for clusters" if n > SHARE * figures["n_lossy"] else ""
+
+
+Floats = NDArray[np.float64]
+#: Powers of two that sizes may have.
+POWERS = 64
+#: Clusters that are added up at once.
+AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class SizeClasses:
+    """What clusters of a side come to by size: of `1 << k` items and more, fewer than twice as many. Shapes: (64,)."""
+
+    n_clusters: NDArray[np.int64]
+    n_items: NDArray[np.int64]
+    weight: Floats
+    per_item: Floats  #: weight of each cluster by its items, added up
+    squares: (
+        Floats  #: weight of each cluster times what it is for its items: its weight, or their number if outer
+    )
+    precision_loss: Floats
+    recall_loss: Floats
+
+    @classmethod
+    def none(cls) -> SizeClasses:
+        """Return those of no clusters."""
+        counts = np.zeros((2, POWERS), np.int64)
+        return cls(*counts, *np.zeros((5, POWERS)))
+
+    @classmethod
+    def of(
+        cls, n: NDArray[np.int64], weight: Floats, losses: Mapping[str, Floats], *, outer: bool
+    ) -> SizeClasses:
+        """Add clusters up, from items, weight and losses of each; those without scored items are left out."""
+        found, columns = cls.none(), [weight, *(losses[name] for name in LOSSES)]
+        for start, stop in blocks(n.size, AT_ONCE):
+            sizes, *figures = (
+                read_only(np.ascontiguousarray(each[start:stop]))
+                for each in (n.astype(np.int64, copy=False), *columns)
+            )
+            counts, sums = np.zeros((2, POWERS), np.int64), np.zeros((5, POWERS))
+            kernels.sums.add_by_power(sizes, *figures, outer, counts, sums)
+            found += cls(*counts, *sums)
+        return found
+
+    def __add__(self, other: SizeClasses) -> SizeClasses:
+        """Return those of the clusters of both."""
+        return SizeClasses(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def smallest(self) -> NDArray[np.int64]:
+        """The smallest size of each class up to the largest one that has clusters."""
+        return 2 ** np.arange(int(np.flatnonzero(self.n_clusters).max(initial=-1)) + 1, dtype=np.int64)
+
+
+def powers_of(n: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the power of two that each size reaches.
+
+    Examples
+    --------
+    >>> powers_of(np.array([1, 2, 3, 4, 7, 8])).tolist()
+    [0, 1, 1, 2, 2, 3]
+    """
+    return np.frexp(n.astype(np.float64))[1].astype(np.int64) - 1
+
+
+def classes_of_cells(table: Contingency, side: str) -> SizeClasses:
+    """Return the clusters of a side by size; without weights and losses where clusters overlap."""
+    n = table.true_n if side == "true" else table.pred_n
+    weight = none = np.zeros(n.size)
+    if not table.overlapping:
+        weight = table.true_weight if side == "true" else table.pred_weight
+    found = SizeClasses.of(n, weight, dict.fromkeys(LOSSES, none), outer=table.weighting == "outer")
+    if table.overlapping:
+        return found
+    power = powers_of(n[table.true if side == "true" else table.pred])
+    lost = aggregation.group_means(table, power, POWERS, [], beta=1.0, total=table.total_weight)
+    return SizeClasses(*(lost[f.name] if f.name in LOSSES else getattr(found, f.name) for f in fields(found)))
+
+
+def recall_alone(table: Contingency, true: SizeClasses) -> float | None:
+    """Return the mean over items of what each is of its true cluster; None if their weights are not at hand."""
+    if not table.weighted or table.weighting == "outer":  # an item is 1 of n, whatever it weighs in the mean
+        return float(true.per_item.sum() / table.total_weight)
+    if table.rows is None:
+        return None
+    total = 0.0
+    for first, cell in table.rows.stretches():
+        rows = np.flatnonzero(cell >= 0)
+        own = table.rows.weights_of(rows + first)
+        total += float(np.sum(own * (own / table.true_weight[table.true[cell[rows]]])))
+    return total / table.total_weight

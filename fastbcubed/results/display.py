@@ -1,0 +1,314 @@
+"""The first lines of a result, in sentences: how good it is, which error dominates, what became of the clusters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import OptionError
+from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.results.concentration import concentration_sentence
+from fastbcubed.results.evaluation_scores import Estimated, are_uneven
+from fastbcubed.results.slices import id_parts
+from fastbcubed.results.warnings import sentence
+from fastbcubed.results.wording import (
+    Grid,
+    aligned,
+    count,
+    escaped,
+    html_table,
+    label,
+    outcomes_of,
+    paragraph,
+    percent,
+    plus_minus,
+    score_text,
+    with_error,
+)
+
+#: Scores of the headline, and what they are called there.
+HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
+#: One kind of error dominates where it costs so many times as much as the other.
+DOMINATES = 3.0
+#: Of so many cells where clusters overlap, what each cluster costs is worked out unasked.
+FEW_CELLS = 200_000
+
+
+def verdict(ev: Estimated) -> list[str]:
+    """Return sentences for people: the scores and their standard errors, and the kind of error."""
+    return [line for line in (_headline(ev), _kind_of_error(ev), _where(ev)) if line]
+
+
+def _headline(ev: Estimated) -> str:
+    names = [name for name in HEADLINE if name in ev.overall]
+    if not names:
+        return ""
+    known = ev.errors_at_hand()
+    errors: Mapping[str, float] = {} if known is None else known.of
+    text = ", ".join(f"{HEADLINE[name]} {with_error(ev.overall[name], errors.get(name))}" for name in names)
+    text = f"{text[0].upper()}{text[1:]}."
+    if known is None or "±" not in text:
+        return text
+    groups = f"{count(known.units.n)} groups of items that share clusters"
+    if are_uneven(known.units):
+        groups += (
+            f", so uneven that {known.units.effective:.1f} equal ones would tell as much: it is too small"
+        )
+    return f"{text} (± is one standard error, from {groups}.)"
+
+
+def _kind_of_error(ev: Estimated) -> str:
+    """Say what share of an item's clusters is foreign and what share is missing, the larger first."""
+    rates = _rates(ev)
+    if rates is None:
+        return ""
+    merged, split = rates
+    if not merged + split > 0:
+        return "The two clusterings are the same on these items." if merged + split == 0 else ""
+    foreign = f"{_rate(merged)} of the predicted cluster of an item is foreign"
+    missing = f"{_rate(split)} of its true cluster is missing"
+    if merged >= DOMINATES * split:
+        return f"Merging dominates: on average {foreign}, and {missing}."
+    if split >= DOMINATES * merged:
+        missing = missing.replace("its true cluster", "the true cluster of an item")
+        foreign = foreign.replace("the predicted cluster of an item", "its predicted cluster")
+        return f"Splitting dominates: on average {missing}, and {foreign}."
+    return f"Merging and splitting both cost: on average {foreign}, and {missing}."
+
+
+def _rate(rate: float) -> str:
+    return percent(rate) if rate else "nothing"
+
+
+def _where(ev: Estimated) -> str:
+    """Say in how few clusters the loss is, where that is worked out in less time than the scores were."""
+    cells = ev.contingency
+    if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
+        return ""
+    try:
+        return concentration_sentence(ev.concentration)
+    except OptionError:  # there is no room
+        return ""
+
+
+def _rates(ev: Estimated) -> tuple[float, float] | None:
+    """Return the over- and the under-merge rate; None if they are not there, and not quickly worked out."""
+    known = all(metric.name in ev.overall for metric in LOSSES.values())
+    if known or isinstance(ev.contingency, Contingency):  # else cells that overlap, or were not kept
+        return ev.loss_of_all("pred"), ev.loss_of_all("true")
+    return None
+
+
+def outcomes(ev: Estimated) -> list[str]:
+    """Return what became of the clusters of either side; nothing where clusters overlap."""
+    lines = []
+    for side, name in (("true", "true"), ("pred", "predicted")):
+        counted: Mapping[str, int] = ev.summary[side].get("outcomes") or {}
+        if counted:
+            lines.append(f"{outcomes_of(name, ev.summary[side]['clusters'], counted)}.")
+    return lines
+
+
+#: What became of items that one side lacks, in a sentence.
+FATES = {
+    "drop": "left out (drop)",
+    "singleton": "each in a cluster of its own on the other side (singleton)",
+    "outside": "not scored, but false positives for the items they are clustered with (outside)",
+}
+#: What became of items with a null cluster; in one table a null always means that the side lacks the item.
+FATES_OF_NULLS = {
+    "drop": "taken as missing on that side (drop)",
+    "singleton": "each in a cluster of its own (singleton)",
+    "raise": "taken as missing on that side",
+}
+NOTHING = "No warnings."
+#: Scores that are 1 minus another, which people need not read twice.
+REPEATED = {"over_merge_rate": "precision", "under_merge_rate": "recall"}
+
+
+def as_text(evaluation: Estimated) -> str:
+    """Return an evaluation as text for a terminal of 80 columns or more."""
+    parts = [overview(evaluation)]
+    if steps := _next_steps(evaluation):
+        parts.append(steps)
+    return "\n\n".join(parts)
+
+
+def overview(evaluation: Estimated, say: Callable[[str], str] = str) -> str:
+    """Return what was compared, what comes out in sentences, how far the sides have the same items, the scores.
+
+    `say` puts warnings in the words of whoever is told.
+    """
+    parts = ["\n".join(_heading(evaluation)), "\n".join(map(paragraph, verdict(evaluation)))]
+    warned = [paragraph(say(sentence(found)), after="  ") for found in evaluation.warnings]
+    parts.append("\n".join(warned) or NOTHING)
+    parts.append("\n".join([aligned(_sides(evaluation)), *map(paragraph, outcomes(evaluation))]))
+    if lines := coverage(evaluation):
+        parts.append("\n".join(paragraph(line, "  ", after="    ") for line in lines))
+    parts.append(aligned(_scores(evaluation), figures_left=True))
+    notes = [paragraph(line) for line in (definition(evaluation), *_not_computed(evaluation))]
+    return "\n\n".join([*parts, "\n".join(notes)])
+
+
+def as_html(evaluation: Estimated) -> str:
+    """Return an evaluation as HTML for a notebook: plain tables, no style of its own but alignment."""
+    title, *names = _heading(evaluation)
+    parts = [f"<p><b>{escaped(title)}</b>{''.join(f'<br>{escaped(n)}' for n in names)}</p>"]
+    parts.append(f"<p>{'<br>'.join(map(escaped, verdict(evaluation)))}</p>")
+    warned = [sentence(found) for found in evaluation.warnings] or [NOTHING]
+    parts.append(f"<p>{'<br>'.join(map(escaped, warned))}</p>")
+    parts.append(html_table(_sides(evaluation)))
+    if shown := outcomes(evaluation):
+        parts.append(f"<p>{'<br>'.join(map(escaped, shown))}</p>")
+    if lines := coverage(evaluation):
+        parts.append(f"<p>{'<br>'.join(map(escaped, lines))}</p>")
+    parts.append(html_table(_scores(evaluation), text_last=True))
+    notes = [definition(evaluation), *_not_computed(evaluation)]
+    parts.append(f"<p>{'<br>'.join(map(escaped, notes))}</p>")
+    if steps := _next_steps(evaluation):
+        parts.append(f"<pre>{escaped(steps)}</pre>")
+    return f"<div>{''.join(parts)}</div>"
+
+
+# Parts of an evaluation
+def coverage(evaluation: Estimated) -> list[str]:
+    """Return how far the sides have the same items, and what the policies did; nothing if nothing did."""
+    found, policies = evaluation.coverage, evaluation.policies
+    lines = []
+    if found.n_truth_only or found.n_prediction_only:
+        shares = (
+            _share(evaluation, "truth", found.n_truth_only, found.truth_coverage),
+            _share(evaluation, "prediction", found.n_prediction_only, found.prediction_coverage),
+        )
+        lines.append(f"Coverage: {_items(found.n_common)} on both sides, {' and '.join(shares)}.")
+    for side, number in (("truth", found.n_truth_only), ("prediction", found.n_prediction_only)):
+        if number:
+            lines.append(f"{_items(number)} only in the {side}: {_fate(getattr(policies, side))}.")
+    if lines:
+        lines.append("Items that are not scored count in no cluster and no size above.")
+    bounds = evaluation.bounds
+    if bounds is not None and not math.isnan(bounds.precision_lower + bounds.precision_upper):
+        low, high = score_text(bounds.precision_lower), score_text(bounds.precision_upper)
+        lines.append(f"If the truth labelled them too, precision would be between {low} and {high}.")
+    if found.n_null:
+        lines.append(f"{_rows(found.n_null)} with a null cluster: {FATES_OF_NULLS[policies.nulls]}.")
+    if found.n_noise:
+        lines.append(
+            f"{_rows(found.n_noise)} labelled {label(policies.noise)} (noise): each in a cluster of its own."
+        )
+    if found.n_duplicates:
+        lines.append(f"{_rows(found.n_duplicates)} repeated an earlier one: left out (drop).")
+    return lines
+
+
+def _share(evaluation: Estimated, side: str, only: int, of_weight: float) -> str:
+    """Return which share of a side's items, and of their weight if that is known, both sides have."""
+    n_common = evaluation.coverage.n_common
+    text = f"{percent(n_common / (n_common + only))} of the {side}'s {count(n_common + only)}"
+    if evaluation.contingency.weighted and not math.isnan(of_weight):
+        text += f" ({percent(of_weight)} of their weight)"
+    return text
+
+
+def definition(evaluation: Estimated) -> str:
+    """Return what the scores mean, in a sentence or two: average, weighting, beta."""
+    table = evaluation.contingency
+    if not table.weighted:
+        how = "every item counts equally"
+    elif table.weighting == "outer":
+        how = "weights count in the mean alone"
+    else:
+        how = "weights count inside each item's confusion matrix and in the mean"
+    if any(m.overall_only or "_by_" in m.name for m in evaluation.metrics):
+        how += ". Scores that are means over clusters, or of all items at once, say so"
+    if table.overlapping:
+        how += (
+            ". Clusters may overlap (Extended BCubed): tp, fp and fn are in proportion to the mean share of the "
+            "common clusters over the items that an item is clustered with"
+        )
+    of_beta = f" Beta is {evaluation.beta:g}." if evaluation.beta != 1 else ""
+    return f"Means are over items; {how}.{of_beta}"
+
+
+def _heading(evaluation: Estimated) -> list[str]:
+    lines = [f"Evaluation of {_items(evaluation.summary['true']['items'])}"]
+    names = {side: evaluation.names.get(side) or "" for side in ("truth", "prediction")}
+    if any(name not in ("", f"the {side}") for side, name in names.items()):
+        lines += [f"  {side:<12}{label(name)}" for side, name in names.items()]
+    return lines
+
+
+def _sides(evaluation: Estimated) -> Grid:
+    header, rows = ["", "items", "clusters", "singletons", "largest"], []
+    overlapping = evaluation.contingency.overlapping
+    for side, key in (("truth", "true"), ("prediction", "pred")):
+        figures = evaluation.summary[key]
+        row = [side, *(count(figures[name]) for name in header[1:])]
+        exact = f"{count(figures['exact'])} ({percent(figures['exact'] / figures['clusters'])})"
+        rows.append([*row, exact] if overlapping else row)
+    return Grid([*header, "exactly recovered"] if overlapping else header, rows)
+
+
+def score_rows(evaluation: Estimated) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and standard error of each score over all items, but those that are 1 minus another one."""
+    found = evaluation.errors_at_hand()
+    for name, value in evaluation.overall.items():
+        if REPEATED.get(name) not in evaluation.overall:
+            error = None if found is None else found.of.get(name)
+            yield name, score_text(value), plus_minus(error, value)
+
+
+def _scores(evaluation: Estimated) -> Grid:
+    known = {metric.name: metric for metric in evaluation.metrics}
+    rows = []
+    for name, value, error in score_rows(evaluation):
+        meaning = ""
+        if name in known:
+            meaning = known[name].definition.replace("mean over items of ", "mean of ", 1)
+            meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
+            if known[name].best == "lower":
+                meaning = f"low is good; {meaning}"
+        rows.append([name, value, error, meaning])
+    if not any(row[2] for row in rows):
+        return Grid(["score", "", "definition"], [[name, value, meaning] for name, value, _, meaning in rows])
+    return Grid(["score", "", "±", "definition"], rows)
+
+
+def _not_computed(evaluation: Estimated) -> list[str]:
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in evaluation.not_computed.items():
+        by_reason.setdefault(reason, []).append(name)
+    return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+
+
+def _next_steps(evaluation: Estimated) -> str:
+    """Return two or three calls that show where the score is lost."""
+    if not evaluation.has_clusters:
+        return ""
+    steps = [('  .clusters("pred", limit=5)', 'the worst predicted clusters; or "true"')]
+    try:
+        items = evaluation.kept_items()
+    except ValueError:  # there are clusters alone
+        return aligned(Grid(["Next:", ""], [steps[0]]), figures_left=True)
+    attributes = [name for names in items.attribute_sides().values() for name in names] + [*id_parts(items)]
+    if evaluation.attributes is not None:
+        attributes += evaluation.attributes.names
+    by = label(attributes[0] if attributes else "true_size")
+    others = [o for o in dict.fromkeys(map(label, [*attributes[1:], "true_size", "pred_size"])) if o != by]
+    listed = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+    steps.append((f'  .slices("{by}")', f"scores by {by}; or {listed}"))
+    steps.append(("  .item(id)", "one item: its confusion matrix, and who is in it"))
+    return aligned(Grid(["Next:", ""], steps), figures_left=True)
+
+
+def _items(number: int) -> str:
+    return f"{count(number)} item{'' if number == 1 else 's'}"
+
+
+def _rows(number: int) -> str:
+    return f"{count(number)} row{'' if number == 1 else 's'}"
+
+
+def _fate(policy: str) -> str:
+    return FATES.get(policy, policy)

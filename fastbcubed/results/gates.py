@@ -1,0 +1,322 @@
+"""Gates: what a score, the coverage or a slice has to reach, whether it does, and how that is said."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from numbers import Real
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, first_few
+from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.metrics.registry import METRICS, known_as, resolve
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results.bins import Bins, element_of
+from fastbcubed.results.slices import Element, name_columns, names_element
+from fastbcubed.results.table import Table
+from fastbcubed.results.warnings import NOTE, WARNING
+from fastbcubed.results.wording import label, score_text
+
+#: Shares of the items of a side that the other has; from 0 to 1, the more the better.
+COVERAGES = ("truth_coverage", "prediction_coverage")
+#: How a gate is written: a score, what it has to be, a value, and which slice.
+WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*\S.*))?")
+#: A comma between the attributes of a slice: without a backslash before it, and not that of a bin such as [0.5, 1).
+COMMA = re.compile(r"(?<!\\),(?!\s*[^,=]*\)\s*(?:,|$))")
+#: Names of bins: 1990-1999, -10 to -1, [0.5, 1), <1990, >=1990.
+BIN = re.compile(r"-?\d+(-| to )-?\d+|\[.*\)|(<|>=)-?[\d.]+")
+
+Row = Mapping[str, Any]
+#: Returns the rows of a slicing into attributes or bins, and what its columns of attributes are called.
+SlicesBy = Callable[[tuple[Element, ...]], tuple[Sequence[Row], list[str]]]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a score has to be: at least or at most a value, over all items or in the slice of these attributes."""
+
+    name: str
+    value: float
+    at_least: bool = True
+    where: Mapping[Element, str] = field(default_factory=dict)
+
+    @property
+    def by(self) -> tuple[Element, ...]:
+        """The attributes of the slice, or bins of them; none where it is about all items."""
+        return tuple(self.where)
+
+    @property
+    def subject(self) -> str:
+        """What it is about: ``f1``, ``f1 of country=US``."""
+        named = ",".join(f"{name}={value}" for name, value in self.where.items())
+        return f"{self.name} of {named}" if named else self.name
+
+    @property
+    def slice(self) -> dict[str, str] | None:
+        """The slice as plain values; None where it is about all items."""
+        return {str(name): value for name, value in self.where.items()} or None
+
+
+class Subject(NamedTuple):
+    """What a bound is on, a score or a coverage: its name in the registry, its range, and which end is better."""
+
+    name: str
+    low: float
+    high: float
+    best: str
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A gate that was tried: what it is about, what was wanted and found, and whether it was passed."""
+
+    subject: str
+    wanted: str
+    found: str
+    passed: bool
+    figures: Mapping[str, Any]
+    reason: str = ""  #: why it failed, where the figures do not say
+
+    @property
+    def line(self) -> str:
+        """Whether it was passed, with the figures."""
+        told = ", ".join(filter(None, [f"{self.subject} {self.found}".strip(), self.wanted]))
+        return f"{'passed' if self.passed else 'failed'}: {told}{self.reason and f'. {self.reason}'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        reason = {"reason": self.reason} if self.reason else {}
+        return {"gate": self.subject, "passed": self.passed, **self.figures, **reason}
+
+
+# -- What is asked ---------------------------------------------------------------------------------
+
+
+def require_bound(bound: Bound, written: str, instead: str = "") -> Bound:
+    """Return a bound on a score of the registry or a coverage, or raise OptionError.
+
+    `written` says how it was given, `instead` what to write for the other sense.
+    """
+    name, low, high, best = subject_of(bound, written)
+    if best == ("lower" if bound.at_least else "higher"):
+        instead = instead or f'"{name}{"<=" if bound.at_least else ">="}{bound.value:g}"'
+        raise OptionError(f"{written}: {best} is better there; use {instead}")
+    if not low <= bound.value <= high:
+        hint = f". Write {bound.value:g} % as {bound.value / 100:g}" if high == 1 < bound.value <= 100 else ""
+        raise OptionError(f"{written}: {name} is from {low:g} to {high:g}{hint}")
+    return Bound(name, bound.value, bound.at_least, bound.where)
+
+
+def subject_of(bound: Bound, written: str) -> Subject:
+    """Return what a bound is on; raise OptionError if that is a family, or slices have none."""
+    if bound.name in COVERAGES:
+        found, overall_only = Subject(bound.name, 0.0, 1.0, "higher"), True
+    else:
+        metric = _metric_of(bound.name, written)
+        found = Subject(metric.name, metric.low, metric.high, metric.best)
+        overall_only = metric.overall_only
+    if bound.where and overall_only:
+        raise OptionError(f"{written}: {found.name} is of all items at once, and slices have none")
+    return found
+
+
+def _metric_of(name: str, written: str) -> Metric:
+    """Return a score of the registry, by whatever name; raise OptionError for a family, MetricError for no score."""
+    known = known_as(name)
+    if known not in METRICS:
+        resolve([name])  # raises, with a suggestion, for all but families
+        raise OptionError(f"{written}: {name} is a family; name one of its scores")
+    return METRICS[str(known)]
+
+
+def as_bounds(written: Sequence[str], named: Mapping[str, float]) -> list[Bound]:
+    """Return the bounds that are written, such as "f1>=0.9@country=US", and those by name."""
+    found = [require_bound(_parsed(text), repr(text)) for text in written]
+    for name, given in named.items():
+        if isinstance(given, bool) or not isinstance(given, Real):
+            raise OptionError(f"{name}= is the value that {name} has to reach, not {given!r}")
+        value = float(given)
+        best = subject_of(Bound(name, 0.0), f"{name}=").best
+        if best == "neither":
+            raise OptionError(
+                f'no value of {name} is better; write "{name}>={value:g}" or "{name}<={value:g}"'
+            )
+        found.append(require_bound(Bound(name, value, best == "higher"), f"{name}={value:g}"))
+    if not found:
+        raise OptionError('name what has to be reached, such as f1=0.9 or "f1>=0.9@country=US"')
+    return found
+
+
+def _parsed(text: Any) -> Bound:
+    match = WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    try:
+        if match is None:
+            raise ValueError
+        name, sign, value, where = match.groups()
+        return Bound(name, float(value), sign == ">=", as_where(where or ""))
+    except ValueError as error:
+        if isinstance(error, FastBCubedError):
+            raise
+        raise OptionError(
+            f'a gate is written as "f1>=0.9", "jaccard_distance<=0.1" or "f1>=0.9@country=US", not {text!r}'
+        ) from None
+
+
+def as_where(text: str) -> dict[Element, str]:
+    r"""Return attributes of a slice, or bins, and their values from ``country=US,year:10=1990-1999``.
+
+    A comma in one is ``\,``, and a colon of an attribute that would be read as one of its bins is ``\:``.
+    """
+    if not text:
+        return {}
+    parts = [part.partition("=") for part in COMMA.split(text)]
+    found = {element_of(name.strip()): value.strip().replace("\\,", ",") for name, _, value in parts}
+    if len(found) < len(parts) or any(not (name.strip() and sign) for name, sign, _ in parts):
+        raise OptionError(f"a slice is written as country=US or country=US,year=2020, not {text!r}")
+    return found
+
+
+# -- What is found ---------------------------------------------------------------------------------
+
+
+def try_bound(bound: Bound, ev: Any) -> Gate:
+    """Say whether an evaluation is within a bound; NaN is not."""
+    return gate_of(bound, value_of(bound, ev))
+
+
+def gate_of(bound: Bound, value: float) -> Gate:
+    """Say whether a value is within a bound; NaN is not."""
+    passed = value >= bound.value if bound.at_least else value <= bound.value
+    sense = "at least" if bound.at_least else "at most"
+    figures = {
+        "score": bound.name,
+        "slice": bound.slice,
+        "value": value,
+        "at_least" if bound.at_least else "at_most": bound.value,
+    }
+    found = f"is {_told(value, bound.value)}"
+    return Gate(bound.subject, f"wanted {sense} {_exact(bound.value)}", found, passed, figures)
+
+
+def _told(value: float, other: float) -> str:
+    """Return a score as text, with all digits where fewer would read as the value it is compared with."""
+    short = score_text(value)
+    return _exact(value) if short == score_text(other) and value != other else short
+
+
+def _exact(value: float) -> str:
+    return (
+        "n/a" if math.isnan(value) else f"{value:g}" if float(f"{value:g}") == value else repr(float(value))
+    )
+
+
+def value_of(bound: Bound, ev: Any) -> float:
+    """Return the score or coverage that a bound is about."""
+    if bound.name in COVERAGES:
+        return float(getattr(ev.coverage, bound.name))
+    return value_in_slice(bound, slices_of(ev)) if bound.where else float(ev.metric(bound.name))
+
+
+def slices_of(ev: Any) -> SlicesBy:
+    """Return what returns the slices of an evaluation."""
+
+    def slices(names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
+        table = slicing_of(ev, names)
+        return table.to_pylist(), name_columns(table.column_names)
+
+    return slices
+
+
+def slicing_of(ev: Any, names: tuple[Element, ...]) -> Any:
+    """Return the slicing by some attributes, crossed in whatever order they were asked for."""
+    for table in ev.sliced.values():
+        if same_slicing(name_columns(table.column_names), names):
+            return table
+    return ev.slices(names[0] if len(names) == 1 else names)
+
+
+def same_slicing(columns: Iterable[str], names: Sequence[Element]) -> bool:
+    """Tell whether columns that name slices are these in whatever order."""
+    here = list(columns)
+    return len(here) == len(names) and all(any(names_element(each, name) for each in here) for name in names)
+
+
+def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
+    """Return the score of a slice; raise OptionError if it has no such score."""
+    row = slice_of(bound, slices)
+    if bound.name not in row:
+        raise OptionError(f"the slices have no {bound.name}; name it in metrics=, too")
+    return math.nan if row[bound.name] is None else float(row[bound.name])
+
+
+def slice_of(bound: Bound, slices: SlicesBy) -> Row:
+    """Return the row of a slice; raise SliceError if there is none."""
+    rows, columns = slices(bound.by)
+    keys = {column: name for column in columns for name in bound.by if names_element(column, name)}
+    for row in rows:
+        if all(label(row[column]) == bound.where[name] for column, name in keys.items()):
+            return row
+    known = [",".join(label(row[column]) for column in keys) for row in rows]
+    raise SliceError(
+        f"no slice is {bound.subject.partition(' of ')[2]}: there are {len(known)} by "
+        f"{','.join(map(str, keys.values()))} ({first_few(known)}).{_meant(bound.where, list(keys.values()), known)}"
+    )
+
+
+def _meant(where: Mapping[Element, str], names: Sequence[Element], known: Sequence[str]) -> str:
+    """Return what may have been meant by a slice that is not there, to end a message with."""
+    for name in names:
+        if isinstance(name, str) and BIN.fullmatch(where[name]):
+            return f" A bin is written with its width or edges, such as {name}:10={where[name]}."
+    bins = [{where[name], *(name.holding(where[name]) if isinstance(name, Bins) else ())} for name in names]
+    exact = [each for each in map(",".join, product(*bins)) if each in known]
+    return (
+        f" Did you mean {exact[0]!r}?"
+        if exact
+        else did_you_mean(",".join(map(where.__getitem__, names)), known)
+    )
+
+
+def try_warnings(codes: Sequence[str], ev: Any) -> list[Gate]:
+    """Say whether an evaluation has no warning; of a code that is named, no note either. "" stands for any warning."""
+    return [_try_warning(code, ev) if code else _try_all_warnings(ev) for code in dict.fromkeys(codes)]
+
+
+def _try_warning(code: str, ev: Any) -> Gate:
+    given = [w["code"] for w in ev.warnings if w["code"] == code][:1]
+    subject = f"warning {code}: {'given' if given else 'not given'}"
+    return Gate(subject, "wanted none", "", not given, {"warnings": given})
+
+
+def _try_all_warnings(ev: Any) -> Gate:
+    """Say whether there is no warning, and which notes there are all the same."""
+    warnings, notes = (
+        list(dict.fromkeys(w["code"] for w in ev.warnings if w["level"] == level))
+        for level in (WARNING, NOTE)
+    )
+    found = ""
+    if notes:
+        found = f"({len(notes)} {'note' if len(notes) == 1 else 'notes'}: {', '.join(notes)})"
+    figures = {"warnings": warnings, "notes": notes}
+    if warnings:
+        return Gate(f"warnings: {', '.join(warnings)}", "wanted none", found, False, figures)
+    return Gate("no warning", "", found, True, figures)
+
+
+def check(ev: Any, written: Sequence[str], named: Mapping[str, float]) -> Table:
+    """Return the gates as a table, or raise GateError with a line for each that failed; see `Evaluation.check`."""
+    gates = [try_bound(bound, ev) for bound in as_bounds(written, named)]
+    if failed := [gate for gate in gates if not gate.passed]:
+        raise GateError(
+            "\n".join([f"{len(failed)} of {len(gates)} gates failed", *(gate.line for gate in failed)])
+        )
+    figures = ("value", "at_least", "at_most")
+    columns = {name: pa.array([gate.figures.get(name) for gate in gates], pa.float64()) for name in figures}
+    return Table(
+        pa.table({"gate": [g.subject for g in gates], "passed": [g.passed for g in gates], **columns})
+    )

@@ -1,1 +1,0 @@
-"""What a result has to pass: bounds, a baseline, its own rows."""

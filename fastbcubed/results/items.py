@@ -1,0 +1,452 @@
+"""The items behind an evaluation: their ids, labels, clusters and attributes, by aligned row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.align.rows import Alignment, either_id, rows_of_attributes, take_or_null
+from fastbcubed.cells.contingency import SIDES
+from fastbcubed.errors import (
+    AlignmentError,
+    ColumnError,
+    IdTypeError,
+    SliceError,
+    first_few,
+)
+from fastbcubed.inputs import arrays
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import from_numpy, to_numpy
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.columns import Column, as_column, in_order_of
+from fastbcubed.inputs.files import as_rows
+from fastbcubed.inputs.keys import key_pair
+from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.inputs.tables import Rows, as_kept, attribute, read_columns, refused
+from fastbcubed.overlap.two_sides import Covered
+from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.threads import Pool
+
+RowNumbers = NDArray[np.int64]
+
+
+class Items(Protocol):
+    """What an evaluation asks of its items; rows are those of the alignment."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        """Names of the item column, or of its parts; empty where items go by position."""
+
+    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        """Return the ids of some rows, or of all."""
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        """Return cluster labels of some rows, null where the side lacks the item."""
+
+    def rows_of(self, ids: Any) -> RowNumbers:
+        """Return the row of each of some items, -1 for one that is not there."""
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        """Return which rows are in the same cluster of this side as this row."""
+
+    def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
+        """Return the rows in a cluster of this side, ascending; none if no row has its label."""
+
+    @property
+    def n_given(self) -> int:
+        """How many rows the truth has, or the file that these items are in."""
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask of the rows from one of those `n_given`."""
+
+    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        """Return, for "truth" and "prediction", the names of their attributes."""
+
+    def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        """Return an attribute of some rows, or of all, null where the side lacks the item."""
+
+    def left_out(self) -> dict[str, str]:
+        """Return the attributes that cannot be kept, such as "truth.shape", and why."""
+
+
+def without_noise(labels: pa.Array, noise: Any) -> pa.Array:
+    """Return the labels of clusters with null in place of the noise label, whose items are alone by policy."""
+    null = np.zeros(len(labels), np.bool_)
+    if noise is not None:
+        with suppress(IdTypeError):  # then it is a label of the other side alone
+            null[as_column(labels, "cluster").find(noise)] = True
+    return labels.take(from_numpy(np.arange(len(labels)), null)) if null.any() else labels
+
+
+class AlignedItems:
+    """The items of an alignment; they stay in the arrays that were given."""
+
+    def __init__(self, alignment: Alignment) -> None:
+        self._alignment = alignment
+        self._rows = {"true": alignment.true_rows, "pred": alignment.pred_rows}
+        self._sides = {"true": alignment.truth, "pred": alignment.prediction}
+
+    def __len__(self) -> int:
+        return len(self._alignment)
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        items = self._alignment.truth.items
+        return () if items is None else tuple(items.names)
+
+    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        rows = np.arange(len(self)) if rows is None else rows
+        truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
+        if truth is None or prediction is None:
+            return from_numpy(rows)
+        if self._rows["true"] is None:
+            return truth.take(rows)
+        return either_id(truth, _at(self._rows["true"], rows), prediction, _at(self._rows["pred"], rows))
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        rows = np.arange(len(self)) if rows is None else rows
+        return take_or_null(self._sides[side].labels, _at(self._rows[side], rows))
+
+    def rows_of(self, ids: Any) -> RowNumbers:
+        truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
+        if truth is None or prediction is None:
+            return self._positions(ids)
+        column = in_order_of(truth, as_column(ids, "item", "the items asked for"))
+        found = np.full(len(column), -1)
+        for side, items in (("pred", prediction), ("true", truth)):
+            at = _find_all(items, column)
+            rows = self._rows[side]
+            if rows is not None:
+                place = np.full(len(items) + 1, -1)  # the last entry is for items not found
+                here = np.flatnonzero(rows >= 0)
+                place[rows[here]] = here
+                at = place[at]
+            found = np.where(at >= 0, at, found)
+        return found
+
+    def _positions(self, ids: Any) -> RowNumbers:
+        wanted = list(ids)
+        strange = [i for i in wanted if isinstance(i, bool) or not isinstance(i, int | np.integer)]
+        if strange:
+            raise SliceError(
+                f"items without ids go by their position, an integer, not {first_few(strange[:4])}"
+            )
+        if len(set(map(int, wanted))) < len(wanted):
+            raise SliceError("an item is asked for twice; name each once")
+        return np.array([int(i) if 0 <= int(i) < len(self) else -1 for i in wanted], np.int64)
+
+    def label_keys(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the keys of the labels of all rows, of the truth and of the prediction."""
+        return self._alignment.true_keys, self._alignment.pred_keys
+
+    def in_prediction(self) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        """Return which rows the prediction has, policies applied, and the keys of their clusters there."""
+        keys, absent = self._alignment.pred_keys, self._alignment.absent_pred
+        return np.ones(keys.size, np.bool_) if absent is None else keys != absent, keys
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        keys = self._alignment.true_keys if side == "true" else self._alignment.pred_keys
+        return np.asarray(keys == keys[row])
+
+    def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
+        labels, rows = self._sides[side].labels, self._rows[side]
+        found = labels.find(label)
+        if rows is None:
+            return found
+        wanted = np.zeros(len(labels) + 1, np.bool_)  # the last is for items that the side lacks
+        wanted[found] = True
+        return np.flatnonzero(wanted[rows])
+
+    @property
+    def n_given(self) -> int:
+        return len(self._alignment.truth)
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        rows = self._rows["true"]
+        return mask if rows is None else mask[rows] & (rows >= 0)
+
+    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        return attribute_sides(self._alignment.truth, self._alignment.prediction)
+
+    def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        clustering = self._sides["true" if side == "truth" else "pred"]
+        own = self._rows["true" if side == "truth" else "pred"]
+        assert clustering.attributes is not None
+        values = attribute(clustering.attributes, name)
+        if rows is not None:
+            return arrays.take_or_null(values, _at(own, rows))
+        return values if own is None else arrays.take_or_null(values, own)
+
+    def left_out(self) -> dict[str, str]:
+        tables = {"truth": self._sides["true"].attributes, "prediction": self._sides["pred"].attributes}
+        return {
+            f"{side}.{name}": reason
+            for side, names in self.attribute_sides().items()
+            if (table := tables[side]) is not None
+            for name, reason in refused(table, names).items()
+        }
+
+
+class TableItems:
+    """The items of a saved evaluation, in one table: item, true_cluster, pred_cluster, attributes."""
+
+    def __init__(self, table: Any, left_out: Mapping[str, str] = {}) -> None:
+        self._table, self._left_out = table, dict(left_out)
+
+    @cached_property
+    def _column(self) -> Column:
+        return as_column(self._table["item"], "item")
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        return tuple(self._column.names) if "item" in self._table.column_names else ()
+
+    def _some(self, name: str, rows: RowNumbers) -> pa.ChunkedArray:
+        """Return some rows of a column, null for row -1."""
+        return self._table[name].take(from_numpy(rows, rows < 0))
+
+    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        if rows is None:
+            return self._column.take(np.arange(len(self)))
+        return as_column(self._some("item", rows), "item").take(np.arange(rows.size))
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        return self._table[f"{side}_cluster"] if rows is None else self._some(f"{side}_cluster", rows)
+
+    def rows_of(self, ids: Any) -> RowNumbers:
+        return _find_all(
+            self._column, in_order_of(self._column, as_column(ids, "item", "the items asked for"))
+        )
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        column = self._table[f"{side}_cluster"]
+        if pa.types.is_large_list(column.type):
+            return _share_label(column, row)
+        labels = as_column(column, f"{side}_cluster")
+        keys, nulls = labels.keys(), labels.null_rows
+        same = np.asarray(keys == keys[row])
+        if nulls is not None:
+            same &= ~nulls
+            same[row] = True
+        return same
+
+    def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
+        column = self._table[f"{side}_cluster"]
+        if not pa.types.is_large_list(column.type):
+            return as_column(column, f"{side}_cluster").find(label)
+        found = as_column(pc.list_flatten(column), f"{side}_cluster").find(label)
+        return to_numpy(pc.list_parent_indices(column))[found]
+
+    @property
+    def n_given(self) -> int:
+        return len(self)
+
+    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return mask
+
+    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        sides: dict[str, tuple[str, ...]] = {"truth": (), "prediction": (), "attributes": ()}
+        for name in self._table.column_names:
+            side, _, rest = name.partition(".")
+            if rest:
+                sides[side] += (rest,)
+        return sides
+
+    def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        own = f"{side}.{name}"
+        return as_kept(self._table[own] if rows is None else self._some(own, rows), f"column {own!r}")
+
+    def left_out(self) -> dict[str, str]:
+        return self._left_out
+
+
+class AttributeTable:
+    """Attributes in a table of their own, joined by item."""
+
+    def __init__(self, column: Column | None, table: Rows, items: Items) -> None:
+        self._column, self._table, self._items = column, table, items
+        own = () if column is None else column.names
+        self.names = tuple(name for name in table.names if name not in own)
+        if column is None and len(table) != len(items):
+            raise AlignmentError(
+                f"the attributes have {len(table)} rows and no item column, and there are "
+                f"{len(items)} items; add an item column, or give one row for each item in their order"
+            )
+
+    @classmethod
+    def of(cls, source: Any, items: Items) -> AttributeTable:
+        """Read attributes from whatever holds them; the item column is called as in the truth, or "item"."""
+        table = as_rows(source, "the attributes")
+        if table is None:
+            raise ColumnError(
+                "attributes is a table (path, data frame, Arrow table, dict of columns), not "
+                f"{type(source).__name__}"
+            )
+        for names in (items.item_names, ("item",)):
+            if names and set(names) <= set(table.names):
+                return cls(read_columns(table, [list(names)])[0][0], table, items)
+        return cls(None, table, items)
+
+    def attribute(self, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        """Return an attribute of some rows, or of all, null where the table lacks the item."""
+        values = attribute(self._table, name)
+        if rows is not None:
+            return arrays.take_or_null(values, _at(None if self._column is None else self._rows, rows))
+        return values if self._column is None else arrays.take_or_null(values, self._rows)
+
+    def left_out(self) -> dict[str, str]:
+        """Return the attributes that cannot be kept, and why."""
+        return {f"attributes.{name}": reason for name, reason in refused(self._table, self.names).items()}
+
+    @cached_property
+    def _rows(self) -> RowNumbers:
+        assert self._column is not None
+        ids = as_column(self._items.ids(), "item")
+        with Pool() as pool:
+            return rows_of_attributes(*key_pair(ids, self._column, pool), self._column.first_of, pool)
+
+
+def attribute_sides(truth: Clustering, prediction: Clustering) -> dict[str, tuple[str, ...]]:
+    """Return the names of the attributes of each side; those of one table are the truth's."""
+    together = truth.attributes is prediction.attributes
+    return {
+        "truth": truth.attribute_names,
+        "prediction": () if together else prediction.attribute_names,
+    }
+
+
+def _share_label(lists: pa.ChunkedArray, row: int) -> NDArray[np.bool_]:
+    """Return which rows have a label of this row in their list; null is none."""
+    labels = as_column(pc.list_flatten(lists), "cluster")
+    parents, keys = to_numpy(pc.list_parent_indices(lists)), labels.keys()
+    known = np.ones(keys.size, np.bool_) if labels.null_rows is None else ~labels.null_rows
+    found = known & np.isin(keys, keys[known & (parents == row)])
+    same = np.zeros(len(lists), np.bool_)
+    same[parents[found]] = True
+    same[row] = True
+    return same
+
+
+def _find_all(items: Column, wanted: Column) -> RowNumbers:
+    """Return the row of each wanted item, -1 where there is none."""
+    from fastbcubed.runtime.codes import match
+
+    with Pool() as pool:
+        matches = match(*key_pair(items, wanted, pool), pool)
+    if matches.pred_repeats:
+        raise SliceError(
+            f"{matches.pred_repeats} of the {len(wanted)} items asked for are named twice; name each once"
+        )
+    return matches.true_of_pred
+
+
+def _at(rows: RowNumbers | None, wanted: RowNumbers) -> RowNumbers:
+    return wanted if rows is None else np.where(wanted < 0, -1, rows[wanted])
+
+
+def named_sides(sides: dict[str, Sequence[str]]) -> str:
+    """List the attributes for a message."""
+    return "; ".join(f"{side}: {', '.join(names) or 'none'}" for side, names in sides.items())
+
+
+class CoverItems(AlignedItems):
+    """The items of overlapping clusterings; their labels are lists."""
+
+    def __init__(self, covered: Covered) -> None:
+        super().__init__(covered.alignment)
+        self._grouped = covered.grouped
+        self._members = {"true": covered.grouped.truth, "pred": covered.grouped.prediction}
+        self._names = covered.names
+
+    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        cell = self._grouped.cell if rows is None else self._grouped.cell[rows]
+        return list_labels(self._members[side], cell, lambda codes: self.cluster_labels(side, codes))
+
+    def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
+        """Return the labels of clusters by code, null for one that a policy has made."""
+        return self._names[side](codes)
+
+    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        members, cell = self._members[side], self._grouped.cell
+        shared = np.isin(members.codes, members.of(int(cell[row])))
+        cells = np.zeros(len(members) + 1, np.bool_)
+        cells[members.rows()[shared]] = True  # the last is for items in no cell
+        return cells[cell]
+
+    def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
+        members, cell = self._members[side], self._grouped.cell
+        labels = as_column(self.cluster_labels(side, np.arange(members.n_clusters)), f"{side}_cluster")
+        cells = np.zeros(len(members) + 1, np.bool_)
+        cells[members.rows()[np.isin(members.codes, labels.find(label))]] = True
+        return np.flatnonzero(cells[cell])
+
+
+def list_labels(
+    members: Memberships, cells: NDArray[np.int64], label: Callable[[RowNumbers], pa.Array]
+) -> pa.Array:
+    """Return a list of labels for each of some cells; null for cell -1, and for one without clusters."""
+    there = np.flatnonzero(cells >= 0)
+    taken = members.take(cells[there])
+    counts = np.zeros(cells.size, np.int64)
+    counts[there] = taken.counts
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    values = label(taken.codes.astype(np.int64))
+    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values, mask=pa.array(counts == 0))
+
+
+class PickedItems(TableItems):
+    """Some rows of items, which have numbers of their own."""
+
+    def __init__(self, items: Items, rows: NDArray[np.int64]) -> None:
+        super().__init__(_PickedColumns(items, rows))
+        self.rows = rows  #: in the whole
+
+    def attribute(self, side: str, name: str, rows: NDArray[np.int64] | None = None) -> pa.ChunkedArray:
+        """Return an attribute of some of these rows, or of all; it may be of any type."""
+        own = f"{side}.{name}"
+        return self._table[own] if rows is None else self._some(own, rows)
+
+
+class PickedAttributes:
+    """Attributes of some rows, which have numbers of their own."""
+
+    def __init__(self, attributes: AttributeTable, rows: NDArray[np.int64]) -> None:
+        self.names, self._attributes, self._rows = attributes.names, attributes, rows
+        self._read: dict[str, pa.ChunkedArray] = {}
+
+    def attribute(self, name: str, rows: NDArray[np.int64] | None = None) -> pa.ChunkedArray:
+        """Return an attribute of some of these rows, or of all."""
+        if name not in self._read:
+            self._read[name] = self._attributes.attribute(name, self._rows)
+        return self._read[name] if rows is None else arrays.take_or_null(self._read[name], rows)
+
+
+class _PickedColumns:
+    """The columns of a table of items, read when they are asked for, and kept."""
+
+    def __init__(self, items: Items, rows: NDArray[np.int64]) -> None:
+        self._rows, self.num_rows = rows, rows.size
+        self._columns: dict[str, Callable[[NDArray[np.int64]], Any]] = {"item": items.ids}
+        for side in SIDES:
+            self._columns[f"{side}_cluster"] = partial(items.labels, side)
+        for side, names in items.attribute_sides().items():
+            self._columns |= {f"{side}.{name}": partial(items.attribute, side, name) for name in names}
+        self.column_names = list(self._columns)
+        self._read: dict[str, pa.ChunkedArray] = {}
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        if name not in self._read:
+            found = self._columns[name](self._rows)
+            self._read[name] = found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+        return self._read[name]

@@ -1,0 +1,557 @@
+"""A saved result too large to be read as a whole unasked: what is asked is read part by part, where that suffices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.align.policies import Coverage, Policies
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.contingency import CELL, SIDES, Codes, Contingency, OneSided, ScoredRows, side_of
+from fastbcubed.cells.validate import fault_of_margins, fault_of_rows, faults_of_cells
+from fastbcubed.errors import FastBCubedError, FileFormatError
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import table_of
+from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.pair import CODES
+from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results.concentration import ROWS, LossCurve, SizeClasses
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluation_base import Origin
+from fastbcubed.results.evaluation_members import OpenOne
+from fastbcubed.results.evaluation_scores import Errors
+from fastbcubed.results.items import Items, TableItems
+from fastbcubed.results.outcomes import SCHEMA
+from fastbcubed.results.repairs import KINDS, Ranked, kinds_asked, listing_of
+from fastbcubed.results.save import DIGEST, as_path, read_digest
+from fastbcubed.results.saved import (
+    ITEMS,
+    MANIFEST,
+    SLICES,
+    SavedTable,
+    TableLabels,
+    from_table,
+    is_in_file,
+    is_large,
+    may_be_read_in_parts,
+    metrics_by_name,
+    read_manifest,
+)
+from fastbcubed.results.saved_clusters import (
+    FIGURES,
+    Digest,
+    InFiles,
+    KnownClusters,
+    SavedClusters,
+    UnreadCells,
+    UnreadLabels,
+    rank_first_repairs,
+    same,
+)
+from fastbcubed.results.slices import name_columns
+from fastbcubed.results.standard_errors import Units
+from fastbcubed.results.stored_items import StoredItems, StoredRows, StoredTable
+from fastbcubed.results.summary import Bounds, Scores
+from fastbcubed.results.table import Table, require_limit
+from fastbcubed.results.views import Cluster
+from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.output_files import Stamp, open_regular, stamp_of
+from fastbcubed.runtime.threads import Pool
+
+#: Cells of which all are read for the repairs of a page, where that is the only way to tell the first.
+FEW_CELLS = 4_000_000
+
+
+class LargeResult(InFiles, Evaluation):
+    """An evaluation that was saved; what it says of all clusters is read from their tables, or from a digest of these.
+
+    Attributes
+    ----------
+    whole : callable
+        Reads all files, checks them, and returns the evaluation as it was.
+    alone : float or None
+        Recall if all items were alone, where it was saved.
+    """
+
+    in_files = True
+    whole: Callable[[], Evaluation]
+    alone: float | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return same, (self.whole(),)
+
+    @property
+    def _lister(self) -> SavedClusters:
+        return self.saved_clusters
+
+    def lorenz(self, side: str, *, limit: int | None = ROWS) -> Table:
+        """Return how the loss is spread over clusters; see `Evaluation.lorenz`."""
+        require_limit(limit)
+        return Table(self.saved_clusters.curve(side_of(side), limit).table(limit))
+
+    @cached_property
+    def _loss_curves(self) -> dict[str, LossCurve]:
+        """The loss of clusters, by side; what is asked of these are figures."""
+        return {side: self.saved_clusters.curve(side) for side in SIDES}
+
+    def size_classes(self, side: str) -> SizeClasses:
+        """Return what the clusters of a side come to by size, in powers of two."""
+        return self.saved_clusters.classes(side)
+
+    def recall_alone(self) -> float | None:
+        """Return the recall if all items were alone in the prediction; None if that was not saved."""
+        by_weight = self.contingency.weighted and self.contingency.weighting != "outer"
+        return self.alone if by_weight else super().recall_alone()
+
+    @cached_property
+    def _losses_of_all(self) -> dict[str, float]:
+        return {side: curve.loss for side, curve in self._loss_curves.items()}
+
+    def repairs(self, kinds: str | Iterable[str] = ("split", "gather"), *, limit: int | None = 200) -> Table:
+        """Return which clusters to repair first; see `Evaluation.repairs`."""
+        known = kinds_asked(kinds, limit)
+        found = None if limit is None else self._first_repairs(known, limit)
+        return super().repairs(known, limit=limit) if found is None else listing_of(self, known, found)
+
+    def _first_repairs(self, kinds: list[str], limit: int) -> Ranked | None:
+        """Return the first repairs from a digest or from some cells; None where that takes all cells."""
+        digest, found = self.saved_clusters.digest, None
+        if digest is not None and kinds == list(KINDS):
+            found = digest.first_repairs(limit)
+        if found is None and self.contingency.weighting != "outer":
+            lost = self.loss_of_all("pred"), self.loss_of_all("true")
+            found = rank_first_repairs(self, self.saved_clusters, self.cell_excerpt, lost, kinds, limit)
+        return found
+
+    def repairs_at_hand(self, limit: int) -> Table | None:
+        """Return the first repairs; None where that takes all of many cells."""
+        if self.contingency.n_cells <= FEW_CELLS:
+            return self.repairs(limit=limit)
+        found = self._first_repairs(list(KINDS), limit)
+        return None if found is None else listing_of(self, list(KINDS), found)
+
+    def opener(self, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
+        """Return what opens some clusters; see `Openings.opener`."""
+        digest = self.saved_clusters.digest
+        found = {} if digest is None else digest.some_opened(codes, members)
+        known = KnownClusters(self, found, members)
+        rest = {side: np.setdiff1d(own, list(found.get(side, ()))) for side, own in codes.items()}
+        others = super().opener(rest, columns, members)
+
+        def open_one(side: str, code: int, label: Any) -> Cluster:
+            if code in found.get(side, ()):
+                return known.cluster(side, code, label, columns)
+            return others(side, code, label)
+
+        return open_one
+
+    def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:
+        """Write the evaluation; see `Evaluation.save`."""
+        self.whole().save(directory, keep=keep, repairs=repairs)
+
+
+#: How often another process may replace the files while they are opened.
+ATTEMPTS = 8
+#: How far a score may leave its range, since it was rounded.
+ROUNDING = 1e-6
+
+Made = TypeVar("Made", bound=Evaluation)
+#: What makes a result of an evaluation and of the manifest that it was saved with.
+Make = Callable[[Evaluation, Mapping[str, Any]], Any]
+
+
+def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
+    """Return what `make` makes of a saved evaluation and its manifest; see `fastbcubed.load`.
+
+    The files are checked first: that they are those of one evaluation, as they were saved, and that what
+    they say is possible. So a directory that was damaged, or made up, is refused. Without `check`, those of a large
+    result are checked when they are read.
+    """
+    path = as_path(directory)
+    _require_directory(path)
+    with ExitStack() as stack:
+        head, files = _open_all(path, stack, whole=check)
+        if not check and (found := _unread(path, head, files)) is not None:
+            stack.pop_all()
+            return make(found, head)
+        tables = {name: SavedTable.read(file, path / name) for name, file in files.items()}
+    with _told(path):
+        return make(_assembled(head, tables), head)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say of errors in what files hold which result they are of."""
+    try:
+        yield
+    except (FastBCubedError, pa.ArrowException, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path} holds no saved evaluation: {error}") from error
+
+
+def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> LargeResult | None:
+    """Return a result whose files are read when they are asked for; None of one that is soon read as a whole."""
+    stamps = {name: Stamp(**each) for name, each in head["files"].items()}
+    if not may_be_read_in_parts(head) or not is_large(stamps):
+        return None
+
+    def whole() -> Evaluation:
+        ev, now = read_saved(path, lambda *found: found)
+        if now["crc32"] != head["crc32"]:
+            raise FileFormatError(f"{path} holds another result than when it was opened; load it again")
+        assert isinstance(ev, Evaluation)
+        return ev
+
+    with _told(path):
+        how = _how(head)
+        stored = {name: StoredTable(file) for name, file in files.items()}
+        _require_columns(
+            head, {name: SavedTable(file.no_rows(), path / name) for name, file in stored.items()}
+        )
+        digest = _known(path, head, {name: file.num_rows for name, file in stored.items()})
+        clusters = SavedClusters(
+            {side: stored[f"{side}_clusters.parquet"] for side in SIDES},
+            outer=how["weighting"] == "outer", digest=digest,
+        )  # fmt: skip
+        items = stored.get(ITEMS)
+        many = any(map(is_in_file, head["slices"].values())) and SLICES in files
+        slices = SavedTable.read(files[SLICES], path / SLICES) if many else None
+        rows = None if items is None else StoredRows(items, weighted=how["weighted"])
+        cells = UnreadCells(stored["cells.parquet"], clusters, rows, lambda: whole().contingency, how)
+        ev = _of_manifest(
+            LargeResult, head, cells, None if items is None else StoredItems(items, head.get("left_out", {})),
+            UnreadLabels(clusters), slices,
+        )  # fmt: skip
+        ev.whole, ev.alone, ev.saved_clusters = whole, head.get("recall_alone"), clusters
+        _take_from_manifest(ev, head)
+    return ev
+
+
+def _require_columns(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> None:
+    """Raise if a file lacks a column that is read before all are checked, or has it of another type."""
+    cells = tables["cells.parquet"]
+    for name in ("true", "pred", "n"):
+        cells.integers(name)
+    for name in ("weight", "fp", "fn"):
+        cells.floats(name)
+    metrics = metrics_by_name(head["metrics"], head["definition"]["beta"], head["definition"])
+    scores = [metric.name for metric in metrics if not metric.overall_only]
+    for side in SIDES:
+        clusters = tables[f"{side}_clusters.parquet"]
+        clusters.require(("cluster", *FIGURES))
+        as_column(clusters.table["cluster"], f"{side}_cluster")
+        for name in ("n_items", "n_parts"):
+            clusters.integers(name)
+        for name in ("weight", *LOSSES, *scores):
+            clusters.floats(name)
+        for name, kind in (("exact", pa.bool_()), ("outcome", pa.string())):
+            clusters.require_type(name, kind)
+    if ITEMS in tables:
+        _checked_items(tables[ITEMS])
+        _rows(tables[ITEMS], weighted=head["definition"]["weighted"])
+
+
+def _known(path: Path, head: Mapping[str, Any], sizes: Mapping[str, int]) -> Digest | None:
+    """Return the digest beside the files that a manifest names, if there is one of these."""
+    for place in (path / DIGEST, path / head["staged_in"] / DIGEST):
+        try:
+            with open_regular(place) as file:
+                digest = read_digest(file, head, sizes)
+        except (FileFormatError, OSError):
+            continue
+        if digest is not None:
+            return digest
+    return None
+
+
+def _require_directory(path: Path) -> None:
+    """Raise if something else is there, and say what to load."""
+    if not os.path.exists(path) or path.is_dir():
+        return
+    if path.name == MANIFEST:
+        raise FileFormatError(f"{path} is one file of a saved evaluation; load its directory, {path.parent}")
+    raise FileFormatError(
+        f"{path} is not a directory. A saved evaluation is a directory that `save` or out= wrote; what --json and "
+        "`to_json` write cannot be loaded"
+    )
+
+
+def _open_all(
+    directory: Path, stack: ExitStack, *, whole: bool
+) -> tuple[dict[str, Any], dict[str, BinaryIO]]:
+    """Return the manifest, and the files that it names; what is in these is compared if `whole`."""
+    for _ in range(ATTEMPTS):
+        head = read_manifest(directory)
+        try:
+            files = {
+                name: stack.enter_context(_open(directory, name, head, whole=whole)) for name in head["files"]
+            }
+        except FileFormatError:
+            if read_manifest(directory)["staged_in"] == head["staged_in"]:
+                raise
+        else:
+            return head, files
+    raise FileFormatError(
+        f"the files of {directory} are replaced again and again; load them when that is over"
+    )
+
+
+def _open(directory: Path, name: str, head: Mapping[str, Any], *, whole: bool) -> BinaryIO:
+    """Open a file of a saved evaluation: in its place, or where it waits for whoever writes next to move it there."""
+    stamp = Stamp(**{field: head["files"][name][field] for field in Stamp._fields})
+    faults = []
+    for path in (directory / name, directory / head["staged_in"] / name):
+        try:
+            file = open_regular(path)
+        except FileFormatError as error:
+            faults.append(str(error))
+            continue
+        size = os.fstat(file.fileno()).st_size
+        if size == stamp.bytes and (not whole or stamp_of(file) == stamp):
+            return file
+        file.close()
+        faults.append(f"{path} is not the file that {MANIFEST} was saved with, which had {stamp.bytes} bytes")
+    raise FileFormatError(
+        f"{faults[0]}. It is damaged, or the files are of several evaluations: evaluate and save anew"
+    )
+
+
+def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Evaluation:
+    """Make an evaluation of what was saved."""
+    stored = tables.get(ITEMS)
+    clusters = {side: tables[f"{side}_clusters.parquet"] for side in SIDES if head["keep"] != "scores"}
+    for side, table in clusters.items():
+        table.require(["cluster"])
+        as_column(table.table["cluster"], f"{side}_cluster")
+    ev = _of_manifest(
+        Evaluation,
+        head,
+        _contingency(head, tables, clusters),
+        None if stored is None else TableItems(_checked_items(stored), head.get("left_out", {})),
+        TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
+        tables.get(SLICES),
+    )
+    if not clusters:
+        _take_from_manifest(ev, head)
+    return ev
+
+
+def _of_manifest(
+    kind: type[Made],
+    head: Mapping[str, Any],
+    contingency: Any,
+    items: Items | None,
+    labels: Any,
+    slices: SavedTable | None,
+) -> Made:
+    """Return an evaluation with the scores that the manifest has, and slices that have a file of their own."""
+    definition = head["definition"]
+    ev = kind(
+        contingency,
+        metrics_by_name(head["metrics"], definition["beta"], definition),
+        definition["beta"],
+        Coverage.of(head["coverage"]),
+        _policies(definition),
+        Scores(_with_nan(head["overall"])),
+        items,
+        labels,
+        not_computed=head["not_computed"],
+        _origin=Origin(saved=head["manifest"]),
+        names={side: head[side] for side in ("truth", "prediction")},
+        _input_notes=[w for w in head["warnings"] if w["code"] in CODES],
+        sliced=_sliced(head["slices"], slices),
+        _saved_errors=_errors(head),
+    )
+    for metric in ev.metrics:
+        _require_in_range(metric, ev.overall[metric.name])
+    ev.warnings = head["warnings"]
+    return ev
+
+
+def _take_from_manifest(ev: Evaluation, head: Mapping[str, Any]) -> None:
+    """Take what would else be worked out from the cells."""
+    bounds = head["coverage"]["bounds"]
+    ev._summary = head["summary"]
+    if head.get("outcomes") is not None:
+        ev._outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
+    ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
+
+
+def _policies(definition: Mapping[str, Any]) -> Policies:
+    noise = definition["noise"]
+    return Policies.of(
+        definition["unmatched"], definition["nulls"], definition["duplicates"],
+        tuple(noise) if isinstance(noise, list) else noise,
+    )  # fmt: skip
+
+
+def _how(head: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how weights and items of the prediction alone count."""
+    definition = head["definition"]
+    outside = _policies(definition).prediction == "outside"
+    return {
+        "weighted": definition["weighted"],
+        "weighting": definition["weighting"],
+        "outside": outside,
+    }
+
+
+def _sliced(slices: Mapping[str, Any], stored: SavedTable | None) -> dict[str, Table]:
+    """Return the slices by what it is sliced by, from the manifest, or from their file if that has them alone."""
+    values = {f"{by}.{name}" for by, each in slices.items() if is_in_file(each) for name in each["columns"]}
+    if values and stored is None:
+        raise FileFormatError(f"{MANIFEST} names no file of its slices")
+    return {
+        by: _slices_in_file(by, each, stored, values)
+        if stored is not None and is_in_file(each)
+        else _slices(each)
+        for by, each in slices.items()
+    }
+
+
+def _slices_in_file(by: str, told: Mapping[str, Any], stored: SavedTable, other: set[str]) -> Table:
+    """Return the slices of one kind, whose values are in columns that are called like it."""
+    names = {f"{by}.{name}": name for name in told["columns"]}
+    stored.require(["by", "slice", "n_items", "weight", *names])
+    own = stored.where(pc.equal(stored.table["by"], by).fill_null(False))
+    if len(own) != told["n_slices"]:
+        stored.refuse(f"it has {len(own)} slices by {by}, and {MANIFEST} says {told['n_slices']}")
+    columns: dict[str, Any] = {name: own.table[column] for column, name in names.items()}
+    columns["n_items"] = own.integers("n_items")
+    scores = [name for name in own.table.column_names if name not in {"by", "slice", "n_items"} | other]
+    return Table(table_of(columns | {name: own.floats(name) for name in scores}))
+
+
+def _slices(rows: list[dict[str, Any]]) -> Table:
+    """Return slices as a table; what names them has the type that JSON has kept."""
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    names = name_columns(columns)
+    for name, values in columns.items():
+        if name in names:
+            if any(type(value) is float for value in values):  # NaN and infinities are texts in JSON
+                values = [float(value) if isinstance(value, str) else value for value in values]
+            large = any(type(value) is int and value >= 1 << 63 for value in values)
+            columns[name] = pa.array(values, pa.uint64() if large else None)
+        elif name != "n_items":
+            columns[name] = np.array([np.nan if value is None else value for value in values], np.float64)
+    return Table(pa.table(columns))
+
+
+def _errors(head: Mapping[str, Any]) -> Errors | None:
+    """Return the standard errors, if they were saved."""
+    if "errors" not in head:
+        return None
+    units = Units(**{name: head["units"][name] for name in Units._fields})
+    if units.effective > units.n * (1 + ROUNDING) or units.largest_share * units.n < 1 - ROUNDING:
+        raise FileFormatError(
+            f"no items come in units such as {units}, which are saved with the standard errors"
+        )
+    return Errors(_with_nan(head["errors"]), units)
+
+
+def _require_in_range(metric: Metric, value: float) -> None:
+    """Raise if a score has a value that it cannot have."""
+    if value < metric.low - ROUNDING or value > metric.high + ROUNDING:
+        raise FileFormatError(f"{metric.name} is {value}, and goes from {metric.low} to {metric.high}")
+
+
+def _with_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: np.nan if value is None else value for name, value in values.items()}
+
+
+def _checked_items(stored: SavedTable) -> pa.Table:
+    """Return the items, whose columns are checked."""
+    stored.require(("item", "true_cluster", "pred_cluster"))
+    for name in stored.table.column_names:
+        side, dot, _ = name.partition(".")
+        if name not in ("item", "true_cluster", "pred_cluster", "weight", "cell") and not (
+            dot and side in ("truth", "prediction", "attributes")
+        ):
+            stored.refuse(f"it has a column {name!r}")
+    as_column(stored.table["item"], "item")
+    for name in ("true_cluster", "pred_cluster"):
+        column = stored.table[name]
+        as_column(column if not pa.types.is_large_list(column.type) else pc.list_flatten(column), name)
+    return stored.table
+
+
+def _contingency(
+    head: Mapping[str, Any],
+    tables: Mapping[str, SavedTable],
+    clusters: Mapping[str, SavedTable],
+) -> Any:
+    """Return the cells, or what stands for them where they were not kept."""
+    definition, how = head["definition"], _how(head)
+    n_items = head["summary"]["true"]["items"]
+    if not clusters:
+        return NoCells(n_items, **how, overlapping=definition["overlapping"])
+    cells, stored = tables["cells.parquet"], tables.get(ITEMS)
+    make = _cover if definition["overlapping"] else _partition
+    rows = None if stored is None else _rows(stored, weighted=how["weighted"])
+    table = make(cells, clusters, rows, how, head.get("pair_weight"))
+    if table.n_items != n_items:
+        cells.refuse(f"its cells have {table.n_items} items, and {MANIFEST} says {n_items}")
+    if stored is not None and rows is not None:
+        weight = rows.weight if table.weighted else None
+        weights = np.ascontiguousarray(table.weight)
+        n = np.ascontiguousarray(table.n)
+        stored.refuse(fault_of_rows(rows.cell, weight, n, weights, outer=table.weighting == "outer"))
+    return table
+
+
+def _rows(stored: SavedTable, *, weighted: bool) -> ScoredRows:
+    cell = stored.integers("cell", nulls=-1)
+    return ScoredRows(lambda: cell, stored.floats("weight") if weighted else None, cell.size)
+
+
+def _cover(
+    cells: SavedTable, clusters: Mapping[str, SavedTable], rows: ScoredRows | None, how: Any, _: float | None
+) -> Contingency:
+    cover = from_table(cells, (len(clusters["true"]), len(clusters["pred"])), rows=rows, **how)
+    for side in SIDES:
+        members = cover.members(side)
+        columns = {"n_items": clusters[side].integers("n_items")}
+        n = np.ascontiguousarray(cover.n)[members.rows()]
+        clusters[side].refuse(fault_of_margins(members.codes, n, columns))
+    return cover
+
+
+def _partition(
+    cells: SavedTable,
+    clusters: Mapping[str, SavedTable],
+    rows: ScoredRows | None,
+    how: Any,
+    pair_weight: float | None,
+) -> Contingency:
+    records = np.empty(len(cells), CELL)
+    for name in ("true", "n"):
+        records[name] = cells.integers(name)
+    for name in ("weight", "fp", "fn"):
+        records[name] = cells.floats(name)
+    pred = cells.integers("pred")
+    one_sided = {}
+    for side, table in clusters.items():
+        if "n_items_only_here" in table:
+            n = table.integers("n_items_only_here")
+            one_sided[side] = OneSided(np.arange(n.size), n, table.floats("weight_only_here"))
+    sizes = {side: len(clusters[side]) for side in SIDES}
+    with Pool() as pool:
+        cells.refuse(next(faults_of_cells(records, pred, sizes, one_sided, **how, pool=pool), None))
+    for side, codes in (("true", records["true"]), ("pred", pred)):
+        columns = {name: clusters[side].integers(name) for name in ("n_items", "n_parts")}
+        clusters[side].refuse(fault_of_margins(codes, records["n"], columns))
+    return Contingency(
+        records,
+        lambda: pred,
+        (sizes["true"], sizes["pred"]),
+        **how,
+        one_sided=one_sided,
+        rows=rows,
+        pair_weight=pair_weight,
+    )

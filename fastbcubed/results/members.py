@@ -1,0 +1,448 @@
+"""Members of opened clusters, by the clusters of the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.contingency import (
+    SIDES,
+    CellExcerpt,
+    Codes,
+    Contingency,
+    ScoredRows,
+    chosen_of,
+    side_of,
+)
+from fastbcubed.errors import IdTypeError, OptionError, SliceError, first_few
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import from_numpy, table_of
+from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.suggestions import most_similar
+from fastbcubed.inputs.tables import readable
+from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.overlap.cover import Cover
+from fastbcubed.overlap.item_sets import signatures
+from fastbcubed.results.clusters import losses_of_cover
+from fastbcubed.results.evaluation_base import Evaluated
+from fastbcubed.results.items import Items, PickedAttributes, PickedItems, RowNumbers, without_noise
+from fastbcubed.results.outcomes import OUTCOMES
+from fastbcubed.results.slices import attribute_values
+from fastbcubed.results.table import Table, sortable
+from fastbcubed.results.views import KINDS, Cluster
+from fastbcubed.runtime.arguments import as_several, whole_number
+from fastbcubed.runtime.threads import Pool
+
+
+@dataclass(frozen=True, eq=False)
+class FirstMembers:
+    """The first parts of a cluster, the rows of the first members of each, and those that the other side lacks."""
+
+    side: str
+    parts: pa.Table  #: the other side's cluster, and figures
+    rows: Sequence[RowNumbers]  #: by part
+    n_alone: int  #: items that the other side lacks
+    alone: RowNumbers
+
+    def fewer(self, members: int) -> FirstMembers:
+        """Return what is shown of the same cluster with fewer members."""
+        dealt = deal(np.append(self.parts["n_items"].to_numpy(), self.n_alone), members)
+        n = int(np.count_nonzero(dealt[:-1]))
+        rows = [own[:k] for own, k in zip(self.rows[:n], dealt.tolist(), strict=False)]
+        return FirstMembers(self.side, self.parts.slice(0, n), rows, self.n_alone, self.alone[: dealt[-1]])
+
+    def at(self, rows: RowNumbers) -> FirstMembers:
+        """Return the same members where row k is called `rows[k]`."""
+        return replace(self, rows=[rows[own] for own in self.rows], alone=rows[self.alone])
+
+    def numbered_from(self, start: int) -> FirstMembers:
+        """Return the same members where they are consecutive rows from a number on."""
+        ends = (start + np.cumsum([own.size for own in (*self.rows, self.alone)])).tolist()
+        *rows, alone = (np.arange(a, b) for a, b in zip([start, *ends], ends, strict=False))
+        return replace(self, rows=rows, alone=alone)
+
+    def every_row(self) -> RowNumbers:
+        """Return the rows of all members, part by part."""
+        return np.concatenate([*self.rows, self.alone])
+
+    def shown(self, ev: Evaluated, names: Sequence[str]) -> dict[str, Any]:
+        """Return the parts with their members, and the items that the other side lacks."""
+        members = iter(_members(ev, names, self.every_row()))
+        parts = [
+            {**part, "members": [next(members) for _ in own]}
+            for part, own in zip(self.parts.to_pylist(), self.rows, strict=True)
+        ]
+        fate = ev.policies.prediction if self.side == "pred" else ev.policies.truth
+        alone = {"n_items": self.n_alone, "policy": fate, "members": list(members)}
+        return {"columns": list(names), "parts": parts, "one_sided": alone}
+
+
+def _members(ev: Evaluated, names: Sequence[str], rows: RowNumbers) -> list[dict[str, Any]]:
+    items = ev.kept_items()
+    ids = items.ids(rows).to_pylist()
+    values = [readable(attribute_values(n, items, ev.attributes, rows)).to_pylist() for n in names]
+    weights = [None if w != w else w for w in ev._rows().weights_of(rows).tolist()]
+    return [
+        {"item": each, "weight": weight, "attributes": dict(zip(names, own, strict=True))}
+        for each, weight, *own in zip(ids, weights, *values, strict=True)
+    ]
+
+
+def deal(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Return how many of n members each part shows: one each in their order, then another each, while they last.
+
+    Examples
+    --------
+    >>> deal(np.array([50, 5, 1]), 20).tolist(), deal(np.array([3, 3, 3]), 2).tolist()
+    ([14, 5, 1], [1, 1, 0])
+    """
+    low, high = 0, int(sizes.max(initial=0))  # the rounds that all of them go along with
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if np.minimum(sizes, middle).sum() <= n else (low, middle - 1)
+    dealt = np.minimum(sizes, low)
+    more = np.flatnonzero(sizes > low)[: n - int(dealt.sum())]
+    dealt[more] += 1
+    return dealt
+
+
+#: Columns of parts that add up to what the cluster comes to.
+SUMS = ("weight", *LOSSES)
+#: Attributes that are shown where none are named, and rows among which a label is looked for that may be meant.
+SHOWN, LOOKED_AT = 6, 10_000
+
+
+def _outcome(table: Contingency, side: str, cells: NDArray[np.int64], foreign: bool) -> str | None:
+    """Return the outcome of a cluster from its cells, and whether it has foreign items; None if it has none."""
+    if not cells.size:
+        return None
+    in_parts, with_others = foreign or bool(table.fn[cells].any()), bool(table.fp[cells].any())
+    return OUTCOMES[side][in_parts + 2 * with_others]
+
+
+def open_cluster(ev: Evaluated, side: str, label: Any, columns: Any, members: int) -> Cluster:
+    """Return a cluster as `Evaluation.cluster` does."""
+    members = whole_number(members, "members")
+    side, names = side_of(side), chosen_columns(ev, columns)
+    rows = rows_of_cluster(ev, side, label)
+    opened, own = Opened.of(ev, side, rows), plain_id(label)
+    if not ev.contingency.overlapping:
+        own = ev.kept_items().labels(side, rows[:1])[0].as_py()
+    return Cluster(
+        {
+            "side": side,
+            "cluster": own,
+            **opened.figures(ev, plain_id(label)),
+            **opened.first_members(ev, members).shown(ev, names),
+        },
+        Table(opened.parts),
+        lambda: Table(opened.table(ev, names)),
+    )
+
+
+def rows_of_cluster(ev: Evaluated, side: str, label: Any) -> RowNumbers:
+    """Return the rows in a cluster; raise if there is none of this label, or policies take its items as alone."""
+    items, label = ev.kept_items(), plain_id(label)
+    rows = items.rows_of_cluster(side, label)
+    if not rows.size:
+        _refuse_unknown(items, side, label)
+    if ev.policies.noise is not None and label == plain_id(ev.policies.noise):
+        raise SliceError(
+            f"{first_few([label])} is the noise label: each of its {rows.size:,} items is a cluster of its own. "
+            "Open one of them with item()"
+        )
+    return rows
+
+
+def rows_in_clusters(ev: Evaluated, true_cluster: Any, pred_cluster: Any) -> NDArray[np.bool_]:
+    """Tell which rows are scored and in these clusters, None for any. Shape (n_rows,)."""
+    here = ev._rows().cell >= 0
+    for side, label in (("true", true_cluster), ("pred", pred_cluster)):
+        if label is not None:
+            of_cluster = np.zeros_like(here)
+            of_cluster[rows_of_cluster(ev, side, label)] = True
+            here &= of_cluster
+    return here
+
+
+def plain_id(label: Any) -> Any:
+    """Return an id as Python has it: a composite one as a tuple, of whatever it was made."""
+    label = label.as_py() if isinstance(label, pa.Scalar) else label
+    label = label.item() if isinstance(label, np.generic) else label
+    if isinstance(label, Mapping):
+        return tuple(label.values())
+    return tuple(label) if isinstance(label, list) else label
+
+
+def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
+    """Raise for a label that no cluster has, and name those that may be meant."""
+    other = SIDES[side == "true"]
+    try:
+        elsewhere = items.rows_of_cluster(other, label).size > 0
+    except IdTypeError:
+        elsewhere = False
+    hint = f"It is a {KINDS[other]} cluster: " + f'open it as "{other}"' if elsewhere else None
+    known = items.labels(side, np.arange(min(len(items), LOOKED_AT))).drop_null()
+    if pa.types.is_large_list(known.type):
+        known = pc.list_flatten(known)
+    labels = {str(plain_id(each)): plain_id(each) for each in known.to_pylist()}
+    if hint is None and (close := most_similar(str(label), labels)):
+        hint = f"Did you mean {first_few(labels[name] for name in close)}?"
+    if hint is None:
+        hint = f"The first ones are {first_few(list(labels.values())[:4])}"
+    raise SliceError(f"there is no {KINDS[side]} cluster {first_few([label])}. {hint}")
+
+
+def chosen_columns(ev: Evaluated, columns: Any) -> list[str]:
+    """Return the attributes asked for by name, each once; the first few that there are if `columns` is None."""
+    if columns is not None:
+        names = as_several(columns)
+        if strange := [name for name in names if not isinstance(name, str)]:
+            raise OptionError(f"columns are attributes by name, not {first_few(strange)}")
+        for name in names:
+            attribute_values(name, ev.kept_items(), ev.attributes, np.empty(0, np.int64))
+        return list(dict.fromkeys(names))
+    sides = ev.kept_items().attribute_sides()
+    extra = () if ev.attributes is None else ev.attributes.names
+    every = [(name, f"{side}.{name}") for side, names in sides.items() for name in names]
+    counts = [name for name, _ in every]
+    names = [name if counts.count(name) == 1 and name not in extra else home for name, home in every]
+    kept = [name for name, (_, home) in zip(names, every, strict=True) if home not in ev.left_out]
+    kept += [name for name in extra if f"attributes.{name}" not in ev.left_out]
+    return kept[:SHOWN]
+
+
+def with_attributes(
+    table: pa.Table, ev: Evaluated, names: Sequence[str], rows: RowNumbers, at: int
+) -> pa.Table:
+    """Return a table with attributes of these rows as columns from a place on; taken names become attribute.NAME."""
+    for k, name in enumerate(names):
+        values = attribute_values(name, ev.kept_items(), ev.attributes, rows)
+        known = name if name not in table.column_names else f"attribute.{name}"
+        table = table.add_column(at + k, known, values)
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A cluster: its scored rows by the clusters of the other side, largest first, and its other rows."""
+
+    side: str
+    rows: RowNumbers  #: scored, part by part
+    bounds: NDArray[np.int64]  #: where the parts begin among them
+    parts: pa.Table
+    alone: RowNumbers  #: those that the other side lacks
+    cells: NDArray[np.int64]  #: of the cluster; one a part, and in their order, unless clusters overlap
+
+    @classmethod
+    def of(cls, ev: Evaluated, side: str, rows: RowNumbers) -> Opened:
+        """Look a cluster up whose rows these are."""
+        table, other = ev.contingency, SIDES[side == "true"]
+        cell = ev._rows().cell[rows]
+        scored, alone = rows[cell >= 0], rows[cell < 0]
+        cells, of_row = np.unique(cell[cell >= 0], return_inverse=True)
+        part, n_parts = _parts_of_cells(table, other, cells)
+        by_part = np.argsort(part[of_row], kind="stable")
+        bounds = np.append(0, np.cumsum(np.bincount(part[of_row], minlength=n_parts)))
+        firsts = scored[by_part][bounds[:-1]]
+        columns = {"label": _labels(ev, other, firsts), **_sums(table, other, cells, part, n_parts)}
+        parts = pa.table({name: from_numpy(v) if name != "label" else v for name, v in columns.items()})
+        order = _order_of_parts(parts, ev.kept_items(), firsts)
+        sizes = np.diff(bounds)[order]
+        starts = np.append(0, np.cumsum(sizes))
+        moved = np.repeat(bounds[:-1][order] - starts[:-1], sizes) + np.arange(scored.size)
+        names = [f"{other}_cluster", *parts.column_names[1:]]
+        parts = parts.take(from_numpy(order)).rename_columns(names)
+        cells = cells if table.overlapping else cells[order]
+        return cls(side, scored[by_part][moved], starts, parts, alone, cells)
+
+    @property
+    def other(self) -> str:
+        """The other side."""
+        return SIDES[self.side == "true"]
+
+    def figures(self, ev: Evaluated, label: Any) -> dict[str, Any]:
+        """Return what the cluster comes to."""
+        parts = self.parts
+        sums = {name: float(np.sum(parts[name].to_numpy())) for name in parts.column_names if name in SUMS}
+        found = {"n_items": int(self.rows.size), "weight": sums["weight"], "n_parts": parts.num_rows}
+        if isinstance(ev.contingency, Cover):  # a part is in a set of clusters of the other side
+            met = ev.contingency.members(self.other).take(self.cells).codes
+            found["n_parts"] = int(np.unique(met).size)
+            sums |= _losses_of_one(ev, ev.contingency, self.side, label)
+        else:
+            foreign = self.side == "pred" and ev.contingency.outside and self.alone.size > 0
+            found["outcome"] = _outcome(ev.contingency, self.side, self.cells, foreign)
+        found |= {name: sums[name] for name in LOSSES}
+        return found | {"weighted": ev.contingency.weighted, "overlapping": ev.contingency.overlapping}
+
+    def first_members(self, ev: Evaluated, members: int) -> FirstMembers:
+        """Return so many members that are shown: the heaviest of each part."""
+        sizes = np.append(np.diff(self.bounds), self.alone.size)
+        dealt = deal(sizes, members)
+        there = np.flatnonzero(dealt)
+        every = np.concatenate([self.rows, self.alone])
+        bounds = np.append(self.bounds, self.bounds[-1] + sizes[-1])
+        rows = _first(ev, [every[bounds[k] : bounds[k + 1]] for k in there], dealt[there].tolist())
+        own = np.split(rows, np.cumsum(dealt)[:-1])
+        parts = self.parts.slice(0, int(np.count_nonzero(dealt[:-1])))
+        return FirstMembers(self.side, parts, own[: parts.num_rows], self.alone.size, own[-1])
+
+    def table(self, ev: Evaluated, names: Sequence[str]) -> pa.Table:
+        """Return all members part by part, heaviest first: their item, part, weight, whether scored, attributes."""
+        items, rows = ev.kept_items(), np.concatenate([self.rows, self.alone])
+        n_parts = self.bounds.size - 1
+        part = np.append(
+            np.repeat(np.arange(n_parts), np.diff(self.bounds)), np.full(self.alone.size, n_parts)
+        )
+        weight = ev._rows().weight[rows]
+        order = _order({"part": part, "weight": -weight}, {"item": items.ids(rows)})
+        rows, part = rows[order], part[order]
+        labels = self.parts[0].take(from_numpy(part, part == n_parts))
+        columns = {"item": items.ids(rows), f"{self.other}_cluster": labels, "scored": part < n_parts}
+        table = table_of({**columns, "weight": from_numpy(weight[order], np.isnan(weight[order]))})
+        return with_attributes(table, ev, names, rows, 2)
+
+
+def _parts_of_cells(
+    table: Contingency, other: str, cells: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int]:
+    """Return which part of their cluster some cells are in, and how many there are: by the other side's clusters."""
+    if not isinstance(table, Cover):  # a cell is all that two clusters share
+        return np.arange(cells.size), cells.size
+    with Pool(1) as pool:
+        kinds, part = np.unique(signatures(table.members(other).take(cells), pool).codes, return_inverse=True)
+    return part, kinds.size
+
+
+def _sums(
+    table: Contingency, other: str, cells: NDArray[np.int64], part: NDArray[np.int64], n_parts: int
+) -> dict[str, NDArray[Any]]:
+    """Return n_items and weight of parts; unless clusters overlap, items of the whole other cluster, and losses."""
+    weight, own = table.weight[cells], table.n[cells]
+    tp = own.astype(np.float64) if table.weighting == "outer" else weight
+    found: dict[str, NDArray[Any]] = {"n_items": np.bincount(part, own, n_parts).astype(np.int64)}
+    found["weight"] = np.bincount(part, weight, n_parts)
+    if table.overlapping:  # a cluster is charged for pairs of items, and so no part alone
+        return found
+    codes, sizes = (table.true, table.true_n) if other == "true" else (table.pred, table.pred_n)
+    found["n_items_of_cluster"] = sizes[codes[cells]]
+    for name, wrong in zip(LOSSES, (table.fp[cells], table.fn[cells]), strict=True):
+        found[name] = np.bincount(part, weight * (wrong / (tp + wrong)), n_parts) / table.total_weight
+    return found
+
+
+def _losses_of_one(ev: Evaluated, cover: Cover, side: str, label: Any) -> dict[str, float]:
+    """Return what a cluster that may overlap others costs, as listings have it."""
+    labels = ev.cluster_labels(side, np.arange(cover.members(side).n_clusters))
+    codes = as_column(labels, f"{side}_cluster").find(label)
+    return {name: float(np.sum(lost[codes])) for name, lost in losses_of_cover(cover, side).items()}
+
+
+def _labels(ev: Evaluated, side: str, rows: RowNumbers) -> pa.ChunkedArray:
+    """Return the clusters of rows on a side: null for one that a policy has made, a list where they overlap."""
+    labels = ev.kept_items().labels(side, rows)
+    if not ev.contingency.overlapping:
+        labels = without_noise(labels, ev.policies.noise)
+    return labels if isinstance(labels, pa.ChunkedArray) else pa.chunked_array([labels])
+
+
+def _order_of_parts(parts: pa.Table, items: Items, firsts: RowNumbers) -> NDArray[np.int64]:
+    """Return the order of parts: most items first, then by weight, then by label."""
+    figures = {name: -parts[name].to_numpy() for name in ("n_items", "weight")}
+    labels = parts["label"]
+    if pa.types.is_large_list(labels.type):
+        return _order(figures, {})
+    return _order(figures, {"label": labels} | ({"item": items.ids(firsts)} if labels.null_count else {}))
+
+
+def _order(figures: Mapping[str, NDArray[Any]], names: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Return the ascending order of rows by figures, then by ids."""
+    table = _keys(figures, names)
+    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
+    return order.to_numpy().astype(np.int64)
+
+
+def _keys(figures: Mapping[str, NDArray[Any]], names: Mapping[str, Any]) -> pa.Table:
+    keys: dict[str, Any] = {name: from_numpy(values) for name, values in figures.items()}
+    for name, values in names.items():
+        column = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+        keys |= {f"{name} {part}": each for part, each in sortable(column).items()}
+    return pa.table(keys)
+
+
+def _first(ev: Evaluated, parts: Sequence[RowNumbers], counts: Sequence[int]) -> RowNumbers:
+    """Return the first few rows of each part: by weight, heaviest first, then by item; ids are read once for all."""
+    every, rows = ev._rows().weight, [np.empty(0, np.int64)]
+    for part, n in zip(parts, counts, strict=True):
+        weight = np.nan_to_num(every[part], nan=-np.inf)  # of items that are not scored, it may not be known
+        rows.append(part[weight >= np.partition(weight, part.size - n)[part.size - n]])
+    ids = ev.kept_items().ids(np.concatenate(rows))
+    ends, first = np.cumsum([part.size for part in rows]).tolist(), rows[:1]
+    for part, n, end in zip(rows[1:], counts, ends[1:], strict=True):
+        weight = np.nan_to_num(every[part], nan=-np.inf)
+        table = _keys({"weight": -weight}, {"item": ids.slice(end - part.size, part.size)})
+        order = pc.select_k_unstable(table, n, [(name, "ascending") for name in table.column_names])
+        first.append(part[order.to_numpy()])
+    return np.concatenate(first)
+
+
+Made = TypeVar("Made", bound=Evaluated)
+
+
+def excerpt(ev: Evaluated, codes: Codes, make: Callable[..., Made], most: int) -> Made | None:
+    """Return what `make` makes of the cells and rows of some clusters of an evaluation whose clusters do not overlap.
+
+    All rows are gone through once, and each column that is asked for is read once. None of clusters that have more
+    than `most` rows.
+    """
+    table, every = ev.cell_excerpt(codes), ev._rows()
+    chosen = chosen_of(table.places, ev.contingency.n_cells)
+    rows, cells = every.in_cells(chosen)
+    alone = _one_sided(ev, codes)
+    if rows.size + alone.size > most:
+        return None
+    order = np.argsort(np.concatenate([rows, alone]), kind="stable")
+    rows = np.concatenate([rows, alone])[order]
+    numbers = np.append(np.searchsorted(table.places, cells), np.full(alone.size, -1))[order]
+    table.rows = ScoredRows.of(numbers, every.weights_of(rows))
+    return of_rows(ev, table, rows, make)
+
+
+def of_rows(
+    ev: Evaluated,
+    table: CellExcerpt | NoCells,
+    rows: NDArray[np.int64],
+    make: Callable[..., Made],
+) -> Made:
+    """Return what `make` makes of some cells and rows of an evaluation."""
+    return make(
+        table, ev.metrics, ev.beta, ev.coverage, ev.policies, ev.overall, PickedItems(ev.kept_items(), rows),
+        attributes=None if ev.attributes is None else PickedAttributes(ev.attributes, rows),
+    )  # fmt: skip
+
+
+def _one_sided(ev: Evaluated, codes: Codes) -> NDArray[np.int64]:
+    """Return the rows in some clusters that the other side lacks."""
+    found = [np.empty(0, np.int64)]
+    for side in codes:
+        if getattr(ev.coverage, {"true": "n_truth_only", "pred": "n_prediction_only"}[side]):
+            labels = ev.cluster_labels(side, codes[side]).to_pylist()
+            found += _unscored_with(ev, side, [label for label in labels if label is not None])
+    return np.unique(np.concatenate(found))
+
+
+def _unscored_with(ev: Evaluated, side: str, labels: list[Any]) -> Iterator[NDArray[np.int64]]:
+    """Yield rows that are not scored, and have one of some labels on a side."""
+    for first, cell in ev._rows().stretches():
+        rows = first + np.flatnonzero(cell < 0)
+        if rows.size:
+            column = as_column(ev.kept_items().labels(side, rows), f"{side}_cluster")
+            for label in labels:
+                yield rows[column.find(plain_id(label))]

@@ -1,0 +1,181 @@
+"""Passes over the cells, each of which works something out for a range of the clusters of either side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.inputs.arrays import codes_of, from_numpy, from_texts, to_numpy
+from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.threads import Pool, blocks
+
+
+def ranges_of_clusters(
+    table: Contingency, dtype: type, most: int | None = None
+) -> Iterator[tuple[tuple[int, ...], list[NDArray[Any]]]]:
+    """Yield, for each pass, the first cluster of each side by code, and zeros for it and those that come after it.
+
+    `most` is for how many clusters of both sides there may be zeros at once; for all when absent.
+    """
+    sizes = [table.n_codes[side] for side in SIDES]
+    n_passes = 1 if most is None else max(1, -(-sum(sizes) // max(1, most)))
+    for k in range(n_passes):
+        firsts, ends = (tuple(at * size // n_passes for size in sizes) for at in (k, k + 1))
+        yield firsts, [np.zeros(end - first, dtype) for first, end in zip(firsts, ends, strict=True)]
+
+
+#: The outcomes of each side: the same cluster is on the other side; its items are in several clusters there; they
+#: are in one cluster, together with others; both. A predicted cluster with items outside the truth is mixed, too.
+OUTCOMES = {
+    "true": ("exact", "split", "merged", "split and merged"),
+    "pred": ("exact", "fragment", "union", "mixed"),
+}
+#: Columns of the table of outcomes that are counts, and those that are sums.
+COUNTS, SUMS = ("n_clusters", "n_items"), ("weight", *LOSSES)
+SCHEMA = pa.schema(
+    {"side": pa.string(), "outcome": pa.string()}
+    | dict.fromkeys(COUNTS, pa.int64())
+    | dict.fromkeys(SUMS, pa.float64())
+)
+
+
+def not_defined() -> MetricError:
+    """Return the error for outcomes where there are none."""
+    return MetricError(
+        "outcomes of clusters are not defined where clusters may overlap; pass partitions, without overlapping=True"
+    )
+
+
+def outcome_code(side: str, outcome: str) -> int:
+    """Return the place of an outcome among those of a side."""
+    if not is_one_of(outcome, OUTCOMES[side]):
+        known = ", ".join(map(repr, OUTCOMES[side]))
+        kind = "true" if side == "true" else "predicted"
+        raise OptionError(f"the outcome of a {kind} cluster is one of {known}, not {outcome!r}")
+    return OUTCOMES[side].index(outcome)
+
+
+def marked(table: Contingency, side: str, marks: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    """Mark the clusters of a side by code, on top of the `marks` that other cells have left; see `mark_clusters`."""
+    marks = np.zeros(table.n_codes[side], np.uint8) if marks is None else marks
+    none = np.zeros(0, np.uint8)
+    of_sides = (marks, none) if side == "true" else (none, marks)
+    kernels.clusters.mark_clusters(table.cells, table.pred, 0, table.n_cells, (0, 0), *of_sides)
+    return mixed(marks, 0, with_unlabelled(table)) if side == "pred" else marks
+
+
+def with_unlabelled(table: Contingency) -> NDArray[np.integer]:
+    """Return the predicted clusters by code, ascending, that hold items which the truth lacks, where these count."""
+    alone = table.alone("pred") if table.outside else None
+    return (
+        np.empty(0, np.int64) if alone is None else np.sort(alone.codes[alone.n > 0])
+    )  # files list all clusters
+
+
+def mixed(marks: NDArray[np.uint8], first: int, codes: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """Mix clusters that are with others, those of these codes: no true cluster of such others is known to be whole.
+
+    The marks, or outcomes, of clusters from a first code on are changed, and returned.
+    """
+    start, stop = np.searchsorted(codes, (first, first + marks.size))
+    own = codes[start:stop] - first
+    marks[own] |= marks[own] >> 1  # "with others" is the bit above "in parts"
+    return marks
+
+
+def named(columns: Mapping[str, Any], side: str) -> dict[str, Any]:
+    """Return columns of clusters in which outcomes go by name, if there are any."""
+    if "outcome" not in columns:
+        return dict(columns)
+    names = from_texts(list(OUTCOMES[side]))
+    codes = from_numpy(columns["outcome"].view(np.int8))
+    return {**columns, "outcome": pa.DictionaryArray.from_arrays(codes, names)}
+
+
+def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> pa.Table:
+    """Return clusters, items, weight and losses by side and outcome.
+
+    `most` is how many clusters may be marked at once, a byte each; the cells are gone through as often as that takes.
+    """
+    n_clusters, n_items = np.zeros((2, 4), np.int64), np.zeros(8, np.int64)
+    unlabelled = with_unlabelled(table)
+    runs = list[NDArray[np.float64]]()
+    for firsts, marks in ranges_of_clusters(table, np.uint8, most):
+        for start, stop in blocks(table.n_cells):
+            n_clusters[:, 0] += kernels.clusters.mark_clusters(
+                table.cells, table.pred, start, stop, firsts, *marks
+            )
+        mixed(marks[1], firsts[1], unlabelled)
+        for own, counts in zip(marks, n_clusters, strict=True):
+            kernels.clusters.count_marks(own, counts)
+        for counts, sums in table.map(partial(_add_up, table, firsts, marks), pool, stage="add up outcomes"):
+            n_items += counts
+            runs.append(sums)
+    weight, *lost = _totals(np.concatenate(runs)).reshape(3, 8)
+    return _as_table([n_clusters.reshape(-1), n_items, weight, *(each / table.total_weight for each in lost)])
+
+
+def _totals(runs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Add up runs exactly. Shapes: (n_runs, ...), returns as many sums as a run has."""
+    return np.array([math.fsum(column) for column in runs.reshape(runs.shape[0], -1).T.tolist()])
+
+
+def _as_table(figures: Iterable[np.ndarray]) -> pa.Table:
+    """Return the table of outcomes from its columns of numbers, in the order of the schema. Shapes: (8,)."""
+    sides, outcomes = zip(*((side, outcome) for side in SIDES for outcome in OUTCOMES[side]), strict=True)
+    return pa.Table.from_arrays(
+        [from_texts(sides), from_texts(outcomes), *map(from_numpy, figures)], schema=SCHEMA
+    )
+
+
+class ListedOutcomes:
+    """The outcomes of the clusters of a side, added up from the tables that list them."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros((len(COUNTS), 4), np.int64)
+        self._runs = list[NDArray[np.float64]]()
+
+    def add(self, table: pa.Table) -> None:
+        """Take some clusters; those without scored items do not count."""
+        codes = codes_of(table["outcome"].combine_chunks())
+        n_items, *figures = (to_numpy(table[name]) for name in ("n_items", *SUMS))
+        sums = np.zeros((-(-codes.size // kernels.runs.RUN), len(SUMS), 4))
+        kernels.clusters.add_listed(codes, n_items, tuple(figures), self._counts, sums)
+        self._runs.append(sums)
+
+    @staticmethod
+    def of_sides(true: ListedOutcomes, pred: ListedOutcomes) -> pa.Table:
+        """Return what `count_outcomes` does, when all clusters of both sides have been taken."""
+        counts = np.concatenate([true._counts, pred._counts], axis=1)
+        sums = [_totals(np.concatenate(each._runs)).reshape(len(SUMS), 4) for each in (true, pred)]
+        return _as_table([*counts, *np.concatenate(sums, axis=1)])
+
+
+def _add_up(
+    table: Contingency, firsts: tuple[int, ...], marks: list[NDArray[np.uint8]], start: int, stop: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the items of each outcome in a range of cells, and sums by run; see `add_by_outcome`."""
+    from fastbcubed.metrics import compiled
+
+    n_items, sums = np.zeros(8, np.int64), np.zeros((-(-(stop - start) // kernels.runs.RUN), 3, 8))
+    outer = table.weighting == "outer"
+    compiled.add_by_outcome(table.cells, table.pred, start, stop, outer, firsts, *marks, n_items, sums)
+    return n_items, sums
+
+
+def by_side(table: pa.Table) -> dict[str, dict[str, int]]:
+    """Return the number of clusters of each outcome, by side, from what `count_outcomes` returns."""
+    found: dict[str, dict[str, int]] = {side: {} for side in SIDES}
+    for row in table.to_pylist():
+        found[row["side"]][row["outcome"]] = row["n_clusters"]
+    return found

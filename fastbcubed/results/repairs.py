@@ -1,0 +1,295 @@
+"""Repairs: which clusters to split or to gather first, what each brings alone, and what the first k bring together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.align.rows import WIDEST
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of
+from fastbcubed.results.evaluation_base import Evaluated
+from fastbcubed.results.table import Table, first_rows, require_limit, sortable
+from fastbcubed.results.wording import label
+from fastbcubed.runtime.arguments import as_several, is_one_of, whole_number
+from fastbcubed.runtime.spill import readable
+from fastbcubed.runtime.threads import blocks
+
+Floats = NDArray[np.float64]
+#: The side whose clusters a kind of repair is of.
+KINDS = {"split": "pred", "gather": "true"}
+#: Bytes that repairs take of a cluster and of a cell, about; what they may take beside half of a memory limit.
+CLUSTER_BYTES, CELL_BYTES, BESIDE = 100, 16, 128 << 20
+
+
+def list_repairs(ev: Evaluated, kinds: str | Iterable[str], limit: int | None) -> Table:
+    """Return the repairs that bring most, as `Evaluation.repairs` does."""
+    known = kinds_asked(kinds, limit)
+    return listing_of(ev, known, rank_repairs(ev, known, limit))
+
+
+def rank_repairs(ev: Evaluated, kinds: Sequence[str], limit: int | None) -> Ranked:
+    """Return the repairs of some kinds that bring most, from all cells."""
+    require_repairable(1, keep="cells", overlapping=ev.contingency.overlapping)
+    if ev.ranges is not None:
+        _require_room(ev.contingency, ev._memory_limit)
+    start = Start.of(ev.contingency)
+    chosen = first_repairs(ev, kinds, Repairs.all_of(start, kinds), limit)
+    return Ranked(chosen, start.running(chosen))
+
+
+def _require_room(table: Contingency, limit: int | None) -> None:
+    """Raise OptionError if repairs, for which clusters are held as a whole, take more memory than the limit has."""
+    n_clusters = sum(table.codes(side)[1] for side in KINDS.values())
+    needed = CLUSTER_BYTES * n_clusters + CELL_BYTES * table.n_cells
+    if limit is not None and needed > limit // 2 + BESIDE:
+        raise OptionError(
+            f"repairs would take about {readable(needed)} of memory, as clusters are held as a whole; evaluate with "
+            f"memory_limit of at least {(2 * (needed - BESIDE) >> 20) + 1} MiB, or save the result: the first repairs "
+            "of one that is loaded with check=False are read from its tables"
+        )
+
+
+def kinds_asked(kinds: str | Iterable[str], limit: int | None) -> list[str]:
+    """Return the kinds of repairs that are asked for."""
+    require_limit(limit)
+    wanted = as_several(kinds)
+    if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
+        raise OptionError(f'kinds are "split", "gather" or both, not {kinds!r}')
+    return [kind for kind in KINDS if kind in wanted]
+
+
+def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
+    """Raise if so many repairs cannot be listed of an evaluation."""
+    whole_number(n, "repairs")
+    if n and keep == "scores":
+        raise OptionError('repairs= takes the cells, which keep="scores" does not keep; pass keep="cells"')
+    if n and overlapping:
+        raise MetricError(
+            "repairs: they are not defined where clusters may overlap; pass partitions, without overlapping=True"
+        )
+
+
+def f_gain(lost: tuple[float, float], precision: Floats, recall: Floats) -> Floats:
+    """Return what gains of precision and recall are worth in F1, to the last digits however small they are.
+
+    `lost` is what precision and recall lack of 1.
+    """
+    p, r = 1 - lost[0], 1 - lost[1]
+    above = p * p * recall + r * r * precision + precision * recall * (p + r)
+    gain: Floats = 2 * above / ((p + r) * ((p + r) + (precision + recall)))
+    return gain
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What repairs start from. Sums are two numbers: the sum, and what it lacks in digits."""
+
+    table: Contingency
+    pred: NDArray[np.integer]  #: the predicted cluster of each cell
+    left: NDArray[np.int64]  #: cells of each predicted cluster
+    mass: Floats  #: their tp, added up; shape (n_pred, 2)
+    correct: Floats  #: their weight * tp, added up; shape (n_pred, 2)
+    split: Floats  #: what splitting a predicted cluster alone adds to precision, by code
+    gather: Floats  #: what gathering a true one alone adds to precision and recall; shape (n_true, 2)
+    lost: tuple[float, float]  #: of precision and recall
+
+    @classmethod
+    def of(cls, table: Contingency) -> Start:
+        """Work it out from all cells."""
+        cells, (pred, n_pred), outer = table.cells, table.codes("pred"), table.weighting == "outer"
+        left, mass, correct = np.zeros(n_pred, np.int64), np.zeros((n_pred, 2)), np.zeros((n_pred, 2))
+        kernels.clusters.add_cells(cells, pred, outer, left, mass, correct)
+        split, gather = np.zeros((n_pred, 2)), np.zeros((table.codes("true")[1], 4))
+        kernels.clusters.add_gains(cells, pred, outer, correct, split, gather)
+        total = table.total_weight
+        split, gather = split.sum(axis=1) / total, (gather[:, ::2] + gather[:, 1::2]) / total
+        return cls(table, pred, left, mass, correct, split, gather, (split.sum(), gather[:, 1].sum()))
+
+    @property
+    def outer(self) -> bool:
+        """Whether weights count in means alone."""
+        return self.table.weighting == "outer"
+
+    def running(self, repairs: Repairs) -> Floats:
+        """Return the precision and the recall after each of some repairs. Shape (n_repairs, 2)."""
+        table = self.table
+        mass, outside = self.mass.copy(), np.zeros(self.left.size, np.bool_)
+        if table.outside and (only := table.only("pred")) is not None:
+            outside = only[0] > 0
+            kernels.clusters.add_masses(mass, only[1])
+        is_split, gathered = np.zeros(self.left.size, np.bool_), np.zeros(len(self.gather), np.bool_)
+        clusters = (self.left.copy(), outside, mass, self.correct.copy(), is_split)
+        wanted = (repairs.splits, repairs.codes, *self._cells_of(repairs))
+        gains = np.empty((repairs.codes.size, 2))
+        kernels.clusters.apply_repairs(table.cells, self.pred, self.outer, wanted, clusters, gathered, gains)
+        return 1 - np.maximum(self.lost - gains / table.total_weight, 0.0)
+
+    def _cells_of(self, repairs: Repairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the cells of each repair begin, and the cells."""
+        numbers, cells = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for side, own in (("pred", repairs.splits), ("true", ~repairs.splits)):
+            rank = np.full(self.table.codes(side)[1], -1)
+            rank[repairs.codes[own]] = np.flatnonzero(own)
+            codes = self.table.cells["true"] if side == "true" else self.pred  # of which no copy is made
+            for start, stop in blocks(codes.size):
+                found = rank[codes[start:stop]]
+                there = np.flatnonzero(found >= 0)
+                numbers.append(found[there])
+                cells.append(there + start)
+        number = np.concatenate(numbers)
+        starts = np.append(0, np.cumsum(np.bincount(number, minlength=repairs.codes.size)))
+        return starts, np.concatenate(cells)[np.argsort(number, kind="stable")]
+
+
+@dataclass(frozen=True, eq=False)
+class Repairs:
+    """Repairs, and what each brings alone; all shapes are (n_repairs,)."""
+
+    #: whether it is a split, of a predicted cluster, and not the gathering of a true one
+    splits: NDArray[np.bool_]
+    codes: NDArray[np.int64]  #: of the cluster
+    n_items: NDArray[np.int64]
+    weight: Floats
+    gain: Floats  #: of F1
+    precision: Floats
+    recall: Floats
+
+    @classmethod
+    def none(cls) -> Repairs:
+        """Return no repairs."""
+        return cls(np.zeros(0, np.bool_), *np.zeros((2, 0), np.int64), *np.zeros((4, 0)))
+
+    @classmethod
+    def all_of(cls, start: Start, kinds: Sequence[str]) -> Repairs:
+        """Return all repairs of some kinds that bring something."""
+        table, found = start.table, []
+        for kind in kinds:
+            both = start.gather.T if kind == "gather" else (start.split, np.zeros(1))
+            codes = np.flatnonzero(both[0] + both[1])
+            precision, recall = (np.broadcast_to(each, len(both[0]))[codes] for each in both)
+            is_split = kind == "split"
+            n, weight = (table.pred_n, table.pred_weight) if is_split else (table.true_n, table.true_weight)
+            gain = f_gain(start.lost, precision, recall)
+            found.append(
+                (np.full(codes.size, is_split), codes, n[codes], weight[codes], gain, precision, recall)
+            )
+        return cls(*map(np.concatenate, zip(*found, strict=True)))
+
+    def take(self, rows: NDArray[np.int64]) -> Repairs:
+        """Return some of them."""
+        return Repairs(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Repairs in their order, and the precision and the recall after each. Shape of these: (n_repairs, 2)."""
+
+    repairs: Repairs
+    running: Floats
+
+    def first(self, n: int) -> Ranked:
+        """Return the first of them."""
+        return Ranked(self.repairs.take(np.arange(min(n, len(self.running)))), self.running[:n])
+
+
+def first_repairs(ev: Evaluated, kinds: Sequence[str], every: Repairs, limit: int | None) -> Repairs:
+    """Return the first repairs in order: of clusters that have a label, as others a policy has made."""
+    n, limit = every.codes.size, every.codes.size if limit is None else limit
+    wanted = min(limit, n)
+    while True:
+        rows = first_rows(-every.gain, -every.weight, wanted)
+        labels = {kind: _labels(ev, every, rows, kind) for kind in kinds}
+        rows, rank = _named(every, rows, labels)
+        if rows.size >= limit or wanted == n:
+            break
+        wanted = min(2 * wanted + 1, n)
+    order = np.lexsort((rank, ~every.splits[rows], -every.weight[rows], -every.gain[rows]))[:limit]
+    return every.take(rows[order])
+
+
+def _labels(ev: Evaluated, repairs: Repairs, rows: NDArray[np.int64], kind: str) -> pa.Array:
+    """Return the labels of the clusters of those rows that are of a kind."""
+    own = rows[repairs.splits[rows] == (kind == "split")]
+    labels = ev.cluster_labels(KINDS[kind], repairs.codes[own])
+    return combined(labels) if isinstance(labels, pa.ChunkedArray) else labels
+
+
+def _named(
+    repairs: Repairs, rows: NDArray[np.int64], labels: Mapping[str, pa.Array]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows whose clusters have labels, and the rank of each among those of its kind."""
+    found, ranks = [], []
+    for kind, names in labels.items():
+        own = rows[repairs.splits[rows] == (kind == "split")]
+        keys = sortable(pa.chunked_array([names]))
+        order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]).to_numpy()
+        rank = np.empty(own.size, np.int64)
+        rank[order] = np.arange(own.size)
+        there = names.is_valid().to_numpy(zero_copy_only=False)
+        found.append(own[there])
+        ranks.append(rank[there])
+    return np.concatenate(found), np.concatenate(ranks)
+
+
+def _in_one(labels: Mapping[str, pa.Array], splits: NDArray[np.bool_]) -> pa.Array:
+    """Return the labels of repairs in one column: of a type that holds those of all kinds, else as texts."""
+    if len(labels) == 1:
+        return next(iter(labels.values()))
+    names = [combined(plain(pa.chunked_array([labels[kind]]))) for kind in KINDS]
+    kind = _type_of_both(names[0].type, names[1].type)
+    if kind is not None:
+        names = [each if each.type == kind else each.cast(kind) for each in names]
+    else:
+        names = [from_texts([label(value) for value in each.to_pylist()]) for each in names]
+    at = np.empty(splits.size, np.int64)
+    at[splits] = np.arange(len(names[0]))
+    at[~splits] = len(names[0]) + np.arange(len(names[1]))
+    return pa.concat_arrays(names).take(from_numpy(at))
+
+
+def _type_of_both(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """Return a type that holds all values of two types of labels, whichever there are; None if there is none.
+
+    Examples
+    --------
+    >>> _type_of_both(pa.int32(), pa.int64()), _type_of_both(pa.int64(), pa.string())
+    (DataType(int64), None)
+    """
+    if a == b:
+        return a
+    if pa.types.is_struct(a) or pa.types.is_struct(b) or id_kind(a, "") != id_kind(b, ""):
+        return None
+    unsigned = [pa.types.is_unsigned_integer(kind) for kind in (a, b)]
+    if all(unsigned):
+        return pa.uint64()
+    return None if pa.uint64() in (a, b) else WIDEST[id_kind(a, "")][0]
+
+
+def listing_of(ev: Evaluated, kinds: Sequence[str], ranked: Ranked) -> Table:
+    """Return repairs of some kinds in their order as `Evaluation.repairs` does."""
+    repairs, (precision, recall) = ranked.repairs, ranked.running.T
+    splits, every = repairs.splits.tolist(), np.arange(repairs.codes.size)
+    clusters = _in_one({kind: _labels(ev, repairs, every, kind) for kind in kinds}, repairs.splits)
+    columns = {
+        "rank": every + 1,
+        "kind": from_texts(["split" if split else "gather" for split in splits]),
+        "side": from_texts(["pred" if split else "true" for split in splits]),
+        "cluster": clusters,
+        "n_items": repairs.n_items,
+        "weight": repairs.weight,
+        "gain": repairs.gain,
+        "running": 2 * precision * recall / (precision + recall),
+        "precision_gain": repairs.precision,
+        "recall_gain": repairs.recall,
+        "running_precision": np.ascontiguousarray(precision),
+        "running_recall": np.ascontiguousarray(recall),
+    }
+    return Table(table_of(columns))

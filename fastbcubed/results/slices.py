@@ -1,0 +1,517 @@
+"""Attributes that both sides have: one attribute where their values are equal, two where they are not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, SliceError, first_few
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import (
+    combined,
+    from_numpy,
+    from_texts,
+    is_null,
+    is_pandas,
+    plain,
+    table_of,
+    take_or_null,
+    to_arrow,
+    to_numpy,
+)
+from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.inputs.tables import UNABLE, number_values, readable
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results.bins import Bins, bins_meant
+from fastbcubed.results.items import AttributeTable, Items, named_sides
+from fastbcubed.results.table import Table
+from fastbcubed.runtime.arguments import is_bare, whole_number
+
+#: What Arrow raises for values that it cannot compare.
+INCOMPARABLE = (*UNABLE, pa.ArrowInvalid)
+
+
+class Shared(NamedTuple):
+    """An attribute of both sides: its values by row, or why they are not one."""
+
+    values: pa.ChunkedArray | None
+    fault: str = ""
+
+
+def shared_attribute(items: Items, name: str) -> Shared:
+    """Return the values of an attribute that both sides have, of the truth where it has the item.
+
+    They are one attribute if they are equal, or both null, for every item that both sides have.
+    """
+    sides = [combined(plain(items.attribute(side, name))) for side in ("truth", "prediction")]
+    lacking = [_nulls(items.labels(side)) for side in ("true", "pred")]
+    try:
+        first, second = sides[0], sides[1].cast(sides[0].type)
+        equal = _equal(first, second)
+    except INCOMPARABLE:
+        return Shared(None, f"their types, {sides[0].type} and {sides[1].type}, cannot be compared")
+    differ = np.flatnonzero(~(equal | lacking[0] | lacking[1]))
+    if differ.size:
+        named = items.ids(differ[:4]).to_pylist()
+        return Shared(None, f"their values differ for {differ.size:,} items (first: {first_few(named)})")
+    return Shared(pa.chunked_array([pc.if_else(from_numpy(lacking[0]), second, first)]))
+
+
+def _equal(first: pa.Array, second: pa.Array) -> NDArray[np.bool_]:
+    """Return where values are equal, NaN and nulls to each other."""
+    nulls = [_nulls(values) for values in (first, second)]
+    same = pc.fill_null(pc.equal(first, second), False)
+    if pa.types.is_floating(first.type):
+        nan = pc.and_(pc.is_nan(first), pc.is_nan(second))
+        same = pc.or_(same, pc.fill_null(nan, False))
+    return (to_numpy(same) & ~nulls[0] & ~nulls[1]) | (nulls[0] & nulls[1])
+
+
+def _nulls(values: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    return is_null(combined(values) if isinstance(values, pa.ChunkedArray) else values)
+
+
+#: Slices that are always there: by the size of the cluster an item is in, in powers of two.
+SIZES = ("true_size", "pred_size")
+#: What the name of one begins with where an attribute has the same name.
+OURS = "always."
+#: An attribute, or bins of one.
+Element = str | Bins
+SliceKey = Element | tuple[Element, ...] | Mapping[str, Any]
+#: What parts of a composite id are attributes of.
+ID = "item"
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """One code per row, and the values that each code stands for."""
+
+    codes: NDArray[np.int64]  #: slice of each row; shape (n_rows,)
+    #: the columns that name the slices, in ascending order, nulls last; shape (n_slices,)
+    values: dict[str, pa.Array]
+
+    @property
+    def n_slices(self) -> int:
+        """The number of slices."""
+        return len(next(iter(self.values.values())))
+
+
+def slice_name(key: SliceKey) -> str:
+    """Return the name by which results list a slicing: ``country``, ``country,year``."""
+    return ",".join(map(str, [key] if isinstance(key, Element) else key))
+
+
+def elements(key: SliceKey) -> tuple[Element, ...]:
+    """Return the attributes, or bins of them, that make slices together; none for subsets by name."""
+    return () if isinstance(key, Mapping) else key if isinstance(key, tuple) else (key,)
+
+
+class Renamed(str):
+    """A size that is called otherwise where it was asked for."""
+
+    def __new__(cls, size: str, asked: str) -> Renamed:
+        """Return the name of a size here, which remembers the one that was asked for."""
+        found = super().__new__(cls, size)
+        found.asked = asked
+        return found
+
+    asked: str
+
+
+def size_named(
+    element: Any, sides: Mapping[str, Sequence[str]] = MappingProxyType({}), extra: Sequence[str] = ()
+) -> str | None:
+    """Return the size that an element of a key names; None if it names none.
+
+    If one of the `sides` or the table of attributes, whose names are `extra`, has an attribute of the same name,
+    ColumnError says how to name each.
+    """
+    own = element.removeprefix(OURS) if isinstance(element, str) else None
+    if own not in SIZES:
+        return None
+    asked = element.asked if isinstance(element, Renamed) else element
+    require_clear(asked, "the size of clusters", {"attributes": extra, **sides})
+    return own
+
+
+def require_clear(name: str, what: str, sides: Mapping[str, Sequence[str]]) -> None:
+    """Raise ColumnError if a side has an attribute of a name that something else has, too."""
+    there = [side for side, names in sides.items() if name in names]
+    if there:
+        where, prefixed = (
+            sep.join(f"{begin}{side}{end}" for side in there)
+            for sep, begin, end in ((" and ", "the ", ""), (" or ", "'", f".{name}'"))
+        )
+        raise ColumnError(
+            f"{name!r} is a column of {where}, and {what} is called so, too: write {prefixed} for the column, "
+            f"'{OURS}{name}' for {what}"
+        )
+
+
+def check_key(key: Any) -> SliceKey:
+    """Return the key if it names slices: an attribute or bins, a tuple of different ones, or subsets by name."""
+    if isinstance(key, Mapping) and key:
+        return key
+    parts = key if isinstance(key, tuple) else (key,)
+    if parts and all(isinstance(part, Element) and part for part in parts):
+        if of_sizes := [part.name for part in parts if isinstance(part, Bins) and size_named(part.name)]:
+            raise SliceError(
+                f"{of_sizes[0]} is in powers of two; it has no bins of its own. An attribute of that name is "
+                f"'truth.{of_sizes[0]}', 'prediction.{of_sizes[0]}' or 'attributes.{of_sizes[0]}'"
+            )
+        if len(set(map(str, parts))) == len(parts):
+            return key
+    raise SliceError(
+        "slices are by an attribute or bins of one, by a tuple of different ones (crossed), or a mapping from names to "
+        f"masks or lists of items, not {key!r}"
+    )
+
+
+def slice_codes(
+    key: SliceKey,
+    contingency: Contingency,
+    items: Items,
+    attributes: AttributeTable | None,
+    among: NDArray[np.bool_] | None = None,
+) -> Sliced:
+    """Return the slices by one attribute, or by several crossed; those without an item are left out.
+
+    `among` tells which rows count as items; those that are scored if it is left out.
+    """
+    cut = numbered_slices(key, contingency, items, attributes, among)
+    return Sliced(cut.codes, {str(each): named(each, cut.values[str(each)]) for each in elements(key)})
+
+
+def numbered_slices(
+    key: SliceKey,
+    contingency: Contingency,
+    items: Items,
+    attributes: AttributeTable | None,
+    among: NDArray[np.bool_] | None = None,
+) -> Sliced:
+    """Return the slices as `slice_codes` does, but with numbers, which sort, in place of the names of bins."""
+    rows = contingency.rows
+    assert rows is not None
+    extra = () if attributes is None else attributes.names
+
+    def codes(each: Element) -> Sliced:
+        if isinstance(each, Bins):
+            return _binned(each, encoded(each.name, attribute_values(each.name, items, attributes)))
+        if (size := size_named(each, items.attribute_sides(), extra)) is not None:
+            return _size_codes(size, each, contingency)
+        return encoded(each, attribute_values(each, items, attributes))
+
+    return crossed(list(map(codes, elements(key))), rows.cell >= 0 if among is None else among)
+
+
+def named(element: Element, values: pa.Array) -> pa.Array:
+    """Return what slices are called: bins by their ranges, all else by the values themselves, or as text."""
+    return element.labels(values) if isinstance(element, Bins) else readable(values)
+
+
+def beside(names: Mapping[str, pa.Array], figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that name slices, and their figures; a name that a figure has becomes attribute.NAME."""
+    return {f"attribute.{name}" if name in figures else name: own for name, own in names.items()} | dict(
+        figures
+    )
+
+
+def name_columns(columns: Iterable[str]) -> list[str]:
+    """Return the columns that name slices, of all that a table of them has."""
+    return list(takewhile(lambda column: column != "n_items", columns))
+
+
+def rows_for_json(table: Any) -> list[dict[str, Any]]:
+    """Return a table of slices row by row; the names NaN and infinity, which JSON does not have, are texts.
+
+    Examples
+    --------
+    >>> rows_for_json(pa.table({"x": [float("inf"), None], "n_items": [3, 4]}))
+    [{'x': 'inf', 'n_items': 3}, {'x': None, 'n_items': 4}]
+    """
+    rows = table.to_pylist()
+    for name in name_columns(table.column_names):
+        for row in rows:
+            if isinstance(row[name], float) and not math.isfinite(row[name]):
+                row[name] = str(row[name])
+    return rows
+
+
+def names_element(column: str, element: Element) -> bool:
+    """Tell whether a column of slices, as `beside` calls it, is that of an attribute or of bins."""
+    return column in (str(element), f"attribute.{element}")
+
+
+def _binned(element: Bins, plain: Sliced) -> Sliced:
+    """Return the slices by bins from those by the values, the bin of nulls last; a dictionary may hold others."""
+    (values,) = plain.values.values()
+    there = np.bincount(plain.codes, minlength=len(values)) > 0
+    numbers = element.numbers(values.take(from_numpy(np.flatnonzero(there))))
+    by_value, known = number_values(pa.chunked_array([numbers]))
+    return Sliced(by_value[(np.cumsum(there) - 1)[plain.codes]], {str(element): known})
+
+
+def crossed(columns: Sequence[Sliced], scored: NDArray[np.bool_]) -> Sliced:
+    """Return the slices that several columns make together; those without a scored row are left out."""
+    codes = np.zeros(scored.size, np.int64)
+    for each in columns:
+        codes *= each.n_slices
+        codes += each.codes
+    n_crossed = int(np.prod([float(each.n_slices) for each in columns]))
+    if n_crossed <= 4 * scored.size + 1024:
+        used = np.flatnonzero(np.bincount(codes[scored], minlength=n_crossed))
+        position = np.full(n_crossed, -1)
+        position[used] = np.arange(used.size)
+        codes = position[codes]
+    else:
+        used = np.unique(codes[scored])
+        at = np.minimum(np.searchsorted(used, codes), used.size - 1)
+        codes = np.where(used[at] == codes, at, -1)
+    values: dict[str, pa.Array] = {}
+    left = used
+    for each in reversed(columns):
+        for name, own in each.values.items():
+            values[name] = own.take(from_numpy(left % each.n_slices))
+        left = left // each.n_slices
+    return Sliced(codes, dict(reversed(values.items())))
+
+
+def encoded(name: str, values: pa.ChunkedArray) -> Sliced:
+    """Return the slices by the values of a column, ascending, nulls last."""
+    kind = values.type
+    try:
+        if not pa.types.is_nested(kind):
+            codes, known = number_values(values)
+            return Sliced(codes, {name: known})
+    except pa.ArrowNotImplementedError:
+        pass
+    raise SliceError(f"cannot slice by {name!r}, which is of type {kind}; use a plain column")
+
+
+def attribute_values(
+    name: str, items: Items, attributes: AttributeTable | None, rows: NDArray[np.int64] | None = None
+) -> pa.ChunkedArray:
+    """Return an attribute of some rows, or of all, by the name that users give it.
+
+    One that both sides have with equal values needs no prefix.
+    """
+    sides, extra = (
+        {**items.attribute_sides(), ID: id_parts(items)},
+        () if attributes is None else attributes.names,
+    )
+    fault = ""
+    if name not in (*extra, *sides[ID]) and name in sides["truth"] and name in sides["prediction"]:
+        found, fault = shared_attribute(items, name)
+        if found is not None:
+            return found if rows is None else take_or_null(found, rows)
+    try:
+        side, own = attribute_home(name, sides, extra, fault)
+    except ColumnError:
+        for known, reason in items.left_out().items():
+            if name in (known, known.partition(".")[2]):
+                raise ColumnError(reason) from None
+        raise
+    if side == ID:
+        return pa.chunked_array([items.ids(rows).field(own)])
+    if side or attributes is None:
+        return items.attribute(side, own, rows)
+    return attributes.attribute(own, rows)
+
+
+def id_parts(items: Items) -> tuple[str, ...]:
+    """Return the parts of a composite id, which can be sliced by; none of a plain one."""
+    return items.item_names if len(items.item_names) > 1 else ()
+
+
+def attribute_home(
+    name: str, sides: Mapping[str, Sequence[str]], extra: Sequence[str] = (), fault: str = ""
+) -> tuple[str, str]:
+    """Find an attribute by name; one that both sides have goes by ``truth.name``, for which `fault` is why."""
+    if name in extra or (name.startswith("attributes.") and name.removeprefix("attributes.") in extra):
+        return "", name if name in extra else name.removeprefix("attributes.")
+    for side in sides:
+        if name.startswith(f"{side}.") and name[len(side) + 1 :] in sides[side]:
+            return side, name[len(side) + 1 :]
+    found = [side for side in sides if name in sides[side]]
+    if "attributes" in found:  # where they were saved: those of a table count first, as before
+        return "attributes", name
+    if len(found) > 1:
+        where = "both sides have" if set(found) == {"truth", "prediction"} else f"{' and '.join(found)} have"
+        prefixed = " or ".join(f"'{side}.{name}'" for side in found)
+        raise ColumnError(
+            f"{where} an attribute {name!r}{f', and {fault}' if fault else ''}; write {prefixed}"
+        )
+    if found:
+        return found[0], name
+    there = {**{side: names for side, names in sides.items() if names or side != ID}, "attributes": extra}
+    known = [own for names in (*there.values(), SIZES) for own in names]
+    raise ColumnError(
+        f"there is no attribute {name!r}. There are: {named_sides({**there, 'always': SIZES})}."
+        + (bins_meant(name, known) or did_you_mean(name, known))
+    )
+
+
+def _size_codes(size: str, name: str, contingency: Contingency) -> Sliced:
+    """Slice by a cluster size: 1, 2-3, 4-7, and so on; of several clusters, by the items in any of them."""
+    rows = contingency.rows
+    assert rows is not None
+    sizes = contingency.mates("true" if size == "true_size" else "pred")
+    power = np.frexp(np.maximum(sizes, 1).astype(np.float64))[1] - 1
+    by_row = power[np.maximum(rows.cell, 0)].astype(np.int64)
+    sizes = 2 ** np.arange(int(by_row.max()) + 1, dtype=np.int64)
+    return Sliced(by_row, {name: size_names(sizes)})
+
+
+def size_names(sizes: NDArray[np.integer]) -> pa.Array:
+    """Return the names of slices by size, from the smallest size in each: 1, 2-3, 4-7, and so on."""
+    return from_texts([f"{size}-{2 * size - 1}" if size > 1 else "1" for size in sizes.tolist()])
+
+
+def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -> NDArray[np.bool_]:
+    """Return the rows of a subset that are scored, from a mask or a list of items."""
+    rows = contingency.rows
+    assert rows is not None
+    scored = rows.cell >= 0
+    mask, which = as_subset(which, name)
+    if mask is not None:
+        mask = _rows_of_mask(mask, items, scored, name)
+    else:
+        found = items.rows_of(which)
+        if (missing := np.flatnonzero(found < 0)).size:
+            column = list(which)
+            raise missing_items(name, [column[k] for k in missing[:4]], missing.size, found.size)
+        mask = np.zeros(scored.size, np.bool_)
+        mask[found] = True
+    if not (mask & scored).any():
+        raise nothing_scored(name)
+    return np.asarray(mask & scored)
+
+
+def _rows_of_mask(
+    mask: NDArray[np.bool_], items: Items, scored: NDArray[np.bool_], name: str
+) -> NDArray[np.bool_]:
+    """Return the scored rows that a mask means, which goes by the truth's rows, or by the scored items in order."""
+    n_listed, found = int(np.count_nonzero(scored)), []
+    if mask.shape == (items.n_given,):
+        found.append(items.by_row(mask) & scored)
+    if mask.shape == (n_listed,):
+        listed = np.zeros(scored.size, np.bool_)
+        listed[scored] = mask
+        found.append(listed)
+    if not found:
+        rows = "" if n_listed == items.n_given else f", or of the {items.n_given} rows that were given"
+        raise SliceError(
+            f"the mask of {name} has {mask.size} values; it needs one for each of the {n_listed} items that "
+            f"items() lists{rows}"
+        )
+    if not np.array_equal(found[0], found[-1]):
+        raise SliceError(
+            f"the mask of {name} has as many values as the truth has rows, and as items() lists, which are other "
+            "items, so it can be read in two ways; pass a list of items"
+        )
+    return found[0]
+
+
+def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
+    """Return a mask, or None and a list of items."""
+    if isinstance(which, set | frozenset):
+        which = list(which)
+    if isinstance(which, str | Mapping) or is_bare(which) or not hasattr(which, "__len__"):
+        raise SliceError(f"{name} is a list of items or a mask, not {which!r}")
+    if not len(which):
+        raise nothing_scored(name)
+    mask = _as_mask(which, name)
+    if mask is not None and is_pandas(which, "Series"):
+        if not np.array_equal(which.index, np.arange(len(which))):
+            raise SliceError(
+                f"the mask of {name} is a Series with an index of its own, but masks go by position; pass "
+                "mask.to_numpy(), or a list of items"
+            )
+    return mask, which
+
+
+def nothing_scored(name: str) -> SliceError:
+    """Return the error for a subset that nothing scored is in."""
+    return SliceError(f"{name} has no scored item, so it has no score")
+
+
+def missing_items(name: str, first: list[Any], n_missing: int, of_items: int) -> SliceError:
+    """Return the error for a subset that names items which are not there."""
+    return SliceError(
+        f"{n_missing} of {of_items} items of {name} are not in the evaluation (first: {first_few(first)})"
+    )
+
+
+def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:
+    """Return a mask if that is what was given; None for a list of items."""
+    if isinstance(which, np.ndarray) and which.dtype == np.bool_:
+        return which
+    first = which[0] if isinstance(which, list | tuple) else None
+    if first is not None and not isinstance(first, bool | np.bool_):
+        return None
+    try:
+        values = to_arrow(which, name)
+    except FastBCubedError:
+        return None
+    if not pa.types.is_boolean(values.type):
+        return None
+    if values.null_count:
+        raise SliceError(f"{values.null_count} of {len(values)} values of the mask of {name} are null")
+    return np.asarray(values.to_numpy())
+
+
+def macro_of(
+    slices: Table, name: str, metrics: Sequence[Metric], beta: float, min_items: int, f_of_means: bool
+) -> Table:
+    """Return mean and standard deviation of each score over the slices of at least so many items."""
+    min_items = whole_number(min_items, "min_items", "items", least=1)
+    n_items = to_numpy(slices["n_items"])
+    large = n_items >= min_items
+    if not large.any():
+        raise SliceError(
+            f"no slice of {name} has {min_items} items; the largest has {n_items.max(initial=0)}. Lower min_items="
+        )
+    chosen = [m for m in metrics if m.name in slices.column_names]
+    found = {m.name: _mean_and_sd(to_numpy(slices[m.name])[large]) for m in chosen}
+    if f_of_means:
+        means = {score: mean for score, (mean, _, _) in found.items()}
+        found |= {
+            m.name: (_combined(m, means, beta), math.nan, found[m.name][2]) for m in chosen if m.combine
+        }
+    mean, sd, n = zip(*found.values(), strict=True) if found else ((), (), ())
+    columns: dict[str, Any] = {
+        "score": from_texts(list(found)),
+        "mean": np.array(mean, np.float64),
+        "sd": np.array(sd, np.float64),
+        "n_slices": np.array(n, np.int64),
+    }
+    return Table(table_of(columns))
+
+
+def _mean_and_sd(scores: NDArray[np.float64]) -> tuple[float, float, int]:
+    """Return mean, standard deviation and number of the scores that there are; weights of 0 leave a slice none."""
+    known = scores[~np.isnan(scores)]
+    mean = math.fsum(known.tolist()) / known.size if known.size else math.nan
+    sd = float(np.std(known, ddof=1)) if known.size > 1 else math.nan
+    return mean, sd, int(known.size)
+
+
+def _combined(metric: Metric, means: dict[str, float], beta: float) -> float:
+    """Return a score of the means of those that it is combined from."""
+    missing = [need.name for need in metric.needs if need.name not in means]
+    if missing:
+        raise MetricError(
+            f"f_of_means works {metric.name} out from {' and '.join(missing)}, which the slices do not have; name "
+            "them in metrics="
+        )
+    assert metric.combine is not None
+    return float(metric.combine(means, beta))

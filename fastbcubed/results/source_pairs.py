@@ -1,0 +1,138 @@
+"""Pairs of sources: how many pairs of items within a source, and across two, are rightly and wrongly together.
+
+A pair of items is counted from the items of each source in a cell or cluster, never looked at by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import SliceError
+from fastbcubed.inputs.arrays import from_texts
+from fastbcubed.inputs.tables import readable
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.results.bins import Bins
+from fastbcubed.results.items import AttributeTable, Items
+from fastbcubed.results.slices import slice_codes
+from fastbcubed.results.table import Table
+from fastbcubed.results.wording import label
+
+#: Pairs of sources that are listed at most.
+MOST = 1_000_000
+#: So many items have fewer pairs than int64 counts.
+FEW = 1 << 31
+#: The bits of a count that are multiplied at once where there are more.
+LOW = 20
+
+Counts = NDArray[np.int64]
+
+
+def list_source_pairs(
+    by: Any, contingency: Contingency, items: Items, attributes: AttributeTable | None
+) -> Table:
+    """Return the pairs of sources, as `Evaluation.source_pairs` does."""
+    if not isinstance(by, str | Bins) or not by:
+        raise SliceError(f"sources are told by one attribute, or bins of one, not by {by!r}")
+    _require_defined(contingency)
+    assert contingency.rows is not None
+    cut = slice_codes(by, contingency, items, attributes)
+    (names,) = cut.values.values()
+    n = len(names)
+    if n * (n + 1) // 2 > MOST:
+        raise SliceError(
+            f"{by!s} has {n:,} values, which are {n * (n + 1) // 2:,} pairs of sources, of {MOST:,} at most; choose an "
+            "attribute with fewer values, or bins of it"
+        )
+    cell = contingency.rows.cell
+    here = cell >= 0
+    units, sources, counts = _grouped(cell[here], cut.codes[here], np.ones(int(here.sum()), np.int64), n)
+    few = contingency.n_items < FEW
+    together = {"tp": _pairs(units, sources, counts, n, few)}
+    for side in ("true", "pred"):
+        codes = np.ascontiguousarray(getattr(contingency, side)).astype(np.int64)[units]
+        together[side] = _pairs(*_grouped(codes, sources, counts, n), n, few)
+    return _listed(names, together)
+
+
+def _require_defined(table: Contingency) -> None:
+    """Raise MetricError if scores of pairs are not defined for this input; weights do not count."""
+    metric = METRICS["pair_f1"]
+    reason = metric.undefined(
+        weighted=False, weighting="pointwise", outside=table.outside, overlapping=table.overlapping
+    )
+    if reason is not None:
+        raise metric.not_defined(reason)
+
+
+def _grouped(units: Counts, sources: Counts, counts: Counts, n: int) -> tuple[Counts, Counts, Counts]:
+    """Add up counts by unit (a cell or cluster) and source; sorted by both. Shapes: (n_groups,) each."""
+    keys = units * n + sources
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    return keys[begins] // n, keys[begins] % n, np.add.reduceat(counts[order], begins)
+
+
+def _pairs(units: Counts, sources: Counts, counts: Counts, n: int, few: bool) -> NDArray[Any]:
+    """Return how many pairs of items in one unit are of each two sources. Shape: (n, n), above the diagonal and on it.
+
+    Groups of a unit stand side by side: those at a distance of 0, 1, ... are multiplied at once.
+    """
+    half = np.where(counts % 2 == 0, counts // 2, counts)
+    rest = np.where(counts % 2 == 0, counts - 1, (counts - 1) // 2)
+    total = _added(np.zeros((n, n), np.int64 if few else object), sources, sources, half, rest, few)
+    for distance in range(1, n):
+        at = np.flatnonzero(units[distance:] == units[: units.size - distance])
+        if not at.size:
+            break
+        total = _added(total, sources[at], sources[at + distance], counts[at], counts[at + distance], few)
+    return total
+
+
+def _added(
+    total: NDArray[Any], first: Counts, second: Counts, a: Counts, b: Counts, few: bool
+) -> NDArray[Any]:
+    """Add products a * b at (first, second), without wrapping."""
+    if few:
+        np.add.at(total, (first, second), a * b)
+        return total
+    for shift, part in ((0, b & ((1 << LOW) - 1)), (LOW, b >> LOW)):
+        added = np.zeros(total.shape, np.int64)
+        np.add.at(added, (first, second), a * part)
+        total = total + added.astype(object) * (1 << shift)
+    return total
+
+
+def _listed(names: pa.Array, together: dict[str, NDArray[Any]]) -> Table:
+    names = readable(names)
+    first, second = np.triu_indices(len(names))
+    tp, true, pred = (together[name][first, second] for name in ("tp", "true", "pred"))
+    texts = [label(name) for name in names.to_pylist()]
+    pairs = [
+        f"within {texts[a]}" if a == b else f"{texts[a]} × {texts[b]}"
+        for a, b in zip(first, second, strict=True)
+    ]
+    figures = {"pair_tp": tp, "pair_fp": pred - tp, "pair_fn": true - tp}
+    scores = {
+        "pair_precision": _share(tp, pred),
+        "pair_recall": _share(tp, true),
+        "pair_f1": _share(2 * tp, true + pred),
+    }
+    columns: dict[str, Any] = {"pair": from_texts(pairs)}
+    columns |= {"source": names.take(pa.array(first)), "other_source": names.take(pa.array(second))}
+    columns |= {name: _whole(values) for name, values in figures.items()}
+    return Table(pa.table({**columns, **{name: pa.array(values) for name, values in scores.items()}}))
+
+
+def _share(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
+    """Return part / whole, 1 where there is nothing, as scores of pairs do."""
+    return np.where(whole == 0, 1.0, part / np.where(whole == 0, 1, whole)).astype(np.float64)
+
+
+def _whole(values: NDArray[Any]) -> pa.Array:
+    return pa.array(values) if values.dtype != object else pa.array(values.tolist(), pa.decimal128(38, 0))

@@ -1,0 +1,522 @@
+"""Standard errors and intervals of scores: independent units, sums by unit, quantiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import OptionError
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.score import Metric
+from fastbcubed.overlap.cover import Cover
+from fastbcubed.runtime.codes import number
+from fastbcubed.runtime.spill import readable
+from fastbcubed.runtime.threads import Pool, blocks
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.integer]
+#: Cells that are handled at once: few enough for a core's cache.
+CELLS_AT_ONCE = 1 << 14
+#: Cells of one task of a pool, unless one unit has more.
+CELLS_OF_RANGE = 1 << 18
+#: Bytes of a cluster while clusters are joined, and of a cell while it is ordered; where codes have 32 bits.
+CLUSTER_BYTES, CELL_BYTES = 4, 16
+
+
+class Units(NamedTuple):
+    """How many independent units the scored items come in.
+
+    Attributes
+    ----------
+    n : int
+        Units that have weight.
+    effective : float
+        As many units of equal weight would tell as much: one over the sum of the squares of their shares.
+    largest_share : float
+        The share of the weight that the largest unit has.
+    """
+
+    n: int
+    effective: float
+    largest_share: float
+
+
+class Alone(NamedTuple):
+    """Cells that are units by themselves and have weight."""
+
+    n: int = 0
+    squares: float = 0.0  #: of their shares of the weight, added up
+    largest: float = 0.0  #: the largest share
+    heaviest: int = -1  #: the cell that has it
+
+
+@dataclass(frozen=True, eq=False)
+class CellUnits:
+    """Cells in the order of their units, but for those that are units by themselves."""
+
+    order: Codes  #: cells
+    starts: NDArray[np.int64]  #: where the cells of each unit begin in `order`; shape (n_ordered + 1,)
+    alone: Alone
+    n: int  #: units, those by themselves, too, with or without weight
+
+    @classmethod
+    def of(cls, codes: Codes, n_codes: int, alone: Alone) -> CellUnits:
+        """Put cells in the order of the codes of their units; -1 for a cell that is alone. All codes are used."""
+        starts = np.zeros(n_codes + 1, np.int64)
+        kernels.memberships.count_codes(codes, starts[1:])
+        np.cumsum(starts, out=starts)
+        order = np.empty(starts[-1], np.int32 if codes.size < 2**31 else np.int64)
+        kernels.components.order_by_code(codes, starts[:-1].copy(), order)
+        return cls(order, starts, alone, n_codes + codes.size - order.size)
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return ranges of units that have about as many cells."""
+        n_cells = self.order.size
+        ends = np.searchsorted(self.starts, np.arange(0, n_cells + CELLS_OF_RANGE, CELLS_OF_RANGE))
+        bounds = np.unique(np.minimum(ends, self.starts.size - 1)).tolist()
+        return list(pairwise(bounds))
+
+    def by_cell(self, n_cells: int) -> NDArray[np.int64]:
+        """Return the unit of each cell."""
+        n_ordered = self.starts.size - 1
+        codes = np.full(n_cells, -1)
+        codes[self.order] = np.repeat(np.arange(n_ordered), np.diff(self.starts))
+        codes[codes < 0] = n_ordered + np.arange(n_cells - self.order.size)
+        return codes
+
+
+def components(table: Contingency, limit: int | None = None) -> CellUnits:
+    """Return the connected components of truth and prediction, by cell; raise OptionError if they take too much."""
+    if isinstance(table, Cover):
+        return _components_of_cover(table)
+    n_true, n_pred = (table.n_codes[side] for side in ("true", "pred"))
+    _require_room((n_true + n_pred) * CLUSTER_BYTES + table.n_cells * CELL_BYTES, limit)
+    dtype = np.int32 if n_true < 2**31 else np.int64
+    firsts, parents = np.full(n_pred, -1, dtype), np.full(n_true, -1, dtype)
+    pred, total, alone = table.pred, table.total_weight, [Alone()]
+    ranges = blocks(table.n_cells, CELLS_OF_RANGE)
+    for start, stop in ranges:
+        counted, squares, largest, heaviest = kernels.components.join_cells(
+            table.cells[start:stop], pred[start:stop], total, firsts, parents
+        )
+        alone.append(Alone(counted, squares, largest, start + heaviest))
+    del firsts
+    n = kernels.components.number_components(parents)
+    codes: Codes = np.empty(table.n_cells, dtype)
+    for start, stop in ranges:
+        kernels.components.read_codes(table.cells[start:stop], parents, codes[start:stop])
+    return CellUnits.of(codes, n, _all_of(alone))
+
+
+def _all_of(alone: list[Alone]) -> Alone:
+    counts, squares, largest, _ = zip(*alone, strict=True)
+    return Alone(sum(counts), math.fsum(squares), max(largest), alone[int(np.argmax(largest))].heaviest)
+
+
+def _components_of_cover(cover: Cover) -> CellUnits:
+    """Return those of items in several clusters; items outside the truth connect predicted clusters, too."""
+    truth, prediction = cover.every[:2] if cover.outside else (cover.truth, cover.prediction)
+    parents = np.arange(truth.n_clusters + prediction.n_clusters)
+    nodes = np.full(len(truth), -1)
+    kernels.components.join_sets(truth.offsets, truth.codes, 0, nodes, parents)
+    kernels.components.join_sets(prediction.offsets, prediction.codes, truth.n_clusters, nodes, parents)
+    kernels.components.number_components(parents)
+    return units_by_code(parents[nodes[: cover.n_cells]], parents.size)
+
+
+def true_clusters(table: Contingency) -> CellUnits:
+    """Return the true clusters as units."""
+    if table.overlapping:
+        raise OptionError(
+            'unit="true_cluster" needs true clusters that share no item, and with overlapping=True they may; '
+            'take unit="component"'
+        )
+    return units_by_code(*table.codes("true"))
+
+
+def units_by_code(codes: Codes, n_codes: int) -> CellUnits:
+    """Return the units of cells by their codes, of which some may not be used."""
+    used = np.zeros(n_codes, np.bool_)
+    used[codes] = True
+    return CellUnits.of((np.cumsum(used) - 1)[codes], int(np.count_nonzero(used)), Alone())
+
+
+def _require_room(needed: int, limit: int | None) -> None:
+    """Raise OptionError if standard errors take more memory than the limit."""
+    if limit is not None and needed > limit:
+        raise OptionError(
+            f"standard errors would take about {readable(needed)} of memory, as clusters and cells are held as a "
+            f"whole; evaluate with memory_limit of at least {(needed >> 20) + 1} MiB"
+        )
+
+
+def count_units(table: Contingency, units: CellUnits) -> Units:
+    """Return how many units there are, and how evenly the weight is spread over them."""
+    total, alone = table.total_weight, units.alone
+    squares, largest, n = [alone.squares], alone.largest, alone.n
+    for first, last in units.ranges():
+        begin, end = units.starts[first], units.starts[last]
+        shares = table.weight[units.order[begin:end]] / total
+        by_unit = np.add.reduceat(shares, units.starts[first:last] - begin)
+        squares.append(float(np.sum(by_unit * by_unit)))
+        largest, n = max(largest, float(by_unit.max())), n + int(np.count_nonzero(by_unit))
+    return Units(n, 1.0 / math.fsum(squares), largest)
+
+
+#: From so many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
+MANY = 200
+#: Differences and standard errors of at most this, beside the scores they are of (or beside 1), come from rounding.
+ROUNDED = 1e-12
+
+
+class Interval(NamedTuple):
+    """A range that holds the score of the population, with the confidence that was asked for."""
+
+    low: float
+    high: float
+
+
+def check_level(level: Any) -> float:
+    """Return a confidence, or raise OptionError for what is none."""
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
+        raise OptionError(f"level is a confidence between 0 and 1, such as 0.95, not {level!r}")
+    return float(level)
+
+
+def without_rounding(value: Any, score: Any = 1.0) -> Any:
+    """Return differences or standard errors of scores, 0 in place of those that come from rounding.
+
+    >>> float(without_rounding(5.6e-17)), float(without_rounding(1e-9)), float(without_rounding(1e-9, 1e6))
+    (0.0, 1e-09, 0.0)
+    """
+    return np.where(np.abs(value) <= ROUNDED * np.maximum(1.0, np.abs(score)), 0.0, value)[()]
+
+
+def interval(score: float, error: float, *, n_units: int, level: float, low: float, high: float) -> Interval:
+    """Return the interval of a score that goes from `low` to `high`, which may be infinite.
+
+    It is symmetric on the scale that has no ends: log odds for a rate, the logarithm for an amount.
+
+    >>> found = interval(0.9, 0.03, n_units=11, level=0.95, low=0.0, high=1.0)
+    >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 2.2281 * 0.03 / (0.9 * 0.1)
+    (0.8107, 0.9498)
+    """
+    if math.isnan(error) or math.isnan(score):
+        return Interval(math.nan, math.nan)
+    if without_rounding(error, score) == 0 or not low < score < high:
+        return Interval(score, score)
+    reach = t_quantile(level, n_units - 1) * error
+    if math.isinf(low):
+        return Interval(score - reach, score + reach)
+    above = score - low
+    if math.isinf(high):
+        return Interval(*(low + _times_exp(above, step / above) for step in (-reach, reach)))
+    odds = above / (high - score)
+    step = reach * (high - low) / above / (high - score)
+    found = (_times_exp(odds, each) for each in (-step, step))
+    return Interval(*(low + (high - low) * _share(each) for each in found))
+
+
+def _times_exp(value: float, power: float) -> float:
+    """Return value * exp(power), infinite where it overflows."""
+    return value * math.exp(power) if power < 700 else math.inf
+
+
+def _share(odds: float) -> float:
+    return 1.0 if math.isinf(odds) else odds / (1.0 + odds)
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(level: float, df: int) -> float:
+    """Return how far from 0 Student's t goes with this confidence, on either side.
+
+    >>> round(t_quantile(0.95, 10), 6), round(t_quantile(0.95, 1_000_000), 6)
+    (2.228139, 1.959966)
+    """
+    if df >= MANY:
+        from statistics import NormalDist
+
+        return _expanded(NormalDist().inv_cdf((1 + level) / 2), df)
+    near, far = 0.0, math.pi / 2
+    for _ in range(80):
+        middle = (near + far) / 2
+        if _confidence(middle, df) < level:
+            near = middle
+        else:
+            far = middle
+    return math.tan((near + far) / 2) * math.sqrt(df)
+
+
+def _confidence(angle: float, df: int) -> float:
+    """Return the chance that t is within tan(angle) * sqrt(df) of 0; a finite sum for whole degrees of freedom."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = df % 2
+    term, total = (cosine if odd else 1.0), 0.0
+    for k in range(2 + odd, df + 1, 2):
+        total += term
+        term *= cosine * cosine * (k - 1) / k
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+
+
+def _expanded(x: float, df: int) -> float:
+    """Return the quantile of t from the normal one, by the expansion of Cornish and Fisher."""
+    terms = (
+        (x**3 + x) / 4,
+        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
+        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
+        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
+    )
+    return x + sum(term / df**k for k, term in enumerate(terms, 1))
+
+
+#: How often a range is halved, and doubled at most: down to neighbouring floats, up to where shares are 0 or 1.
+HALVINGS, DOUBLINGS = 100, 200
+
+
+def sum_of_shares(weights: ArrayLike, seen: ArrayLike, drawn: ArrayLike, level: float) -> Interval:
+    """Return the interval of the sum of weight * share, of which so many of those drawn were seen in each sample.
+
+    >>> found = sum_of_shares([1.0], [8], [10], 0.95)  # that of Wilson: (8 + q/2 -+ sqrt(q (1.6 + q/4))) / (10 + q)
+    >>> round(found.low, 4), round(found.high, 4)
+    (0.4902, 0.9433)
+    """
+    from statistics import NormalDist
+
+    w, k, n = (np.asarray(values, np.float64) for values in (weights, seen, drawn))
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    # shares that are fitted to few draws each vary too little
+    lost = 1.0 if n.size == 1 else (n.sum() - 1) / max(n.sum() - n.size, 0.5)
+    middle = math.fsum(w * (k / n))
+
+    def beyond(a: float) -> bool:
+        p = _fitted(a * w, k, n)
+        variance = float(np.sum(w * w * (p * (1 - p) / n))) * lost
+        return abs(math.fsum(w * p) - middle) > quantile * math.sqrt(variance)
+
+    scale = float(np.min(n / np.abs(w)))
+    low, high = (math.fsum(w * _fitted(_edge(beyond, sign * scale) * w, k, n)) for sign in (1, -1))
+    return Interval(low, high)
+
+
+def _fitted(slopes: Floats, k: Floats, n: Floats) -> Floats:
+    """Return the shares that solve k / p - (n - k) / (1 - p) = slope, from 0 to 1."""
+    b = slopes + n
+    root = np.sqrt(np.maximum(b * b - 4 * slopes * k, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(b > 0, 2 * k / (b + root), (b - root) / (2 * slopes))
+    return np.clip(found, 0.0, 1.0)
+
+
+def _edge(beyond: Callable[[float], bool], step: float) -> float:
+    """Return where along a multiple of the step the values begin that are beyond what chance allows."""
+    far, doubled = step, 0
+    while not beyond(far) and doubled < DOUBLINGS:
+        far, doubled = 2 * far, doubled + 1
+    near = 0.0
+    for _ in range(HALVINGS if doubled < DOUBLINGS else 0):
+        middle = (near + far) / 2
+        near, far = (near, middle) if beyond(middle) else (middle, far)
+    return far
+
+
+#: What to do about a score that has no standard error.
+INSTEAD = (
+    "take a score that is a mean over items, or the F of two, such as f1; or evaluate samples of whole components "
+    "one by one, and see how the score differs"
+)
+
+
+def why_none(metric: Metric) -> str | None:
+    """Return why a score has no standard error, and what to do instead; None if it has one."""
+    parts = metric.needs or (metric,)
+    if any(part.score is not None for part in parts) or (metric.combine and metric.slopes is None):
+        what = "it is no mean over items, but one figure of all clusters or pairs"
+    elif any(part.uses_tn or (part.options or {}).get("similarity") == "rand" for part in parts):
+        verb = "may need" if metric.family == "own" else "needs"
+        what = f"it {verb} the true negatives, which are of all units at once"
+    else:
+        return None
+    return f"{metric.name} has no standard error: {what}, so it is no ratio of sums over independent units; {INSTEAD}"
+
+
+def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[str, Any]]:
+    """Return the means that a score moves with, and how much it does: its derivative by each of them."""
+    if metric.slopes is None:
+        return [(metric.name, 1.0)]
+    names = (need.name for need in metric.needs)
+    return list(zip(names, metric.slopes(means, beta), strict=True))
+
+
+def standard_error(squares: Any, n_units: Any, score: Any = 1.0) -> Any:
+    """Return the standard error of a score from the sum of squared influences of its units.
+
+    NaN for a single unit; 0 where influences are no more than rounding leaves.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(np.asarray(n_units) > 1, n_units / np.subtract(n_units, 1.0), np.nan)
+        return without_rounding(np.sqrt(squares * factor), score)
+
+
+def errors_of_cells(
+    table: Contingency, metrics: Iterable[Metric], beta: float, units: CellUnits, n_units: int, pool: Pool
+) -> dict[str, float]:
+    """Return the standard errors of scores over all items, by name, where cells are in units."""
+    wanted = list(metrics)
+    if not wanted:
+        return {}
+    influences = _Influences(table, wanted, beta, pool)
+
+    def squares_of(first: int, last: int) -> list[float]:
+        unit, end = first, units.starts[last]
+        sums = np.zeros((3, len(wanted)))
+        for start in range(units.starts[first], end, CELLS_AT_ONCE):
+            moved = influences(units.order[start : min(start + CELLS_AT_ONCE, end)])
+            unit = kernels.components.square_sums(moved, start, units.starts, unit, sums)
+        return list(sums[2].tolist())
+
+    squares = [_squares_of_alone(table, units, influences)]
+    if ranges := units.ranges():
+        squares += pool.map(squares_of, *zip(*ranges, strict=True), stage="standard errors")
+    found = zip(wanted, influences.sizes, zip(*squares, strict=True), strict=True)
+    return {m.name: float(standard_error(math.fsum(column), n_units, size)) for m, size, column in found}
+
+
+class _Influences:
+    """How much scores move with each of some cells."""
+
+    def __init__(self, table: Contingency, wanted: list[Metric], beta: float, pool: Pool) -> None:
+        needed = [m for m in aggregation.with_needs(wanted, beta) if m.formula is not None]
+        self._table, self.n_scores = table, len(wanted)
+        self._means = aggregation.item_means([aggregation.item_sums(table, needed, pool)])
+        self._parts = [slopes(metric, self._means, beta) for metric in wanted]
+        #: how large the means are that each score is made of
+        self.sizes = [max(abs(self._means[name]) for name, _ in parts) for parts in self._parts]
+        #: those that need more than the cells at hand, worked out for all cells
+        self._of_all = {
+            m.name: aggregation.cell_scores(table, m)
+            for m in needed
+            if table.overlapping or m.matrix is not None or aggregation.differs_within_cells(table, m)
+        }
+        self._metrics = [m for m in needed if m.name not in self._of_all]
+        #: whether all cells whose two clusters are the same have the same scores, as with all scores of the registry
+        self.same_for_exact = all(m.family != "own" for m in needed)
+
+    def __call__(self, cells: Codes) -> Floats:
+        """Return what each cell moves. Shape (n_scores, cells.size)."""
+        table = self._table
+        how: dict[str, Any] = {"weighting": table.weighting, "outside": table.outside}
+        part = Contingency(table.cells.take(cells), lambda: cells, (0, 0), weighted=table.weighted, **how)
+        scores = {name: scores[cells] for name, scores in self._of_all.items()}
+        if self._metrics:
+            found = aggregation.block_scores(part, self._metrics, 0, cells.size, None)
+            scores |= {m.name: own for m, own in zip(self._metrics, found, strict=True)}
+        share = part.weight / table.total_weight
+        deviations = {name: (own - self._means[name]) * share for name, own in scores.items()}
+        moved = np.zeros((self.n_scores, cells.size))
+        for row, parts in zip(moved, self._parts, strict=True):
+            for name, slope in parts:
+                row += deviations[name] if slope == 1 else slope * deviations[name]
+        return moved
+
+
+def _squares_of_alone(table: Contingency, units: CellUnits, influences: _Influences) -> list[float]:
+    """Return the squared influences of cells that are units by themselves, added up."""
+    alone = units.alone
+    if alone.n and influences.same_for_exact:
+        one = np.array([alone.heaviest])
+        share = float(table.weight[alone.heaviest]) / table.total_weight
+        return [float(moved[0] / share) ** 2 * alone.squares for moved in influences(one)]
+    squares = [[0.0] * influences.n_scores]
+    for start, stop in blocks(table.n_cells, CELLS_AT_ONCE) if alone.n else ():
+        cells = start + np.flatnonzero((table.fp[start:stop] == 0) & (table.fn[start:stop] == 0))
+        if cells.size:
+            squares.append([float(np.sum(moved * moved)) for moved in influences(cells)])
+    return [math.fsum(column) for column in zip(*squares, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class RowUnits:
+    """Scored rows of some groups, by group and unit: a unit of a group is what of the unit is in the group."""
+
+    rows: NDArray[np.int64]  #: those in a group
+    group: NDArray[np.int64]  #: the group of each
+    code: NDArray[np.int64]  #: its unit of that group, numbered through
+    group_of_code: NDArray[np.int64]
+    n_groups: int
+
+    @classmethod
+    def of(cls, table: Contingency, groups: Codes, n_groups: int, units: Codes) -> RowUnits:
+        """Cross the groups and the units of the rows; a negative group is none, and a unit is 0 or more."""
+        assert table.rows is not None
+        rows = np.flatnonzero((table.rows.cell >= 0) & (groups >= 0))
+        group = np.asarray(groups, np.int64)[rows]
+        keys = group * (int(units.max(initial=0)) + 1) + units[rows]
+        with Pool() as pool:
+            code, first = number(keys, pool)
+        return cls(rows, group, code, group[first], n_groups)
+
+    def add(self, weight: Floats, values: Floats) -> Floats:
+        """Add weight * value of the rows by unit of a group."""
+        totals, errors = np.zeros(self.group_of_code.size), np.zeros(self.group_of_code.size)
+        kernels.sums.add_by_code(self.code, weight, values, None, totals, errors)
+        return totals + errors
+
+    def by_group(self, values: Floats) -> Floats:
+        """Add values of the units by group."""
+        totals, errors = np.zeros(self.n_groups), np.zeros(self.n_groups)
+        kernels.sums.add_by_code(self.group_of_code, values, np.ones(values.size), None, totals, errors)
+        return totals + errors
+
+
+class GroupErrors(NamedTuple):
+    """The units of groups, of which each array has one entry per group, and the standard errors by score."""
+
+    n_units: NDArray[np.int64]
+    effective: Floats
+    largest: Floats
+    errors: dict[str, Floats]
+
+    def units(self, group: int) -> Units:
+        """Return the units of one group."""
+        return Units(int(self.n_units[group]), float(self.effective[group]), float(self.largest[group]))
+
+
+def errors_of_rows(
+    table: Contingency, metrics: Iterable[Metric], beta: float, found: RowUnits
+) -> GroupErrors:
+    """Return the standard errors of scores of each group of rows; NaN for a group of a single unit."""
+    wanted = list(metrics)
+    needed = {m.name: m for m in aggregation.with_needs(wanted, beta) if m.formula is not None}
+    assert table.rows is not None
+    weight = table.rows.weight[found.rows]
+    whole = found.by_group(found.add(weight, np.ones(weight.size)))
+    share = np.divide(
+        weight, whole[found.group], out=np.full(weight.size, np.nan), where=whole[found.group] > 0
+    )
+    of_unit = found.add(share, np.ones(weight.size))
+    by_share, largest = found.by_group(of_unit**2), np.full(found.n_groups, np.nan)
+    np.fmax.at(largest, found.group_of_code, of_unit)
+    n_units = np.bincount(found.group_of_code[of_unit > 0], minlength=found.n_groups)
+    scores = {name: aggregation.item_scores(table, m)[found.rows] for name, m in needed.items()}
+    means = {name: found.by_group(found.add(share, each)) for name, each in scores.items()}
+
+    def error(metric: Metric) -> Floats:
+        moved = np.zeros(weight.size)
+        for name, slope in slopes(metric, means, beta):
+            moved += np.broadcast_to(slope, whole.shape)[found.group] * (
+                scores[name] - means[name][found.group]
+            )
+        size = np.max([np.abs(means[name]) for name, _ in slopes(metric, means, beta)], axis=0)
+        return np.asarray(standard_error(found.by_group(found.add(share, moved) ** 2), n_units, size))
+
+    return GroupErrors(n_units, 1.0 / by_share, largest, {m.name: error(m) for m in wanted})

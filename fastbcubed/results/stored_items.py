@@ -1,0 +1,326 @@
+"""Items in a Parquet file: written block by block, read column by column."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.cell_parts import RowBlock
+from fastbcubed.cells.contingency import Contingency, ScoredRows
+from fastbcubed.errors import FileFormatError, SpillError
+from fastbcubed.inputs.arrays import from_numpy, no_rows, to_numpy
+from fastbcubed.results.items import TableItems
+from fastbcubed.results.saved import ITEMS, MANIFEST
+from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.output_files import (
+    OwnPlace,
+    Staging,
+    Stamp,
+    copy_stamped,
+    maybe_with_nulls,
+    without_nulls,
+)
+from fastbcubed.runtime.threads import Pool, ahead, blocks
+
+#: Fewer cells are no large result; and rows that are held at most.
+FEWEST_CELLS, MOST_ROWS = 1 << 19, 1 << 18
+#: Cells that are looked at by one call of a kernel; a multiple of 8.
+CELLS_AT_ONCE = 1 << 20
+
+
+class HeldRows:
+    """Rows that are taken as they are written, if they are in cells of the largest clusters that are not exact.
+
+    As many bytes as `room` are held; where that is too little, nothing is.
+    """
+
+    def __init__(self, table: Contingency, room: int, pool: Pool) -> None:
+        self._marks = _marks_of_largest(table, pool)
+        self._room = room
+        self._n_rows = 0
+        self._pieces = list[tuple[NDArray[np.int64], NDArray[np.int64], pa.Table]]()
+
+    @classmethod
+    def of(cls, table: Contingency | None, room: int, pool: Pool) -> HeldRows | None:
+        """Return what takes rows of these cells; None where there are too few."""
+        return None if table is None or table.n_cells < FEWEST_CELLS else cls(table, room, pool)
+
+    def take(self, cell: NDArray[np.int64], table: pa.Table) -> None:
+        """Take the next rows, with their cells, -1 for one that is not scored."""
+        if self._room >= 0:
+            rows = np.empty(cell.size, np.int64)
+            own = rows[: kernels.clusters.find_marked(cell, self._marks, rows)]
+            piece = table.take(from_numpy(own))
+            self._room -= piece.nbytes + 2 * own.nbytes
+            self._pieces.append((self._n_rows + own, cell[own], piece))
+        self._n_rows += cell.size
+
+    def finished(self) -> RowsAtHand | None:
+        """Return the rows that were taken; None if they had no room."""
+        if self._room < 0 or not self._pieces:
+            return None
+        rows, cells, tables = zip(*self._pieces, strict=True)
+        table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        return RowsAtHand(np.concatenate(rows), np.concatenate(cells), maybe_with_nulls(table), self._marks)
+
+
+class RowsAtHand:
+    """Some rows of a file, which are all rows of some of its cells."""
+
+    def __init__(
+        self,
+        rows: NDArray[np.int64],
+        cells: NDArray[np.int64],
+        table: pa.Table,
+        marks: NDArray[np.uint8],
+    ) -> None:
+        """Take rows, ascending, with their cells and columns; `marks` has a bit for each cell, set if it is one."""
+        self._rows, self._cells, self._table, self._marks = rows, cells, table, marks
+
+    def columns(self, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table | None:
+        """Return some columns of some rows, null for row -1; None if they are not all here."""
+        if not (self._rows.size and set(names) <= set(self._table.column_names)):
+            return None
+        at = np.minimum(np.searchsorted(self._rows, rows), self._rows.size - 1)
+        if not ((self._rows[at] == rows) | (rows < 0)).all():
+            return None
+        return self._table.select(names).take(from_numpy(at, rows < 0))
+
+    def in_cells(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return the rows in chosen cells, ascending, and the cell of each; None if they are not all here."""
+        wanted = np.flatnonzero(chosen)
+        if not (self._marks[wanted >> 3] >> (wanted & 7) & 1).all():
+            return None
+        own = chosen[self._cells]
+        return self._rows[own], self._cells[own]
+
+
+def _marks_of_largest(table: Contingency, pool: Pool) -> NDArray[np.uint8]:
+    """Return a bit for each cell: whether it is of the largest clusters that have few rows together."""
+    outer = table.weighting == "outer"
+    ranges = blocks(table.n_cells, CELLS_AT_ONCE)
+
+    def count(start: int, stop: int) -> NDArray[np.int64]:
+        counts = np.zeros(kernels.clusters.SIZES, np.int64)
+        kernels.clusters.count_by_size(table.cells[start:stop], outer, counts)
+        return counts
+
+    marks = np.zeros(-(-table.n_cells // 8), np.uint8)
+    counts = np.sum(pool.map(count, *zip(*ranges, strict=True), stage="find large clusters"), axis=0)
+    counts[0] = MOST_ROWS + 1  # nobody asks for those that are exact
+    least = counts.size - int(np.searchsorted(np.cumsum(counts[::-1]), MOST_ROWS, side="right"))
+
+    def mark(start: int, stop: int) -> None:
+        own = marks[start // 8 : -(-stop // 8)]
+        kernels.clusters.mark_largest(table.cells[start:stop], outer, least, own)
+
+    pool.map(mark, *zip(*ranges, strict=True), stage="find large clusters")
+    return marks
+
+
+#: Rows that are read at once, if more are gone through.
+AT_ONCE = 1 << 20
+
+
+class StoredTable:
+    """A Parquet file whose columns are read when they are asked for; pages that are not as written are refused."""
+
+    def __init__(
+        self,
+        file: Any,
+        staging: Staging | None = None,
+        stamp: Stamp | None = None,
+        at_hand: RowsAtHand | None = None,
+    ) -> None:
+        """Open a file; `at_hand` are some of its rows, which are not read."""
+        self.at_hand = at_hand
+        self._raw = open(file, "rb") if isinstance(file, str | os.PathLike) else file
+        self._raw.flush()  # it may have been written just now
+        self._metadata: Any = None
+        opened = self._open()
+        self._metadata, self._schema = opened.metadata, opened.schema_arrow
+        self.column_names: list[str] = list(self._schema.names)
+        sizes = [self._metadata.row_group(k).num_rows for k in range(opened.num_row_groups)]
+        self._starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
+        self.num_rows = int(self._starts[-1])
+        self.staging = staging
+        self._stamp = stamp
+
+    def __del__(self) -> None:
+        self._raw.close()
+
+    def _open(self) -> Any:
+        """Return a reader of the file, for one thread: Arrow's own crash where two threads read at once."""
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(OwnPlace(self._raw), metadata=self._metadata, page_checksum_verification=True)
+
+    def no_rows(self) -> pa.Table:
+        """Return the columns without rows."""
+        return no_rows(self._schema)
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        return self._read(range(self._starts.size - 1), [name])[name]
+
+    def stretches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Yield some columns of consecutive rows, and the first of these rows: one stretch of parts after the other."""
+        return ahead(self._stretches(names))
+
+    def _stretches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        n_parts, first = self._starts.size - 1, 0
+        while first < n_parts:
+            end = int(np.searchsorted(self._starts, self._starts[first] + AT_ONCE, side="right")) - 1
+            end = min(max(end, first + 1), n_parts)
+            yield int(self._starts[first]), self._read(range(first, end), names).combine_chunks()
+            first = end
+
+    def take(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
+        """Return some rows of a column, null for row -1."""
+        return self.take_columns([name], rows)[name]
+
+    def take_columns(self, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
+        """Return some rows of some columns, null for row -1; parts of the file that have any are read by themselves."""
+        if self.at_hand is not None and (known := self.at_hand.columns(names, rows)) is not None:
+            return known
+        home = np.searchsorted(self._starts, np.maximum(rows, 0), side="right") - 1
+        order = np.argsort(home, kind="stable")
+        parts, bounds = np.unique(home[order], return_index=True)
+        none = maybe_with_nulls(pa.schema([self._schema.field(name) for name in names]).empty_table())
+
+        def read(k: int, own: NDArray[np.int64]) -> pa.Table:
+            at = rows[own]
+            return self._read([k], names).take(from_numpy(at - self._starts[k], at < 0))
+
+        with Pool().wider() as readers:  # which wait for the disk
+            found = readers.map(read, parts.tolist(), np.split(order, bounds[1:])[: parts.size])
+        back = np.empty(rows.size, np.int64)
+        back[order] = np.arange(rows.size)
+        return pa.concat_tables([none, *found]).unify_dictionaries().take(from_numpy(back))
+
+    def _read(self, parts: Iterable[int], names: Sequence[str]) -> pa.Table:
+        try:
+            return maybe_with_nulls(self._open().read_row_groups(list(parts), list(names)))
+        except (OSError, pa.ArrowException) as error:
+            raise FileFormatError(f"cannot read {', '.join(names)}: {str(error)[:200]}") from error
+
+    def put_at(self, staging: Staging, name: str) -> Stamp:
+        """Bring the file to where others are staged, if it is not there, under a name; return its stamp."""
+        if self._stamp is not None and (self.staging is staging or self._link(staging, name)):
+            return self._stamp
+        try:
+            return copy_stamped(self._raw.fileno(), staging.path(name))
+        except OSError as error:
+            place = staging.directory / name
+            raise FileFormatError(f"cannot write {place}: {error.strerror or error}") from error
+
+    def _link(self, staging: Staging, name: str) -> bool:
+        """Give the file a second name if it is the one that is to be replaced; tell whether that was done."""
+        try:
+            os.link(staging.directory / name, staging.path(name))
+        except OSError:  # there is none, or the file system has no links
+            return False
+        if os.path.samestat(os.fstat(self._raw.fileno()), staging.path(name).stat()):
+            return True
+        staging.path(name).unlink()
+        return False
+
+
+class StoredItems(TableItems):
+    """Items in a file, whose columns are read when they are asked for."""
+
+    def __init__(self, file: StoredTable, left_out: Mapping[str, str] = {}) -> None:
+        super().__init__(file, left_out)
+        self.file = file
+
+    def _some(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
+        """Return some rows of a column, null for row -1."""
+        return self.file.take(name, rows)
+
+
+class StoredRows(ScoredRows):
+    """The rows behind the cells of an evaluation whose items are in a file."""
+
+    def __init__(self, table: StoredTable, *, weighted: bool) -> None:
+        super().__init__(lambda: to_numpy(table["cell"].fill_null(-1).combine_chunks()), None, table.num_rows)
+        self._table, self._weighted = table, weighted
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScoredRows.of, (self.cell, self.weight if self._weighted else None)
+
+    def stretches(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield the cells of consecutive rows, and the first of these rows."""
+        for first, table in self._table.stretches(["cell"]):
+            yield first, to_numpy(table["cell"].fill_null(-1).combine_chunks())
+
+    def in_cells(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows that are in chosen cells, ascending, and the cell of each. Shape of `chosen`: (n_cells,)."""
+        at_hand = self._table.at_hand
+        found = None if at_hand is None else at_hand.in_cells(chosen)
+        return super().in_cells(chosen) if found is None else found
+
+    def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the weights of some rows."""
+        return to_numpy(self._table.take("weight", rows)) if self._weighted else np.ones(rows.size)
+
+    @cached_property
+    def weight(self) -> NDArray[np.float64]:
+        """The weight of each row. Shape (n_rows,)."""
+        return to_numpy(self._table["weight"].combine_chunks()) if self._weighted else np.ones(self.n_rows)
+
+
+#: Columns that come first.
+FIRST = ("item", "true_cluster", "pred_cluster", "weight", "cell")
+
+
+def items_of_block(block: RowBlock) -> pa.Table:
+    """Return the rows of a block as `storage` writes them: ids, labels, weight, cell (null: not scored), attributes."""
+    cell = block.found["cell"].astype(np.int64)
+    weight = np.ones(cell.size) if block.weight is None else block.weight
+    columns = dict(zip(block.columns.column_names, block.columns.columns, strict=True))
+    columns |= {"weight": from_numpy(weight), "cell": from_numpy(cell, cell < 0)}
+    rest = [name for name in columns if "." in name]
+    return without_nulls(pa.table({name: columns[name] for name in (*FIRST, *rest)}), ["weight"])
+
+
+class Destination(NamedTuple):
+    """A file to write items to, and where it is staged; nowhere if it has no name."""
+
+    file: Any
+    staging: Staging | None
+
+
+@contextmanager
+def destination(out: Path | None, spill_directory: Path) -> Iterator[Destination]:
+    """Give the file to write items to: one that will be published in `out`, else one without a name."""
+    if out is not None:
+        staging = Staging(out, MANIFEST)
+        try:
+            path = staging.path(ITEMS)
+            path.touch()
+            yield Destination(path, staging)
+        except BaseException as error:
+            staging.discard()
+            if isinstance(error, OSError):
+                raise FileFormatError(f"cannot write {out / ITEMS}: {error.strerror or error}") from error
+            raise
+        return
+    try:
+        file = tempfile.TemporaryFile(dir=spill_directory)
+    except OSError as error:
+        raise SpillError(
+            f"cannot write to {spill_directory}: {error.strerror}. Name a directory with spill_dir="
+        ) from error
+    try:
+        yield Destination(file, None)
+    except BaseException:
+        file.close()
+        raise

@@ -1,0 +1,188 @@
+"""Scores by name: what `Evaluation.overall` and subsets hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import CELL_BLOCK, Contingency, confusion
+from fastbcubed.errors import MetricError
+from fastbcubed.metrics.registry import computed_as
+from fastbcubed.results.wording import percent, score_text
+from fastbcubed.runtime.arguments import whole_number
+from fastbcubed.runtime.attributes import documented
+from fastbcubed.runtime.threads import blocks
+
+
+class Scores(Mapping[str, float]):
+    """Scores by name, also as attributes; one that goes by several names has them all."""
+
+    def __init__(self, values: Mapping[str, float], missing: Mapping[str, str] | None = None) -> None:
+        self._values = dict(values)
+        self._missing = dict(missing or {})  #: why there is no value, by name
+
+    def __getitem__(self, name: str) -> float:
+        found = self.named(name)
+        if found is None:
+            if name in self._missing or computed_as(name, self._missing):
+                raise MetricError(self._missing[computed_as(name, self._missing) or name])
+            there = f"there are {', '.join(self._values)}" if self._values else "there is none"
+            raise MetricError(
+                f"{name!r} was not computed; {there}. Name it in metrics=, or ask for it with .metric(name)"
+            )
+        return self._values[found]
+
+    def __getattr__(self, name: str) -> float:
+        found = None if name.startswith("_") else self.named(name)
+        if found is None:
+            raise AttributeError(name)
+        return self._values[found]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a score, and `default` if it was not computed."""
+        found = self.named(name)
+        return default if found is None else self._values[found]
+
+    def named(self, name: str) -> str | None:
+        """Return under which name a score was computed that also goes by this one; None if it was not."""
+        return name if name in self._values else computed_as(name, self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __dir__(self) -> list[str]:
+        return documented(self, self._values)
+
+    def __repr__(self) -> str:
+        return f"Scores({', '.join(f'{name}={value:.6g}' for name, value in self.items())})"
+
+
+#: Bounds of precision this far apart are worth a warning.
+BOUNDS_APART = 0.01
+QUANTILES = (0.5, 0.9, 0.99)
+
+Histogram = tuple[NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What complete labels could make of the precision, where prediction-only items are dropped."""
+
+    #: precision if every unlabelled mate were wrong, and if every one were right
+    precision_lower: float
+    precision_upper: float
+    unlabelled_mates: float  #: share of the scored weight that has unlabelled mates in its predicted cluster
+
+    def warning(self, *, estimable: bool) -> str:
+        """Say so if the bounds are far apart, or not known; nothing if they are not.
+
+        `estimable` tells whether scores can be estimated from a sample of true clusters.
+        """
+        if self.precision_upper - self.precision_lower <= BOUNDS_APART:
+            return ""
+        between = f"anywhere from {score_text(self.precision_lower)} to {score_text(self.precision_upper)}"
+        if np.isnan(self.precision_upper):
+            between = "very different (the weights of unlabelled items are not known)"
+        way_out = ", or use fb.estimate if they are a random sample of all" if estimable else ""
+        return (
+            f"{percent(self.unlabelled_mates)} of the scored weight is clustered with items that the truth does "
+            f"not label. Those were dropped; if they had labels, precision could be {between}. If the true clusters "
+            f'are complete, pass unmatched={{"prediction": "outside"}}{way_out}. '
+            "If the truth labels a sample of records, and not whole clusters, recall is too high as well, since the "
+            "other records of a true cluster are not looked for."
+        )
+
+
+def precision_bounds(table: Contingency) -> Bounds | None:
+    """Return what complete labels could make of the precision; None where no item is unlabelled."""
+    if table.unlabelled_mates() is None:
+        return None
+    return bounds_from(bound_sums(table), table.total_weight)
+
+
+def bounds_from(sums: NDArray[np.float64], total_weight: float) -> Bounds:
+    """Return the bounds from what `bound_sums` gave for all cells."""
+    low, high, mated = sums / total_weight
+    return Bounds(float(low), float(high), float(mated))
+
+
+def bound_sums(table: Contingency) -> NDArray[np.float64]:
+    """Add up the least precision, the greatest, and the weight that has unlabelled mates. Shape (3,)."""
+    none = np.zeros(1, np.int64), np.zeros(1), np.zeros(table.n_cells, np.int8)
+    unlabelled_n, unlabelled, places = table.unlabelled_mates() or none
+    sums = [np.zeros(3)]
+    for a, b in blocks(table.n_cells, CELL_BLOCK):
+        cells = slice(a, b)
+        w, place = table.weight[cells], places[cells]
+        tp, fp, _, _ = confusion(table, a, b)
+        u = unlabelled[place]
+        most = tp + fp + u
+        mated = w[unlabelled_n[place] > 0].sum()
+        sums.append(np.array([(w * (tp / most)).sum(), (w * ((tp + u) / most)).sum(), mated]))
+    return np.sum(sums, axis=0)
+
+
+def summarize(table: Contingency) -> dict[str, dict[str, Any]]:
+    """Return items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
+    sizes = {"true": _size_histogram(table.true_n), "pred": _size_histogram(table.pred_n)}
+    return describe(sizes, table.n_items, {side: table.count_exact(side) for side in sizes})
+
+
+def describe(
+    histograms: Mapping[str, Histogram], n_items: int, n_exact: Mapping[str, int]
+) -> dict[str, dict[str, Any]]:
+    """Return the same from the cluster sizes of each side, ascending, and how many clusters have each."""
+    result = {}
+    for side, (sizes, clusters) in histograms.items():
+        upto = np.cumsum(clusters)
+        result[side] = {
+            "items": n_items,
+            "clusters": int(upto[-1]),
+            "singletons": int(clusters[0]) if sizes[0] == 1 else 0,
+            "largest": int(sizes[-1]),
+            "size_quantiles": {f"{q:g}": int(sizes[np.searchsorted(upto, q * upto[-1])]) for q in QUANTILES},
+            "exact": n_exact[side],
+        }
+    return result
+
+
+def _size_histogram(counts: NDArray[np.integer]) -> Histogram:
+    """Return the cluster sizes that there are, ascending, and how many clusters have each."""
+    few = counts.max(initial=0) < max(1 << 16, counts.size)
+    if not few:
+        return np.unique(counts[counts > 0], return_counts=True)
+    histogram = np.bincount(counts)
+    histogram[0] = 0
+    sizes = np.flatnonzero(histogram)
+    return sizes, histogram[sizes]
+
+
+def as_json(value: Any, indent: int | None = 2) -> str:
+    """Return a value as JSON; NaN and infinities become null, keys and odd types strings."""
+    if indent is not None:
+        indent = whole_number(indent, "indent", "spaces", most=100)
+    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Make a value fit for JSON: NaN and infinities become null, keys and odd types strings."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -1,0 +1,384 @@
+"""Tables that every listing returns, and their order: worst first, then by weight, then by id."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.errors import MetricError, MissingPackageError, OptionError
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import from_numpy, storage_of, to_numpy, values_of_codes
+from fastbcubed.inputs.tables import readable
+from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results.wording import Grid, aligned, amount, count, escaped, html_table, label, score_text
+from fastbcubed.runtime.arguments import is_one_of, whole_number
+from fastbcubed.runtime.attributes import documented
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+#: Rows that a table shows of itself: all if they are no more than FEW, else the first FIRST.
+FEW, FIRST = 20, 10
+#: Characters of a line in a terminal.
+WIDTH = 100
+#: Columns that hold sums of weights rather than scores.
+AMOUNTS = ("weight", "tp", "fp", "fn", "tn")
+
+
+class Table:
+    """A listing: an Arrow table that reads well in a terminal and in a notebook.
+
+    Whatever takes an Arrow stream takes it (``pa.table(t)``, ``pl.DataFrame(t)``, ``duckdb.sql("from t")``), and
+    it has the methods, attributes and columns of `pyarrow.Table`; where one of these returns a table, that is
+    a `Table` again.
+
+    Parameters
+    ----------
+    arrow : pyarrow.Table
+        What it holds.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> ev = fb.evaluate([0, 0, 1, 1], [5, 5, 5, 6], metrics=["precision", "recall"])
+    >>> ev.clusters("pred")
+    cluster  n_items  weight  n_parts  exact   outcome  precision_loss  recall_loss  precision   recall
+    5              3       3        2     no     mixed         0.33333      0.12500    0.55556  0.83333
+    6              1       1        1     no  fragment               0      0.12500          1  0.50000
+    <BLANKLINE>
+    2 rows
+    >>> ev.clusters("pred")["n_items"].to_pylist()
+    [3, 1]
+    """
+
+    __slots__ = ("_arrow",)
+
+    def __init__(self, arrow: pa.Table) -> None:
+        self._arrow = arrow
+
+    def to_arrow(self) -> pa.Table:
+        """Return the Arrow table itself, for what takes nothing else, such as `pyarrow.parquet.write_table`.
+
+        Returns
+        -------
+        pyarrow.Table
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.evaluate([0, 0, 1], [0, 1, 1]).clusters("pred").to_arrow().num_rows
+        2
+        """
+        return self._arrow
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Return a data frame; integers with nulls stay integers, of pandas' nullable types.
+
+        Parameters
+        ----------
+        **options
+            Those of `pyarrow.Table.to_pandas`.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> Table(pa.table({"n": [2**60 + 1, None]})).to_pandas()["n"].tolist()
+        [1152921504606846977, <NA>]
+        """
+        frame = self._arrow
+        for at, column in enumerate(frame.columns):
+            if _repeats_values(column):  # which no categorical of pandas does
+                plain = values_of_codes(column).dictionary_encode()
+                frame = frame.set_column(at, frame.field(at).with_type(plain.type), plain)
+        frame = frame.to_pandas(**options)
+        if "types_mapper" not in options:
+            for field in self._arrow.schema:
+                column = self._arrow[field.name]
+                if pa.types.is_integer(field.type) and column.null_count:
+                    frame[field.name] = column.to_pandas(types_mapper=_nullable).array
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a Polars data frame, without copying where Polars can.
+
+        Returns
+        -------
+        polars.DataFrame
+
+        Raises
+        ------
+        MissingPackageError
+            If Polars is not installed.
+        """
+        try:
+            import polars
+        except ImportError:
+            raise MissingPackageError("to_polars() needs Polars: pip install polars") from None
+        return polars.DataFrame(self._arrow)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._arrow.__arrow_c_stream__(requested_schema)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_arrow":
+            raise AttributeError(name)
+        return _handed_on(getattr(self._arrow, name))
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._arrow[key]
+        return Table(found) if isinstance(found, pa.Table) else found
+
+    def __len__(self) -> int:
+        return int(self._arrow.num_rows)
+
+    def __eq__(self, other: object) -> bool:
+        mine = other._arrow if isinstance(other, Table) else other
+        return bool(isinstance(mine, pa.Table) and self._arrow.equals(mine))
+
+    __hash__ = None  # type: ignore[assignment]  # as for any table
+
+    def __dir__(self) -> list[str]:
+        return documented(self, dir(self._arrow))
+
+    def __reduce__(self) -> tuple[type[Table], tuple[pa.Table]]:
+        return Table, (self._arrow,)
+
+    def __repr__(self) -> str:
+        grid, left_out = _grid(self._arrow, WIDTH)
+        return f"{aligned(grid)}\n\n{_extent(self._arrow, len(grid.rows), left_out)}"
+
+    def _repr_html_(self) -> str:
+        grid, left_out = _grid(self._arrow, None)
+        return (
+            f"<div>{html_table(grid)}<p>{escaped(_extent(self._arrow, len(grid.rows), left_out))}</p></div>"
+        )
+
+
+def refuse_table_verb(name: str, what: str, tables: str) -> None:
+    """Raise AttributeError if a name is one that tables have: `what` is none, but has `tables`."""
+    if hasattr(Table, name) or hasattr(pa.Table, name):
+        raise AttributeError(f"{what} is no table and has no {name!r}; its tables have it, such as {tables}")
+
+
+def _handed_on(thing: Any) -> Any:
+    """Return what an Arrow table has, so that tables made with it are tables to read again."""
+    if isinstance(thing, pa.Table):
+        return Table(thing)
+    if not callable(thing):
+        return thing
+
+    @functools.wraps(thing)
+    def method(*args: Any, **options: Any) -> Any:
+        found = thing(*map(_arrow_of, args), **{name: _arrow_of(value) for name, value in options.items()})
+        return Table(found) if isinstance(found, pa.Table) else found
+
+    return method
+
+
+def _arrow_of(thing: Any) -> Any:
+    return thing.to_arrow() if isinstance(thing, Table) else thing
+
+
+def _nullable(kind: pa.DataType) -> Any:
+    """Return the type of pandas that holds integers and nulls."""
+    import pandas as pd
+
+    return pd.api.types.pandas_dtype(str(kind).replace("i", "I").replace("uI", "UI"))
+
+
+def grid_of(table: Table, limit: int) -> Grid:
+    """Return the first rows of a table as texts, with all columns."""
+    return _grid(table.to_arrow().slice(0, limit), None, limit)[0]
+
+
+def _grid(table: pa.Table, width: int | None, few: int = FEW) -> tuple[Grid, list[str]]:
+    """Return the first rows as texts, and the names of columns for which a line has no room."""
+    shown = table if table.num_rows <= few else table.slice(0, FIRST)
+    names = _names_of_rows(table.schema)
+    texts = {
+        name: [_text(name, column.type)(value) for value in readable(column).to_pylist()]
+        for name, column in zip(shown.column_names, shown.columns, strict=True)
+    }
+    chosen: list[str] = []
+    used = 0
+    for name, column in texts.items():
+        used += 2 + max(map(len, (label(name), *column)))
+        if width is None or used - 2 <= width or not chosen:
+            chosen.append(name)
+        else:
+            break
+    rows = list(zip(*(texts[name] for name in chosen), strict=True))
+    return Grid([label(name) for name in chosen], rows, min(names, len(chosen))), shown.column_names[
+        len(chosen) :
+    ]
+
+
+def _names_of_rows(schema: pa.Schema) -> int:
+    """Return how many columns at the front name a row; figures follow from n_items, weight or the first number on."""
+    for at, field in enumerate(schema):
+        if field.name in ("n_clusters", "n_items", *AMOUNTS) or pa.types.is_floating(field.type):
+            return at
+    return len(schema)
+
+
+def _text(name: str, kind: pa.DataType) -> Callable[[Any], str]:
+    """Return what writes the values of a column."""
+    if pa.types.is_boolean(kind):
+        return lambda value: "" if value is None else "yes" if value else "no"
+    if pa.types.is_floating(kind):
+        write = amount if name in AMOUNTS else score_text
+        return lambda value: "" if value is None else write(value)
+    if pa.types.is_integer(kind) and name.startswith("n_"):
+        return lambda value: "" if value is None else count(value)
+    return label
+
+
+def _extent(table: pa.Table, shown: int, left_out: Sequence[str]) -> str:
+    """Return how large a table is, and what of it is not shown."""
+    rows = f"{count(table.num_rows)} row{'' if table.num_rows == 1 else 's'}"
+    if shown < table.num_rows:
+        rows = f"{rows}, the first {count(shown)} shown"
+    if not left_out:
+        return rows
+    named = ", ".join(map(label, left_out[:6])) + (", …" if len(left_out) > 6 else "")
+    return f"{rows}; {count(len(left_out))} more column{'' if len(left_out) == 1 else 's'}: {named}"
+
+
+def _repeats_values(column: pa.ChunkedArray) -> bool:
+    """Tell whether a dictionary has a value twice."""
+    if not pa.types.is_dictionary(column.type):
+        return False
+    return any(len(chunk.dictionary.unique()) < len(chunk.dictionary) for chunk in column.chunks)
+
+
+#: What listings are ordered by to have first what costs most of either: the sum of both losses.
+LOSS = "loss"
+#: Rows beyond those wanted that are rather left out than sorted.
+MANY = 1 << 16
+
+
+def listed(
+    table: pa.Table | Table,
+    metrics: Iterable[Metric],
+    order_by: str | None,
+    limit: int | None,
+    *,
+    named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None = None,
+) -> Table:
+    """Return the rows of a table in order, the first `limit` of them."""
+    return Table(_in_order(table, metrics, order_by, limit, named_by))
+
+
+def _in_order(
+    table: pa.Table | Table,
+    metrics: Iterable[Metric],
+    order_by: str | None,
+    limit: int | None,
+    named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None,
+) -> pa.Table:
+    table = table.to_arrow() if isinstance(table, Table) else table
+    require_limit(limit)
+    n = table.num_rows if limit is None else min(limit, table.num_rows)
+    if order_by is None:
+        return _with_names(table.slice(0, n), named_by)
+    known = [name for name in table.column_names if named_by is None or name != named_by[0]]
+    require_known(order_by, known)
+    rank = rank_of(table, order_by, metrics)
+    lightest_last = -to_numpy(table["weight"])
+    rows = first_rows(rank, lightest_last, n)
+    found = _with_names(table.take(from_numpy(rows)), named_by)
+    keys = {"rank": from_numpy(rank[rows]), "weight": from_numpy(lightest_last[rows])}
+    if named_by is not None:
+        keys |= sortable(found[named_by[1]])
+    return found.take(_order(keys, n))
+
+
+def _order(keys: dict[str, pa.ChunkedArray], n: int) -> pa.Array:
+    """Return the first n rows in ascending order of some keys, and then of their own."""
+    if len(keys["rank"]) <= n + MANY:
+        return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])[:n]
+    keys = {**keys, "row": from_numpy(np.arange(len(keys["rank"])))}
+    return pc.select_k_unstable(pa.table(keys), n, [(name, "ascending") for name in keys])
+
+
+def require_limit(limit: int | None) -> None:
+    """Raise if this is no number of rows."""
+    if limit is not None:
+        whole_number(limit, "limit", "rows")
+
+
+def require_known(order_by: str, known: Collection[str]) -> None:
+    """Raise if there is no such column to order by; where there are losses, there is their sum."""
+    known = [*known, LOSS] if set(LOSSES) <= set(known) else list(known)
+    if not is_one_of(order_by, known):
+        raise MetricError(
+            f"cannot order by {order_by!r}; there are {', '.join(known)}. Name a score in "
+            "metrics= to have it in the tables"
+        )
+
+
+def contenders(table: pa.Table, metrics: Iterable[Metric], order_by: str, limit: int) -> pa.Table:
+    """Return the rows that `listed` may list: the first `limit`, and all that tie with the last of them.
+
+    Parameters are those of `listed`.
+    """
+    rank = rank_of(table, order_by, metrics)
+    rows = first_rows(rank, -to_numpy(table["weight"]), min(limit, table.num_rows))
+    return table.take(from_numpy(np.sort(rows)))
+
+
+def rank_of(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
+    """Return numbers that ascend from worst to best, NaN last."""
+    higher_is_better = {m.name: m.best == "higher" for m in metrics}
+    higher_is_better |= {m.item_name: m.best == "higher" for m in metrics if m.item_name}
+    column = pc.add(*(table[loss] for loss in LOSSES)) if name == LOSS else table[name]
+    try:
+        rank = to_numpy(column.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        raise OptionError(f"cannot order by {name!r}, which is not a number") from None
+    rank = rank if higher_is_better.get(name, False) else -rank
+    return np.where(np.isnan(rank), np.inf, rank)
+
+
+def first_rows(rank: NDArray[np.float64], second: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    """Return rows that are sure to hold the first n, by rank and then `second`: few where n is small."""
+    if n in (0, rank.size):
+        return np.arange(rank.size if n else 0)
+    last = np.partition(rank, n - 1)[n - 1]
+    before, ties = np.flatnonzero(rank < last), np.flatnonzero(rank == last)
+    wanted = n - before.size
+    if wanted < ties.size:
+        among = second[ties]
+        ties = ties[among <= np.partition(among, wanted - 1)[wanted - 1]]
+    return np.concatenate([before, ties])
+
+
+def _with_names(
+    table: pa.Table, named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None
+) -> pa.Table:
+    if named_by is None:
+        return table
+    numbers, name, values = named_by
+    at = table.column_names.index(numbers)
+    return table.add_column(at, name, values(to_numpy(table[numbers])))
+
+
+def sortable(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
+    """Return plain columns that sort as this one: parts of a struct, values of a dictionary."""
+    if pa.types.is_struct(column.type):
+        parts = [sortable(part) for part in column.flatten()]
+        return {f"{k} {name}": part for k, each in enumerate(parts) for name, part in each.items()}
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return {"id": storage_of(column)}

@@ -1,1 +1,0 @@
-"""A result for people: in a terminal, in a notebook."""

@@ -1,0 +1,702 @@
+"""Warnings and notes on an evaluation: one function for each code."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.align.policies import Coverage
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.cells.stages import frequent_keys
+from fastbcubed.errors import OptionError, first_few
+from fastbcubed.inputs.arrays import to_numpy
+from fastbcubed.inputs.tables import is_path
+from fastbcubed.metrics.score import f_measure
+from fastbcubed.results.slices import name_columns
+from fastbcubed.results.wording import count, label, percent, score_text
+from fastbcubed.runtime.codes import sampled_rows
+
+WARNING, NOTE = "warning", "note"
+#: With fewer items nothing is told from shares: whoever evaluates so few can read them all.
+FEW_ITEMS = 20
+
+
+class Notice(NamedTuple):
+    """What is to be said: "warning" if the scores may mislead, "note" if they are right and want care; the figures."""
+
+    level: str
+    message: str
+    figures: dict[str, Any]
+
+
+def sentence(found: Mapping[str, Any]) -> str:
+    """Return what is said of an entry of `Evaluation.warnings`, with its code."""
+    return f"{found['level'].capitalize()}: {found['message']} [{found['code']}]"
+
+
+#: A loss of F1 from here on is a warning, and such a share of the truth where F1 is not known; a smaller one a note.
+FLATTERED = 0.01
+#: Where the truth labels less than half of the prediction, the scores are about the smaller part of it.
+MOSTLY_LABELLED = 0.5
+#: Where the smaller side shares less than half of its items, neither side is a sample of the other.
+MOSTLY_COMMON = 0.5
+#: Rows at either end among which unmatched ids are looked for; both ends have them if there are many.
+ROWS_LOOKED_AT = 1 << 12
+#: Scores that leave out a larger share of the truth than another result's are of other items, easier ones as a rule.
+LESS_COVERED = 0.01
+#: A smaller change of F1 is not seen in what is printed.
+VISIBLE = 1e-5
+#: Runs that a message shows: those that lack most, and those whose F1 would change most.
+RUNS_SHOWN = 5
+#: Ids of each side that a message shows.
+SHOWN = 3
+
+
+def dropping_flatters(ev: Any) -> Iterator[Notice]:
+    """Warn if complete labels could make the precision very different."""
+    if ev.bounds is not None and (message := ev.bounds.warning(estimable=_is_estimable(ev))):
+        yield Notice(WARNING, message, asdict(ev.bounds))
+
+
+def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
+    """Warn if the scores would be lower had the items that only the truth has been alone; note it if hardly so."""
+    n = ev.coverage.n_truth_only
+    if not n or ev.policies.truth != "drop":
+        return
+    share = n / (n + ev.coverage.n_common)
+    figures = {"n_items": n, **if_alone(ev)}
+    f1, alone = figures["f1"], figures["f1_if_alone"]
+    known = not math.isnan(alone)
+    loss = f1 - alone if known else share
+    if loss <= 0 or (known and score_text(f1) == score_text(alone)):
+        return
+    linked = ev._sides["pred"]["singletons"] == 0 and ev._sides["pred"]["items"] > 1
+    level = WARNING if loss >= FLATTERED and n + ev.coverage.n_common >= FEW_ITEMS else NOTE
+    dropped = (
+        f"{count(n)} item{' that' if n == 1 else 's that'} only the truth has ({percent(share)} of its items)"
+    )
+    message = f"{dropped} {'was' if n == 1 else 'were'} dropped."
+    if known:
+        about = "" if figures["exact"] else "about "
+        message += (
+            f" If each were alone in the prediction, f1 would be {about}{score_text(alone)} instead of "
+            f"{score_text(f1)} (precision {score_text(figures['precision_if_alone'])}, "
+            f"recall {score_text(figures['recall_if_alone'])})."
+        )
+    who = (
+        "If it lists linked records only"
+        if linked
+        else "If the prediction lacks items that nothing was linked to"
+    )
+    hint = "The prediction has no cluster of one item. " if linked else ""
+    message += f' {hint}{who}, pass unmatched={{"truth": "singleton"}}.'
+    yield Notice(level, message, figures)
+
+
+def unlinked_alone(ev: Any) -> Iterator[Notice]:
+    """Note that items that only the truth has are taken as alone, since the prediction was made of links."""
+    n = ev.coverage.n_truth_only
+    omits = any(note.get("omits_singletons") and note["side"] == "prediction" for note in ev._input_notes)
+    if not n or not omits or ev.policies.truth != "singleton":
+        return
+    items = (
+        "1 item that only the truth has is"
+        if n == 1
+        else f"{count(n)} items that only the truth has are each"
+    )
+    message = (
+        f"{items} alone in the prediction, which was made of links: without a link an item is not missing."
+    )
+    yield Notice(NOTE, message, {"n_items": n})
+
+
+def if_alone(ev: Any) -> dict[str, Any]:
+    """Return F1, precision and recall, and the same if items that only the truth has were alone.
+
+    They are NaN where that is not known, and the same where no such items were dropped. `exact` says whether the
+    weights of the items of one cluster, which cells do not tell apart, need not be known.
+    """
+    found, dropped = ev.coverage, ev.policies.truth == "drop" and ev.coverage.n_truth_only > 0
+    change = ev._change_if_alone if dropped else 0.0
+    known = change is not None
+    precision, recall = ((_score(ev, name) if known else math.nan) for name in ("precision", "recall"))
+    p, r = precision, recall
+    if dropped:
+        scored, alone = found.weight_scored(ev.policies), found.weight_truth_only
+        p = (precision * scored + alone) / (scored + alone)
+        r = (recall * scored + (change or 0)) / (scored + alone)
+    return {
+        "precision": precision,
+        "recall": recall,
+        "f1": float(f_measure(precision, recall)),
+        "f1_if_alone": float(f_measure(p, r)),
+        "precision_if_alone": p,
+        "recall_if_alone": r,
+        "exact": not (ev.contingency.weighted and ev.contingency.weighting == "pointwise"),
+    }
+
+
+def _score(ev: Any, name: str) -> float:
+    """Return a score over all items; NaN where it was not computed, and there are no cells to compute it from."""
+    if name in ev.overall:
+        return float(ev.overall[name])
+    if isinstance(ev.contingency, NoCells):
+        return ev.contingency.known.get(name, math.nan)
+    return float(ev.metric(name))
+
+
+class OfRun(NamedTuple):
+    """A run, of several: its coverage, what `if_alone` says of it, F1 as shown, whether what it lacks is dropped."""
+
+    coverage: Coverage
+    own: Mapping[str, Any]
+    shown_f1: float
+    drops: bool
+
+    @property
+    def n_dropped(self) -> int:
+        """Items of the truth that are dropped since it lacks them."""
+        return self.coverage.n_truth_only if self.drops else 0
+
+    @property
+    def loss(self) -> float:
+        """What F1 would lose if these were alone; their share of the truth where that is not known."""
+        if math.isnan(self.own["f1_if_alone"]):
+            return 1 - covered(self.coverage)
+        return float(self.figures["shown_f1"] - self.own["f1_if_alone"])
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What a warning has of it."""
+        counts = {"n_items": self.n_dropped, "truth_coverage": covered(self.coverage)}
+        shown = self.own["f1"] if math.isnan(self.shown_f1) else self.shown_f1
+        return {**counts, "shown_f1": shown, **self.own}
+
+
+def runs_lack_items(
+    runs: Mapping[str, OfRun], *, common: bool, policy: str = '{"truth": "singleton"}'
+) -> Iterator[dict[str, Any]]:
+    """Warn if runs drop items of the truth, and scores would be lower if these were alone, or runs lack unlike shares.
+
+    The bounds are those of one evaluation, and of the baseline of a gate.
+    """
+    lacking = sorted(
+        (name for name, run in runs.items() if run.n_dropped), key=lambda name: -runs[name].n_dropped
+    )
+    if not lacking:
+        return
+    unlike = any(a.drops and lacks_more(a.coverage, b.coverage) for a, b in permutations(runs.values(), 2))
+    loss, n_truth = max(run.loss for run in runs.values()), _n_truth(runs[lacking[0]].coverage)
+    if loss <= VISIBLE and not unlike:
+        return
+    level = WARNING if (unlike or loss >= FLATTERED) and n_truth >= FEW_ITEMS else NOTE
+    figures = {name: run.figures for name, run in runs.items()}
+    parts = [
+        f"{label(name)} {count(runs[name].n_dropped)} ({percent(1 - covered(runs[name].coverage))})"
+        for name in lacking[:RUNS_SHOWN]
+    ]
+    message = f"Items of the truth that runs lack are dropped: {', '.join(parts)}{_more(lacking)}."
+    named = list(runs)
+    if len(runs) > RUNS_SHOWN:
+        named = sorted(runs, key=lambda name: -runs[name].loss)[:RUNS_SHOWN]
+    if known := [name for name in named if not math.isnan(figures[name]["f1_if_alone"])]:
+        kinds = ("shown_f1", "f1", "f1_if_alone") if common else ("f1", "f1_if_alone")
+        what = "common items, own items" if common else "own items"
+        of = "; ".join(
+            f"{label(name)} {', '.join(score_text(figures[name][k]) for k in kinds)}" for name in known
+        )
+        about = "" if all(each["exact"] for each in figures.values()) else ", about,"
+        message += f" F1 of {what}, and{about} if missing items were alone: {of}{_more(runs)}."
+    message += f" If runs lack items that nothing was linked to, pass unmatched={policy}."
+    yield {"code": "runs-lack-items", "level": level, "message": message, "runs": lacking, "by_run": figures}
+
+
+def _more(runs: Collection[str]) -> str:
+    return f" and {count(len(runs) - RUNS_SHOWN)} more" if len(runs) > RUNS_SHOWN else ""
+
+
+def lacks_more(coverage: Coverage, other: Coverage) -> bool:
+    """Tell whether items that only the truth has are so much more of it than in another result."""
+    return covered(other) - covered(coverage) > LESS_COVERED
+
+
+def covered(coverage: Coverage) -> float:
+    """Return the share of the truth's weight that the prediction has; of its items where weights are not known."""
+    of_weight = coverage.truth_coverage
+    return coverage.n_common / _n_truth(coverage) if math.isnan(of_weight) else of_weight
+
+
+def _n_truth(coverage: Coverage) -> int:
+    return coverage.n_common + coverage.n_truth_only
+
+
+def few_items_labelled(ev: Any) -> Iterator[Notice]:
+    """Note that the truth labels less than half of the prediction; warn if the others are scored all the same."""
+    n, common = ev.coverage.n_prediction_only, ev.coverage.n_common
+    share = common / (n + common)
+    if n + common < FEW_ITEMS or share >= MOSTLY_LABELLED:
+        return
+    message = f"The truth labels {percent(share)} of the prediction's {count(n + common)} items."
+    if made_up := ev.policies.prediction == "singleton":
+        message += (
+            " The others are scored as if each were alone in the truth, and most of the score comes from them. If "
+            'true clusters are complete, pass unmatched={"prediction": "outside"}'
+        )
+        message += ", or use fb.estimate if they are a random sample of all." if _is_estimable(ev) else "."
+    else:
+        message += (
+            " The scores say nothing about the others, unless the labelled clusters were drawn at random"
+        )
+        message += "; fb.estimate says what they tell of all then." if _is_estimable(ev) else "."
+    yield Notice(WARNING if made_up else NOTE, message, {"share": share, "n_items": n + common})
+
+
+def _is_estimable(ev: Any) -> bool:
+    """Tell whether scores of all items can be estimated from a sample of complete true clusters."""
+    return not (ev.contingency.overlapping or ev.contingency.weighted)
+
+
+def few_ids_match(ev: Any) -> Iterator[Notice]:
+    """Warn if most items of either side are unknown to the other."""
+    found = ev.coverage
+    sides = found.n_common + found.n_truth_only, found.n_common + found.n_prediction_only
+    share = found.n_common / min(sides)
+    if min(sides) < FEW_ITEMS or share >= MOSTLY_COMMON:
+        return
+    message = (
+        f"Only {count(found.n_common)} items are on both sides, of {count(sides[0])} in the truth and "
+        f"{count(sides[1])} in the prediction."
+    )
+    ids = unmatched_ids(ev)
+    if all(ids.values()):
+        named = [first_few(own[: SHOWN + 1], SHOWN) for own in ids.values()]
+        message += f" Only the truth has {named[0]}; only the prediction has {named[1]}."
+        if alike := _alike(*ids.values()):
+            message += f" {alike}"
+    message += " Check that the item columns name the same things in the same way."
+    shown = {f"{side}_only": list(map(str, own[:SHOWN])) for side, own in ids.items()}
+    yield Notice(WARNING, message, {"share": share, "n_common": found.n_common, **shown})
+
+
+def unmatched_ids(ev: Any) -> dict[str, list[Any]]:
+    """Return a few ids that only the truth has, and only the prediction; none where the items were not kept."""
+    ids: dict[str, list[Any]] = {"truth": [], "prediction": []}
+    if not ev.has_items:
+        return ids
+    items = ev.kept_items()
+    n = len(items)
+    rows = np.unique(np.r_[: min(n, ROWS_LOOKED_AT), max(0, n - ROWS_LOOKED_AT) : n])
+    lacks = {side: to_numpy(items.labels(side, rows).is_null()) for side in ("true", "pred")}
+    ids["truth"] = items.ids(rows[lacks["pred"] & ~lacks["true"]]).to_pylist()
+    ids["prediction"] = items.ids(rows[lacks["true"] & ~lacks["pred"]]).to_pylist()
+    return ids
+
+
+#: What ids of the two sides may differ in, and what is left without it.
+WAYS: dict[str, Callable[[str], str]] = {
+    "white space": str.strip,
+    "upper and lower case": lambda text: text.strip().casefold(),
+    "leading zeros": lambda text: text.strip().casefold().lstrip("0"),
+    "what is before the last of : / - _ #": lambda text: re.split("[:/_#-]", text.strip().casefold())[-1],
+}
+
+
+def _alike(truth: list[Any], prediction: list[Any]) -> str:
+    """Say in which way ids of both sides would match, if in any; judged by those that were looked at."""
+    for way, plain in WAYS.items():
+        sides = [{plain(str(value)): value for value in own} for own in (truth, prediction)]
+        if common := sorted(sides[0].keys() & sides[1].keys()):
+            first = [first_few([side[common[0]]]) for side in sides]
+            return f"Without {way}, ids such as {first[0]} and {first[1]} would be the same."
+    return ""
+
+
+#: Words of file and column names that say which side it is.
+TRUTH_WORDS = {"truth", "true", "gold", "golden", "reference", "gt", "labels", "labelled", "labeled"}
+PREDICTION_WORDS = {"pred", "preds", "prediction", "predictions", "predicted", "output", "system", "response"}
+#: Rows whose labels are compared where the two sides are alike: the first one tells different names apart.
+ROWS_COMPARED = 1 << 16
+#: A prediction with a tenth of the truth's items, and no others, may be the sample that was labelled.
+SAMPLE = 0.1
+
+
+def same_input(ev: Any) -> Iterator[Notice]:
+    """Warn if truth and prediction are the same file, column or object; or have the same clusters of the same names."""
+    n_items = ev.coverage.n_scored(ev.policies)
+    source = ev._origin.same_source
+    if source is not None and (ev._origin.by_name or n_items >= FEW_ITEMS):
+        yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
+    elif source is None and n_items >= FEW_ITEMS and _is_perfect(ev) and _same_names(ev):
+        yield Notice(
+            WARNING,
+            "Truth and prediction have the same clusters under the same names: is one a copy of the other?",
+            {},
+        )
+
+
+def _is_perfect(ev: Any) -> bool:
+    """Tell whether each cluster is one of the other side; told from the number of cells where there are any."""
+    table = ev.contingency
+    if table.overlapping or isinstance(table, NoCells):
+        return ev.coverage.complete and all(s["exact"] == s["clusters"] for s in ev._sides.values())
+    return ev.coverage.complete and set(table.n_codes.values()) == {table.n_cells}
+
+
+def _same_names(ev: Any) -> bool:
+    """Tell whether the first items have equal labels on both sides; not if the items were not kept."""
+    if not ev.has_items:
+        return False
+    items = ev.kept_items()
+    rows = np.arange(min(len(items), ROWS_COMPARED))
+    return bool(items.labels("true", rows).equals(items.labels("pred", rows)))
+
+
+def maybe_swapped(ev: Any) -> Iterator[Notice]:
+    """Note that names or sizes look as if truth and prediction were in the wrong order."""
+    swap = "The truth comes first: if they are swapped, so are precision and recall."
+    if ev._origin.swapped_names is not None:
+        yield Notice(NOTE, f"{ev._origin.swapped_names} {swap}", {"by": "name"})
+        return
+    found = ev.coverage
+    of_truth = found.n_common / (found.n_common + found.n_truth_only)
+    if found.n_common >= FEW_ITEMS and not found.n_prediction_only and of_truth <= SAMPLE:
+        yield Notice(
+            NOTE,
+            f"The prediction has {count(found.n_common)} of the truth's {count(found.n_common + found.n_truth_only)} "
+            f"items and no others, as a labelled sample would. {swap}",
+            {"by": "size"},
+        )
+
+
+def same_source(given: Any) -> str | None:
+    """Return what both sides are, if they are one thing: "file", "column", "object"."""
+    truth, prediction = given.truth, given.prediction
+    if given.table is not None:
+        return "column" if truth == prediction else None
+    columns = [names for names in (given.item, given.cluster) if isinstance(names, tuple)]
+    if any(names[0] != names[1] for names in columns if len(names) == 2):
+        return None
+    if is_path(truth) and is_path(prediction):
+        return "file" if _same_file(os.fspath(truth), os.fspath(prediction)) else None
+    return "object" if truth is prediction else None
+
+
+def _same_file(a: str, b: str) -> bool:
+    if a == b:
+        return True
+    try:
+        return os.path.samefile(a, b)
+    except (OSError, ValueError):
+        return False
+
+
+def swapped_names(given: Any) -> str | None:
+    """Say that the name of one side is that of the other, if it is, and the other's is not."""
+    names = [_name(side) for side in (given.truth, given.prediction)]
+    looks = [_looks_like(name) for name in names]
+    if "prediction" == looks[0] != looks[1]:
+        return f"The truth is called {names[0]!r}, which sounds like a prediction."
+    if "truth" == looks[1] != looks[0]:
+        return f"The prediction is called {names[1]!r}, which sounds like a truth."
+    return None
+
+
+def _name(given: Any) -> str:
+    if isinstance(given, str | os.PathLike):
+        return os.path.basename(str(os.fspath(given)).rstrip("/"))
+    return ", ".join(given) if isinstance(given, list) and all(isinstance(n, str) for n in given[:8]) else ""
+
+
+def _looks_like(name: str) -> str | None:
+    """Return the side that a name sounds like, if it is one.
+
+    Examples
+    --------
+    >>> _looks_like("pred_2021.parquet"), _looks_like("gold.csv"), _looks_like("truth_vs_pred.csv")
+    ('prediction', 'truth', None)
+    """
+    words = set(re.split(r"[^a-z]+", name.lower()))
+    sounds = [bool(words & TRUTH_WORDS), bool(words & PREDICTION_WORDS)]
+    if sounds[0] == sounds[1]:
+        return None
+    return "truth" if sounds[0] else "prediction"
+
+
+#: From so many scored items on it is worth looking: below, all clusters are counted in a millisecond or two.
+LARGE = 1 << 17
+#: Clusters with a smaller share of the sample do not have a tenth of all rows, which is some 1,600 rows of the sample.
+SURELY_SMALL = 0.08
+#: Fewer clusters than these are counted.
+FEW_CLUSTERS = 100
+
+
+class Shape(NamedTuple):
+    """How many clusters a side has, and how many items the largest has."""
+
+    clusters: int
+    largest: int
+
+
+def shape_of(ev: Any) -> dict[str, Shape]:
+    """Return the shape of either side.
+
+    Of large inputs the number of clusters is an upper bound, and the largest cluster is counted only on a side where a
+    sample shows that it is large; elsewhere it is said to have two items.
+    """
+    if not is_sampled(ev):
+        return {side: Shape(each["clusters"], each["largest"]) for side, each in ev._sides.items()}
+    sides = zip(SIDES, ev._items.label_keys(), strict=True)
+    return {
+        side: _large_shape(ev.contingency, side, keys, ev.coverage.n_scored(ev.policies))
+        for side, keys in sides
+    }
+
+
+def is_sampled(ev: Any) -> bool:
+    """Tell whether the sides are so large that a sample of their rows is looked at before clusters are counted."""
+    return (
+        ev.coverage.n_scored(ev.policies) >= LARGE
+        and hasattr(ev._items, "label_keys")
+        and not ev._knows_sides
+    )
+
+
+def n_mixed(ev: Any) -> int:
+    """Return how many true clusters a sample of the largest predicted one has items of."""
+    true, pred = ev._items.label_keys()
+    rows, key = sampled_rows(pred.size), _large_key(pred)
+    return int(np.unique(true[rows[pred[rows] == key]]).size)
+
+
+def _large_shape(table: Contingency, side: str, keys: NDArray[Any], n: int) -> Shape:
+    n_clusters = table.n_codes[side]
+    if table.is_complete and n_clusters == n:
+        return Shape(n, 1)
+    if FEW_CLUSTERS <= n_clusters < n:
+        key = _large_key(keys)
+        if key is None:
+            return Shape(n_clusters, 2)
+        if keys.size == n:
+            return Shape(n_clusters, int(np.count_nonzero(keys == key)))
+    counts = table.true_n if side == "true" else table.pred_n
+    return Shape(int(np.count_nonzero(counts)), int(counts.max()))
+
+
+def _large_key(keys: NDArray[Any]) -> int | None:
+    """Return the most frequent key in a sample of the rows; None if it is surely that of a small cluster."""
+    sample = keys[sampled_rows(keys.size)].astype(np.int64, copy=False)
+    found, counts = frequent_keys(sample, SURELY_SMALL * sample.size)
+    return int(found[np.argmax(counts)]) if found.size else None
+
+
+#: A cluster with a tenth of all items decides the score, since its items are scored by what it mixes.
+GIANT = 0.1
+#: A giant that mixes fewer true clusters than these may be one of them and little else.
+MANY_MIXED = 10
+#: With fewer units than these, what is known of means of independent units does not hold.
+FEW_UNITS = 30
+#: A unit with more than a tenth of all items moves the score by itself.
+HEAVY_UNIT = 0.1
+#: Up to so many cells, all are looked at: units are found in a few milliseconds; of clusters that overlap, in ten times
+#: as long.
+FEW_CELLS, FEW_OVERLAPPING = 200_000, 20_000
+#: The mean over fewer items than these moves by several hundredths with each of them.
+SMALL_SLICE = 30
+
+
+def all_singleton_truth(ev: Any) -> Iterator[Notice]:
+    """Warn if every item is alone in the truth, which a wrong column often brings about."""
+    n_items = ev.coverage.n_scored(ev.policies)
+    if n_items >= FEW_ITEMS and ev._shape["true"].largest == 1:
+        yield Notice(
+            WARNING,
+            f"Each of the {count(n_items)} items is alone in the truth, so that recall is 1 whatever the "
+            "prediction is. Check that the truth's column of clusters is one, and not a column of ids.",
+            {"n_items": n_items},
+        )
+
+
+def pure_by_construction(ev: Any) -> Iterator[Notice]:
+    """Note that precision or recall is 1 since a side has one cluster, or one for each item."""
+    if ev.contingency.overlapping or ev.coverage.n_scored(ev.policies) < FEW_ITEMS:
+        return
+    true, pred = ev._shape["true"], ev._shape["pred"]
+    found = (
+        ("precision", pred.largest == 1, "every item is alone in the prediction"),
+        ("recall", pred.clusters == 1, "the prediction is one cluster"),
+        ("precision", true.clusters == 1, "the truth is one cluster"),
+    )
+    for name, so, why in found:
+        if so and (name not in ev.overall or ev.overall[name] == 1):
+            other = "recall" if name == "precision" else "precision"
+            message = f"{name} is 1 by construction: {why}. Look at {other} alone."
+            yield Notice(NOTE, message[0].upper() + message[1:], {"score": name})
+
+
+def giant_cluster(ev: Any) -> Iterator[Notice]:
+    """Warn if one predicted cluster holds a large share of all items, and mixes many true clusters."""
+    n_items, largest = ev.coverage.n_scored(ev.policies), ev._shape["pred"].largest
+    share = largest / n_items
+    if n_items < FEW_ITEMS or share < GIANT or ev._shape["pred"].clusters == 1:
+        return
+    mixed = _mixed_by_giant(ev)
+    if mixed >= MANY_MIXED:
+        yield Notice(
+            WARNING,
+            f"One predicted cluster has {count(largest)} items, {percent(share)} of all, of at least "
+            f"{count(mixed)} true clusters. A few wrong links, or a value that stands for none, join that many: "
+            "look at the worst predicted cluster first.",
+            {"n_items": largest, "share": share, "n_true_clusters": mixed},
+        )
+
+
+def _mixed_by_giant(ev: Any) -> int:
+    """Return how many true clusters the largest predicted one has items of; at least so many where it is not known."""
+    table = ev.contingency
+    if table.overlapping or isinstance(table, NoCells):
+        return -(-ev._shape["pred"].largest // ev._shape["true"].largest)
+    if is_sampled(ev) and table.n_cells > FEW_CELLS:
+        return n_mixed(ev)
+    return int(np.count_nonzero(table.pred == np.argmax(table.pred_n)))
+
+
+def few_units(ev: Any) -> Iterator[Notice]:
+    """Note that the scores stand on few independent units, or that one has a large share of the weight."""
+    most, share = _units(ev, ev.coverage.n_scored(ev.policies))
+    if most >= FEW_UNITS and share <= HEAVY_UNIT:
+        return
+    if most < FEW_UNITS:
+        number = f"{most:.1f}".removesuffix(".0") if most < 10 else count(int(most))
+        support = "group supports" if number == "1" else "groups support"
+        message = f"Only about {number} independent {support} these scores"
+    else:
+        message = f"One group of items, linked on either side, has {percent(share)} of the weight"
+    message += "; expect other values on similar data."
+    yield Notice(NOTE, message, {"n_units_at_most": most, "largest_share": share})
+
+
+def _units(ev: Any, n_items: int) -> tuple[float, float]:
+    """Return how many equal units there are at most, and the share of the largest at least.
+
+    Items that clusters of either side join are one unit, so there are no more units than clusters of a side, and none
+    is smaller than its largest cluster; exact where cells are few.
+    """
+    few = FEW_OVERLAPPING if ev.contingency.overlapping else FEW_CELLS
+    if not isinstance(ev.contingency, NoCells) and ev.contingency.n_cells <= few:
+        with suppress(OptionError):  # the memory limit has no room
+            return ev.units.effective, ev.units.largest_share
+    sides = ev._shape.values()
+    return min(side.clusters for side in sides), max(side.largest for side in sides) / n_items
+
+
+def slices_without_scores(ev: Any) -> Iterator[Notice]:
+    """Warn if there are slices, and no score that they could have."""
+    if not ev.sliced or any(not metric.overall_only for metric in ev.metrics):
+        return
+    names = [metric.name for metric in ev.metrics]
+    are = "is" if len(names) == 1 else "are"
+    message = (
+        f"The slices have no score: {', '.join(names)} {are} of all items at once. Name a mean over items, too, "
+        "such as f1."
+    )
+    yield Notice(WARNING, message, {"scores": names})
+
+
+def small_slices(ev: Any) -> Iterator[Notice]:
+    """Note which slices have very few items, slicing by slicing."""
+    if ev.coverage.n_scored(ev.policies) < SMALL_SLICE:  # as are all slices of them
+        return
+    for by, table in ev.sliced.items():
+        n_items = to_numpy(table["n_items"])
+        small = np.flatnonzero(n_items < SMALL_SLICE)
+        if not small.size:
+            continue
+        first = table.select(name_columns(table.column_names)).take(small[:SHOWN]).to_pylist()
+        named = [", ".join(label(value) for value in row.values()) for row in first]
+        more = ", …" if small.size > SHOWN else ""
+        have = f"slice{'s' if n_items.size > 1 else ''} {'has' if small.size == 1 else 'have'}"
+        message = (
+            f"By {label(by)}, {count(small.size)} of {count(n_items.size)} {have} fewer than {SMALL_SLICE} items "
+            f"({'; '.join(named)}{more}): a single item moves such a score by hundredths."
+        )
+        yield Notice(NOTE, message, {"by": by, "n_slices": int(small.size), "slices": named})
+
+
+__all__ = ["CODES", "Code", "found_in", "require_code"]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A kind of warning: when it is given, in a sentence, and what finds it; None if no evaluation by itself does."""
+
+    meaning: str
+    find: Callable[[Any], Iterable[Notice]] | None = None
+
+
+#: In the order in which they are given.
+CODES = {
+    "same-input": Code("Truth and prediction are the same data.", same_input),
+    "maybe-swapped": Code("Truth and prediction may be in the wrong order.", maybe_swapped),
+    "few-ids-match": Code(
+        "Most items of either side are not on the other: ids may be written in different ways.",
+        few_ids_match,
+    ),
+    "dropping-truth-flatters": Code(
+        "Items that only the truth has were dropped; the scores would be lower if they were alone.",
+        dropping_truth_flatters,
+    ),
+    "runs-lack-items": Code(
+        "Runs that are compared lack items of the truth, which were dropped; the scores would be lower if these were "
+        "alone, or are of a smaller part of the truth in one run than in another."
+    ),
+    "unlinked-alone": Code(
+        "Items that only the truth has are alone in the prediction, which was made of links.",
+        unlinked_alone,
+    ),
+    "dropping-flatters": Code(
+        "Items that the truth does not label were dropped; the precision could be very different.",
+        dropping_flatters,
+    ),
+    "few-items-labelled": Code("The truth labels a small share of the prediction.", few_items_labelled),
+    "all-singleton-truth": Code("Every item is alone in the truth.", all_singleton_truth),
+    "pure-by-construction": Code(
+        "Precision or recall is 1 whatever the clusters hold.", pure_by_construction
+    ),
+    "giant-cluster": Code(
+        "One predicted cluster holds a large share of all items, of many true clusters.",
+        giant_cluster,
+    ),
+    "few-units": Code("The scores stand on few clusters, or on one of great weight.", few_units),
+    "slices-without-scores": Code("There are slices, and no score that slices have.", slices_without_scores),
+    "small-slice": Code("Some slices have very few items.", small_slices),
+    "columns-recognised": Code("Columns of ids and clusters were found by their names."),
+    "whole-floats": Code("Floats or decimals were read as integers."),
+    "made-of-links": Code("The clusters of a side are the connected components of links."),
+}
+
+
+def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:
+    """Return the warnings and notes of these codes that an evaluation's results give: code, level, message, figures."""
+    return [
+        {"code": code, "level": notice.level, "message": notice.message, **notice.figures}
+        for code, kind in CODES.items()
+        if kind.find is not None and code in codes
+        for notice in kind.find(ev)
+    ]
+
+
+def require_code(code: str) -> str:
+    """Return a code, or raise OptionError with those that there are."""
+    if code in CODES:
+        return code
+    raise OptionError(f"no warning has the code {code!r}. Codes: {', '.join(CODES)}")

@@ -1,1 +1,0 @@
-"""What a reader of a result should know: one function for each code."""

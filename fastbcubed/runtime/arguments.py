@@ -1,0 +1,104 @@
+"""Arguments of public functions, checked: booleans, choices and whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from fastbcubed.errors import OptionError, first_few
+
+
+def is_one_of(value: Any, known: Collection[str | None]) -> bool:
+    """Tell whether a value is one of these; what cannot be compared or looked up with them, such as arrays, is not.
+
+    Examples
+    --------
+    >>> is_one_of("cells", ("scores", "cells")), is_one_of(["cells"], {"cells": 1}), is_one_of(None, (None, "disk"))
+    (True, False, True)
+    """
+    return (value is None or isinstance(value, str)) and value in known
+
+
+def true_or_false(value: Any, name: str) -> bool:
+    """Return a boolean of Python or NumPy, or raise OptionError.
+
+    Examples
+    --------
+    >>> true_or_false(True, "errors")
+    True
+    >>> true_or_false("no", "errors")
+    Traceback (most recent call last):
+    ...
+    fastbcubed.errors.OptionError: errors is True or False, not 'no'
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise OptionError(f"{name} is True or False, not {first_few([value])}")
+    return bool(value)
+
+
+def is_bare(value: Any) -> bool:
+    """Tell whether a value is a NumPy array without dimensions: it looks like a list, and nothing can be taken from it.
+
+    Examples
+    --------
+    >>> is_bare(np.array("f1")), is_bare(np.array(["f1"])), is_bare("f1")
+    (True, False, False)
+    """
+    return isinstance(value, np.ndarray) and value.ndim == 0
+
+
+def refuse_bare(**arguments: Any) -> None:
+    """Raise OptionError for arguments that are NumPy arrays without dimensions."""
+    for name, value in arguments.items():
+        if is_bare(value):
+            raise OptionError(
+                f"{name} is a NumPy array without dimensions, {value!r}; pass [{value.item()!r}]"
+            )
+
+
+def is_utf8(text: str) -> bool:
+    """Tell whether a text can be written as UTF-8; halves of surrogate pairs cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def as_several(value: Any) -> list[Any]:
+    """Return several values as a list, and one alone as a list of itself.
+
+    Examples
+    --------
+    >>> as_several("country"), as_several(("country", "year")), as_several(3)
+    (['country'], ['country', 'year'], [3])
+    """
+    if isinstance(value, str):
+        return [value]
+    try:
+        return list(value)
+    except TypeError:
+        return [value]
+
+
+def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: int | None = None) -> int:
+    """Return a whole number of any type, or raise OptionError; `of` is what it counts.
+
+    Examples
+    --------
+    >>> whole_number(3, "limit", "rows")
+    3
+    >>> whole_number(2.5, "limit", "rows")
+    Traceback (most recent call last):
+    ...
+    fastbcubed.errors.OptionError: limit is a number of rows, 0 or more, not 2.5
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        kind = f"a number of {of}" if of else "a whole number"
+        bounds = f"{least:,} or more" if most is None else f"from {least:,} to {most:,}"
+        raise OptionError(f"{name} is {kind}, {bounds}, not {value!r}")
+    return int(value)

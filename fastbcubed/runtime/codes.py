@@ -1,0 +1,414 @@
+"""Codes of keys in memory, and the join of two sides by item: partitions that fit a core's cache."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from fastbcubed import kernels
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.threads import Pool, blocks
+
+#: Rows of one part on average: its cells and their hash table then stay in a core's cache.
+PART_ROWS = 30_000
+#: More parts than that take longer to write than their size saves; parts of more than 60 million rows are larger.
+MAX_BITS = 11
+#: Shards on disk are told apart by bits after these, so many at most.
+MAX_SHARD_BITS = 10
+#: Parts handled by one kernel call, at least.
+PARTS_AT_ONCE = 4
+#: Rows or cells scattered by one kernel call, at least: a call costs some 50 microseconds beside its work.
+ROWS_AT_ONCE = 1 << 18
+#: Rows that all others are judged by.
+SAMPLE = 1 << 14
+
+
+def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
+    """Return how many bits of a key tell the parts of so many rows apart."""
+    return min(max(0, (n_rows - 1) // part_rows).bit_length(), MAX_BITS)
+
+
+def part_blocks(n_parts: int) -> list[tuple[int, int]]:
+    """Cut parts into 64 blocks at most, which a kernel handles one by one: enough for progress and an even load."""
+    return blocks(n_parts, max(PARTS_AT_ONCE, -(-n_parts // 64)))
+
+
+def row_blocks(n: int, least: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
+    """Cut rows into 64 blocks at most, which a kernel scatters one by one."""
+    return blocks(n, max(least, -(-n // 64)))
+
+
+def table_slots(n: int) -> int:
+    """Return what `kernels.cells.table_size` does, which need not be loaded and called for that."""
+    return max(1024, 1 << (2 * n - 1).bit_length())
+
+
+def slots_for(rows: int, dtype: DTypeLike = np.int32) -> NDArray[Any]:
+    """Return a hash table for parts of at most so many rows; kernels make their own for one of unusual size."""
+    return np.empty(table_slots(min(rows, 2 * PART_ROWS)), dtype)
+
+
+def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Turn counts (blocks, parts) into where parts begin, and where each block writes in each part."""
+    bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
+
+
+def sampled_rows(n: int, most: int = SAMPLE) -> NDArray[np.uint64]:
+    """Return the numbers of rows to judge n rows by, spread over all of them; the same for the same n."""
+    rows = np.arange(min(most, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (rows >> np.uint64(16)) % np.uint64(n)
+
+
+NO_ROWS = np.empty(0, np.int64)
+#: Values by row, and room for them part by part; None if there are none.
+ValuesTo = tuple[NDArray[Any] | None, NDArray[Any] | None]
+
+
+class ItemParts(NamedTuple):
+    """The items of a side, part by part of their mixed key."""
+
+    keys: NDArray[np.int64]  #: mixed keys; shape (n_rows,)
+    #: the row of each; None where rows are numbered as they stand here; shape (n_rows,)
+    rows: NDArray[np.integer] | None
+    bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
+
+
+class Matches(NamedTuple):
+    """Which rows of two sides have the same item, and how many repeat one."""
+
+    pred_of_true: NDArray[np.int64]  #: for each true row the pred row with the same item, or -1
+    lacking: NDArray[np.bool_]  #: the pred rows without a mate, or that repeat an item
+    true_repeats: int
+    pred_repeats: int
+    #: the value of that pred row, 0 or any where there is none; None if values were not brought along
+    value_of_true: NDArray[np.int64] | None = None
+
+    @property
+    def true_of_pred(self) -> NDArray[np.int64]:
+        """For each pred row the true row with the same item, or -1."""
+        found = np.full(self.lacking.size, -1)
+        rows = np.flatnonzero(self.pred_of_true >= 0)
+        found[self.pred_of_true[rows]] = rows
+        return found
+
+
+def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool) -> Matches:
+    """Match the items of two sides by their keys. Shapes: (n_true_rows,), (n_pred_rows,)."""
+    bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
+    return match_parts(scatter_keys(true_keys, bits, pool), scatter_keys(pred_keys, bits, pool), pool)
+
+
+class OneToMany:
+    """Matches the items of one side with those of several others; its own are partitioned once.
+
+    What is found stands part by part at first, and is then read row by row, so that nothing is met at random in more
+    than a part; so are the values of the other side's rows, which come along.
+    """
+
+    def __init__(self) -> None:
+        self._bits = 0
+        self._keys = NO_ROWS
+        self._parts: ItemParts | None = None
+        self._places: NDArray[np.integer] = NO_ROWS
+
+    def match(
+        self,
+        true_keys: NDArray[np.int64],
+        pred_keys: NDArray[np.int64],
+        pool: Pool,
+        values: NDArray[np.int64],
+    ) -> Matches:
+        """Match the items of two sides as `match` does; the true ones may be those of the call before."""
+        bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
+        parts = self._parts
+        if parts is None or abs(bits - self._bits) > 1 or not same_values(self._keys, true_keys):
+            self._bits, self._keys = bits, true_keys
+            self._parts, self._places = parts, _ = place_keys(true_keys, bits, pool)
+        found: NDArray[np.int64] = buffers.empty(pred_keys.size, np.int64)
+        pred = scatter_keys(pred_keys, self._bits, pool, (values, found))
+        return _in_row_order(match_parts(parts, pred, pool, found), self._places, pool)
+
+
+def _in_row_order(found: Matches, places: NDArray[np.integer], pool: Pool) -> Matches:
+    """Return matches of true rows, which stand part by part, row by row."""
+    assert found.value_of_true is not None
+    pred_of_true: NDArray[np.int64] = buffers.empty(places.size, np.int64)
+    values: NDArray[np.int64] = buffers.empty(places.size, np.int64)
+
+    def read(start: int, stop: int) -> None:
+        kernels.join.read_places(
+            places, start, stop, found.pred_of_true, found.value_of_true, pred_of_true, values
+        )
+
+    pool.map(read, *zip(*row_blocks(places.size), strict=True), stage="match items")
+    return found._replace(pred_of_true=pred_of_true, value_of_true=values)
+
+
+def same_values(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
+    """Tell whether two arrays are equal; block by block, so that the first difference ends it.
+
+    Examples
+    --------
+    >>> same_values(np.arange(3), np.arange(4))
+    False
+    """
+    if a.size != b.size or a.__array_interface__ == b.__array_interface__:
+        return a.size == b.size
+    return all(np.array_equal(a[i:j], b[i:j]) for i, j in blocks(a.size))
+
+
+def take(values: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
+    """Take values by row, -1 for a negative row; None means all as they are. Shapes: (n,), (n_rows,) -> (n_rows,)."""
+    if rows is None:
+        return values
+    found: NDArray[np.int64] = buffers.empty(rows.size, np.int64)
+
+    def take_block(start: int, stop: int) -> None:
+        kernels.join.take_rows(values, rows, start, stop, found)
+
+    pool.map(take_block, *zip(*row_blocks(rows.size), strict=True), stage="take rows")
+    return found
+
+
+def match_parts(
+    true: ItemParts, pred: ItemParts, pool: Pool, values: NDArray[np.int64] | None = None
+) -> Matches:
+    """Match the items of two sides that are cut into the same parts, the values of the second one, too, if given."""
+    pred_of_true: NDArray[np.int64] = buffers.empty(true.keys.size, np.int64)
+    pred_of_true[:] = -1
+    value_of_true = None if values is None else buffers.empty(true.keys.size, np.int64)
+    lacking = np.zeros(pred.keys.size, np.bool_)
+    most = [int(np.diff(side.bounds).max()) for side in (true, pred)]
+
+    def match_task(first: int, last: int) -> tuple[int, int]:
+        with pool.workspace(
+            "match",
+            lambda: (slots_for(most[0]), np.empty(most[0], np.bool_), np.empty(most[1], np.int64)),
+            lambda space: space[1].size >= most[0] and space[2].size >= most[1],
+        ) as space:
+            return kernels.join.match_items(
+                tuple(true), tuple(pred), first, last, space, pred_of_true, lacking, values, value_of_true
+            )
+
+    tasks = zip(*part_blocks(true.bounds.size - 1), strict=True)
+    again = pool.map(match_task, *tasks, stage="match items")
+    true_repeats, pred_repeats = (sum(counts) for counts in zip(*again, strict=True))
+    return Matches(pred_of_true, lacking, true_repeats, pred_repeats, value_of_true)
+
+
+def scatter_keys(
+    keys: NDArray[np.int64],
+    bits: int,
+    pool: Pool,
+    values: ValuesTo = (None, None),
+    row_type: type[np.integer] = np.int64,
+) -> ItemParts:
+    """Bring the items of each part together, in row order, and values with them, to where the second array says."""
+    return _scatter(keys, bits, pool, buffers.empty(keys.size, row_type), None, values, "items")
+
+
+def place_keys(
+    keys: NDArray[np.int64], bits: int, pool: Pool, values: ValuesTo = (None, None), of: str = "items"
+) -> tuple[ItemParts, NDArray[np.integer]]:
+    """Do what `scatter_keys` does, but return where each row went; stages are called by what keys are `of`."""
+    places = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
+    return _scatter(keys, bits, pool, None, places, values, of), places
+
+
+def _scatter(
+    keys: NDArray[np.int64],
+    bits: int,
+    pool: Pool,
+    rows: NDArray[np.integer] | None,
+    places: NDArray[np.integer] | None,
+    values: ValuesTo,
+    of: str,
+) -> ItemParts:
+    """Bring the keys of each part together; see `kernels.partition.scatter_items`."""
+    starts, stops = zip(*row_blocks(keys.size, 1 << 16), strict=True)
+    counts = np.zeros((len(starts), 1 << bits), np.int64)
+
+    def count(start: int, stop: int, out: NDArray[np.int64]) -> None:
+        kernels.partition.count_parts(keys, None, start, stop, False, 0, bits, NO_ROWS, 0, out)
+
+    pool.map(count, starts, stops, counts, stage=f"count {of} by part")
+    bounds, next_row = offsets(counts)
+    mixed: NDArray[np.int64] = buffers.empty(keys.size, np.int64)
+
+    def scatter(start: int, stop: int, to: NDArray[np.int64]) -> None:
+        kernels.partition.scatter_items(keys, start, stop, bits, to, mixed, rows, places, *values)
+
+    pool.map(scatter, starts, stops, next_row, stage=f"partition {of}")
+    return ItemParts(mixed, rows, bounds)
+
+
+#: A range of integers up to so many times the rows is numbered by a table.
+SPREAD = 4
+
+
+class Numbered(NamedTuple):
+    """The code of each row, and the first row of each code."""
+
+    codes: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+
+
+def number(keys: NDArray[np.int64], pool: Pool) -> Numbered:
+    """Give keys numbers by their first appearance. Shapes: (n,) -> (n,), (n_codes,).
+
+    Keys that come in order cost one look each; other keys are hashed, part by part, so that each
+    lookup stays in the cache.
+    """
+    n = keys.size
+    if not n:
+        return Numbered(np.empty(0, np.int64), np.empty(0, np.int64))
+    cuts = blocks(n)
+    if not any(kernels.memberships.find_unsorted(keys, a, b) for a, b in cuts):
+        begins = np.empty(n, np.bool_)
+        begins[0] = True
+        np.not_equal(keys[1:], keys[:-1], out=begins[1:])
+        return Numbered(np.cumsum(begins) - 1, np.flatnonzero(begins))
+    codes: NDArray[np.int64] = buffers.empty(n, np.int64)
+    lowest, highest = int(keys.min()), int(keys.max())
+    if highest - lowest < SPREAD * n:
+        numbers = np.full(highest - lowest + 1, -1, np.int32 if n < 2**31 else np.int64)
+        firsts = np.empty(min(n, numbers.size), np.int64)
+        found = kernels.memberships.number_small(keys, lowest, numbers, codes, firsts)
+        return Numbered(codes, firsts[:found].copy())
+    return _by_parts(keys, codes, pool)
+
+
+def _by_parts(keys: NDArray[np.int64], codes: NDArray[np.int64], pool: Pool) -> Numbered:
+    n = keys.size
+    bits = part_bits(n, PART_ROWS)
+    items = scatter_keys(keys, bits, pool)
+    first: NDArray[np.int64] = buffers.empty(n, np.int64)
+    usual = 2 * PART_ROWS
+
+    def number_task(start: int, stop: int) -> None:
+        with pool.workspace("number", lambda: np.empty(usual, np.int32)) as slots:
+            kernels.memberships.number_parts(items.keys, items.rows, items.bounds, start, stop, slots, first)
+
+    pool.map(number_task, *zip(*part_blocks(1 << bits), strict=True), stage="group rows")
+    starts, stops = zip(*blocks(n), strict=True)
+    counts = pool.map(
+        lambda a, b: kernels.memberships.find_firsts(first, a, b, 0, None),
+        starts,
+        stops,
+        stage="count groups",
+    )
+    *bases, total = accumulate(counts, initial=0)
+    firsts = np.empty(total, np.int64)
+    pool.map(
+        lambda a, b, base: kernels.memberships.find_firsts(first, a, b, base, firsts),
+        starts, stops, bases, stage="number groups",
+    )  # fmt: skip
+    pool.map(
+        lambda a, b: kernels.memberships.find_others(first, a, b, codes), starts, stops, stage="number rows"
+    )
+    return Numbered(codes, firsts)
+
+
+#: Keys that are made room for at first.
+LEAST = 1 << 10
+
+
+class Numbering:
+    """The distinct keys so far: 16 to 24 bytes of each, and 8 more if keys have proofs.
+
+    Keys are equal where their proofs are, too: hashes of values have the second word of the fingerprint. Keys without
+    proofs have the proof 0.
+    """
+
+    def __init__(self) -> None:
+        self.n = 0  #: how many there are
+        self._keys: NDArray[np.int64] = np.empty(LEAST, np.int64)
+        self._proofs: NDArray[np.uint64] | None = None
+        self._slots: NDArray[Any] = np.full(2 * LEAST, -1, np.int32)
+
+    def add(
+        self, keys: NDArray[np.int64], proofs: NDArray[np.uint64] | None = None
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the code of each key of a block, and the rows of those that were not known, in order.
+
+        Codes are int32 as long as they fit.
+        """
+        self._make_room(keys.size)
+        if proofs is not None and self._proofs is None:
+            self._proofs = np.zeros(self._keys.size, np.uint64)
+        if proofs is None and self._proofs is not None:
+            proofs = np.zeros(keys.size, np.uint64)
+        codes = np.empty(keys.size, self._slots.dtype)
+        firsts = np.empty(keys.size, np.int64)
+        known = self.n
+        self.n = kernels.hashing.number_block(
+            keys, proofs, self._slots, self._keys, self._proofs, known, codes, firsts
+        )
+        return codes, firsts[: self.n - known].copy()
+
+    def growth(self, n: int) -> int:
+        """Return how many bytes further keys may take, at most, before what they replace is let go."""
+        capacity = self._capacity(n)
+        if capacity == self._keys.size:
+            return 0
+        return capacity * (8 + 2 * self._slots.itemsize + (0 if self._proofs is None else 8))
+
+    def _capacity(self, n: int) -> int:
+        """Return for how many keys there has to be room with n more."""
+        capacity = self._keys.size
+        while capacity < self.n + n:
+            capacity *= 2
+        return capacity
+
+    def _make_room(self, n: int) -> None:
+        """Make room for n more keys; half of the slots stay empty."""
+        capacity = self._capacity(n)
+        if capacity == self._keys.size:
+            return
+        self._keys = _longer(self._keys, self.n, capacity)
+        if self._proofs is not None:
+            self._proofs = _longer(self._proofs, self.n, capacity)
+        del self._slots
+        self._slots = buffers.empty(2 * capacity, np.int32 if capacity <= 2**31 else np.int64)
+        self._slots.fill(-1)
+        kernels.hashing.enter_keys(self._keys, self.n, self._slots)
+
+
+def _longer(values: NDArray[Any], n: int, size: int) -> NDArray[Any]:
+    """Return an array of another size with the first n values."""
+    found = buffers.empty(size, values.dtype)
+    found[:n] = values[:n]
+    return found
+
+
+#: How many hash functions are tried, one of which has to have a slot for each value alone.
+ATTEMPTS = 16
+#: Values that there may be.
+MOST_VALUES = 1 << 11
+
+
+class Places(NamedTuple):
+    """Which value stands in each slot, -1 where there is none, and what sends values there."""
+
+    values: NDArray[np.int64]  #: shape (slots,)
+    pilots: NDArray[np.uint16]
+
+
+def placed(codes: NDArray[np.uint64]) -> Places | None:
+    """Return places of values by their hashes; None if these cannot be told apart."""
+    order = _largest_buckets_first(codes >> kernels.hashing.BELOW_PILOT)
+    pilots = np.zeros(1 << kernels.hashing.PILOT_BITS, np.uint16)
+    places = np.full(1 << kernels.hashing.SLOT_BITS, -1, np.int16)
+    if not kernels.hashing.place_codes(codes[order], pilots, places):
+        return None
+    return Places(np.where(places < 0, -1, order[places]), pilots)
+
+
+def _largest_buckets_first(buckets: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return an order in which what is in one bucket follows each other."""
+    _, bucket, counts = np.unique(buckets, return_inverse=True, return_counts=True)
+    return np.lexsort((bucket, -counts[bucket]))

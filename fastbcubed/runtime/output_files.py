@@ -1,0 +1,594 @@
+"""Files: written whole or not at all, large ones past the page cache, Parquet table by table; checksums."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import weakref
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.errors import FileFormatError
+from fastbcubed.runtime.spill import PAGE, THROUGH_CACHE, Behind, Pages, write_all
+
+if sys.platform != "win32":
+    import fcntl
+
+
+def require_writable(directory: Path) -> None:
+    """Raise if no file can be written to a directory, which need not be there yet; leaves no trace."""
+    try:
+        there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise FileFormatError(
+            f"cannot write to {directory}: {error.strerror}. Name a directory that can be written to"
+        ) from error
+
+
+def make_directory(path: Path) -> Path:
+    """Make a directory if it is not there yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileFormatError(f"cannot make the directory {path}: {error.strerror}") from error
+    return path
+
+
+@contextmanager
+def written_aside(file: Path) -> Iterator[str]:
+    """Give the name of a file to write, which becomes `file` at the end, or is removed after an error."""
+    try:
+        remove_stale(file)
+        handle, aside = _open_aside(file)
+        try:
+            yield aside
+            os.chmod(aside, 0o644)
+            os.replace(aside, file)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(aside)
+            raise
+        finally:
+            if handle is not None:
+                os.close(handle)
+    except OSError as error:
+        raise FileFormatError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+def append_text(file: str, text: str) -> None:
+    """Add text to the end of a file, which others may have begun: as a whole, or not at all."""
+    made = not os.path.lexists(file)
+    try:
+        with open(file, "ab", buffering=0) as out:
+            before, rest = os.fstat(out.fileno()), memoryview(text.encode())
+            try:
+                while rest:
+                    rest = rest[out.write(rest) :]
+            except BaseException:
+                if stat.S_ISREG(before.st_mode):
+                    out.truncate(before.st_size)
+                    if made:
+                        os.unlink(file)
+                raise
+    except OSError as error:
+        raise FileFormatError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+def remove_stale(file: Path) -> None:
+    """Remove what killed processes left of their attempts to write this file.
+
+    Whoever writes holds a lock, which ends with the process; so what is locked is left alone.
+    """
+    if sys.platform == "win32":
+        return
+    with suppress(OSError):
+        for entry in file.parent.iterdir():
+            if entry.name.startswith(_prefix(file)):
+                with suppress(OSError), open(entry, "r+b") as held:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    entry.unlink()
+
+
+def _prefix(file: Path) -> str:
+    return f".{file.name}.fastbcubed-"
+
+
+def _open_aside(file: Path) -> tuple[int | None, str]:
+    """Make a file beside `file`, and lock it; return what holds the lock, and its name."""
+    while True:
+        handle, aside = tempfile.mkstemp(prefix=_prefix(file), dir=file.parent)
+        if sys.platform == "win32":
+            os.close(handle)
+            return None, aside
+        with suppress(OSError):  # a file system without locks, on which nothing is stale
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, aside
+        os.close(handle)  # another process took it for stale before it was locked
+
+
+if sys.platform != "win32":
+    import fcntl
+
+PREFIX = ".fastbcubed-new-"
+
+
+def is_staging_name(name: object) -> bool:
+    """Tell whether a hidden directory may have this name."""
+    return isinstance(name, str) and name.startswith(PREFIX) and Path(name).name == name
+
+
+class Staging:
+    """Files that are written for a directory; a context manager, which removes them unless they were published.
+
+    Parameters
+    ----------
+    directory : Path
+        Made if need be.
+    manifest : str
+        The file whose rename decides.
+    """
+
+    def __init__(self, directory: Path, manifest: str) -> None:
+        self.directory = make_directory(directory).absolute()
+        self.manifest = manifest
+        try:
+            settle(self.directory, manifest)
+            self._lock, self._path = _make_hidden(self.directory)
+        except OSError as error:
+            raise self._failed(error) from error
+        own = (self._lock, self.directory, self._path, manifest)
+        self._close = weakref.finalize(self, _end_if_own, os.getpid(), *own)
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove what has not been published."""
+        self._close()
+
+    @property
+    def name(self) -> str:
+        """The name of the hidden directory."""
+        return self._path.name
+
+    def path(self, name: str) -> Path:
+        """Return where to write the file that will have this name."""
+        return self._path / name
+
+    def is_for(self, directory: Path) -> bool:
+        """Tell whether the files are for this directory, and still to be published."""
+        return self._close.alive and directory.exists() and directory.samefile(self.directory)
+
+    def publish(self, text: str, obsolete: Iterable[str]) -> None:
+        """Put the files in place.
+
+        Parameters
+        ----------
+        text : str
+            The manifest: a JSON object whose "files" has the names of the others as keys, and whose
+            "staged_in" is the name of the hidden directory.
+        obsolete : iterable of str
+            Files of earlier outputs that are to go.
+        """
+        try:
+            self.path(self.manifest).write_text(text, encoding="utf-8")
+            _require_room(self.directory, [staged.name for staged in self._path.iterdir()])
+            with _alone(self.directory):
+                os.replace(self.path(self.manifest), self.directory / self.manifest)
+                _finish(self.directory, self._path, self.manifest)
+                for name in obsolete:
+                    (self.directory / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> FileFormatError:
+        cause = f"{getattr(error, 'filename', None) or self.directory}: {error.strerror or error}"
+        with suppress(AttributeError, OSError):  # there is no hidden directory yet, or nothing can be read
+            if _is_published(self.directory, self._path, self.manifest):
+                return FileFormatError(
+                    f"the new result in {self.directory} is complete and can be loaded, but not all of its files could "
+                    f"be moved to their places: {cause}. The next one that is saved there, or this one saved again, "
+                    "moves or replaces them"
+                )
+        return FileFormatError(f"cannot write to {self.directory}: {cause}")
+
+
+def settle(directory: Path, manifest: str) -> None:
+    """Finish or remove what processes that were killed have left in a directory.
+
+    Whoever writes holds a lock, which ends with the process; so what is locked is left alone.
+    """
+    for hidden in [entry for entry in directory.iterdir() if entry.name.startswith(PREFIX)]:
+        with suppress(OSError), _alone(directory):
+            lock = _lock(hidden)
+            if lock is not None or _is_published(directory, hidden, manifest):
+                _end(lock, directory, hidden, manifest)
+
+
+def _end_if_own(process: int, *own: Any) -> None:
+    """End what this process has begun; one that was forked off leaves it alone."""
+    if os.getpid() == process:
+        _end(*own)
+
+
+def _end(lock: int | None, directory: Path, hidden: Path, manifest: str) -> None:
+    """Move published files to their places, and remove others; then there is no hidden directory any more."""
+    try:
+        with suppress(OSError):
+            _finish(directory, hidden, manifest)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _finish(directory: Path, hidden: Path, manifest: str) -> None:
+    if hidden.exists() and _is_published(directory, hidden, manifest):
+        for staged in list(hidden.iterdir()):
+            os.replace(staged, directory / staged.name)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _require_room(directory: Path, names: Iterable[str]) -> None:
+    """Raise if a file cannot have its place."""
+    for name in names:
+        if (directory / name).is_dir():
+            raise IsADirectoryError(errno.EISDIR, "there is a directory of this name", str(directory / name))
+
+
+def _is_published(directory: Path, hidden: Path, manifest: str) -> bool:
+    """Tell whether the manifest that is in force names this hidden directory."""
+    if not (directory / manifest).is_file():
+        return False
+    try:
+        found: Any = json.loads((directory / manifest).read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("staged_in") == hidden.name
+
+
+def _make_hidden(directory: Path) -> tuple[int | None, Path]:
+    """Make a hidden directory, and lock it; return what holds the lock, and its path."""
+    while True:
+        path = directory / f"{PREFIX}{os.urandom(8).hex()}"
+        try:
+            path.mkdir()
+            lock = _lock(path)
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        if path.exists():
+            return lock, path
+        if lock is not None:
+            os.close(lock)  # another process took it for one that was left
+
+
+def _lock(directory: Path) -> int | None:
+    """Lock a directory; None where it is locked already, or on a system without locks."""
+    if sys.platform == "win32":
+        return None
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Keep others from moving files of a directory meanwhile, on systems with locks."""
+    if sys.platform == "win32":
+        yield
+        return
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+#: Bytes read at once.
+READ_CHUNK = 1 << 22
+
+
+class Stamp(NamedTuple):
+    """Size and CRC-32 of a file."""
+
+    bytes: int
+    crc32: int
+
+    def and_then(self, data: Any) -> Stamp:
+        """Return the stamp of the file with more bytes at its end."""
+        return Stamp(self.bytes + memoryview(data).nbytes, zlib.crc32(data, self.crc32))
+
+
+#: The stamp of an empty file.
+NO_BYTES = Stamp(0, 0)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to be read; raise FileFormatError for a pipe, a device, a directory, or what is not there."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FileFormatError(f"{path} is no regular file")
+        file = open(path, "rb", opener=_open_at_once)
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # what was there may have been replaced
+        return file
+    file.close()
+    raise FileFormatError(f"{path} is no regular file")
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for whoever is at the other end of it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
+
+
+def stamp_of(file: BinaryIO) -> Stamp:
+    """Return the stamp of an open file, whose position is then its beginning."""
+    stamp = NO_BYTES
+    file.seek(0)
+    while data := file.read(READ_CHUNK):
+        stamp = stamp.and_then(data)
+    file.seek(0)
+    return stamp
+
+
+def copy_stamped(source: int, path: Path) -> Stamp:
+    """Copy an open file, byte by byte, and leave its position where it is; return the stamp of the copy."""
+    stamp = NO_BYTES
+    with open(path, "wb") as to:
+        while data := os.pread(source, READ_CHUNK, stamp.bytes):
+            to.write(data)
+            stamp = stamp.and_then(data)
+    return stamp
+
+
+#: Bytes written at once; a multiple of what direct writes begin and end at.
+WRITE_CHUNK = 4 << 20
+
+
+class LargeFile(io.RawIOBase):
+    """A file to be written from its beginning to its end; a thread writes while the next part comes."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._cached = os.open(path, os.O_WRONLY)
+        try:
+            self._direct = os.open(path, os.O_WRONLY | getattr(os, "O_DIRECT", 0))
+        except OSError:  # a file system without direct writes
+            self._direct = os.dup(self._cached)
+        self._behind = Behind(self._put)
+        self._pages = self._behind.pages()
+        self._filled = self._at = 0
+        self.stamp = NO_BYTES
+
+    def writable(self) -> bool:
+        """Say that it is written to."""
+        return True
+
+    def tell(self) -> int:
+        """Return how many bytes have been written."""
+        return self._at + self._filled
+
+    def write(self, data: Any) -> int:
+        """Write bytes at the end."""
+        rest = memoryview(data).cast("B")
+        size = rest.nbytes
+        while rest.nbytes:
+            part = rest[: WRITE_CHUNK - self._filled]
+            room = self._pages.empty(WRITE_CHUNK, np.dtype(np.uint8))
+            room.data[self._filled : self._filled + part.nbytes] = part
+            self._filled += part.nbytes
+            rest = rest[part.nbytes :]
+            if self._filled == WRITE_CHUNK:
+                self._hand_over()
+        return size
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        if self.closed:
+            return
+        try:
+            try:
+                if self._filled:
+                    self._hand_over()
+            finally:
+                self._behind.settle()
+        finally:
+            super().close()  # first: what follows happens once, even if Ctrl-C comes between
+            os.close(self._cached)
+            os.close(self._direct)
+
+    def _hand_over(self) -> None:
+        """Let the thread write the chunk that has been filled; waits for the one before."""
+        self._behind.hand_over(self._at, self._pages, self._filled)
+        self._pages = self._behind.pages()
+        self._at, self._filled = self._at + self._filled, 0
+
+    def _put(self, at: int, pages: Pages, size: int) -> None:
+        data = pages.empty(size, np.dtype(np.uint8)).data
+        whole = size - size % PAGE if at >= THROUGH_CACHE else 0
+        try:
+            write_all(self._direct, data[:whole], at)
+        except OSError:  # for one that is real there will be another
+            whole = 0
+        write_all(self._cached, data[whole:], at + whole)
+        self.stamp = self.stamp.and_then(data)
+
+
+#: Rows by which columns are judged: whether values repeat, and what compression must come down to to be worth its time.
+SAMPLE, REPEATED, SMALL_ENOUGH = 1 << 14, 0.9, 0.6
+#: A dictionary that has at most so many values is written as one; so are numbers, few for the rows of a sample.
+FEW_VALUES, FEW_NUMBERS = 1 << 8, 1 / 16
+#: Rows of a row group at most: who looks for a few rows reads a whole group for each.
+ROW_GROUP = 1 << 17
+#: Values that are encoded at once.
+BATCH = 1 << 14
+
+
+def without_nulls(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return a table which says that these columns have no nulls, so that files need not say it value by value."""
+    return _declared(table, {name: False for name in names})
+
+
+def maybe_with_nulls(table: pa.Table) -> pa.Table:
+    """Return a table whose columns may have nulls, whatever the file says that it was read from."""
+    return _declared(table, dict.fromkeys(table.column_names, True))
+
+
+def _declared(table: pa.Table, nullable: dict[str, bool]) -> pa.Table:
+    fields = [field.with_nullable(nullable.get(field.name, field.nullable)) for field in table.schema]
+    return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, table.schema.metadata))
+
+
+class TableWriter:
+    """Writes tables of one schema to a Parquet file, one after the other.
+
+    A file given by its path is there, and empty.
+
+    Numbers that hardly repeat are most of what is written: dictionaries and strong compression would take
+    longer than all the work before, and hashed ids cannot be compressed at all. Small integers are a tenth as long
+    by their differences, and scores of small clusters by a dictionary; both are read faster than what is compressed.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._sink: Any = None
+        self._writer: Any = None
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            if self._writer is not None:
+                self._writer.close()
+        finally:
+            if self._sink is not self._file and self._sink is not None:
+                self._sink.close()
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Size and checksum of the file, once it is closed; None for one that was not given by its path."""
+        return self._sink.stamp if isinstance(self._sink, LargeFile) else None
+
+    def add(self, table: pa.Table) -> None:
+        """Write a table."""
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            by_path = isinstance(self._file, str | os.PathLike)
+            self._sink = LargeFile(os.fspath(self._file)) if by_path else self._file
+            self._writer = pq.ParquetWriter(self._sink, table.schema, **_how_to_write(table.slice(0, SAMPLE)))
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
+
+
+def _how_to_write(sample: pa.Table) -> dict[str, Any]:
+    """Return how to write columns, some of whose rows these are: by dictionaries, differences, or compressed.
+
+    Integers are written as differences, others compressed, where that makes them small enough.
+    """
+    import pyarrow.parquet as pq
+
+    names = sample.column_names
+    repeat = [name for name in names if _repeats(sample[name], is_attribute="." in name)]
+    differ = [name for name in names if pa.types.is_integer(sample[name].type) and name not in repeat]
+    how = {"use_dictionary": repeat or False, "write_page_checksum": True, "write_batch_size": BATCH}
+    made = _options(differ, [name for name in names if name not in differ])
+    file = pa.BufferOutputStream()
+    pq.write_table(sample, file, **how, **made)
+    group = pq.read_metadata(pa.BufferReader(file.getvalue())).row_group(0)
+    small = set[str]()
+    for column in map(group.column, range(group.num_columns)):
+        path = column.path_in_schema
+        name = max((each for each in names if f"{path}.".startswith(f"{each}.")), key=len)
+        plain = sample[name].nbytes if name in differ else column.total_uncompressed_size
+        if column.total_compressed_size < SMALL_ENOUGH * plain:
+            small.add(name)
+    return how | _options(
+        [n for n in differ if n in small], [n for n in names if n in small and n not in differ]
+    )
+
+
+def _options(differ: Sequence[str], compressed: Sequence[str]) -> dict[str, Any]:
+    """Return the options for columns that are written as differences, and for some that are compressed."""
+    return {
+        "column_encoding": dict.fromkeys(differ, "DELTA_BINARY_PACKED") or None,
+        "compression": dict.fromkeys(compressed, "snappy") or "none",
+    }
+
+
+def _repeats(sample: pa.ChunkedArray, *, is_attribute: bool) -> bool:
+    """Tell whether a dictionary is worth while: there are few values, or those of an attribute repeat."""
+    if pa.types.is_floating(sample.type) and not is_attribute:
+        return len(sample.unique()) <= FEW_NUMBERS * len(sample)
+    if pa.types.is_dictionary(sample.type):
+        return is_attribute or all(len(chunk.dictionary) <= FEW_VALUES for chunk in sample.chunks)
+    if not is_attribute:
+        return False
+    if pa.types.is_nested(sample.type):
+        return True
+    if isinstance(sample.type, pa.BaseExtensionType):
+        sample = sample.cast(sample.type.storage_type)
+    return len(sample.unique()) < REPEATED * len(sample)
+
+
+class OwnPlace(io.RawIOBase):
+    """An open file, read from a place of its own and not from the file's; closing it leaves the file open."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__()
+        self._file, self._at = file, 0
+
+    def readable(self) -> bool:
+        """Say that it is read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Say that it has places."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor of the file."""
+        number: int = self._file.fileno()
+        return number
+
+    def tell(self) -> int:
+        """Return from where the next bytes are read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Go to a place, told from the beginning, from here, or from the end."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: os.fstat(self.fileno()).st_size}
+        self._at = base[whence] + offset
+        return self._at
+
+    def readinto(self, into: Any) -> int:
+        """Read bytes until there is no room, or no more of them; return how many."""
+        room, done = memoryview(into).cast("B"), 0
+        while done < room.nbytes and (got := os.preadv(self.fileno(), [room[done:]], self._at)):
+            done, self._at = done + got, self._at + got
+        return done

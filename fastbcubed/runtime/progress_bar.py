@@ -1,0 +1,171 @@
+"""Progress on stderr: stages that take more than a second, on a terminal; and compilation, announced once."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from fastbcubed import kernels
+from fastbcubed.errors import OptionError
+from fastbcubed.runtime.spill import readable
+from fastbcubed.runtime.threads import Progress
+
+#: Work shorter than this is not worth a bar.
+QUIET_SECONDS = 1.0
+
+Report = Callable[[Progress], None]
+
+#: Not empty once this process has said that it compiles.
+_announced: list[bool] = []
+
+
+def require_progress(progress: Any) -> None:
+    """Raise OptionError for what progress cannot be reported to."""
+    if progress is not None and not isinstance(progress, bool | np.bool_) and not callable(progress):
+        raise OptionError(f"progress is True, False or a function, not {progress!r}")
+
+
+@contextmanager
+def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
+    """Yield what a pool reports its progress to, and say so when kernels had to be compiled.
+
+    `progress`: a bar on stderr if True, nothing if False, a callable, or if None a bar where stderr is a
+    terminal.
+    """
+    require_progress(progress)
+    if not (progress is None or callable(progress) or progress):
+        yield None
+        return
+    with announcing_compilation():
+        if callable(progress):
+            yield progress
+        elif progress or sys.stderr.isatty():
+            bar = _Bar()
+            try:
+                yield bar
+            finally:
+                bar.close()
+        else:
+            yield None
+
+
+class _Bar:
+    """The plan in a line, and a bar per stage, shown once the work has taken a while."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._bar: Any = None
+        self._tasks: dict[str, Any] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.message:
+            _say(progress.message)
+            return
+        if self._bar is None:
+            if time.perf_counter() - self._started < QUIET_SECONDS:
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn
+            from rich.progress import Progress as Bars
+
+            columns = (
+                TextColumn("{task.description:21}"), BarColumn(12), TextColumn("{task.percentage:3.0f} %"),
+                TextColumn("{task.fields[facts]}"),
+            )  # fmt: skip
+            self._bar = Bars(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+        stage, told = progress.stage, {"completed": progress.share, "facts": describe(progress)}
+        if stage in self._tasks:
+            self._bar.update(self._tasks[stage], **told)
+        else:
+            self._tasks[stage] = self._bar.add_task(stage, total=1.0, **told)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def describe(progress: Progress) -> str:
+    """Return what stands beside a bar: rows per second, time left (at the end: taken), bytes spilled.
+
+    Examples
+    --------
+    >>> describe(Progress("read rows", 1, 4, seconds=2.0, rows=5_000_000, total_rows=20_000_000))
+    '2.5 M rows/s  0:06 left'
+    >>> describe(Progress("close cells", 3, 3, seconds=72.0, spilled=3 << 29))
+    '1:12  spilled 1.5 GiB'
+    """
+    facts = [f"{progress.rows_per_second / 1e6:.1f} M rows/s"] if progress.rows else []
+    if progress.share == 1:
+        facts.append(_clock(progress.seconds))
+    elif progress.share:
+        facts.append(f"{_clock(progress.seconds_left)} left")
+    if progress.spilled:
+        facts.append(f"spilled {readable(progress.spilled)}")
+    return "  ".join(facts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def announcing_compilation() -> Iterator[None]:
+    """Say on stderr that kernels are compiled, when that begins, and where they are kept; once in a process."""
+    from numba.core import event
+
+    listener = _make_listener(event)
+    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
+        if kernels.cache.failures:
+            _say(f"compiled kernels could not be kept: {kernels.cache.failures[0]}")
+            kernels.cache.failures.clear()
+
+
+def _make_listener(event: Any) -> Any:
+    class Listener(event.Listener):  # type: ignore[misc]
+        """Announces the first compilation."""
+
+        def on_start(self, happening: Any) -> None:
+            if not _announced:
+                _announced.append(True)
+                _say(f"compiling kernels, which takes some seconds; {kept()}")
+
+        def on_end(self, happening: Any) -> None:
+            """Say nothing; the caller has been waiting for a result, not for this."""
+
+    return Listener()
+
+
+def kept() -> str:
+    """Return what becomes of compiled kernels, in a clause."""
+    if not kernels.cache.WANTED:
+        return "they are not kept (FASTBCUBED_CACHE=0)"
+    if not hasattr(kernels.jit.at, "stats"):
+        return "they are not compiled (NUMBA_DISABLE_JIT=1)"
+    directory = kernels.cache.kept_in(kernels.jit.at)
+    if directory is None:
+        return "they cannot be kept, as no directory can be written to. Name one with NUMBA_CACHE_DIR"
+    if directory in kernels.cache.fallbacks:
+        return (
+            f"they are kept in {directory}, as neither the installation nor a home directory can be written to. "
+            "Name a directory that stays with NUMBA_CACHE_DIR"
+        )
+    return f"they are kept in {directory} for later runs"
+
+
+def _say(message: str) -> None:
+    if sys.stderr is not None:
+        with suppress(OSError):  # nobody may be listening
+            print(f"fastbcubed: {message}", file=sys.stderr, flush=True)

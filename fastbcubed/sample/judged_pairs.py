@@ -1,0 +1,455 @@
+"""Scores of a change that judged pairs estimate: which pairs each adds up, how they weigh, which verdict counts."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastbcubed.errors import (
+    ColumnError,
+    DuplicateItemError,
+    EvaluationWarning,
+    JudgementError,
+    MetricError,
+    first_few,
+)
+from fastbcubed.inputs.arrays import from_texts, table_of
+from fastbcubed.inputs.files import as_rows
+from fastbcubed.inputs.formats import as_it_was
+from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.inputs.tables import Rows
+from fastbcubed.results.standard_errors import check_level, sum_of_shares
+from fastbcubed.sample.pair_estimates import PairEstimates
+
+#: What a person says of two items.
+SAME, DIFFERENT, UNSURE = VERDICTS = ("same", "different", "unsure")
+#: What the change did to two items: they were together before alone, they are now alone, they were and are.
+SPLIT, MERGED, STABLE = CHANGES = ("split", "merged", "stable")
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """A score that is a sum over ordered pairs of an item and another one, each with a weight of its own."""
+
+    name: str
+    #: the verdict that counts, by what the change did to the pair
+    counts: Mapping[str, str] = field(hash=False)
+    #: whether a mate weighs beside all mates, before and now; else beside those of its side
+    by_union: bool = False
+    signed: bool = False  #: whether pairs that were separated count against it
+
+    @property
+    def answers(self) -> list[PairScore]:
+        """The scores that its pairs estimate: itself, but not `RATES`, and those of the same weights and no more."""
+        others = (
+            other
+            for other in PAIR_SCORES.values()
+            if other is not self
+            and other.by_union == self.by_union
+            and other.counts.keys() <= self.counts.keys()
+        )
+        return [*others] if self is RATES else [self, *others]
+
+
+def _quality(kind: str, split: str, merged: str) -> list[PairScore]:
+    """Return the scores of what the change did well, or badly: which verdict on what it separated, and joined."""
+    return [
+        PairScore(f"{kind}_split_rate", {SPLIT: split}),
+        PairScore(f"{kind}_merge_rate", {MERGED: merged}),
+        PairScore(f"{kind}_split_distance", {SPLIT: split}, by_union=True),
+        PairScore(f"{kind}_merge_distance", {MERGED: merged}, by_union=True),
+        PairScore(f"{kind}_distance", {SPLIT: split, MERGED: merged}, by_union=True),
+    ]
+
+
+#: All of them, by name.
+PAIR_SCORES = {
+    each.name: each
+    for each in (
+        *_quality("good", split=DIFFERENT, merged=SAME),
+        *_quality("bad", split=SAME, merged=DIFFERENT),
+        PairScore("delta_precision", {SPLIT: SAME, MERGED: SAME, STABLE: SAME}, signed=True),
+    )
+}
+
+#: Pairs for the four rates at once, of which half were separated and half joined.
+RATES = PairScore("rates", {SPLIT: DIFFERENT, MERGED: SAME})
+
+
+def pair_score(name: object) -> PairScore:
+    """Return the score of this name, or `RATES`; raise MetricError if there is none."""
+    known = {RATES.name: RATES} | PAIR_SCORES
+    if isinstance(name, str) and name in known:
+        return known[name]
+    asked = did_you_mean(name, known) if isinstance(name, str) else ""
+    raise MetricError(f"judged pairs estimate {', '.join(known)}, not {name!r}.{asked}")
+
+
+#: What is in the columns that the estimate needs: texts, whole numbers, numbers.
+TEXTS, WHOLE, NUMBERS = (
+    ("score", "change", "verdict"),
+    ("pair", "repeats", "n_pairs", "sign"),
+    ("probability", "z"),
+)
+#: Columns of samples that were drawn by strata, and of those for a change of precision.
+OF_STRATA, OF_ITEMS = ("stratum", "share"), "self_pairs"
+#: Figures that differ by less than this share of themselves were rounded on the way.
+ROUNDING = 1e-6
+#: What to do about a table that is not as it was drawn.
+AS_DRAWN = "leave all columns but verdict, and all rows, as they were drawn"
+
+#: Other words for whether two items are the same, as tools and spreadsheets write them.
+MEANT = dict.fromkeys(("yes", "y", "true", "1", "1.0"), SAME) | dict.fromkeys(
+    ("no", "n", "false", "0", "0.0"), DIFFERENT
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """Pairs that were drawn apart, and what was said of them."""
+
+    name: str | None
+    change: str
+    sign: int
+    z: float
+    share: float  #: of the weight, that items of this name have
+    self_pairs: float  #: of items of this name
+    drawn: Mapping[str | None, int]  #: how often pairs were drawn, by verdict; None for those that have none
+    known: Mapping[str | None, float]  #: the share of z that pairs have, by verdict, each counted once
+    pairs: list[int]  #: their numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A judged sample: the score for which it was drawn, its strata, and pairs skipped before the last verdict."""
+
+    score: PairScore
+    strata: list[Stratum]
+    skipped: list[int]
+
+
+def read_judged(labelled: Any) -> Judged:
+    """Read and check a table of judged pairs."""
+    source = as_rows(labelled, "the judged pairs")
+    if source is None:
+        raise ColumnError(
+            "the judged pairs are a table (path, data frame, Arrow table, dict of columns), not "
+            f"{type(labelled).__name__}"
+        )
+    where = source.where
+    rows = _read(source)
+    score = _one_score(rows, source)
+    _require_as_drawn(rows, score, where)
+    rows.sort(key=lambda row: row["pair"])
+    _share_verdicts(rows, where)
+    by_stratum: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        by_stratum.setdefault((row["stratum"], row["change"], row["sign"]), []).append(row)
+    first_open = _first_open(rows)
+    strata = [_stratum(own, first_open, where) for own in by_stratum.values()]
+    skipped = [
+        r["pair"] for r in rows if r["verdict"] is None and not r["repeats"] and r["pair"] < first_open
+    ]
+    return Judged(score, strata, skipped)
+
+
+def _read(source: Rows) -> list[Row]:
+    """Return the rows, of the columns that the estimate needs, numbers as numbers."""
+    if not len(source):
+        raise JudgementError(
+            f"there is no pair in {source.where}; give what sample_pairs returned, with verdicts"
+        )
+    names = [*WHOLE, *NUMBERS, *TEXTS]
+    optional = [name for name in (*OF_STRATA, OF_ITEMS) if name in source.names]
+    for name in OF_STRATA if set(OF_STRATA) & set(optional) else ():
+        names += [] if name in names else [name]
+    names += [OF_ITEMS] if OF_ITEMS in optional else []
+    columns = {
+        name: [_text(value) for value in column.to_pylist()]
+        for name, column in zip(names, source.columns(names), strict=True)
+    }
+    if "stratum" in columns and "stratum" in source.untyped:
+        columns["stratum"] = [text and as_it_was(text) for text in columns["stratum"]]
+    for name in columns.keys() - {*TEXTS, "stratum"}:
+        columns[name] = _numbers(columns[name], name, source.where)  # type: ignore[assignment]
+    absent = {"stratum": None, "share": 1.0, OF_ITEMS: 0.0}
+    return [absent | dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
+
+
+def count_verdicts(source: Any) -> int:
+    """Return how many rows of a table of pairs have a verdict."""
+    rows = as_rows(source, "the pairs")
+    values = rows.columns(["verdict"])[0].to_pylist() if rows is not None and "verdict" in rows.names else []
+    return sum(_text(value) is not None for value in values)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return str(value).strip() or None
+
+
+def _numbers(texts: list[str | None], name: str, where: str) -> list[float]:
+    """Return numbers, whole ones as integers; a pair that repeats none has 0."""
+    found: list[float] = []
+    strange: list[str | None] = []
+    for text in texts:
+        try:
+            value = 0.0 if text is None and name == "repeats" else float(text or "")
+            found.append(int(value) if name in WHOLE and value == int(value) else value)
+            if not math.isfinite(value) or (name in WHOLE and value != int(value)):
+                strange.append(text)
+        except (OverflowError, ValueError):
+            strange.append(text)
+    if strange:
+        what = "whole numbers" if name in WHOLE else "numbers"
+        raise ColumnError(
+            f"column {name!r} of {where} should be {what}, but {len(strange)} of {len(texts)} values are not (first: "
+            f"{first_few(strange)}); {AS_DRAWN}"
+        )
+    return found
+
+
+def _one_score(rows: list[Row], source: Rows) -> PairScore:
+    """Return the score that the pairs were drawn for."""
+    names = list(dict.fromkeys(row["score"] for row in rows))
+    if len(names) > 1:
+        raise JudgementError(
+            f"{source.where} has pairs of several samples, for {first_few(names)}; estimate from each of them alone"
+        )
+    score = pair_score(names[0])
+    if score.signed:
+        source.columns([OF_ITEMS])  # raises if it is not there
+    return score
+
+
+def _require_as_drawn(rows: list[Row], score: PairScore, where: str) -> None:
+    """Raise if rows are lost or repeated, or figures are none that a sample has."""
+    count = Counter(row["pair"] for row in rows)
+    if twice := [pair for pair, times in count.items() if times > 1]:
+        raise DuplicateItemError(
+            f"{len(twice)} of {len(count)} pairs are in {where} more than once (first: {first_few(twice)}); leave one "
+            "row of each, with one verdict"
+        )
+    n = rows[0]["n_pairs"]
+    holds: dict[str, tuple[str, Callable[[Any], bool]]] = {
+        "n_pairs": (f"{n}, as in the first row", lambda value: value == n),
+        "pair": (f"a number from 1 to {n}", lambda value: 1 <= value <= n),
+        "repeats": ("empty, or the number of a pair", lambda value: value == 0 or value in count),
+        "change": (" or ".join(map(repr, score.counts)), lambda value: value in score.counts),
+        "sign": (
+            "1 or -1" if score.signed else "1",
+            lambda value: value == 1 or (score.signed and value == -1),
+        ),
+        "probability": ("between 0 and 1", lambda value: 0 <= value <= 1 + ROUNDING),
+        "share": ("between 0 and 1", lambda value: 0 < value <= 1 + ROUNDING),
+        "z": ("a positive number", lambda value: value > 0),
+    }
+    for name, (what, is_right) in holds.items():
+        wrong = [row for row in rows if not is_right(row[name])]
+        if wrong:
+            raise JudgementError(
+                f"{name} should be {what}, but is {wrong[0][name]!r} in pair {wrong[0]['pair']}, and wrong in "
+                f"{len(wrong)} of {len(rows)} rows of {where}; {AS_DRAWN}"
+            )
+    if lost := [pair for pair in range(1, n + 1) if pair not in count]:
+        raise JudgementError(
+            f"{len(lost)} of the {n} pairs that were drawn are not in {where} (first: {first_few(lost)}); leave in "
+            "what was not judged, with an empty verdict"
+        )
+
+
+def _share_verdicts(rows: list[Row], where: str) -> None:
+    """Check the verdicts, and give each pair of items, however often it was drawn, the one that it has."""
+    strange = []
+    by_items: dict[int, Row] = {}
+    for row in rows:
+        given = row["verdict"]
+        row["verdict"] = None if given is None else MEANT.get(given.lower(), given.lower())
+        if row["verdict"] not in (None, *VERDICTS):
+            strange.append((given, row["pair"]))
+        first = by_items.setdefault(row["repeats"] or row["pair"], row)
+        if row["verdict"] is not None and first["verdict"] not in (None, row["verdict"]):
+            raise JudgementError(
+                f"pair {row['pair']} of {where} repeats pair {first['pair']}, and one is {first['verdict']!r}, the "
+                f"other {row['verdict']!r}; decide on one verdict, and leave the other row empty"
+            )
+        first["verdict"] = first["verdict"] or row["verdict"]
+    if strange:
+        given, pair = strange[0]
+        raise JudgementError(
+            f"a verdict is {', '.join(map(repr, VERDICTS))}, yes, no, 1, 0 or empty, and {len(strange)} of {len(rows)} "
+            f"in {where} are not (first: {given!r} of pair {pair}).{did_you_mean(given, VERDICTS)}"
+        )
+    for row in rows:
+        row["verdict"] = by_items[row["repeats"] or row["pair"]]["verdict"]
+
+
+def _first_open(rows: list[Row]) -> int:
+    """Return the pair at which the judges have stopped: all from here on count as not judged.
+
+    A pair that repeats an earlier one has its verdict; it counts only if those beside it were judged as well, or
+    pairs that are drawn often would count too much.
+    """
+    last = max((row["pair"] for row in rows if row["verdict"] and not row["repeats"]), default=0)
+    after = (row["pair"] for row in rows if not row["repeats"] and row["pair"] > last)
+    return min(after, default=len(rows) + 1)
+
+
+def _stratum(rows: list[Row], first_open: int, where: str) -> Stratum:
+    """Count the verdicts of a stratum."""
+    first = rows[0]
+    for name in ("z", "share", OF_ITEMS):
+        if any(not math.isclose(row[name], first[name], rel_tol=ROUNDING) for row in rows):
+            raise JudgementError(
+                f"{name} differs between pairs of one stratum in {where} ({first['stratum'] or first['change']}); "
+                f"{AS_DRAWN}"
+            )
+    drawn = Counter(row["verdict"] if row["pair"] < first_open else None for row in rows)
+    once = {row["repeats"] or row["pair"]: row for row in rows}
+    known: dict[str | None, float] = {}
+    for row in once.values():
+        known[row["verdict"]] = known.get(row["verdict"], 0.0) + row["probability"]
+    if math.fsum(known.values()) > 1 + ROUNDING:
+        raise JudgementError(
+            f"the probabilities of the pairs of one stratum add up to more than 1 in {where}; {AS_DRAWN}"
+        )
+    figures = {name: first[name] for name in ("change", "sign", "z", "share", OF_ITEMS)}
+    return Stratum(first["stratum"], **figures, drawn=drawn, known=known, pairs=[row["pair"] for row in rows])
+
+
+#: What is this share of all pairs, or less, is rounding.
+NEGLIGIBLE = 1e-12
+
+
+class Estimate(NamedTuple):
+    """A score estimated from judged pairs; each figure is a column of the result."""
+
+    estimate: float
+    se: float
+    low: float
+    high: float
+    n_judged: int
+    n_unsure: int
+    n_unjudged: int
+    low_unsure: float
+    high_unsure: float
+
+
+def estimate(labelled: Any, by_stratum: bool, level: float) -> PairEstimates:
+    """Estimate scores from judged pairs, as `fastbcubed.estimate_pairs` does."""
+    level, judged = check_level(level), read_judged(labelled)
+    if not any(verdict for stratum in judged.strata for verdict in stratum.drawn):
+        raise JudgementError(
+            'no pair has a verdict; write "same", "different" or "unsure" into the column verdict'
+        )
+    if judged.skipped:
+        warnings.warn(EvaluationWarning(_of_skipped(judged)), stacklevel=3)
+    names = dict.fromkeys(stratum.name for stratum in judged.strata)
+    found: list[tuple[str | None, str, Estimate]] = []
+    for name in names if by_stratum else (None,):
+        own = [each for each in judged.strata if not by_stratum or each.name == name]
+        share = own[0].share if by_stratum else 1.0
+        found += [(name, score.name, estimated(score, own, share, level)) for score in judged.score.answers]
+    columns: dict[str, Any] = {"score": from_texts([score for _, score, _ in found])}
+    if by_stratum:
+        columns = {"stratum": from_texts([name for name, _, _ in found])} | columns
+    for name, values in zip(Estimate._fields, zip(*(each for _, _, each in found), strict=True), strict=True):
+        columns[name] = np.array(values)
+    return PairEstimates(table_of(columns), level)
+
+
+def _of_skipped(judged: Judged) -> str:
+    n = len(judged.skipped)
+    return (
+        f"{n} pair{'s' if n > 1 else ''} before the last one judged {'have' if n > 1 else 'has'} no verdict (first: "
+        f"{first_few(judged.skipped)}). What is left out is taken to be like what is judged, which does not hold if "
+        'it was left out for being hard; the verdict for that is "unsure"'
+    )
+
+
+def estimated(score: PairScore, strata: list[Stratum], share: float, level: float) -> Estimate:
+    """Estimate a score from its strata, which have this share of the weight.
+
+    A stratum of n judged draws, k of which count, adds z k / n. The interval ends where the verdicts leave nothing else
+    possible; the estimate does not, which would not be right on average then.
+    """
+    own = [_Counted.of(each, score) for each in strata if each.change in score.counts]
+    if not own:  # the change did nothing of the kind
+        return Estimate(0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 0.0)
+    self_pairs = {each.name: each.self_pairs for each in strata} if score.signed else {}
+    known = math.fsum(self_pairs.values())
+
+    whole = math.fsum(each.z for each in own)
+
+    def added(values: Any) -> float:
+        total = known + math.fsum(values)
+        return 0.0 if abs(total) < NEGLIGIBLE * whole else total / share
+
+    value = added(each.sign * each.z * (each.k / each.n) for each in own)
+    se = math.sqrt(math.fsum((each.z * each.error) ** 2 for each in own)) / share
+    low, high = (
+        (known + end) / share
+        for end in sum_of_shares(
+            [each.sign * each.z for each in own], [each.k for each in own], [each.n for each in own], level
+        )
+    )
+    least, most = (
+        added(each.sign * each.z * each.bound[side * each.sign] for each in own) for side in (-1, 1)
+    )
+    unsure = (added(each.sign * each.z * each.unsure[side * each.sign] for each in own) for side in (-1, 1))
+    low, high = max(low, least), min(high, most)
+    if low > high:  # what was drawn often is not like the rest, which is little
+        low, high = least, most
+    count = {
+        which: sum(each.drawn.get(verdict, 0) for each in own for verdict in verdicts)
+        for which, verdicts in {"judged": (SAME, DIFFERENT), "unsure": (UNSURE,), "unjudged": (None,)}.items()
+    }
+    return Estimate(value, se, low, high, *count.values(), *unsure)
+
+
+class _Counted(NamedTuple):
+    """The verdicts of a stratum that count for a score; of two figures in a dict, -1 is the lower and 1 the higher."""
+
+    sign: int
+    z: float
+    k: int
+    n: int
+    error: float  #: the standard error of k / n; NaN of a single draw, unless there is no other pair
+    unsure: dict[int, float]  #: the share if all that is unsure did not count, or did
+    bound: dict[int, float]  #: the least and the most that the verdicts leave possible
+    drawn: Any
+
+    @classmethod
+    def of(cls, stratum: Stratum, score: PairScore) -> _Counted:
+        """Count, or raise JudgementError where nothing was judged."""
+        verdict = score.counts[stratum.change]
+        n = stratum.drawn.get(SAME, 0) + stratum.drawn.get(DIFFERENT, 0)
+        if not n:
+            name = f" of stratum {stratum.name!r}" if stratum.name is not None else ""
+            raise JudgementError(
+                f'no pair{name} with change "{stratum.change}" and sign {stratum.sign} has the verdict "{SAME}" or '
+                f'"{DIFFERENT}"; judge some of these pairs: {first_few(stratum.pairs)}'
+            )
+        k, more = stratum.drawn.get(verdict, 0), stratum.drawn.get(UNSURE, 0)
+        seen = stratum.known.get(verdict, 0.0)
+        left = 1.0 - stratum.known.get(SAME, 0.0) - stratum.known.get(DIFFERENT, 0.0)
+        left = left if left > NEGLIGIBLE else 0.0
+        return cls(
+            sign=stratum.sign if score.signed else 1,
+            z=stratum.z,
+            k=k,
+            n=n,
+            error=math.sqrt(k / n * (1 - k / n) / (n - 1)) if n > 1 else math.nan if left else 0.0,
+            unsure={-1: k / (n + more), 1: (k + more) / (n + more)},
+            bound={-1: seen, 1: seen + left},
+            drawn=stratum.drawn,
+        )

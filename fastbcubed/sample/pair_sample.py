@@ -1,0 +1,682 @@
+"""Drawing by weight, with replacement, such that what is drawn depends on the ids alone, not on the order of the rows.
+
+Rows come with a key, the hash of their id. They lie side by side in the order of their keys, each as long as its
+weight, and a draw is a point on that line. Only the parts of the line where points fall are ever put in order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows, confusion
+from fastbcubed.errors import EmptyInputError, FastBCubedError, MetricError, OptionError, SliceError
+from fastbcubed.inputs.arrays import from_numpy, from_texts
+from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.formats import no_formulas
+from fastbcubed.inputs.keys import comparable_keys, write_both
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.items import RowNumbers, without_noise
+from fastbcubed.results.members import chosen_columns
+from fastbcubed.results.slices import SliceKey, attribute_values, check_key, slice_codes
+from fastbcubed.results.table import Table
+from fastbcubed.results.wording import label
+from fastbcubed.runtime.arguments import whole_number
+from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.output_files import written_aside
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.sample.judged_pairs import MERGED, RATES, SPLIT, STABLE, PairScore, count_verdicts, pair_score
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+
+#: Draws from each stratum at least, so that it shows how its pairs differ.
+LEAST = 2
+#: Stretches of the line, over all strata, and rows of one that are not worth cutting up further.
+STRETCHES, FEW_ROWS = 1 << 16, 1 << 8
+
+
+def allot(sizes: Floats, n: int) -> Places:
+    """Return the stratum of each of n draws: LEAST from each, then in proportion to the sizes.
+
+    The next draw is where most is due (the divisors of Webster), so a longer list begins with a shorter one.
+
+    >>> allot(np.array([3.0, 1.0]), 8).tolist()
+    [0, 1, 0, 1, 0, 0, 0, 0]
+    """
+    n_strata = sizes.size
+    first = np.tile(np.arange(n_strata), LEAST)
+    due = [(-float(size) / (2 * LEAST + 1), stratum, LEAST) for stratum, size in enumerate(sizes)]
+    heapq.heapify(due)
+    more = []
+    for _ in range(n - first.size):
+        _, stratum, drawn = due[0]
+        more.append(stratum)
+        heapq.heapreplace(due, (-float(sizes[stratum]) / (2 * drawn + 3), stratum, drawn + 1))
+    return np.append(first, np.array(more, np.int64))
+
+
+def sums_by_stratum(mass: Floats, strata: Places, n_strata: int) -> Floats:
+    """Add up the mass by stratum."""
+    totals, errors = np.zeros(n_strata), np.zeros(n_strata)
+    kernels.sums.add_by_code(strata, mass, np.ones(mass.size), None, totals, errors)
+    return totals + errors
+
+
+def draw_rows(mass: Floats, keys: Keys, strata: Places, points: Sequence[Floats]) -> list[Places]:
+    """Return the row that each point falls on, stratum by stratum; points are shares of the line of their stratum.
+
+    Shapes: (n_rows,) three times, (n_strata,) lists of points below 1. Masses are positive.
+    """
+    n_strata = len(points)
+    bits = max(0, min(STRETCHES // n_strata, mass.size // FEW_ROWS).bit_length() - 1)
+    stretch = strata << bits
+    if bits:
+        stretch = stretch | (keys >> np.uint64(64 - bits)).astype(np.int64)
+    sizes = sums_by_stratum(mass, stretch, n_strata << bits).reshape(n_strata, -1)
+    homes, rests = [], []
+    for stratum, shares in enumerate(points):
+        ends = np.cumsum(sizes[stratum])
+        target = shares * ends[-1]
+        home = _first_above(ends, target)
+        rests.append(target - np.append(0.0, ends)[home])
+        homes.append(home + (stratum << bits))
+    drawn = np.zeros(sizes.size, np.bool_)
+    drawn[np.concatenate(homes)] = True
+    near = np.flatnonzero(drawn[stretch])
+    near = near[np.lexsort((keys[near], stretch[near]))]
+    rows_of = {own: near[a:b] for own, a, b in _runs(stretch[near])}
+    found = []
+    for home, rest in zip(homes, rests, strict=True):
+        rows = np.empty(home.size, np.int64)
+        for own, at in _grouped(home):
+            here = rows_of[own]
+            rows[at] = here[_first_above(np.cumsum(mass[here]), rest[at])]
+        found.append(rows)
+    return found
+
+
+def draw_mates(
+    groups: Places, blocks: Places, keys: Keys, mass: Floats, drawn: Places, shares: Floats
+) -> Places:
+    """Return for each drawn row another one of its group, but of another block, by mass.
+
+    Shapes: (n_rows,) four times, (n_drawn,) twice. A block is in one group; each drawn row's group has another one.
+    """
+    near = np.flatnonzero(np.isin(groups, groups[drawn]))
+    near = near[_block_by_block(groups[near], blocks[near], keys[near])]
+    place = np.empty(groups.size, np.int64)
+    place[near] = np.arange(near.size)
+    bounds = np.append(_begins(blocks[near]), near.size)
+    block = np.searchsorted(bounds, place[drawn], side="right") - 1
+    begin, end = bounds[block], bounds[block + 1]
+    mates = np.empty(drawn.size, np.int64)
+    spans = {group: (a, b) for group, a, b in _runs(groups[near])}
+    for group, at in _grouped(groups[drawn]):
+        a, b = spans[group]
+        mates[at] = near[a + _beside(mass[near[a:b]], begin[at] - a, end[at] - a, shares[at])]
+    return mates
+
+
+def _block_by_block(groups: Places, blocks: Places, keys: Keys) -> Places:
+    """Return the order by group, in it by the block's least key, in that by key."""
+    order = np.lexsort((keys, blocks))
+    begins = _begins(blocks[order])
+    least = np.repeat(keys[order][begins], np.diff(np.append(begins, order.size)))
+    return order[np.lexsort((blocks[order], least, groups[order]))]
+
+
+def _beside(mass: Floats, begin: Places, end: Places, shares: Floats) -> Places:
+    """Return the row on which each point falls, on the line without its own rows `begin` to `end`.
+
+    What lies before is added up from the front and what lies after from the back, so that the sums keep their digits
+    however heavy the own rows are.
+    """
+    before = np.append(0.0, np.cumsum(mass))
+    after = np.append(0.0, np.cumsum(mass[::-1]))
+    left, right = before[begin], after[mass.size - end]
+    target = shares * (left + right)
+    in_front = (target < left) | (right == 0)
+    found = np.where(
+        in_front,
+        np.minimum(_first_above(before[1:], target), begin - 1),
+        np.maximum(mass.size - 1 - _first_above(after[1:], np.maximum(target - left, 0.0)), end),
+    )
+    return found.astype(np.int64)
+
+
+def _first_above(ends: Floats, target: Floats) -> Places:
+    """Return on which part of a line each point falls; on the last that has a length if rounding puts it beyond."""
+    last = int(np.searchsorted(ends, ends[-1], side="left"))
+    return np.minimum(np.searchsorted(ends, target, side="right"), last)
+
+
+def _begins(values: NDArray[Any]) -> Places:
+    """Return where runs of equal values begin."""
+    return np.flatnonzero(np.append(values.size > 0, values[1:] != values[:-1]))
+
+
+def _runs(values: Places) -> Iterator[tuple[int, int, int]]:
+    """Yield each run of equal values: the value, where it begins and where it ends."""
+    begins = _begins(values)
+    ends = np.append(begins[1:], values.size)
+    yield from zip(values[begins].tolist(), begins.tolist(), ends.tolist(), strict=False)
+
+
+def _grouped(values: Places) -> Iterator[tuple[int, Places]]:
+    """Yield each value, and where it stands."""
+    order = np.argsort(values, kind="stable")
+    for value, a, b in _runs(values[order]):
+        yield value, order[a:b]
+
+
+#: Two weights this close beside the larger one are taken as equal: what is left of them is rounding.
+ROUNDING = 1e-12
+
+
+class Kind(NamedTuple):
+    """Pairs of one kind: what the change did to them, whether they count for the score, and u by cell."""
+
+    change: str
+    sign: int
+    unit: Floats
+
+
+def kinds_of(score: PairScore, table: Contingency) -> list[Kind]:
+    """Return the kinds of pairs that a score adds up."""
+    tp, fp, fn, _ = confusion(table)
+    union = tp + fp + fn
+    found = []
+    if SPLIT in score.counts:
+        found.append(Kind(SPLIT, -1 if score.signed else 1, 1 / (union if score.by_union else tp + fn)))
+    if MERGED in score.counts:
+        found.append(Kind(MERGED, 1, 1 / (union if score.by_union else tp + fp)))
+    if STABLE in score.counts:
+        gain = _gain(Confusion(tp, fp, fn, None))
+        gain[np.abs(fn - fp) <= ROUNDING * np.maximum(fn, fp)] = 0.0
+        found += [Kind(STABLE, sign, np.maximum(sign * gain, 0.0)) for sign in (1, -1)]
+    return found
+
+
+def _gain(matrix: Confusion) -> Floats:
+    """Return 1/w(E) - 1/w(B) by cell, from what differs."""
+    return (matrix.fn - matrix.fp) / (matrix.tp + matrix.fp) / (matrix.tp + matrix.fn)
+
+
+@dataclass(frozen=True, eq=False)
+class Slicing:
+    """The slices that strata are in: the slice of each row, their names, their shares of the weight."""
+
+    codes: Places
+    names: list[str | None]
+    shares: Floats
+
+    @classmethod
+    def of(cls, ev: Evaluation, by: SliceKey | None) -> Slicing:
+        """Cut the items by attributes; without any, all are one slice, which has no name."""
+        table, rows = ev.contingency, _rows(ev)
+        if by is None:
+            return cls(np.zeros(rows.cell.size, np.int64), [None], np.ones(1))
+        key = check_key(by)
+        if isinstance(key, Mapping):
+            raise SliceError(
+                "strata are by an attribute, bins of one, or several of these crossed; subsets may share items"
+            )
+        cut = slice_codes(key, table, ev.kept_items(), ev.attributes)
+        parts = [[label(value) for value in column.to_pylist()] for column in cut.values.values()]
+        names = [", ".join(each) for each in zip(*parts, strict=True)]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise SliceError(
+                f"two strata would be written alike, as {twice!r}; rename these values of the attribute"
+            )
+        scored = (rows.cell >= 0) & (cut.codes >= 0)
+        weights = sums_by_stratum(rows.weight[scored], cut.codes[scored], len(names))
+        return cls(cut.codes, list(names), weights / table.total_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The items whose clusters differ. Arrays have one entry for each of them."""
+
+    ev: Evaluation
+    kinds: list[Kind]
+    slicing: Slicing
+    rows: RowNumbers
+    cell: Places
+    weight: Floats  #: in means
+
+    @classmethod
+    def of(cls, ev: Evaluation, score: PairScore, by: SliceKey | None) -> Frame:
+        """Find the items that are in a pair of the score."""
+        table = ev.contingency
+        if table.overlapping:
+            raise MetricError("pairs are drawn from changed partitions; here, clusters may overlap")
+        slicing, rows = Slicing.of(ev, by), _rows(ev)
+        differs = (table.fp > 0) | (table.fn > 0)
+        chosen = np.flatnonzero((rows.cell >= 0) & differs[rows.cell])
+        return cls(
+            ev,
+            kinds_of(score, table),
+            slicing,
+            chosen,
+            rows.cell[chosen].astype(np.int64),
+            rows.weight[chosen],
+        )
+
+    @property
+    def total(self) -> float:
+        """The weight of all scored items."""
+        return self.ev.contingency.total_weight
+
+    @cached_property
+    def slices(self) -> Places:
+        """The slice of each item."""
+        return self.slicing.codes[self.rows]
+
+    @cached_property
+    def mass(self) -> Floats:
+        """What each item weighs as a mate."""
+        return np.ones(self.rows.size) if self.ev.contingency.weighting == "outer" else self.weight
+
+    @cached_property
+    def keys(self) -> Keys:
+        """A number for each item that depends on its id alone, by which rows are put in order."""
+        return _keys(self.ev, self.rows)
+
+    @cached_property
+    def beside(self) -> Floats:
+        """What the cell of each item holds besides it, from a sum of twice the digits."""
+        table = self.ev.contingency
+        if not table.weighted or table.weighting == "outer":
+            return np.asarray(table.n[self.cell] - 1.0, np.float64)
+        totals, errors = np.zeros(table.n_cells), np.zeros(table.n_cells)
+        kernels.sums.add_by_code(self.cell, self.mass, np.ones(self.cell.size), None, totals, errors)
+        beside = (totals[self.cell] - self.mass) + errors[self.cell]
+        beside[table.n[self.cell] == 1] = 0.0
+        return beside
+
+    def sums(self, kind: Kind) -> Floats:
+        """Return what the pairs of each item add up to, but for the weight of all items."""
+        table = self.ev.contingency
+        mates = {SPLIT: table.fn, MERGED: table.fp}
+        of_mates = self.beside if kind.change == STABLE else mates[kind.change][self.cell]
+        return self.weight * (kind.unit[self.cell] * of_mates)
+
+    def weigh(self, kind: Kind, item: Places, mass: Floats) -> Floats:
+        """Return c of pairs: an item, and what its mate weighs."""
+        return self.weight[item] / self.total * (kind.unit[self.cell[item]] * mass)
+
+    @cached_property
+    def self_pairs(self) -> Floats:
+        """What pairs of an item with itself add to the change of precision, by slice."""
+        gain = _gain(confusion(self.ev.contingency))[self.cell]
+        sums = sums_by_stratum(self.weight * (self.mass * gain), self.slices, len(self.slicing.names))
+        return sums / self.total
+
+    def mates(self, kind: Kind, item: Places, shares: Floats) -> tuple[RowNumbers, Floats, Places]:
+        """Draw a mate for each of some items; return its row, what it weighs, and its place in the frame or -1."""
+        table = self.ev.contingency
+        if kind.change == STABLE:
+            own = np.arange(self.rows.size)
+            drawn = draw_mates(self.cell, own, self.keys, self.mass, item, shares)
+            return self.rows[drawn], self.mass[drawn], drawn
+        codes = np.asarray(table.true if kind.change == SPLIT else table.pred, np.int64)[self.cell]
+        more = self._outsiders(codes, item) if kind.change == MERGED and table.outside else _Outsiders.none()
+        rows = np.append(self.rows, more.rows)
+        mass = np.append(self.mass, more.mass)
+        drawn = draw_mates(
+            np.append(codes, more.codes),
+            np.append(self.cell, np.full(more.rows.size, -1)),
+            np.append(self.keys, more.keys),
+            mass,
+            item,
+            shares,
+        )
+        return rows[drawn], mass[drawn], np.where(drawn < self.rows.size, drawn, -1)
+
+    def _outsiders(self, codes: Places, item: Places) -> _Outsiders:
+        """Return the items that only the prediction has, and that are in clusters of some items."""
+        items, rows = self.ev.kept_items(), _rows(self.ev)
+        alone = np.flatnonzero(rows.cell < 0)
+        clusters, first = np.unique(codes[item], return_index=True)
+        labels = [
+            without_noise(_whole(items.labels("pred", some)), self.ev.policies.noise)
+            for some in (alone, self.rows[item[first]])
+        ]
+        alone, known = alone[~np.asarray(labels[0].is_null())], labels[0].drop_null()
+        columns = [as_column(each, "cluster") for each in (known, labels[1])]
+        theirs, ours = comparable_keys(columns)
+        order = np.argsort(ours)
+        at = np.minimum(np.searchsorted(ours, theirs, sorter=order), ours.size - 1)
+        here = ours[order[at]] == theirs
+        chosen = alone[here]
+        outer = self.ev.contingency.weighting == "outer"
+        mass = np.ones(chosen.size) if outer else rows.weight[chosen]
+        return _Outsiders(chosen, clusters[order[at[here]]], mass, _keys(self.ev, chosen))
+
+
+class _Outsiders(NamedTuple):
+    """Items that only the prediction has: their rows, predicted clusters, what they weigh as mates, their keys."""
+
+    rows: RowNumbers
+    codes: Places
+    mass: Floats
+    keys: Keys
+
+    @classmethod
+    def none(cls) -> _Outsiders:
+        empty = np.empty(0, np.int64)
+        return cls(empty, empty, np.empty(0), np.empty(0, np.uint64))
+
+
+def _rows(ev: Evaluation) -> ScoredRows:
+    """Return the rows behind the cells, or raise NotKeptError."""
+    ev.kept_items()
+    assert ev.contingency.rows is not None
+    return ev.contingency.rows
+
+
+def _keys(ev: Evaluation, rows: RowNumbers) -> NDArray[np.uint64]:
+    """Return the hashes of the ids of some rows, which are equal in every container."""
+    if not rows.size:
+        return np.empty(0, np.uint64)
+    with Pool(1) as pool:
+        return write_both(as_column(ev.kept_items().ids(rows), "item").plain, 0, pool)[0].view(np.uint64)
+
+
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def sample_pairs(
+    ev: Evaluation,
+    n: int,
+    *,
+    score: str = "rates",
+    by: SliceKey | None = None,
+    columns: str | Iterable[str] = (),
+    seed: int = 0,
+) -> Table:
+    """Draw pairs of items from a change, to be judged by people.
+
+    Parameters
+    ----------
+    ev : Evaluation
+        The baseline as truth, the experiment as prediction, with its items.
+    n : int
+        How many pairs to draw. The same pair may be drawn repeatedly: so many verdicts are needed at most.
+    score : str
+        What to estimate: "rates", which are good_split_rate, bad_split_rate, good_merge_rate and bad_merge_rate; one
+        of these alone, the same with _distance in place of _rate, good_distance, bad_distance, or delta_precision.
+    by : str, Bins or tuple of these, optional
+        An attribute by whose values to draw apart, named as in `Evaluation.slices`.
+    columns : str or iterable of str
+        Attributes to show of both items, named as in `Evaluation.slices`.
+    seed : int
+        Of the random numbers: the same seed draws the same pairs.
+
+    Returns
+    -------
+    Table
+        A row for each draw: pair, its number; repeats, the number of the first row that has these two items in either
+        order, whose verdict it shares; item, mate; score, n_pairs (how many were drawn), stratum and share (its name
+        and its share of the weight, with `by`), change ("split", "merged", "stable"), probability (that a draw from
+        the stratum, change and sign gives these two items), sign, z (what the weights of all these pairs come to),
+        self_pairs (of delta_precision: what pairs of an item with itself add, which need no verdict); ``item.name``
+        and ``mate.name`` of each attribute; verdict, which is empty.
+
+    Raises
+    ------
+    MetricError
+        If there is no such score, or clusters may overlap.
+    EmptyInputError
+        If there is no pair to judge, and so the score is known.
+    OptionError
+        If n is too small for two pairs from each stratum.
+    NotKeptError
+        If the items were not kept.
+
+    Notes
+    -----
+    Each pair (i, j) is drawn in proportion to its weight in the score, c = (w_i / N) w_j / w(B) and the like, with
+    replacement: the item by what its pairs add up to, then the mate by its weight. Pairs that were split and pairs that
+    were merged, and stable ones that speak for and against, are drawn apart, in proportion to what they add up to (z),
+    but two of each stratum at least; for "rates", half of the pairs were split and half were merged. A longer sample
+    of the same seed begins with a shorter one. No pair is looked at that is not drawn: cost is linear in the cells and
+    items, and beyond that in what is in the clusters drawn. Items are put in order by a hash of their ids, so the
+    sample depends on neither engine nor order of the rows. Ids that are integers and the same ids as texts draw
+    different samples.
+
+    Examples
+    --------
+    Items 0 and 1 were together: (0, 1) and (1, 0) weigh 1/3 * 1/2 each. Now 1 and 2 are.
+
+    >>> import fastbcubed as fb
+    >>> sample_pairs(fb.evaluate([0, 0, 1], [0, 1, 1]), 4).select(["pair", "repeats", "change", "probability", "z"])
+    pair  repeats  change  probability        z
+    1     (null)   split             1  0.33333
+    2     (null)   merged            1  0.33333
+    3     1        split             1  0.33333
+    4     2        merged            1  0.33333
+    <BLANKLINE>
+    4 rows
+    """
+    asked = pair_score(score)
+    n, seed = whole_number(n, "n", "pairs", least=LEAST), whole_number(seed, "seed")
+    frame = Frame.of(ev, asked, by)
+    names = chosen_columns(ev, columns)
+    strata = _strata(frame, asked)
+    if n < LEAST * len(strata):
+        raise OptionError(
+            f"n is {n}, and there are {len(strata)} strata ({_told(frame, strata)}), each of which needs {LEAST} "
+            f"pairs: draw {LEAST * len(strata)} or more{'' if by is None else ', or by an attribute of fewer values'}"
+        )
+    sizes = np.array([each.z for each in strata])
+    if asked is RATES:  # splitting and merging are judged each by itself, however little of one there is
+        kinds = np.array([each.kind for each in strata])
+        sizes /= np.bincount(kinds, sizes)[kinds]
+    drawn = _draw(frame, strata, allot(sizes, n), seed)
+    return Table(_table(frame, asked, strata, drawn, names))
+
+
+class Stratum(NamedTuple):
+    """Pairs that are drawn apart: of one kind, the item in one slice."""
+
+    kind: int
+    slice: int
+    z: float  #: what the weights of all pairs come to
+
+
+class Drawn(NamedTuple):
+    """The pairs drawn, one entry each: stratum, item and mate by row and by place in the frame, probability."""
+
+    stratum: Places
+    item: Places
+    mate: Places  #: -1 where the mate is no item of the frame
+    mate_row: RowNumbers
+    probability: Floats
+
+
+def _strata(frame: Frame, score: PairScore) -> list[Stratum]:
+    """Return the strata that have a pair, or raise EmptyInputError."""
+    found = []
+    for k, kind in enumerate(frame.kinds):
+        z = sums_by_stratum(frame.sums(kind), frame.slices, len(frame.slicing.names)) / frame.total
+        found += [Stratum(k, int(h), float(z[h])) for h in np.flatnonzero(z > 0)]
+    if found:
+        return found
+    changed = "separated from another or joined with one"
+    if len(score.counts) == 1:
+        changed = "separated from another" if SPLIT in score.counts else "joined with another"
+    which = "each rate" if score is RATES else score.name
+    raise EmptyInputError(
+        f"there is no pair to judge: no item was {changed}, and so {which} is 0, whatever is true"
+    )
+
+
+def _told(frame: Frame, strata: list[Stratum]) -> str:
+    """Return the first few strata for a message."""
+    names = []
+    for each in strata[:4]:
+        kind, name = frame.kinds[each.kind], frame.slicing.names[each.slice]
+        sign = f" {kind.sign:+d}" if any(k.sign < 0 for k in frame.kinds) else ""
+        names.append(f"{'' if name is None else f'{name} '}{kind.change}{sign}")
+    return ", ".join(names) + (", …" if len(strata) > 4 else "")
+
+
+def _draw(frame: Frame, strata: list[Stratum], order: Places, seed: int) -> Drawn:
+    """Draw from the strata in this order."""
+    item, mate, mate_row = (np.empty(order.size, np.int64) for _ in range(3))
+    probability = np.empty(order.size)
+    for k, kind in enumerate(frame.kinds):
+        own = {h: each for h, each in enumerate(strata) if each.kind == k}
+        if not own:
+            continue
+        slices = [each.slice for each in own.values()]
+        number = np.full(len(frame.slicing.names), -1)
+        number[slices] = np.arange(len(own))
+        at = [np.flatnonzero(order == h) for h in own]
+        points = [
+            np.random.default_rng([seed, k, each]).random((here.size, 2))
+            for each, here in zip(slices, at, strict=True)
+        ]
+        sums = frame.sums(kind)
+        some = np.flatnonzero((sums > 0) & (frame.slices >= 0))
+        rows = draw_rows(
+            sums[some], frame.keys[some], number[frame.slices[some]], [each[:, 0] for each in points]
+        )
+        here, first = np.concatenate(at), some[np.concatenate(rows)]
+        second_row, mass, second = frame.mates(kind, first, np.concatenate([each[:, 1] for each in points]))
+        c = frame.weigh(kind, first, mass) + _reversed(frame, kind, first, second)
+        item[here], mate[here], mate_row[here] = first, second, second_row
+        probability[here] = c / np.array([strata[h].z for h in order[here]])
+    return Drawn(order, item, mate, mate_row, probability)
+
+
+def _reversed(frame: Frame, kind: Any, item: Places, mate: Places) -> Floats:
+    """Return c of pairs the other way round, 0 where that pair is not in the same stratum."""
+    found = frame.weigh(kind, mate, frame.mass[item])
+    found[(mate < 0) | (frame.slices[mate] != frame.slices[item])] = 0.0
+    return found
+
+
+def _table(frame: Frame, score: PairScore, strata: list[Stratum], drawn: Drawn, names: list[str]) -> pa.Table:
+    """Return the pairs drawn with all that the estimate needs, the attributes of both items, and no verdict."""
+    n = drawn.item.size
+    items, rows = frame.ev.kept_items(), {"item": frame.rows[drawn.item], "mate": drawn.mate_row}
+    kinds = [frame.kinds[strata[h].kind] for h in drawn.stratum]
+    slices = np.array([strata[h].slice for h in drawn.stratum])
+    repeats = _repeats(rows["item"], rows["mate"])
+    columns: dict[str, Any] = {"pair": from_numpy(np.arange(1, n + 1))}
+    columns["repeats"] = from_numpy(repeats, repeats == 0)
+    columns |= {side: items.ids(own) for side, own in rows.items()}
+    columns |= {"score": from_texts([score.name] * n), "n_pairs": from_numpy(np.full(n, n))}
+    if frame.slicing.names != [None]:
+        columns["stratum"] = from_texts([frame.slicing.names[h] for h in slices])
+        columns["share"] = from_numpy(frame.slicing.shares[slices])
+    columns["change"] = from_texts([kind.change for kind in kinds])
+    columns["probability"] = from_numpy(drawn.probability)
+    columns["sign"] = from_numpy(np.array([kind.sign for kind in kinds]))
+    columns["z"] = from_numpy(np.array([strata[h].z for h in drawn.stratum]))
+    if score.signed:
+        columns["self_pairs"] = from_numpy(frame.self_pairs[slices])
+    for name in names:
+        for side, own in rows.items():
+            columns[f"{side}.{name}"] = attribute_values(name, items, frame.ev.attributes, own)
+    return pa.table({**columns, "verdict": pa.nulls(n, pa.string())})
+
+
+def _repeats(item: RowNumbers, mate: RowNumbers) -> Places:
+    """Return the number of the first pair that has the same two items, 0 for the first one itself."""
+    both = np.stack([np.minimum(item, mate), np.maximum(item, mate)])
+    _, first, which = np.unique(both, axis=1, return_index=True, return_inverse=True)
+    found = first[which.reshape(-1)] + 1
+    found[found == np.arange(1, found.size + 1)] = 0
+    return found
+
+
+CSV, PARQUET = ".csv", ".parquet"
+
+
+def require_name(path: str | Path) -> None:
+    """Raise OptionError unless the name of a file tells CSV or Parquet."""
+    if Path(path).suffix.lower() not in (CSV, PARQUET):
+        raise OptionError(f"pairs are written to a file that ends in {CSV} or {PARQUET}, not to {path}")
+
+
+def require_place(path: str | Path) -> None:
+    """Raise OptionError unless pairs can be written to a file of this name without loss of verdicts."""
+    require_name(path)
+    try:
+        judged = count_verdicts(path) if os.path.isfile(path) else 0
+    except FastBCubedError:  # it is no table of pairs
+        judged = 0
+    if judged:
+        raise OptionError(
+            f"{path} has {judged:,} verdict{'s' if judged > 1 else ''}, which would be lost; name another file, or "
+            "move this one away"
+        )
+
+
+def write_pairs(pairs: Table, path: str | Path) -> None:
+    """Write pairs to a file."""
+    require_name(path)
+    with written_aside(Path(path)) as aside:
+        if Path(path).suffix.lower() == CSV:
+            write_csv(pairs, aside)
+        else:
+            import pyarrow.parquet as pq
+
+            pq.write_table(pairs.to_arrow(), aside)
+
+
+def write_csv(pairs: Table, file: Any) -> None:
+    """Write pairs as CSV to a path or an open file; parts of composite ids have columns of their own.
+
+    No text is a formula to a spreadsheet.
+    """
+    import pyarrow.csv
+
+    columns: dict[str, pa.ChunkedArray] = {}
+    for name in pairs.column_names:
+        for own, values in _plain(name, pairs[name]):
+            # a part of an id that is asked for as an attribute is there already
+            columns.setdefault(own, no_formulas(values))
+    pyarrow.csv.write_csv(pa.table(columns), file)
+
+
+def _plain(name: str, values: pa.ChunkedArray) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """Yield columns that CSV can have: parts of a composite id, texts of what has no other form."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        yield from _plain(name, values.cast(kind.value_type))
+    elif pa.types.is_struct(kind) and name in ("item", "mate"):
+        for field, part in zip(kind.fields, values.flatten(), strict=True):
+            yield from _plain(f"{name}.{field.name}", part)
+    elif (
+        pa.types.is_nested(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or (pa.types.is_fixed_size_binary(kind))
+    ):
+        yield name, pa.chunked_array([from_texts([_text(value) for value in values.to_pylist()])])
+    else:
+        yield name, values
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return value.hex() if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False, default=str)

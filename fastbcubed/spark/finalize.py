@@ -1,0 +1,258 @@
+"""Sums of all cells → scores and slices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.align.policies import Coverage
+from fastbcubed.engines.request import Request, Scored
+from fastbcubed.errors import OptionError, SliceError, WeightError
+from fastbcubed.metrics import aggregation, pairs
+from fastbcubed.metrics import entropy as entropies
+from fastbcubed.metrics.bcubed import PRECISION, RECALL
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results.bins import Bins
+from fastbcubed.results.slice_sums import SliceSums
+from fastbcubed.results.slices import ID, Element, SliceKey, attribute_home, elements, size_named, slice_name
+from fastbcubed.results.summary import Bounds, bounds_from, describe
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.spark.aggregate import MEAN, Question, Sizes, Sums
+from fastbcubed.spark.frames import FrameRows, FrameSide, Looked, item_names
+from fastbcubed.spark.grouping import Table
+
+#: Families whose scores of all items are made of sums.
+SUMMED = ("pairs", "entropy")
+#: Scores that are means over the clusters of a side.
+BY_CLUSTER = {
+    f"bcubed_{name}_by_{side}_cluster": side
+    for side in ("true", "pred")
+    for name in ("precision", "recall", "f1")
+}
+WAY_OUT = (
+    "it takes all cells at once, which on Spark are in many places; evaluate tables that one machine can read with "
+    'engine="disk" or engine="memory"'
+)
+
+
+class Asked:
+    """The scores of a request that Spark serves, and why others are not computed."""
+
+    def __init__(self, request: Request, *, weighted: bool) -> None:
+        self.request, self.weighted = request, weighted
+        metrics, self.not_computed = request.resolve(weighted=weighted, cells_alone=True)
+        reasons = {m.name: WAY_OUT for m in metrics if not _is_served(m)}
+        for name in sorted(request.named_metrics & reasons.keys()):
+            raise OptionError(f"cannot compute {name}: {reasons[name]}")
+        self.metrics = [m for m in metrics if m.name not in reasons]
+        self.not_computed |= reasons
+        self.needed = aggregation.with_needs(self.metrics, request.beta)
+
+    @property
+    def needs_total(self) -> bool:
+        """Whether some scores take the number of all scored items, or their weight, so that cells pass twice."""
+        entropy = any(m.family == "entropy" and m.score is not None for m in self.needed)
+        return any(m.uses_tn for m in self.needed) or (self.weighted and entropy)
+
+    def question(self, **about: Any) -> Question:
+        """Return what is asked of the cells."""
+        request = self.request
+        names = {m.name for m in self.needed}
+        sides = dict.fromkeys(side for name, side in BY_CLUSTER.items() if name in names)
+        scores = [m for m in self.needed if m.score is not None]
+        return Question(
+            weighted=self.weighted, outer=request.outer, outside=request.outside,
+            bounded=request.policies.prediction == "drop",
+            metrics=list({m.name: m for m in (*self.needed, PRECISION, RECALL) if m.formula is not None}.values()),
+            by_cluster=[(side, metric) for side in sides for metric in (PRECISION, RECALL)],
+            pairs=any(m.family == "pairs" for m in scores),
+            entropies=any(m.family == "entropy" for m in scores),
+            grouped=self.metrics, beta=request.beta, **about,
+        )  # fmt: skip
+
+    def counting(self, **about: Any) -> Question:
+        """Return a question of counts alone."""
+        return Question(self.weighted, self.request.outer, self.request.outside, **about)
+
+
+def _is_served(metric: Metric) -> bool:
+    """Tell whether a score, and all that it is combined from, can be made of sums of cells."""
+    own = metric.score is None or metric.family in SUMMED or metric.name in BY_CLUSTER
+    return own and all(map(_is_served, metric.needs))
+
+
+class AddedUp:
+    """What sums say of all cells, in the place of a contingency, to scores that ask for no more."""
+
+    overlapping = False
+
+    def __init__(self, sums: Sums, question: Question) -> None:
+        self._floats, self._counts, self._sizes = sums.floats, sums.counts, sums.sizes
+        self.n_items = sums.counts["n_items"]
+        self.weighted, self.weighting = question.weighted, question.how["weighting"]
+        self.outside = question.outside
+        self.known_means = {
+            (side, metric.name): sums.floats[f"cluster {side} {metric.name}"]
+            / round(sums.floats[f"clusters {side}"])
+            for side, metric in question.by_cluster
+        }
+        self._made: dict[Any, Any] = {}
+        if question.pairs:
+            tp, fp, fn = (sums.counts[f"pairs {name}"] for name in ("tp", "fp", "fn"))
+            self._made[pairs.pair_sums] = pairs.sums_of_counts(tp, fp, fn, self.n_items)
+        if question.entropies and not question.weighted:
+            true, pred = (clusters_of(self._sizes[side]) for side in ("true", "pred"))
+            losses = sums.floats["loss 0"], sums.floats["loss 1"]
+            self._made[entropies.count] = entropies.Counts(true, pred, *losses)
+        elif question.entropies:
+            values = [sums.floats[f"entropy {k}"] for k in range(4)]
+            self._made[entropies.entropies] = entropies.entropies_of_sums(values, sums.floats["weight"])
+
+    def once(self, make: Any, pool: Pool) -> Any:
+        """Return what `make` would make of all cells."""
+        if make not in self._made:
+            self._made[make] = make(self, pool)
+        return self._made[make]
+
+
+def clusters_of(sizes: Sizes) -> Sizes:
+    """Return sizes of clusters and how many have each, from the items in clusters of each size."""
+    known, items = sizes
+    return known, items // known
+
+
+def means_of(sums: Sums) -> dict[str, float]:
+    """Return the means over items of scores."""
+    total = sums.floats["weight"]
+    if not 0 < total < math.inf:
+        raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")
+    return {
+        name.removeprefix(MEAN): value / total for name, value in sums.floats.items() if name.startswith(MEAN)
+    }
+
+
+def scored(asked: Asked, sums: Sums, question: Question, pool: Pool) -> Scored:
+    """Return the scores over all items."""
+    cells: Any = AddedUp(sums, question)
+    overall = aggregation.finished(asked.metrics, means_of(sums), asked.request.beta, cells, pool)
+    return Scored(overall, asked.metrics, asked.not_computed)
+
+
+def coverage_of(sums: Sums, looked: Iterable[Looked]) -> Coverage:
+    """Return how far the two sides have the same items."""
+    sides = list(looked)
+    counts, weights = sums.counts, sums.floats
+    return Coverage(
+        counts["n_0"], counts["n_1"], counts["n_2"],
+        weights["weight_0"], weights["weight_1"], weights["weight_2"],
+        n_null=sum(side.n_null for side in sides),
+        n_noise=sum(side.n_noise for side in sides),
+        n_duplicates=counts["again"],
+    )  # fmt: skip
+
+
+def bounds_of(sums: Sums, question: Question, coverage: Coverage) -> Bounds | None:
+    """Return what complete labels could make of the precision, where prediction-only items were dropped."""
+    if not question.bounded or not coverage.n_prediction_only:
+        return None
+    return bounds_from(np.array([sums.floats[f"bound {k}"] for k in range(3)]), sums.floats["weight"])
+
+
+def summary_of(sums: Sums) -> dict[str, dict[str, Any]]:
+    """Return items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
+    counts = sums.counts
+    sizes = {side: clusters_of(own) for side, own in sums.sizes.items()}
+    return describe(sizes, counts["n_items"], dict.fromkeys(sizes, counts["n_exact"]))
+
+
+#: Why an attribute of both sides needs a prefix here.
+NOT_COMPARED = "the Spark engine does not look whether they are equal"
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """The slices of a request: what has to go with the rows, and what attributes are called there."""
+
+    keys: list[SliceKey]
+    names: list[dict[str, Element]]
+    carried: tuple[Mapping[str, str], Mapping[str, str]]
+    tables: tuple[Table, ...]
+    parts: Mapping[str, str]  #: parts of ids, by new name
+
+    def tables_of(self, sums: Sums, question: Question, total: float) -> dict[str, pa.Table]:
+        """Return the slices by name."""
+        found = {}
+        for key, names, part in zip(self.keys, self.names, sums.slices, strict=True):
+            own = SliceSums(names, question.grouped, question.beta, None)
+            own.add(part)
+            found[slice_name(key)] = own.result(total)
+        return found
+
+
+def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
+    """Find the attributes that are asked for; unknown ones raise before the work."""
+    truth, prediction = sides
+    given = request.given
+    for key in request.slices:
+        if isinstance(key, Mapping):
+            raise OptionError(
+                f"the Spark engine does not serve subsets by name ({', '.join(map(repr, key))}), as rows have no order "
+                "there; add a column that tells them, and slice by it"
+            )
+    extra, tables = _tables(request, truth)
+    parts = truth.items if len(truth.items) > 1 else ()
+    known = {"truth": truth.attributes, "prediction": prediction.attributes, ID: parts}
+    asked = dict.fromkeys(
+        each.name if isinstance(each, Bins) else each for key in request.slices for each in elements(key)
+    )
+    names: dict[str, str] = {}
+    of_ids: dict[str, str] = {}
+    carried: dict[str, dict[str, str]] = {"truth": {}, "prediction": {}, "": {}}
+    for k, name in enumerate(each for each in asked if size_named(each, known, tuple(extra)) is None):
+        side, own = attribute_home(name, known, tuple(extra), NOT_COMPARED)
+        new = f"s{k}"
+        if side == ID:
+            of_ids[new] = own
+            names[name] = f"attributes.{new}"
+            continue
+        rows = extra[own] if side == "" else (truth if side == "truth" else prediction).rows
+        if rows.is_nested(own):
+            raise SliceError(f"cannot slice by {name!r}, which is nested; use a plain column")
+        new = carried[side].setdefault(own, new)
+        names[name] = f"attributes.{new}"
+    if given.attributes is not None and carried[""]:
+        rows = next(iter(extra.values()))
+        ids = item_names(rows, given.item, truth)
+        tables.append(Table(rows, ids, carried[""], "attributes", "one row"))
+    located = [{str(each): _located(each, names) for each in elements(key)} for key in request.slices]
+    return Slicing(request.slices, located, (carried["truth"], carried["prediction"]), tuple(tables), of_ids)
+
+
+def _tables(request: Request, truth: FrameSide) -> tuple[dict[str, FrameRows], list[Table]]:
+    """Return the columns of a table of attributes, and the table of weights."""
+    given, tables = request.given, []
+    extra: dict[str, FrameRows] = {}
+    if given.attributes is not None:
+        rows = FrameRows(given.attributes, "the attributes")
+        ids = item_names(rows, given.item, truth)
+        extra = {name: rows for name in rows.names if name not in ids}
+    if given.weight is not None and not isinstance(given.weight, str):
+        rows = FrameRows(given.weight, "the weight table")
+        ids = item_names(rows, given.item, truth)
+        rest = [name for name in rows.names if name not in ids]
+        name = "weight" if "weight" in rest or len(rest) != 1 else rest[0]
+        rows.columns([name])
+        tables.append(Table(rows, ids, {name: "w_table"}, "weight", "one weight"))
+    return extra, tables
+
+
+def _located(element: Element, names: Mapping[str, str]) -> Element:
+    """Return an attribute, or bins of it, under the name of its column."""
+    if isinstance(element, Bins):
+        return replace(element, name=names[element.name])
+    return names.get(element, element)

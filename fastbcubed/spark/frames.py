@@ -1,0 +1,378 @@
+"""Spark DataFrames → two sides whose columns are named and typed alike; what no policy allows is found first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed import kernels
+from fastbcubed.align.data_errors import NullLabels
+from fastbcubed.align.policies import Policies
+from fastbcubed.align.rows import require_known_type
+from fastbcubed.errors import (
+    ColumnError,
+    EmptyInputError,
+    IdTypeError,
+    MissingPackageError,
+    NullError,
+    OptionError,
+    WeightError,
+    first_few,
+)
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.columns import Column
+from fastbcubed.inputs.keys import check_kinds
+from fastbcubed.inputs.pair import Asked, Given, asked_of_sides, per_side
+from fastbcubed.inputs.tables import BaseRows, column_names, read_columns
+
+#: Types of Spark by their names: the Arrow type that they are read as, and a value that stands for all.
+TYPES: Mapping[str, tuple[pa.DataType, Any]] = {
+    "byte": (pa.int8(), 1), "short": (pa.int16(), 1), "integer": (pa.int32(), 1), "long": (pa.int64(), 1),
+    "string": (pa.string(), ""), "binary": (pa.binary(), b""), "boolean": (pa.bool_(), True),
+    "float": (pa.float32(), 0.5), "double": (pa.float64(), 0.5), "date": (pa.date32(), 0),
+    "timestamp": (pa.timestamp("us"), 0), "timestamp_ntz": (pa.timestamp("us"), 0),
+}  # fmt: skip
+
+
+def is_frame(given: Any) -> bool:
+    """Tell whether this is a DataFrame of Spark, classic or Connect; Spark is not imported for that."""
+    return any(
+        each.__module__.startswith("pyspark.sql.") and each.__name__ == "DataFrame"
+        for each in type(given).__mro__
+    )
+
+
+def is_any(given: Sequence[Any]) -> bool:
+    """Tell whether one of these is a DataFrame of Spark."""
+    return any(map(is_frame, given))
+
+
+def functions() -> Any:
+    """Return the functions of Spark SQL."""
+    try:
+        from pyspark.sql import functions as sql
+    except ImportError as error:
+        raise MissingPackageError(
+            "Spark's Python package is not installed. A cluster has it; elsewhere install fastbcubed[spark-local]"
+        ) from error
+    return sql
+
+
+class FrameRows(BaseRows):
+    """The columns of a DataFrame, which is not read: one row stands for all where types matter."""
+
+    def __init__(self, frame: Any, where: str) -> None:
+        super().__init__(frame.columns, where)
+        self.frame = frame
+        self._types = {field.name: field.dataType for field in frame.schema.fields}
+
+    def __len__(self) -> int:
+        return 1
+
+    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [pa.chunked_array([self._example(self._types[name])]) for name in names]
+
+    @staticmethod
+    def _example(kind: Any) -> pa.Array:
+        name = kind.typeName()
+        if name == "decimal":
+            return pa.array([Decimal("0.5")])
+        if name.startswith(("varchar", "char")):
+            name = "string"
+        return pa.array([TYPES[name][1]], TYPES[name][0]) if name in TYPES else pa.array([{}], pa.struct([]))
+
+    def is_integer(self, name: str) -> bool:
+        """Tell whether a column holds integers, of whatever width."""
+        return self._types[name].typeName() in ("byte", "short", "integer", "long")
+
+    def is_nested(self, name: str) -> bool:
+        """Tell whether a column holds lists, maps or other things that slices cannot go by."""
+        return self._types[name].typeName() in ("array", "map", "struct", "variant")
+
+
+@dataclass(frozen=True)
+class FrameSide:
+    """One side: the DataFrame, which of its columns are what, and a row that stands for all where types matter."""
+
+    rows: FrameRows
+    items: tuple[str, ...]
+    clusters: tuple[str, ...]
+    weight: str | None
+    example: Clustering
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns that it can be sliced by."""
+        return self.example.attribute_names
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return self.rows.where
+
+    @property
+    def frame(self) -> Any:
+        """The DataFrame."""
+        return self.rows.frame
+
+
+def open_sides(given: Given, noise: Any) -> tuple[FrameSide, FrameSide]:
+    """Choose the columns of both sides, and raise where they cannot be joined."""
+    _require_frames(given)
+    asked = asked_of_sides(given.item, given.cluster)
+    truth, prediction = (
+        _open(frame, each, given.weight)
+        for frame, each in zip((given.truth, given.prediction), asked, strict=True)
+    )
+    ids = [side.example.items for side in (truth, prediction)]
+    check_kinds([each for each in ids if each is not None])
+    if noise is not None:
+        require_known_type(noise, truth.example.labels, prediction.example.labels)
+    if isinstance(given.weight, str) and truth.weight is None and prediction.weight is None:
+        raise ColumnError(
+            f"There is no weight column {given.weight!r}. Columns: "
+            + "; ".join(f"{side.name} has {', '.join(side.frame.columns)}" for side in (truth, prediction))
+            + "."
+        )
+    return truth, prediction
+
+
+def _require_frames(given: Given) -> None:
+    """Raise for what the Spark engine does not take."""
+    others = {"truth": given.truth, "prediction": given.prediction}
+    others |= {
+        "attributes": given.attributes,
+        "weight": None if isinstance(given.weight, str) else given.weight,
+    }
+    if given.table is not None:
+        raise OptionError(
+            "the Spark engine does not serve table=; select the columns of either side: "
+            'evaluate(df.select("item", "true_cluster"), df.select("item", "pred_cluster"))'
+        )
+    if given.overlapping:
+        raise OptionError(
+            "the Spark engine does not serve overlapping=True, for which all items are needed at once"
+        )
+    for name, frame in others.items():
+        if frame is not None and not is_frame(frame):
+            raise OptionError(
+                f"the Spark engine takes DataFrames of Spark, but {name}= is a {type(frame).__name__}; read it with "
+                "spark.read or spark.createDataFrame first"
+            )
+
+
+def _open(frame: Any, asked: Asked, weight: Any) -> FrameSide:
+    rows = FrameRows(frame, asked.name)
+    weighted = isinstance(weight, str) and weight in rows.names
+    example = Clustering._of_table(rows, asked.columns, weight if weighted else None, asked.name, asked.typed)
+    assert example.items is not None
+    for column in (example.items, example.labels):
+        _refuse_floats(column)
+    return FrameSide(rows, example.items.names, example.labels.names, weight if weighted else None, example)
+
+
+def item_names(rows: FrameRows, item: Any, truth: FrameSide) -> tuple[str, ...]:
+    """Return the item columns of a table of weights or attributes: as asked, else named as in the truth."""
+    asked = column_names(per_side(item, "item")[0], "item")
+    if not set(asked) <= set(rows.names) and set(truth.items) <= set(rows.names):
+        asked = list(truth.items)
+    (ids,), _ = read_columns(rows, [asked])
+    _refuse_floats(ids)
+    assert truth.example.items is not None
+    check_kinds([truth.example.items, ids])
+    return ids.names
+
+
+def _refuse_floats(column: Column) -> None:
+    """Raise for ids that are floats: whether all are whole is not looked at."""
+    for name, part in zip(column.names, column.parts, strict=True):
+        if column.was_fractional or pa.types.is_floating(part.type) or pa.types.is_decimal(part.type):
+            raise IdTypeError(
+                f"{column.where} should be integers, strings or binary, but {name!r} is a float or a decimal. Cast it "
+                "to bigint or string in Spark."
+            )
+
+
+#: Examples that a message is given: one more than it shows.
+FEW = 4
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What an input has: rows, rows whose label is null, rows with the noise label, and the weight of rows to score."""
+
+    n_rows: int
+    n_null: int
+    n_noise: int
+    weight: float = math.nan
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A column of weights, and the items that they are of."""
+
+    frame: Any
+    items: tuple[str, ...]
+    name: str
+    where: str
+
+    @property
+    def values(self) -> Any:
+        """The weights as numbers."""
+        return quoted(self.name).cast("double")
+
+    @property
+    def is_unknown(self) -> Any:
+        """Whether a weight is null or NaN."""
+        return self.values.isNull() | functions().isnan(self.values)
+
+    def is_out_of_range(self, *, outer: bool) -> Any:
+        """Return whether a weight is none; zeros pass if `outer`."""
+        least, most = kernels.sums.LEAST, kernels.sums.MOST
+        fine = (self.values >= least) & (self.values <= most)
+        return ~(fine | (self.values == 0.0)) if outer else ~fine
+
+    def asked(self, *, outer: bool) -> dict[str, Any]:
+        """Return what is counted of weights, by name."""
+        return {"unknown": _count(self.is_unknown), "bad": _count(self.is_out_of_range(outer=outer))}
+
+    def require(self, found: Mapping[str, Any], *, outer: bool) -> None:
+        """Raise for weights that are none, with some of them and their items."""
+        items = [quoted(name) for name in self.items]
+        if found["unknown"]:
+            named = ids_of(self.frame.where(self.is_unknown).select(*items).orderBy(*items))
+            raise WeightError(
+                f"{found['unknown']} of {found['rows']} values of column {self.name!r} of {self.where} are null or NaN "
+                f"(first items: {first_few(named)}). Give each item a positive weight, or drop these rows."
+            )
+        if not found["bad"]:
+            return
+        rows = self.frame.where(self.is_out_of_range(outer=outer)).orderBy(*items)
+        few = ids_of(rows.select(self.values, *items))
+        named = [each[1] if len(each) == 2 else each[1:] for each in few]
+        least, most = kernels.sums.LEAST, kernels.sums.MOST
+        raise WeightError(
+            f"{found['bad']} of {found['rows']} weights of {self.where} are out of range "
+            f"({first_few(each[0] for each in few)} of items {first_few(named)}). They have to be positive and finite, "
+            f'from {least} to {most}; zeros are allowed with weighting="outer". Multiplying all by some number changes '
+            "no score; leave other items out."
+        )
+
+
+def quoted(name: str) -> Any:
+    """Return the column of this name, whatever letters are in it."""
+    return functions().col("`" + name.replace("`", "``") + "`")
+
+
+def any_null(names: Any) -> Any:
+    """Return whether one of several columns is null."""
+    return reduce(or_, (quoted(name).isNull() for name in names))
+
+
+def is_noise(names: tuple[str, ...], noise: Any, kinds: tuple[str, ...]) -> Any:
+    """Return whether a label is the noise label; never where it is of another type."""
+    sql = functions()
+    values = noise if isinstance(noise, tuple | list) else (noise,)
+    types: dict[str, type] = {"integer": int, "string": str, "binary": bytes}
+    if len(values) != len(names) or any(
+        not isinstance(value, types[kind]) for value, kind in zip(values, kinds, strict=True)
+    ):
+        return sql.lit(False)
+    equal = reduce(and_, (quoted(name) == sql.lit(value) for name, value in zip(names, values, strict=True)))
+    return sql.coalesce(equal, sql.lit(False))
+
+
+def look(
+    sides: Sequence[FrameSide], policies: Policies, table: Weighted | None, *, outer: bool
+) -> list[Looked]:
+    """Count the rows of both sides in one job, and raise for what no policy allows there or in a table of weights."""
+    own = [Weighted(s.frame, s.items, s.weight, s.name) if s.weight else None for s in sides]
+    asked = [_asked(side, policies, w, outer=outer) for side, w in zip(sides, own, strict=True)]
+    frames = [side.frame for side in sides]
+    if table is not None:
+        frames.append(table.frame)
+        asked.append({"rows": functions().count(functions().lit(1)), **table.asked(outer=outer)})
+    found = _counted(frames, asked)
+    for side, w, each in zip(sides, own, found, strict=False):
+        _require(side, policies, w, each, outer=outer)
+    if table is not None:
+        table.require(found[-1], outer=outer)
+    return [
+        Looked(each["rows"], each["null"] or 0, each["noise"] or 0, each.get("weight", math.nan))
+        for each in found[: len(sides)]
+    ]
+
+
+def _asked(side: FrameSide, policies: Policies, weighted: Weighted | None, *, outer: bool) -> dict[str, Any]:
+    """Return what is counted of a side, by name."""
+    sql, noise = functions(), policies.noise
+    asked = {"rows": sql.count(sql.lit(1))}
+    asked["no_item"] = _count(any_null(side.items))
+    asked["null"] = _count(any_null(side.clusters))
+    asked["noise"] = sql.lit(0).cast("bigint")
+    if noise is not None:
+        asked["noise"] = _count(is_noise(side.clusters, noise, side.example.labels.kinds))
+    if weighted is not None:
+        dropped = any_null(side.clusters) if policies.nulls == "drop" else sql.lit(False)
+        asked |= weighted.asked(outer=outer)
+        asked["weight"] = sql.sum(sql.when(dropped, 0.0).otherwise(weighted.values))
+    return asked
+
+
+def _counted(frames: Sequence[Any], asked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is counted in several DataFrames, each read once, in one job."""
+    sql = functions()
+    rows = [
+        frame.agg(*(each.alias(name) for name, each in counts.items())).withColumn("which", sql.lit(k))
+        for k, (frame, counts) in enumerate(zip(frames, asked, strict=True))
+    ]
+    found = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows).collect()
+    return [
+        {name: row[name] for name in counts}
+        for row, counts in zip(sorted(found, key=_which), asked, strict=True)
+    ]
+
+
+def _which(row: Any) -> int:
+    return int(row["which"])
+
+
+def _count(condition: Any) -> Any:
+    sql = functions()
+    return sql.sum(sql.when(condition, 1).otherwise(0))
+
+
+def _require(
+    side: FrameSide, policies: Policies, weighted: Weighted | None, found: Mapping[str, Any], *, outer: bool
+) -> None:
+    n_rows = found["rows"]
+    if not n_rows:
+        raise EmptyInputError(f"there are no rows in {side.name}")
+    if found["no_item"]:
+        raise NullError(
+            f"{found['no_item']} of {n_rows} item ids are null in {', '.join(side.items)} of {side.name}. Drop these "
+            "rows, or give each item an id."
+        )
+    if found["null"] and policies.nulls == "raise":
+        named = first_items(side, any_null(side.clusters))
+        raise NullLabels(side.name, found["null"], n_rows, named, side.example.labels.name, "items").error()
+    if weighted is not None:
+        weighted.require(found, outer=outer)
+
+
+def first_items(side: FrameSide, condition: Any) -> list[Any]:
+    """Return the ids of a few rows of a side, for a message."""
+    return ids_of(side.frame.where(condition).select(*map(quoted, side.items)))
+
+
+def ids_of(frame: Any) -> list[Any]:
+    """Return the first ids of a DataFrame of ids; composite ones as tuples."""
+    rows = frame.limit(FEW).collect()
+    return [row[0] if len(row) == 1 else tuple(row) for row in rows]

@@ -1,0 +1,231 @@
+"""Conditions on scores, as they are written: ``precision >= 0.98``."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.metrics.registry import METRICS, computed_as
+from fastbcubed.results.wording import count, score_text
+from fastbcubed.runtime.arguments import as_several, is_one_of
+from fastbcubed.sweep_links.curve import COUNTED, Curve
+
+WRITTEN = re.compile(r"\s*(\w[\w-]*)\s*(>=|<=|>|<)\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)\s*")
+#: Commas between thousands; any other may be meant as a decimal point.
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(?![\d,])[^,]*")
+HOLDS: dict[str, Callable[[Any, float], Any]] = {
+    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
+}  # fmt: skip
+
+
+class Condition(NamedTuple):
+    """What a score, a figure of the clusters or the threshold has to be."""
+
+    name: str
+    sign: str
+    value: float
+
+    def holds(self, values: Any) -> Any:
+        """Return where values are as they have to be."""
+        return HOLDS[self.sign](values, self.value)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.sign} {self.value:g}"
+
+
+def as_conditions(where: str | Iterable[str] | None, names: Collection[str]) -> list[Condition]:
+    """Return conditions from texts, in which several are joined by "and"; `names` are those that there are.
+
+    Examples
+    --------
+    >>> [str(each) for each in as_conditions("precision >= 0.98 and largest<=500", ["precision", "largest"])]
+    ['precision >= 0.98', 'largest <= 500']
+    """
+    if where is None:
+        return []
+    parts = [part for text in as_several(where) for part in re.split(r"\s+and\s+|&", str(text))]
+    return [_condition(part, names) for part in parts]
+
+
+def _condition(text: str, names: Collection[str]) -> Condition:
+    found = WRITTEN.fullmatch(text)
+    if found is None:
+        raise OptionError(
+            f'where is a condition such as "precision >= 0.98", or several joined by "and", not {text.strip()!r}'
+        )
+    name, sign, value = found.groups()
+    known = name if name in names else computed_as(name, names)
+    if known is None:
+        raise OptionError(
+            f"there is no {name!r} to put a condition on; there are {', '.join(names)}.{did_you_mean(name, names)} "
+            "Name a score in metrics= to have it"
+        )
+    if "," in value and not THOUSANDS.fullmatch(value):
+        raise OptionError(
+            f"where has numbers with a decimal point and commas between thousands, such as 0.98 or 1,000, not {value!r}"
+        )
+    try:
+        return Condition(known, sign, float(value.replace(",", "")))
+    except ValueError:
+        raise OptionError(f"where is a condition with a number, and {value!r} is none") from None
+
+
+#: Characters of a threshold that need not become fewer.
+SHORT = 6
+
+
+@dataclass(frozen=True)
+class Best:
+    """The threshold at which a score is best.
+
+    Attributes
+    ----------
+    score : str
+        The score that was asked for.
+    value : float
+        What it is there.
+    threshold : float
+        The strongest threshold that gives it, a score of a link; infinite if it is best to use no link, or
+        only those whose scores are infinite.
+    until : float or None
+        The next score at which clusters become one: every threshold before it gives the same clusters as this one.
+        None if there is none.
+    figures : dict
+        All figures and scores of the curve there.
+    where : str
+        The conditions.
+    shown, shown_until : str
+        The threshold and the next score, as they are to be typed: in few digits, between which lie thresholds of the
+        same clusters.
+    """
+
+    score: str
+    value: float
+    threshold: float
+    until: float | None
+    figures: Mapping[str, Any]
+    where: str = ""
+    shown: str = ""
+    shown_until: str = ""
+
+    def __repr__(self) -> str:
+        return f"{self.sentence}\n{self.range}"
+
+    @property
+    def sentence(self) -> str:
+        """The best threshold, and what comes with it."""
+        others = [n for n in ("precision", "recall", "f1") if n in self.figures and n != self.score]
+        told = ", ".join(f"{name} {score_text(self.figures[name])}" for name in others)
+        at = "with no link at all" if self._no_link else f"at threshold {self.shown}"
+        clusters = self.figures["clusters"]
+        return (
+            f"{self.score} is best {at}{f', where {self.where}' if self.where else ''}: {score_text(self.value)}"
+            f"{f' ({told})' if told else ''}, with {count(clusters)} cluster{'' if clusters == 1 else 's'}, the "
+            f"largest of {count(self.figures['largest'])} item{'' if self.figures['largest'] == 1 else 's'}."
+        )
+
+    @property
+    def _no_link(self) -> bool:
+        """Whether all items are alone: a threshold that is infinite uses links whose scores are, too."""
+        return bool(np.isinf(self.threshold)) and self.figures["largest"] <= 1
+
+    @property
+    def range(self) -> str:
+        """Which other thresholds give the same clusters."""
+        if self.until is None:
+            return "No weaker threshold joins more."
+        if self._no_link:
+            return f"The first clusters are joined at {self.shown_until}."
+        return f"Any threshold from there to just before {self.shown_until} gives the same clusters."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "score": self.score, "value": self.value, "threshold": self.threshold, "until": self.until,
+            "where": self.where or None, **self.figures,
+        }  # fmt: skip
+
+
+def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
+    """Return a threshold as it is to be typed: as 0.9 and not 0.90000, rounded down, or up, by less than half a gap.
+
+    >>> shown(0.9), shown(3.0), shown(float("inf"))
+    ('0.9', '3', 'inf')
+    >>> shown(0.8882696043893098, 0.0004), shown(0.8882696043893098, 0.0004, up=True), shown(0.8888, 1.0)
+    ('0.8882', '0.8883', '0.8888')
+    """
+    threshold = float(threshold)
+    exact = (
+        f"{threshold:.0f}" if threshold == round(threshold, 0) and abs(threshold) < 1e15 else repr(threshold)
+    )
+    if len(exact) <= SHORT or not 1e-15 < abs(threshold) < 1e15:
+        return exact
+    number = Decimal(exact)
+    for digits in range(len(exact)):
+        near = number.quantize(Decimal(1).scaleb(-digits), ROUND_CEILING if up else ROUND_FLOOR)
+        if abs(near - number) < gap / 2:
+            return min(f"{near + 0:f}", exact, key=len)
+    return exact
+
+
+def best_point(
+    curve: Curve, name: str, where: str | Iterable[str] | None
+) -> tuple[int, str, list[Condition]]:
+    """Return the point at which a score is best, the strongest of several, and what the score is called."""
+    known = known_score(curve, name)
+    conditions = as_conditions(where, ["threshold", *curve.names])
+    allowed = np.ones(len(curve), np.bool_)
+    for each in conditions:
+        allowed &= each.holds(curve[each.name])
+    if not allowed.any():
+        raise OptionError(
+            f"no threshold has {' and '.join(map(str, conditions))}. {_nearest(curve, conditions)}"
+        )
+    values = curve[known]
+    if not is_higher_better(known):
+        np.negative(values, out=values)
+    values[~allowed] = -np.inf
+    return int(np.argmax(values)), known, conditions
+
+
+def known_score(curve: Curve, name: str) -> str:
+    """Return the score of the curve that goes by this name; raise MetricError if there is none."""
+    names = [metric.name for metric in curve.metrics]
+    if is_one_of(name, (*COUNTED, "threshold")):
+        raise MetricError(f"{name!r} is no score that is best somewhere; put a condition on it with where=")
+    known = name if is_one_of(name, names) else computed_as(str(name), names)
+    if known is None:
+        raise MetricError(
+            f"the curve has no score {name!r}; it has {', '.join(names)}.{did_you_mean(str(name), names)} Name a score "
+            "in metrics= to have it"
+        )
+    if METRICS[known].best == "neither":
+        raise MetricError(f"no value of {known} is better than another; name a score that is best somewhere")
+    return known
+
+
+def is_higher_better(name: str) -> bool:
+    """Return whether more of a score is better."""
+    return METRICS[name].best == "higher"
+
+
+def _nearest(curve: Curve, conditions: list[Condition]) -> str:
+    """Say how far each condition can be met."""
+    told = []
+    for each in conditions:
+        values: NDArray[np.float64] = curve[each.name].astype(np.float64)
+        if not each.holds(values).any():
+            most = values.max() if each.sign[0] == ">" else values.min()
+            told.append(
+                f"{each.name} is {'at most' if each.sign[0] == '>' else 'at least'} {score_text(most)}"
+            )
+    return f"{'; '.join(told)}." if told else "Each can be had, but not together."

@@ -1,0 +1,322 @@
+"""Rows in the order of the merge tree → what they come to at every level: the sums behind all scores.
+
+What changes only where clusters meet is added up once, by level: for a pair of rows of one true cluster, at the lowest
+merge that joins them; for clusters, at each merge of two. Merges are found by level, block by block, while what the
+last block adds to each sum is one task of a pool.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results.standard_errors import slopes, standard_error
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.threads import Pool, ahead
+from fastbcubed.sweep_links.merge_tree import (
+    DOMINANT,
+    MERGES_AT_ONCE,
+    Counts,
+    Effects,
+    Floats,
+    Meetings,
+    TreeRows,
+    find_meetings,
+    merges_of,
+    total_of,
+)
+
+#: What can be kept up: families of scores, and the sums that each is made of.
+SUMS = {
+    "clusters": ("clusters", "singletons", "largest"),
+    "bcubed": ("over", "under"),
+    "elm": ("elm_over", "elm_under"),
+    "pairs": ("tp", "fp", "fn", "tn", "all_right", "all_wrong"),
+    "entropy": ("true", "pred", "pred_given_true", "true_given_pred"),
+}
+
+Sums = dict[str, NDArray[Any]]
+
+
+def level_sums(rows: TreeRows, families: Collection[str], pool: Pool) -> Sums:
+    """Return what families of scores are made of: an entry for no link, and one for each level that is used, too.
+
+    Counts are int64. Sums over items are not divided by the weight of all:
+
+    - clusters: how many, singletons and the largest, of scored items
+    - bcubed and elm: the losses of precision (over) and recall (under)
+    - pairs: weights of pairs together or apart on either side; of numbers tp and fp, and what all levels come to
+    - entropy, in nats: of the true clusters, of the clusters, and of either given the other
+    """
+    chosen = [family for name, family in FAMILIES.items() if name in families]
+    of_meetings, made = _add_meetings(rows, chosen, pool)
+    begun = [family.begin(rows, found) for family, found in zip(chosen, of_meetings, strict=True)]
+    adders = [add for each in begun for add in each.adders]
+    with pool.stage("add up merges", rows.merges.size, rows.merges.size) as step:
+        for merges in ahead(made) if pool.threads > 1 and rows.merges.size > MERGES_AT_ONCE else made:
+            pool.map(_call, adders, [merges] * len(adders))
+            step(merges.size)
+    ended = pool.map(lambda each: each.end(), begun, stage="add up levels")
+    return {name: values for each in ended for name, values in each.items()}
+
+
+def _add_meetings(
+    rows: TreeRows, families: list[Family], pool: Pool
+) -> tuple[list[Any], Iterator[np.ndarray]]:
+    """Return what each family adds up over meetings, and the merges to come; the meetings themselves are let go."""
+    meetings = find_meetings(rows, pool)
+    found = pool.map(lambda family: family.add_meetings(rows, meetings), families, stage="add up meetings")
+    return found, merges_of(rows, meetings.crosses, meetings.masses)
+
+
+def _call(add: Callable[[np.ndarray], None], merges: np.ndarray) -> None:
+    add(merges)
+
+
+class SumsOnDemand(dict[str, NDArray[Any]]):
+    """The same sums, each family of which is added up when one of them is asked for."""
+
+    def __init__(self, rows: TreeRows, pool: Pool) -> None:
+        self._rows, self._pool = rows, pool
+
+    def __missing__(self, name: str) -> NDArray[Any]:
+        family = next(family for family, names in SUMS.items() if name in names)
+        self.update(level_sums(self._rows, [family], self._pool))
+        return self[name]
+
+
+class Begun(NamedTuple):
+    """Sums that are being added up: what takes a block of merges each, and what gives the sums in the end."""
+
+    adders: list[Callable[[np.ndarray], None]]
+    end: Callable[[], Sums]
+
+
+class _MergeSum:
+    """A sum over merges, by level; a kernel goes on with it from block to block."""
+
+    def __init__(self, rows: TreeRows, kernel: Callable[..., Any], *given: Any) -> None:
+        self._kernel, self._given = kernel, given
+        self._state = -1, 0.0, 0.0
+        self.by_level = _zeros(rows.n_levels + 1)
+
+    def add(self, merges: np.ndarray) -> None:
+        self._state = self._kernel(merges, *self._given, self._state, self.by_level)
+
+
+# Clusters, singletons and the largest
+def _nothing(rows: TreeRows, meetings: Meetings) -> None:
+    """Add up nothing of meetings."""
+
+
+def _clusters(rows: TreeRows, _: Any) -> Begun:
+    counts = [_zeros(rows.n_levels + 2, rows.levels.dtype) for _ in range(3)]
+    fewer, alone, largest = (each[1:] for each in counts)
+
+    def end() -> Sums:
+        for each in counts[:2]:
+            np.subtract(rows.n_scored, np.cumsum(each, out=each, dtype=each.dtype), out=each)
+        counts[2][0] = 1
+        np.maximum.accumulate(counts[2], out=counts[2])
+        return {name: each[:-1] for name, each in zip(SUMS["clusters"], counts, strict=True)}
+
+    return Begun([lambda merges: kernels.merge_tree.count_clusters(merges, fewer, alone, largest)], end)
+
+
+# Losses of precision and recall; those of ELM are over all items of a cluster but one, `less`
+def _recall_lost(rows: TreeRows, meetings: Meetings, less: int = 0) -> Floats:
+    return _meeting_sum(rows, meetings, kernels.merge_tree.add_recall, rows.true_masses, less)
+
+
+def _losses(rows: TreeRows, under: Floats, less: int = 0, names: tuple[str, ...] = SUMS["bcubed"]) -> Begun:
+    over = _MergeSum(rows, kernels.merge_tree.add_precision_loss, less)
+    return Begun([over.add], lambda: dict(zip(names, (_before(over.by_level), _from(under)), strict=True)))
+
+
+# Pairs together or apart
+def _weight_together(rows: TreeRows, meetings: Meetings) -> Floats | None:
+    if rows.weights is None:
+        return None
+    return _meeting_sum(rows, meetings, kernels.merge_tree.add_weight_together)
+
+
+def _pairs(rows: TreeRows, together: Floats | None) -> Begun:
+    return _counted_pairs(rows) if together is None else _weighed_pairs(rows, together)
+
+
+def _counted_pairs(rows: TreeRows) -> Begun:
+    counts = [_zeros(rows.n_levels + 2, np.int64) for _ in range(2)]
+    right, wrong = (each[1:] for each in counts)
+
+    def end() -> Sums:
+        tp, fp = (np.cumsum(each, out=each) for each in counts)
+        return {"tp": tp[:-1], "fp": fp[:-1], "all_right": tp[-1], "all_wrong": fp[-1]}
+
+    return Begun([lambda merges: kernels.merge_tree.count_pairs(merges, right, wrong)], end)
+
+
+def _weighed_pairs(rows: TreeRows, together: Floats) -> Begun:
+    apart = _MergeSum(rows, kernels.merge_tree.add_weight_apart)
+
+    def end() -> Sums:
+        later = {"fn": _from(together.copy()), "tn": _from(apart.by_level.copy())}
+        return {"tp": _before(together), "fp": _before(apart.by_level), **later}
+
+    return Begun([apart.add], end)
+
+
+# Entropies in nats, times the weight of all items
+def _entropy_of_parts(rows: TreeRows, meetings: Meetings) -> tuple[Floats, Floats]:
+    """Return what true clusters' parts leave open when they meet: by level, and by merge."""
+    by_merge = _zeros((len(rows), 2))
+    kernel = kernels.merge_tree.add_entropy_of_parts
+    return _meeting_sum(rows, meetings, kernel, rows.dominant, by_merge), by_merge
+
+
+def _entropies(rows: TreeRows, of_parts: tuple[Floats, Floats]) -> Begun:
+    module, (parts, by_merge) = kernels.merge_tree, of_parts
+    clusters = _MergeSum(rows, module.add_entropy)
+    untold = _MergeSum(rows, module.add_untold_entropy, rows.scored is not None, by_merge)
+
+    def end() -> Sums:
+        return {
+            "true": np.array(_entropy(rows.true_masses)),
+            "pred": _from(clusters.by_level),
+            "pred_given_true": _from(parts),
+            "true_given_pred": _before(untold.by_level),
+        }
+
+    return Begun([untold.add, clusters.add], end)
+
+
+class Family(NamedTuple):
+    """How a family of sums is added up: first over the meetings, then over the merges."""
+
+    add_meetings: Callable[[TreeRows, Meetings], Any]
+    begin: Callable[[TreeRows, Any], Begun]
+
+
+#: Those that take long come first.
+FAMILIES: dict[str, Family] = {
+    "entropy": Family(_entropy_of_parts, _entropies),
+    "bcubed": Family(_recall_lost, _losses),
+    "elm": Family(partial(_recall_lost, less=1), partial(_losses, less=1, names=SUMS["elm"])),
+    "pairs": Family(_weight_together, _pairs),
+    "clusters": Family(_nothing, _clusters),
+}
+
+
+def _zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    sums = buffers.empty(shape, dtype)
+    sums[...] = 0
+    return sums
+
+
+def _meeting_sum(rows: TreeRows, meetings: Meetings, kernel: Callable[..., None], *given: Any) -> Floats:
+    """Return a sum over meetings, by level."""
+    sums = _zeros((rows.n_levels + 1, 2))
+    kernel(meetings.records, rows.levels, *given, sums)
+    found: Floats = buffers.empty(len(sums), np.float64)
+    return np.add(sums[:, 0], sums[:, 1], out=found)
+
+
+def _before(sums: Floats) -> Floats:
+    """Turn the sums of levels into those of the levels before each."""
+    kernels.merge_tree.sum_before(sums)
+    return sums
+
+
+def _from(sums: Floats) -> Floats:
+    """Turn the sums of levels into those of each and the levels after it."""
+    kernels.merge_tree.sum_from(sums)
+    return sums
+
+
+def _entropy(masses: Floats) -> float:
+    """Return the sum of a log(N / a) over clusters of weight a, N being that of all."""
+    masses = masses[masses > 0]
+    total = total_of(masses)
+    logs = np.log(total / masses)
+    for heavy in np.flatnonzero(masses > DOMINANT * total):
+        logs[heavy] = math.log1p(total_of(np.delete(masses, heavy)) / masses[heavy])
+    return total_of(masses * logs)
+
+
+#: A sum whose terms cancel down to less than this share of them is 0, but for rounding.
+CANCELLED = 2.0**-46
+#: How scores that errors are made of move with what is lost.
+SIGNS = {"precision": ("over", -1.0), "recall": ("under", -1.0), "over_merge_rate": ("over", 1.0),
+         "under_merge_rate": ("under", 1.0)}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class UnitErrors:
+    """Covariances of what is lost of precision and recall, by point, as shares of the weight of all items."""
+
+    n_units: int
+    of: Mapping[tuple[str, str], Floats]
+    sizes: Mapping[tuple[str, str], Floats]  #: what their terms add up to, all taken as positive
+
+    def error(self, metric: Metric, means: Mapping[str, Any], beta: float) -> Floats | None:
+        """Return the standard error of a score at every point; None for one that is not made of these."""
+        name = metric.alias_of or metric.name
+        moved = [(name, 1.0)] if name in SIGNS else []
+        if not moved and metric.slopes is not None and all(need.name in SIGNS for need in metric.needs):
+            moved = slopes(metric, means, beta)
+        if not moved:
+            return None
+        terms = [(SIGNS[each][0], SIGNS[each][1] * slope) for each, slope in moved]
+        pairs = [(min((a, b), (b, a)), x * y) for a, x in terms for b, y in terms]
+        squares = sum(factor * self.of[pair] for pair, factor in pairs)
+        sizes = sum(np.abs(factor) * self.sizes[pair] for pair, factor in pairs)
+        return np.asarray(standard_error(np.where(squares > CANCELLED * sizes, squares, 0.0), self.n_units))
+
+
+def unit_errors(rows: TreeRows, effects: Effects, over: Floats, under: Floats) -> UnitErrors:
+    """Work out the covariances; `over` and `under` are the losses of all items by point, over their weight."""
+    unit_of_place, n_units = units_of_places(rows)
+    units, sums = np.zeros((n_units, 3)), np.zeros((rows.n_levels + 1, 10))
+    counted = unit_of_place >= 0 if rows.scored is None else (unit_of_place >= 0) & rows.scored
+    weight = np.ones(len(rows)) if rows.weights is None else rows.weights
+    lost = weight * (1.0 - weight / rows.true_masses[rows.codes])
+    for column, values in ((0, weight), (2, lost)):
+        units[:, column] = np.bincount(unit_of_place[counted], values[counted], n_units) / rows.total
+    w, _, y = units.T
+    sums[0, 4], sums[0, 6] = float(y @ y), float(y @ w)
+    squares = float(w @ w)
+    joined = np.flatnonzero(rows.levels < rows.n_levels)
+    places = joined[np.argsort(rows.levels[joined], kind="stable")]
+    kernels.merge_tree.follow_units(
+        places, rows.levels, unit_of_place, effects.over / rows.total, effects.under / rows.total, units, sums
+    )
+    sums = sums[-over.size :]  # the point of no link may be left out
+    pp, pw, rr, rw, pr = (sums[:, 2 * k] + sums[:, 2 * k + 1] for k in range(5))
+    terms = {
+        ("over", "over"): (pp + over * over * squares, 2 * over * pw),
+        ("under", "under"): (rr + under * under * squares, 2 * under * rw),
+        ("over", "under"): (pr + over * under * squares, under * pw + over * rw),
+    }
+    found = {pair: plus - minus for pair, (plus, minus) in terms.items()}
+    sizes = {pair: plus + minus for pair, (plus, minus) in terms.items()}
+    return UnitErrors(int(np.count_nonzero(w > 0)), found, sizes)
+
+
+def units_of_places(rows: TreeRows) -> tuple[Counts, int]:
+    """Return the unit of each place, -1 in clusters without true clusters; and how many units there are."""
+    ends = np.flatnonzero(rows.levels == rows.n_levels) + 1
+    known = rows.codes >= 0
+    offsets = np.concatenate([[0], np.cumsum(known)])[np.concatenate([[0], ends])]
+    parents = np.arange(rows.true_sizes.size)
+    nodes = np.full(ends.size, -1)
+    kernels.components.join_sets(offsets, rows.codes[known], 0, nodes, parents)
+    n_units = int(kernels.components.number_components(parents))
+    unit_of_cluster: NDArray[np.int64] = np.where(nodes < 0, -1, parents[nodes])
+    return np.repeat(unit_of_cluster, np.diff(np.concatenate([[0], ends]))), n_units

@@ -1,0 +1,628 @@
+"""Links with scores → which clusters become one at which score: the merge tree, for all thresholds at once.
+
+    links --by score--> sorted --join_in_order--> forest --lay_out--> order of items, levels between neighbours
+
+A level is a score at which clusters become one; links of equal scores join together. Levels count from 0, the
+strongest score; `n_levels` stands between items that no link joins.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.align.rows import Alignment
+from fastbcubed.errors import EmptyInputError
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.codes import PARTS_AT_ONCE, number, offsets, part_bits, row_blocks
+from fastbcubed.runtime.threads import Pool, blocks
+
+Codes = NDArray[np.integer]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MergeTree:
+    """All items in an order in which every cluster at every threshold is a stretch."""
+
+    order: Codes  #: items; shape (n_items,), as of `levels` and `links`
+    levels: Codes  #: the level at which the clusters of each item and the next become one
+    links: np.ndarray  #: `left` and `right`, both items of a link that joins them, -1 for none
+    merges: Codes  #: all places but the last, by level, those of a level ascending; shape (n_items - 1,)
+    points: (
+        Floats  #: the threshold of no link, which is infinite, then the score of each level, strongest first
+    )
+    scores: Floats  #: the score of each link, strongest first; shape (n_links,)
+    ascending: bool  #: whether small scores are strong: distances
+
+    @property
+    def n_items(self) -> int:
+        """All items, those without a link, too."""
+        return int(self.order.size)
+
+    @property
+    def thresholds(self) -> Floats:
+        """The score of each level, strongest first; shape (n_levels,)."""
+        return self.points[1:]
+
+    @property
+    def n_levels(self) -> int:
+        """Scores at which clusters become one."""
+        return int(self.points.size - 1)
+
+    def n_used(self, threshold: float) -> int:
+        """Return how many levels a threshold uses: those whose scores are at least as strong."""
+        return _n_reaching(self.thresholds, threshold, ascending=self.ascending)
+
+    def n_links_used(self, threshold: float) -> int:
+        """Return how many links a threshold uses."""
+        return _n_reaching(self.scores, threshold, ascending=self.ascending)
+
+    def labels(self, n_used: int) -> tuple[NDArray[np.int64], int]:
+        """Return the cluster of each item, numbered by first items, when so many levels are used; and their number."""
+        labels, numbers = np.empty(self.n_items, np.int64), np.empty(self.n_items, self.order.dtype)
+        n = kernels.merge_tree.label_clusters(self.order, self.levels, n_used, labels, numbers)
+        return labels, int(n)
+
+
+def merge_tree(n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending: bool = False) -> MergeTree:
+    """Join items by their links, the strongest first.
+
+    `given` are the left and right items of links, by number, and scores, none of them NaN. The list is emptied, and the
+    memory of the scores is used, so that what is no longer needed can go.
+    """
+    n_links = given[0].size
+    dtype = np.dtype(np.int32 if max(n_items, n_links) < 2**31 - 1 else np.int64)
+    pair = np.dtype([("left", dtype), ("right", dtype)])
+    links, keys = _by_score(given, pair, pool, ascending=ascending)
+    merged, points, parents = _join(n_items, links, keys, pool, ascending=ascending)
+    del links
+    cuts = blocks(n_links)
+    pool.map(
+        lambda a, b: kernels.merge_tree.write_scores(keys, a, b, ascending, keys), *zip(*cuts, strict=True)
+    )
+    places, order, levels = (buffers.empty(n_items, dtype) for _ in range(3))
+    merges, between = buffers.empty(max(0, n_items - 1), dtype), buffers.empty(n_items, pair)
+    kernels.merge_tree.lay_out(parents, merged, places)
+    tasks: list[tuple[Any, ...]] = [
+        (kernels.merge_tree.write_between, merged, points.size - 1, levels, between, merges),
+        (kernels.merge_tree.write_order, places, order),
+    ]
+    pool.map(lambda task: task[0](*task[1:]), tasks)
+    if points.size - 1 < merged.size:  # several merges of a level were written as they were joined
+        merges = order_of_merges(levels, points.size - 1)
+    return MergeTree(order, levels, between, merges, points, keys.view(np.float64), ascending)
+
+
+def order_of_merges(levels: Codes, n_levels: int) -> Codes:
+    """Return all places but the last by their levels, those of a level ascending, as meetings take them to be."""
+    starts, order = (buffers.empty(size, levels.dtype) for size in (n_levels + 2, levels.size))
+    kernels.merge_tree.order_by_level(levels, starts, order)
+    return order[: levels.size - 1]
+
+
+def _join(
+    n_items: int, links: np.ndarray, keys: NDArray[np.uint64], pool: Pool, *, ascending: bool
+) -> tuple[np.ndarray, Floats, Codes]:
+    """Return the merges, the threshold of no link and the score of each level, and the forest of items."""
+    dtype = links.dtype["left"]
+    parents, points = buffers.empty(n_items, dtype), np.empty(1 + min(n_items, keys.size))
+    parents[:], points[0] = -1, -np.inf if ascending else np.inf
+    thresholds = points[1:].view(np.uint64)
+    merge = [(name, dtype) for name in ("front", "back", "n_front", "level", "left", "right")]
+    merged: np.ndarray = buffers.empty(n_items, np.dtype(merge))
+    state, cuts = (0, 0, False), blocks(keys.size)
+    with pool.stage("join items", len(cuts), keys.size) as step:
+        for start, stop in cuts:
+            state = kernels.merge_tree.join_in_order(
+                links, keys, start, stop, ascending, parents, merged, thresholds, state
+            )
+            step(stop - start)
+    n_levels, n_merged, _ = state
+    return merged[:n_merged], points[: 1 + n_levels].copy(), parents
+
+
+def _n_reaching(scores: Floats, threshold: float, *, ascending: bool) -> int:
+    """Return how many of some scores, the strongest first, are at least as strong as a threshold."""
+    sign = 1.0 if ascending else -1.0
+    return bisect_right(scores, sign * threshold, key=lambda score: sign * score)
+
+
+class Ranges(NamedTuple):
+    """Links in ranges of keys, not sorted within these; keys ascend as links are weaker."""
+
+    keys: NDArray[np.uint64]
+    links: np.ndarray
+    spare: NDArray[np.uint64]  #: memory of as many keys
+    bounds: NDArray[np.int64]  #: where each range begins and ends
+    least: np.uint64
+    shift: int  #: bits of a key, less the least, within a range
+
+
+def _by_score(
+    given: list[NDArray[Any]], pair: np.dtype, pool: Pool, *, ascending: bool
+) -> tuple[np.ndarray, NDArray[np.uint64]]:
+    """Return the links by score, the strongest first and those of equal scores in their order; and keys that ascend.
+
+    They are scattered into ranges of scores that fit a core's cache, and sorted there.
+    """
+    ranges = _in_ranges(given, pair, pool, ascending=ascending)
+    keys, links, spare_keys, bounds, least, shift = ranges
+    module = kernels.merge_tree
+
+    def sort(first: int, last: int) -> None:
+        digits = np.empty(1 << module.DIGIT, np.int64)
+        spare = np.empty(int(np.diff(bounds[first : last + 1]).max()), pair)
+        for start, stop in pairwise(bounds[first : last + 1].tolist()):
+            if stop - start > 1:
+                own = slice(start, stop)
+                module.sort_range(
+                    keys[own], links[own], least, shift, spare_keys[own], spare[: stop - start], digits
+                )
+
+    pool.map(sort, *zip(*blocks(bounds.size - 1, PARTS_AT_ONCE), strict=True), stage="sort links")
+    return links, keys
+
+
+def _in_ranges(given: list[NDArray[Any]], pair: np.dtype, pool: Pool, *, ascending: bool) -> Ranges:
+    """Scatter links into ranges; what is given is let go."""
+    left, right, scores = given
+    given.clear()
+    n, module, keys = scores.size, kernels.merge_tree, scores.view(np.uint64)
+    cuts = list(zip(*row_blocks(n), strict=True))
+    found = pool.map(lambda a, b: module.write_keys(scores, a, b, ascending, keys), *cuts, stage="sort links")
+    least, most = min(int(low) for low, _ in found), max(int(high) for _, high in found)
+    bits = max(1, part_bits(n))
+    shift, low = max(0, (most - least).bit_length() - bits), np.uint64(min(least, most))
+    width = np.uint64(shift)
+    counts = np.zeros((len(cuts[0]), 1 << bits), np.int64)
+    pool.map(
+        lambda a, b, own: module.count_ranges(keys, a, b, low, width, own), *cuts, counts, stage="sort links"
+    )
+    bounds, places = offsets(counts)
+    ranges = Ranges(buffers.empty(n, np.uint64), buffers.empty(n, pair), keys, bounds, low, shift)
+    pool.map(
+        lambda a, b, own: module.scatter_links(
+            keys, left, right, a, b, low, width, own, ranges.keys, ranges.links
+        ),
+        *cuts, places, stage="sort links",
+    )  # fmt: skip
+    return ranges
+
+
+class Records(NamedTuple):
+    """The records of one run of the kernels."""
+
+    group: np.dtype  #: a part of a true cluster while it is put together
+    meeting: np.dtype  #: two parts of a true cluster that come together: `at` a merge, of which `code`
+    cluster: np.dtype  #: a cluster while it is put together, which reaches to another row, `far`
+    merge: np.dtype  #: two clusters that become one, `at` a place and of a level
+
+
+@lru_cache
+def records(index: np.dtype, *, weighted: bool, scored: bool) -> Records:
+    """Return the records for places of this type; `scored` if some rows count in clusters and are not scored.
+
+    Both sides of a meeting or a merge have: n rows, of which s are scored; weight w, of which v is scored. A merge has
+    also x rows of the dominant true cluster and r of others, and the `wrong` ordered pairs in either cluster and in
+    both together, whose weight is `lost`.
+    """
+    i = np.dtype(index).str
+    both = ("_a", "_b")
+    mass = "w" if weighted else "n"
+    count = "s" if scored else "n"
+    scored_mass = "v" if weighted and scored else "w" if weighted else count
+
+    def sides(names: str, kind: str) -> list[tuple[str, str]]:
+        return [(f"{name}{side}", kind) for name in names.split() for side in both]
+
+    def aliases(**meant: str) -> list[tuple[str, str]]:
+        return [(f"{name}{side}", f"{own}{side}") for name, own in meant.items() for side in both]
+
+    counted = sides("n s" if scored else "n", i)
+    weighed = sides("w v" if scored else "w", "f8") if weighted else []
+    same = aliases(s=count, w=mass, v=scored_mass)
+    meeting = _record([("at", i), ("code", i), *counted, *weighed], same)
+    state = [("n", i), ("s", i), ("w", "f8"), ("w_error", "f8"), ("v", "f8"), ("v_error", "f8")]
+    kept = {"n"} | ({"s"} if scored else set()) | ({"w", "w_error"} if weighted else set())
+    kept |= {"v", "v_error"} if weighted and scored else set()
+    group = _record(
+        [("gap", i), ("below", i), *(each for each in state if each[0] in kept)],
+        [("s", count), *([("v", scored_mass), ("v_error", "w_error")] if weighted else [])],
+    )
+    masses = "mass_x error_x mass_r error_r lost error_lost" + (" mass_v error_v" if scored else "")
+    held = [("wrong", "i8"), ("far", i), ("x", i), *([("s", i)] if scored else [])]
+    cluster = _record(
+        [*((name, "f8") for name in masses.split() if weighted), *held],
+        [("s", "x"), *([("mass_v", "mass_r"), ("error_v", "error_r")] if weighted else [])],
+    )
+    wrong = [("wrong", "i8"), *sides("wrong", "i8")]
+    lost = [("apart", "f8"), ("lost", "f8"), *sides("lost mass_x mass_r", "f8")] if weighted else []
+    merge = _record(
+        [("at", i), ("level", i), *counted, *sides("x r", i), *weighed, *wrong, *lost],
+        [*same, *([] if weighted else [("lost", "wrong"), *aliases(lost="wrong", mass_x="x", mass_r="r")])],
+    )
+    return Records(group, meeting, cluster, merge)
+
+
+def _record(fields: Iterable[tuple[str, str]], same: Iterable[tuple[str, str]] = ()) -> np.dtype:
+    """Return a record of aligned fields, and further names for some of them."""
+    own = np.dtype(list(fields), align=True)
+    assert own.names is not None and own.fields is not None
+    extra = {name: meant for name, meant in same if name not in own.names}
+    places = {name: own.fields[name] for name in own.names}
+    places |= {name: own.fields[meant] for name, meant in extra.items()}
+    return np.dtype(
+        {
+            "names": list(places),
+            "formats": [place[0] for place in places.values()],
+            "offsets": [place[1] for place in places.values()],
+            "itemsize": own.itemsize,
+        }
+    )
+
+
+Counts = NDArray[np.int64]
+
+#: Meetings that are found by one call of a kernel.
+MEETINGS_AT_ONCE = 1 << 18
+#: Merges that are found before they are added up: few enough for a core's cache, and enough for a task of their own.
+MERGES_AT_ONCE = 1 << 15
+#: Values that are added up plainly before their sum is added exactly.
+SUMMED_AT_ONCE = 1 << 13
+#: A true cluster above this share of the weight is dominant: what it leaves cannot be had by subtraction.
+DOMINANT = 0.75
+#: The code of no row.
+NONE = -2
+
+
+def total_of(values: Floats) -> float:
+    """Return the sum of many values, by blocks."""
+    return math.fsum(float(values[start:stop].sum()) for start, stop in blocks(values.size, SUMMED_AT_ONCE))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeRows:
+    """The rows that count, in the order of the tree; all arrays have one entry for each.
+
+    A level is that at which the clusters of a row and the next become one; `n_levels` if no link joins them.
+    """
+
+    levels: Codes
+    codes: Codes  #: true clusters, -1 for rows that are in none
+    n_levels: int
+    weights: Floats | None = None
+    scored: NDArray[np.bool_] | None = None  #: which rows are scored; None for all
+    known_merges: Codes | None = None  #: `merges`, if they are known
+
+    def __len__(self) -> int:
+        return int(self.levels.size)
+
+    @cached_property
+    def records(self) -> Records:
+        """The records of the kernels for these rows."""
+        return records(self.levels.dtype, weighted=self.weights is not None, scored=self.scored is not None)
+
+    @cached_property
+    def merges(self) -> Codes:
+        """All rows but the last, by the level at which the clusters of each and the next become one, in their order."""
+        if self.known_merges is not None:
+            return self.known_merges
+        return order_of_merges(self.levels, self.n_levels)
+
+    @cached_property
+    def true_sizes(self) -> Counts:
+        """Rows of each true cluster."""
+        return np.bincount(self.codes[self.codes >= 0] if (self.codes < 0).any() else self.codes)
+
+    @cached_property
+    def true_masses(self) -> Floats:
+        """Weight of each true cluster."""
+        if self.weights is None:
+            return self.true_sizes.astype(np.float64)
+        totals, errors = np.zeros(self.true_sizes.size), np.zeros(self.true_sizes.size)
+        kernels.sums.add_by_code(self.codes, self.weights, np.ones(len(self)), None, totals, errors)
+        return totals + errors
+
+    @cached_property
+    def n_scored(self) -> int:
+        """How many rows are scored."""
+        return len(self) if self.scored is None else int(np.count_nonzero(self.scored))
+
+    @cached_property
+    def total(self) -> float:
+        """The weight of the rows that are scored."""
+        if self.weights is None:
+            return float(self.n_scored)
+        return total_of(self.weights if self.scored is None else self.weights[self.scored])
+
+    @cached_property
+    def dominant(self) -> int:
+        """The true cluster that has nearly all weight, `NONE` if none has, or not all rows are scored."""
+        if self.scored is not None:
+            return NONE
+        heaviest = int(np.argmax(self.true_masses))
+        return heaviest if self.true_masses[heaviest] > DOMINANT * self.total else NONE
+
+
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """Where parts of true clusters come together."""
+
+    records: np.ndarray  #: one for each
+    crosses: Counts  #: by merge, ordered pairs of a scored row and one of its true cluster that come together there
+    #: their weight and its error, without those of the dominant true cluster; shape (n, 2)
+    masses: Floats | None
+
+
+def find_meetings(rows: TreeRows, pool: Pool) -> Meetings:
+    """Find where parts of true clusters come together: less often than there are rows."""
+    n, index = len(rows), rows.levels.dtype
+    bounds, groups = buffers.empty(n, index), buffers.empty(n, rows.records.group)
+    last_of = np.full(rows.true_sizes.size, -1, index)
+    given = rows.weights, rows.scored
+    found: np.ndarray = buffers.empty(n, rows.records.meeting)
+    place = depth = code = count = 0
+    with pool.stage("find meetings", n) as step:
+        while place < n:
+            some, before = found[count : count + MEETINGS_AT_ONCE], place
+            place, depth, n_found = kernels.merge_tree.find_meetings(
+                place, depth, rows.levels, rows.codes, *given, bounds, last_of, groups, some
+            )
+            count += n_found
+            step(place - before)
+        while code < last_of.size:
+            some = found[count : count + MEETINGS_AT_ONCE]
+            code, n_found = kernels.merge_tree.find_last_meetings(code, *given, last_of, groups, some)
+            count += n_found
+    found, scored = found[:count], rows.scored is not None
+    crosses, masses = buffers.empty(n, np.int64), None
+    crosses[:] = 0
+    kernels.merge_tree.add_crosses(found, scored, crosses)
+    if rows.weights is not None:
+        masses = np.zeros((n, 2))
+        kernels.merge_tree.add_masses(found, scored, rows.dominant, masses)
+    return Meetings(found, crosses, masses)
+
+
+def merges_of(rows: TreeRows, crosses: Counts, masses: Floats | None) -> Iterator[np.ndarray]:
+    """Yield the merges by level, in blocks; a block is valid until the next but one.
+
+    `crosses` and `masses` are those of the meetings of these rows.
+    """
+    module, places = kernels.merge_tree, rows.merges
+    clusters = buffers.empty(len(rows), rows.records.cluster)
+    module.start_clusters(rows.codes, rows.weights, rows.scored, rows.dominant, clusters)
+    both = [np.empty(min(MERGES_AT_ONCE, max(1, places.size)), rows.records.merge) for _ in range(2)]
+    for k, (start, _) in enumerate(blocks(places.size, MERGES_AT_ONCE)):
+        found = both[k % 2]
+        n_found = module.find_merges(
+            start, places, rows.levels, rows.scored, crosses, masses, clusters, found
+        )
+        yield found[:n_found]
+
+
+class PlacedRows(NamedTuple):
+    """The rows that count, in the order of the tree; those whose items have no place in it stand last."""
+
+    rows: TreeRows
+    aligned: Codes  #: the aligned row of each
+    places: Codes  #: where in the tree the level after each stands; -1 after one that is not in it
+
+
+def place_rows(tree: MergeTree, alignment: Alignment, pool: Pool, *, outside: bool) -> PlacedRows:
+    """Put the rows that count in the order of the tree; the prediction's rows are its items.
+
+    These are the rows that policies leave on both sides; if `outside`, also those that only the prediction has, which
+    are in no true cluster. Items that do not count connect others all the same.
+    """
+    counted, is_outside = _counted(alignment, outside=outside)
+    items = alignment.pred_rows
+    whole = items is None or (items.size == tree.n_items and bool((items >= 0).all()))
+    if whole and counted is None:
+        order = tree.order if items is None else _inverse(items, tree)[tree.order]
+        places = np.arange(len(alignment), dtype=order.dtype)
+        return _placed(alignment, order, tree.levels, places, tree.n_levels, is_outside, pool, tree.merges)
+    rows = np.arange(len(alignment)) if counted is None else np.flatnonzero(counted)
+    if not rows.size:
+        raise EmptyInputError("there is no item to score: no item is on both sides")
+    items = rows if items is None else items[rows]
+    row_of_item = np.full(tree.n_items, -1, tree.order.dtype)
+    row_of_item[items[items >= 0]] = rows[items >= 0]
+    order, levels, places = (np.empty(rows.size, tree.order.dtype) for _ in range(3))
+    kept = kernels.merge_tree.keep_some(tree.order, tree.levels, row_of_item, order, levels, places)
+    order[kept:], levels[kept:], places[kept:] = rows[items < 0], tree.n_levels, -1
+    levels[kept - 1 : kept] = tree.n_levels
+    return _placed(alignment, order, levels, places, tree.n_levels, is_outside, pool)
+
+
+def _counted(alignment: Alignment, *, outside: bool) -> tuple[NDArray[np.bool_] | None, bool]:
+    """Return the rows that count, None for all, and whether some of them are in no true cluster."""
+    lacking = [
+        None if absent is None else keys == absent
+        for keys, absent in (
+            (alignment.true_keys, alignment.absent_true),
+            (alignment.pred_keys, alignment.absent_pred),
+        )
+    ]
+    lacks_true, lacks_pred = lacking
+    if outside:
+        return None if lacks_pred is None else ~lacks_pred, lacks_true is not None
+    if lacks_true is None or lacks_pred is None:
+        lacks = lacks_pred if lacks_true is None else lacks_true
+        return None if lacks is None else ~lacks, False
+    return ~(lacks_true | lacks_pred), False
+
+
+def _inverse(items: Codes, tree: MergeTree) -> Codes:
+    """Return the row of each item, where every item has one."""
+    rows = np.empty(tree.n_items, tree.order.dtype)
+    rows[items] = np.arange(items.size)
+    return rows
+
+
+def _placed(
+    alignment: Alignment,
+    order: Codes,
+    levels: Codes,
+    places: Codes,
+    n_levels: int,
+    is_outside: bool,
+    pool: Pool,
+    merges: Codes | None = None,
+) -> PlacedRows:
+    """Return rows in this order; what is near in it gets codes of true clusters that are near."""
+    keys = alignment.true_keys[order]
+    codes: Codes = number(keys, pool).codes.astype(levels.dtype)
+    if is_outside:
+        codes[keys == alignment.absent_true] = -1
+    weights = None if alignment.weight is None else alignment.weight[order]
+    rows = TreeRows(levels, codes, n_levels, weights, codes >= 0 if is_outside else None, merges)
+    if not rows.n_scored:
+        raise EmptyInputError("there is no item to score: no item is on both sides")
+    return PlacedRows(rows, order, places)
+
+
+#: Bytes of a link while links are sorted, those of what is sorted among them.
+TO_SORT = 32
+#: Bytes of a row of the truth that is read from a file: item, cluster and their keys.
+TO_READ = 32
+#: Bytes of an item of either side while they are put side by side, and of a row while it gets its place in the tree.
+TO_ALIGN, TO_PLACE = 36, 64
+#: Bytes of a row while the clusters at the best threshold are evaluated.
+TO_EVALUATE = 48
+#: Bytes of a row that sums of all families hold: what is cached of true clusters, and what waits to be used again.
+OF_ALL = 24
+#: Bytes of a level that the sums of a family hold, and those of them that sums over meetings hold.
+OF_LEVELS = {"clusters": (12, 0), "bcubed": (16, 8), "elm": (16, 8), "pairs": (32, 8), "entropy": (24, 8)}
+
+
+def to_join(n_links: int, n_items: int) -> int:
+    """Return what links that are held take further until they are a merge tree."""
+    index = 4 if max(n_links, n_items) < 2**31 - 1 else 8
+    sorting = n_links * (8 + 2 * index)
+    laying_out = n_items * (8 + 13 * index) - n_links * 2 * index
+    return max(sorting, n_items * (8 + 7 * index), laying_out)
+
+
+def to_add_up(rows: TreeRows, families: Collection[str]) -> int:
+    """Return what the sums of families take, and then the evaluation at the best threshold."""
+    weighted, n = rows.weights is not None, len(rows)
+    meetings = held = 0
+    for family in families:
+        by_level, by_meeting = OF_LEVELS[family]
+        held, meetings = held + by_level * rows.n_levels, meetings + by_meeting * rows.n_levels
+    of_meeting = 8 + 16 * weighted + 16 * ("entropy" in families)
+    a_group, a_meeting, a_cluster, _ = (each.itemsize for each in rows.records)
+    finding = n * (of_meeting + rows.levels.itemsize + a_group + a_meeting) + meetings + 16 * rows.n_levels
+    return max(finding, n * (of_meeting + a_cluster + OF_ALL) + held, n * (OF_ALL + TO_EVALUATE) + held)
+
+
+class Subset(NamedTuple):
+    """Rows of which some are scored, and which levels of the whole tree theirs are."""
+
+    rows: TreeRows
+    levels: NDArray[np.integer]
+
+
+class Subsets:
+    """Rows of a tree of which one subset after the other is scored.
+
+    The score of an item depends on its cluster at the weakest threshold and on its true cluster alone, so that only
+    the rows of these are looked at.
+    """
+
+    def __init__(self, rows: TreeRows) -> None:
+        self._rows = rows
+
+    @cached_property
+    def _ends(self) -> NDArray[np.integer]:
+        """Where the clusters of the weakest threshold end."""
+        return np.flatnonzero(self._rows.levels == self._rows.n_levels) + 1
+
+    @cached_property
+    def _by_code(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Places by true cluster, and where those of each begin."""
+        order = np.argsort(self._rows.codes, kind="stable")
+        n_none = int(np.count_nonzero(self._rows.codes < 0))
+        return order[n_none:], np.concatenate([[0], np.cumsum(self._rows.true_sizes)])
+
+    def take(self, members: NDArray[np.integer]) -> Subset:
+        """Return what scores some rows, given by their places, which ascend; no others are scored."""
+        rows, ends = self._rows, self._ends
+        clusters = _once(np.searchsorted(ends, members, side="right"))
+        begins = np.concatenate([[0], ends[:-1]])[clusters]
+        if 2 * int((ends[clusters] - begins).sum()) > len(rows):  # to leave out the others would take longer
+            scored = np.zeros(len(rows), np.bool_)
+            scored[members] = True
+            return Subset(replace(rows, scored=scored), np.arange(rows.n_levels))
+        codes = np.unique(rows.codes[members])
+        whole = _ranges(begins, ends[clusters])
+        places, offsets = self._by_code
+        others = places[_ranges(offsets[codes], offsets[codes + 1])]
+        kept = np.union1d(whole, others)
+        levels = np.full(kept.size, rows.n_levels, rows.levels.dtype)
+        at = np.searchsorted(kept, whole)
+        levels[at] = rows.levels[whole]
+        used = np.unique(levels[levels < rows.n_levels])
+        known, numbers = np.unique(rows.codes[kept], return_inverse=True)
+        numbers = numbers.astype(rows.codes.dtype) - np.count_nonzero(known < 0)
+        scored = np.zeros(kept.size, np.bool_)
+        scored[np.searchsorted(kept, members)] = True
+        weights = None if rows.weights is None else rows.weights[kept]
+        own = np.searchsorted(used, levels).astype(rows.levels.dtype)
+        return Subset(TreeRows(own, numbers, used.size, weights, scored), used)
+
+
+def _once(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Return each of some numbers that do not descend once."""
+    return numbers[np.flatnonzero(np.diff(numbers, prepend=-1))]
+
+
+def _ranges(starts: NDArray[np.integer], stops: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the numbers of several ranges, one after the other."""
+    sizes = stops - starts
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    return np.arange(before[-1]) + np.repeat(starts - before[:-1], sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """What merges do; those of one level that come to one cluster are one merge, which stands at the last of them.
+
+    `over` and `under` are by place between rows, in the weight of all items, and 0 where no merge stands.
+    """
+
+    over: Floats  #: what precision loses
+    under: Floats  #: what recall gains
+    merged: NDArray[np.bool_]  #: where a merge stands
+    whole_at: Counts  #: by true cluster: the place of the merge that makes it whole, -1 for a single row
+
+
+def merge_effects(rows: TreeRows, pool: Pool) -> Effects:
+    """Work out what each merge does."""
+    n = len(rows)
+    over, under = np.zeros(n), np.zeros(n)
+    whole_at = np.full(rows.true_sizes.size, -1)
+    module, meetings = kernels.merge_tree, find_meetings(rows, pool)
+    module.add_recall_by_merge(meetings.records, rows.true_masses, under)
+    module.find_last_merges(meetings.records, rows.levels, whole_at)
+    made = merges_of(rows, meetings.crosses, meetings.masses)
+    del meetings  # its records need not be held while clusters are
+    for merges in made:
+        module.add_loss_by_merge(merges, over)
+    heads = np.empty(n, rows.levels.dtype)
+    module.join_ties(rows.levels, rows.n_levels, heads, np.empty_like(heads), over, under)
+    merged = (rows.levels < rows.n_levels) & (heads == np.arange(n))
+    whole_at[whole_at >= 0] = heads[whole_at[whole_at >= 0]]
+    return Effects(over, under, merged, whole_at)

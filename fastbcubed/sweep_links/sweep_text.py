@@ -1,0 +1,198 @@
+"""The curve as text, a letter for each score, thresholds from left to right; and the axis on which scores differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.results.wording import Grid, count, label, paragraph, score_text
+from fastbcubed.sweep_links.best import Best, shown
+from fastbcubed.sweep_links.curve import COUNTED
+
+#: What a place shows that several scores have.
+SEVERAL = "*"
+#: An axis shows where a score has up to so many times its least loss, and this loss at least.
+TIMES, LEAST_LOSS = 2.0, 0.02
+#: Parts of an axis between two labels.
+PARTS = 5
+
+Values = NDArray[np.float64]
+
+
+def axis_of(curves: Mapping[str, Values], leading: str, marked: Sequence[float] = ()) -> tuple[float, float]:
+    """Return the ends of an axis on which scores from 0 to 1 differ near the best value of the leading one.
+
+    They are round, and `marked` are values that are between them, too. All values are, where those near the best one
+    are alike.
+
+    >>> axis_of({"p": np.array([0.99, 0.98, 0.2]), "f": np.array([0.91, 0.97, 0.33])}, "f")
+    (0.95, 1.0)
+    >>> axis_of({"p": np.array([0.6, 0.2]), "f": np.array([0.4, 0.3])}, "f", [0.05])
+    (0.0, 1.0)
+    >>> axis_of({"p": np.array([1.0, 1.0, 0.8]), "f": np.array([0.7, 1.0, 0.9])}, "f")
+    (0.5, 1.0)
+    """
+    every = np.stack([*curves.values()])
+    loss = 1.0 - curves[leading]
+    shown = every[:, loss <= max(TIMES * np.nanmin(loss, initial=1.0), LEAST_LOSS)]
+    if not (shown < np.nanmax(shown, initial=0.0)).any():
+        shown = every
+    low = float(np.nanmin([*shown.ravel(), *marked], initial=1.0 - LEAST_LOSS))
+    step = 10.0 ** math.floor(math.log10((1.0 - low) / PARTS))
+    step *= next(n for n in (1, 2, 3, 4, 5, 10) if n * step * PARTS >= 1.0 - low - 1e-9)
+    return max(0.0, round(1.0 - PARTS * step, 9)), 1.0
+
+
+def draw(
+    curves: Mapping[str, Values],
+    ends: Sequence[str],
+    marked: int | None,
+    *,
+    height: int = 2 * PARTS + 1,
+    axis: tuple[float, float] = (0.0, 1.0),
+) -> list[str]:
+    """Return the lines of a chart of scores, one letter for each, whose names are letters.
+
+    Each column of it is a value of every curve; `ends` stand below the first and the last, and `marked` is a column
+    to point at. Values that are not on the axis are left out.
+
+    >>> for line in draw({"P": np.array([1.0, 0.9, 0.2]), "R": np.array([0.0, 0.9, 1.0])}, ("1", "0"), 1, height=3):
+    ...     print(line)
+    1.0 |P*R
+    0.5 |
+    0.0 |R P
+         ---
+          ^
+        1   0
+    """
+    width, (low, high) = next(iter(curves.values())).size, axis
+    grid = np.full((height, width), " ")
+    for letter, values in curves.items():
+        for column, value in enumerate(values):
+            row = (high - value) / (high - low) * (height - 1)
+            if -0.5 <= row <= height - 0.5:  # not if it is NaN
+                at = round(min(max(row, 0.0), height - 1)), column
+                grid[at] = letter if grid[at] == " " else SEVERAL
+    levels = {
+        k: high - (high - low) * k / (height - 1) for k in range(0, height, 2 if height >= PARTS else 1)
+    }
+    decimals = next((n for n in range(1, 9) if all(abs(round(v, n) - v) < 1e-9 for v in levels.values())), 9)
+    margin = decimals + 2
+    lines = []
+    for row, line in enumerate(grid):
+        named = f"{levels[row]:.{decimals}f}" if row in levels else ""
+        lines.append(f"{named:{margin}} |{''.join(line)}".rstrip())
+    lines.append(" " * (margin + 2) + "-" * width)
+    if marked is not None:
+        lines.append(" " * (margin + 2 + marked) + "^")
+    between = max(1, width + 2 - len(ends[0]) - len(ends[1]))
+    lines.append(" " * (margin + 1) + ends[0] + " " * between + ends[1])
+    return lines
+
+
+#: Scores that are drawn, and their letters.
+DRAWN = {"precision": "P", "recall": "R", "f1": "F"}
+COLUMNS = 60
+
+
+def as_text(sweep: Any) -> str:
+    """Return what was swept, where F1 is best, and the curve."""
+    parts = [paragraph(what_was_swept(sweep))]
+    if "f1" in sweep._curve.names:
+        best = sweep.best("f1")
+        parts.append("\n".join(map(paragraph, (best.sentence, best.range))))
+        parts += ["\n".join(lines)] if (lines := drawn(sweep, best)) else []
+    return "\n\n".join(parts)
+
+
+def what_was_swept(sweep: Any) -> str:
+    """Return a sentence on the links, their items and the thresholds."""
+    tree = sweep.tree
+    links = f"{count(len(sweep.links))} link{'' if len(sweep.links) == 1 else 's'} over {count(tree.n_items)} items"
+    if not tree.n_levels:
+        return f"Sweep of {links}, none of which joins anything."
+    first, last = (sweep.shown(float(sweep._level_thresholds[k])) for k in (0, -1))
+    scores = "score" if tree.n_levels == 1 else "scores"
+    reach = f"at {first}" if tree.n_levels == 1 else f"from {first} to {last}"
+    return f"Sweep of {links}: clusters change at {count(tree.n_levels)} {scores} of links, {reach}."
+
+
+def grid_of(rows: Sequence[Mapping[str, Any]], names: int, threshold: Callable[[float], str] = shown) -> Grid:
+    """Return rows as texts, of which so many columns at the front name each; `threshold` writes thresholds."""
+
+    def text(name: str, value: Any) -> str:
+        if value is None:
+            return "-"
+        if name == "threshold":
+            return threshold(value)
+        if isinstance(value, float):
+            return score_text(value)
+        counted = isinstance(value, int) and (name in COUNTED or name.startswith("n_"))
+        return count(value) if counted else label(value)
+
+    header = [name.removeprefix("n_").replace("_", " ") for name in rows[0]] if rows else []
+    return Grid(header, [[text(name, value) for name, value in row.items()] for row in rows], names)
+
+
+def tables(sweep: Any, best: Best, n_merges: int) -> Iterator[tuple[str, str, Grid]]:
+    """Yield tables, each after a title and a line on it: merges to look at, the thresholds asked for, each slicing."""
+    if n_merges:
+        said = f"Merges to look at, of those at threshold {best.shown}: a stronger one undoes them"
+        rows = _costly(sweep, n_merges, best.threshold)
+        if not rows:
+            said = (
+                f"Merges to look at, which a weaker threshold than {best.shown} makes; none lowers F1 there"
+            )
+            rows = _costly(sweep, n_merges, None)
+        said = said if rows else "No merge lowers F1"
+        yield "Merges to look at", said, grid_of(rows, 3, partial(sweep.shown, stronger=True))
+    if sweep.asked:
+        yield "At the thresholds asked for", "", grid_of(sweep.points.to_pylist(), 1)
+    for name, table in sweep.sliced.items():
+        said = f"By {name}: the best threshold of each slice, and what the one for all costs it"
+        yield f"By {name}", said, grid_of(table.to_pylist(), table.column_names.index("n_items"), sweep.shown)
+
+
+def _costly(sweep: Any, limit: int, threshold: float | None) -> list[dict[str, Any]]:
+    """Return the merges that lower F1 most, of those that a threshold uses."""
+    rows = sweep.merges(limit=limit, threshold=threshold).to_pylist()
+    return [row for row in rows if row["f1_change"] < 0]
+
+
+def drawn(sweep: Any, best: Best, *, width: int = COLUMNS) -> list[str]:
+    """Return the lines of a chart of scores by threshold, strongest left, with the best marked; none for one level.
+
+    The scores are precision, recall and F1 where they are known, and the one that is best, if it is a share. The axis
+    begins where they are near the best F1.
+    """
+    curve, known = sweep._curve, sweep._level_thresholds
+    finite = known[np.isfinite(known)]
+    if finite.size < 2:
+        return []
+    metric = METRICS[best.score]
+    letters = {letter: name for name, letter in DRAWN.items() if name in curve.names}
+    if best.score not in DRAWN and metric.low >= 0 and metric.high <= 1:
+        letters["B"] = best.score
+    first, last = finite[[0, -1]].tolist()
+    points = np.array([sweep._point(threshold) for threshold in np.linspace(first, last, width).tolist()])
+    at = min(max(best.threshold, min(first, last)), max(first, last))
+    values = {letter: curve.figures(name, points) for letter, name in letters.items()}
+    marked = [best.figures[name] for name in letters.values()]
+    axis = axis_of(values, "F" if "F" in values else next(iter(values)), marked)
+    lines = draw(
+        values,
+        (sweep.shown(first), sweep.shown(last)),
+        round((at - first) / (last - first) * (width - 1)),
+        axis=axis,
+    )
+    named = ", ".join(f"{letter} {name}" for letter, name in letters.items())
+    lines.append(f"     {named}, {SEVERAL} several, by threshold; ^ the best {best.score}")
+    if axis[0] > 0:
+        lines.append(f"     values below {axis[0]:g} are not drawn")
+    return lines

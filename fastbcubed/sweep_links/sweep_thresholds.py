@@ -1,0 +1,367 @@
+"""sweep(): links with scores and a truth → the clusters at every threshold, scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched
+from fastbcubed.align.rows import Alignment, align
+from fastbcubed.cells.build import build_cells
+from fastbcubed.engines import memory
+from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
+from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, first_few, without_overlap
+from fastbcubed.evaluate import Progress, evaluate, evaluation
+from fastbcubed.inputs.arrays import to_numpy
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.files import as_rows, bytes_of_text
+from fastbcubed.inputs.links import JoinedLinks, Links, as_thresholds, read_links, warn_if_distances
+from fastbcubed.inputs.pair import Given, Pair, open_pair
+from fastbcubed.inputs.tables import ColumnName
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.items import AlignedItems
+from fastbcubed.results.slices import SliceKey, slice_name
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.memory_budget import Allowance
+from fastbcubed.runtime.progress_bar import reporting, require_progress
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.sweep_links.curve import Curve, Kept, choose_scores, family_of
+from fastbcubed.sweep_links.level_sums import level_sums
+from fastbcubed.sweep_links.merge_tree import (
+    TO_ALIGN,
+    TO_PLACE,
+    TO_READ,
+    TO_SORT,
+    MergeTree,
+    PlacedRows,
+    merge_tree,
+    place_rows,
+    to_add_up,
+    to_join,
+)
+from fastbcubed.sweep_links.sweep import Sweep
+
+__all__ = ["sweep"]
+
+#: Bytes that wait to be used again, above which they go back to the system before the clusters at the best threshold
+#: are evaluated, which takes less than the sums by level took.
+MUCH_IDLE = 1 << 29
+#: Families of sums that every sweep has.
+ALWAYS = {"clusters", "bcubed"}
+
+
+def sweep(
+    truth: Any,
+    edges: Any,
+    *,
+    left: ColumnName | None = None,
+    right: ColumnName | None = None,
+    score: str | None = None,
+    items: Any = None,
+    thresholds: Iterable[float] | None = None,
+    ascending: bool = False,
+    item: ColumnName = "item",
+    cluster: ColumnName = "cluster",
+    weight: Any = None,
+    slices: SliceKey | Iterable[SliceKey] = (),
+    attributes: Any = None,
+    metrics: str | Iterable[str | Callable[..., Any]] | Callable[..., Any] | None = None,
+    beta: float = 1.0,
+    unmatched: Unmatched | Mapping[str, Unmatched] | None = None,
+    nulls: Nulls = "raise",
+    duplicates: Duplicates = "raise",
+    noise: Any = None,
+    memory_limit: int | str | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Sweep:
+    """Score the clusters that links give at every threshold: which one is best, and where clusters tip.
+
+    A threshold uses the links whose score is at least that; the clusters are the connected components of these, and
+    items without such a link are alone. Every figure is that of `evaluate` on these clusters.
+
+    Parameters
+    ----------
+    truth : Clustering, table, path, dict, or array-like of shape (n_items,)
+        As for `evaluate`. With an array of labels, links name items by their positions.
+    edges : table, path, or list of tuples
+        A row per link: two items and a score. Links may be repeated, reversed, or from an item to itself.
+    left, right : str or list of str, optional
+        Columns of the two items; a list makes a composite id. Those of Splink, dedupe, Zingg and others are recognised.
+    score : str, optional
+        Column of scores, probabilities or weights; likewise.
+    items : array-like or table, optional
+        All items that there are, so that links with others raise; those without a link are alone.
+    thresholds : list of float, optional
+        Thresholds to list in `Sweep.points`, where scores can be had that cannot be kept up at all thresholds.
+    ascending : bool
+        Whether small scores are strong, as those of distances: a threshold then uses links of at most that.
+    item, cluster : str or list of str
+        Columns of the truth, as for `evaluate`.
+    weight, attributes, nulls, duplicates, noise
+        As for `evaluate`; noise is a label of the truth.
+    slices : str, Bins, tuple of these, or a list of several of these
+        Slices whose best thresholds to list in `Sweep.sliced`; see `Sweep.slices`.
+    metrics : str, callable, or iterable of these, optional
+        Scores or families. Kept up at every threshold are precision, recall, F of them, over- and under-merge rate,
+        those of pairs, of ELM (without weights), and entropies; others need `thresholds`. By default most of these.
+    beta : float
+        Weight of recall in F; any other than 1 adds fbeta.
+    unmatched : {"drop", "raise", "singleton", "outside"} or dict, optional
+        As for `evaluate`: items that only the truth has are alone by default, as they have no link, unless `items` says
+        which there are. Items that do not count connect others all the same.
+    memory_limit : int or str, optional
+        Bytes by which the process may grow, or a text such as "8GiB". There is no engine that spills: a sweep that
+        would take more raises, before the links are read or as soon as it shows, and says what it needs. Nothing is
+        looked at when absent.
+    threads, progress
+        As for `evaluate`.
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    OptionError
+        If the memory limit is below what the sweep takes.
+    FastBCubedError
+        One of its children, which says what is wrong with the input, where, and what to do.
+
+    Notes
+    -----
+    Links are sorted by score and joined once, which gives a tree of merges. What clusters share with true clusters
+    changes only where two of them meet: a pair of items of one true cluster counts from the lowest merge that joins
+    them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n items and m
+    links. Memory is 32 bytes a link at first and 8 when they have been joined; 250 an item with all scores, 180 with
+    precision, recall and F1 alone. What is asked of the result takes more: `Sweep.merges` about 80 an item.
+
+    Links of the same score are used together, so that a threshold lies between two different scores.
+
+    References
+    ----------
+    J. Gower and G. Ross, Minimum Spanning Trees and Single Linkage Cluster Analysis, 1969. E. Amigó et al., A
+    comparison of extrinsic clustering evaluation metrics based on formal constraints, 2009.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> links = [("a", "b", 0.9), ("b", "c", 0.4), ("c", "d", 0.8)]
+    >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
+    >>> sweep.best("f1")
+    f1 is best at threshold 0.8: 1 (precision 1, recall 1), with 2 clusters, the largest of 2 items.
+    Any threshold from there to just before 0.4 gives the same clusters.
+    """
+    require_progress(progress)
+    ascending = true_or_false(ascending, "ascending")
+    truth_only = "singleton" if items is None else "drop"
+    policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
+    outside = policies.prediction == "outside"
+    wanted = as_metrics(metrics, outside=outside)
+    how_scored: dict[str, Any] = {"outside": outside, "beta": beta, "everywhere": thresholds is None}
+    choose_scores(wanted, weighted=weight is not None, **how_scored)  # a wrong name is said before the work
+    asked, cuts = [] if thresholds is None else as_thresholds(thresholds), as_slices(slices)
+    everyone = items.items if isinstance(items, Clustering) else items
+    allowance = Allowance(memory_limit)
+    links = read_links(
+        edges,
+        left,
+        right,
+        score=score,
+        scored=True,
+        items=everyone,
+        item=item,
+        allowance=allowance,
+        later=TO_SORT,
+    )
+    warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
+    if not len(links.items):
+        raise EmptyInputError(
+            f"there is no link in {links.name}, and so no item. Pass items= to say which items there are, all alone"
+        )
+    with without_overlap(), reporting(progress) as report, Pool(as_threads(threads), report) as pool:
+        side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise, allowance)
+        assert links.scores is not None
+        n_rows = side.pair.n_rows
+        allowance.require(
+            TO_ALIGN * n_rows, f"putting {len(links):,} links and the truth, {n_rows:,} rows, side by side"
+        )
+        alignment = align(*side.pair.first, policies, pool, weight_table=side.pair.weight_table)
+        allowance.require(to_join(len(links), n_items), f"joining {n_items:,} items by {len(links):,} links")
+        pairs, joined = [links.left, links.right, links.scores], links.joined()
+        del links
+        tree = merge_tree(n_items, pairs, pool, ascending=ascending)
+        allowance.require(TO_PLACE * len(alignment), f"ordering {len(alignment):,} items")
+        placed = place_rows(tree, alignment, pool, outside=outside)
+        chosen = choose_scores(wanted, weighted=placed.rows.weights is not None, **how_scored)
+        families = _families(chosen.kept)
+        what = f"the scores of {len(placed.rows):,} items at {tree.n_levels:,} thresholds"
+        fewer = "" if families <= ALWAYS else ', or name fewer scores, such as metrics="f1"'
+        allowance.require(to_add_up(placed.rows, families), what, fewer)
+        curve = _curve(joined, tree, placed, chosen.kept, beta, pool)
+    allowance.release()
+    if buffers.idle_bytes() > MUCH_IDLE:
+        buffers.release()
+    how = {
+        "unmatched": {"truth": policies.truth, "prediction": policies.prediction},
+        "nulls": nulls, "duplicates": duplicates, "noise": noise, "beta": beta, "threads": threads, "progress": False,
+    }  # fmt: skip
+    found = Sweep(
+        joined,
+        tree,
+        *chosen,
+        alignment.coverage,
+        policies,
+        asked,
+        curve,
+        placed,
+        alignment,
+        Evaluator(side, how),
+    )
+    found.warn(stacklevel=3)
+    for key in cuts:
+        found.sliced[slice_name(key)] = found.slices(key)
+    return found
+
+
+class _Beside(NamedTuple):
+    """Truth and the items of the links, side by side, and what `evaluate` needs to put them so again."""
+
+    pair: Pair
+    how: dict[str, Any]
+
+
+class Evaluator:
+    """Evaluates clusterings of the items of the links against the truth of a sweep, as the sweep does."""
+
+    def __init__(self, beside: _Beside, how: dict[str, Any]) -> None:
+        self._truth, self._how = beside.pair.first[0], how | beside.how
+        self._tables: dict[str, Any] = {
+            "weight_table": beside.pair.weight_table,
+            "attribute_table": beside.pair.attribute_table,
+        }
+
+    def __call__(self, clustering: Clustering, options: Mapping[str, Any]) -> Evaluation:
+        """Return what `evaluate` does; `options` are arguments of it, in place of those of the sweep."""
+        return evaluate(self._truth, _without(self._how["noise"], clustering), **{**self._how, **options})
+
+    def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:
+        """Return the same with the usual scores; `rows` are aligned with a clustering of the same items."""
+        clustering = _without(self._how["noise"], clustering)
+        keys, own = clustering.labels.keys(), rows.pred_rows
+        if own is not None:
+            there = own >= 0
+            keys = rows.pred_keys.copy()
+            keys[there] = clustering.labels.keys()[own[there]]
+        rows = replace(rows, prediction=clustering, pred_keys=keys)
+        given = Given(self._truth, clustering)
+        request = Request(given, policies, beta=self._how["beta"])
+        with Pool(self._how["threads"]) as pool:
+            cells = build_cells(rows, pool, weighting="pointwise", outside=request.outside)
+            built = memory.Built(rows.coverage, cells, AlignedItems(rows))
+            return evaluation(
+                request, memory.answer(replace(open_pair(given), **self._tables), built, request, pool), {}
+            )
+
+
+def _beside(
+    truth: Any,
+    links: Links,
+    item: ColumnName,
+    cluster: ColumnName,
+    weight: Any,
+    attributes: Any,
+    noise: Any,
+    allowance: Allowance,
+) -> tuple[_Beside, Links, int]:
+    """Read the truth, and take the items of the links for a clustering whose rows are the items."""
+    if allowance.limit is not None:
+        allowance.require(bytes_of_text(truth), "the text of the truth, which is held as a whole,")
+    if not isinstance(truth, (Clustering, Mapping)):
+        truth = as_rows(truth, "the truth") or truth
+    if getattr(truth, "can_be_cut", False):
+        allowance.require(TO_READ * len(truth), f"the {len(truth):,} rows of {truth.where}")
+    plain = not isinstance(truth, (Clustering, Mapping)) and as_rows(truth, "the truth") is None
+    by_position = plain or (isinstance(truth, Clustering) and truth.items is None)
+    if by_position:
+        n_items = len(truth if isinstance(truth, Sized) else Clustering.from_labels(truth, name="the truth"))
+        links, column = _by_position(links, n_items), None
+    else:
+        n_items, column = len(links.items), links.items
+    dtype = np.int32 if n_items < 2**31 else np.int64
+    leaves = Clustering.from_labels(np.arange(n_items, dtype=dtype), items=column, name=links.name)
+    given = Given(truth, _without(noise, leaves), item, cluster, weight, attributes=attributes)
+    how: dict[str, Any] = {"weight": given.weight, "attributes": given.attributes}
+    pair = open_pair(given)
+    if pair.weight_table is not None or pair.attribute_table is not None:
+        how["item"] = item
+    return _Beside(pair, how), links, n_items
+
+
+def _by_position(links: Links, n_items: int) -> Links:
+    """Return the links with positions in place of codes of items."""
+    if len(links) and links.items.kind != "integer":
+        raise IdTypeError(
+            f"the truth has labels without item ids, so that links name items by position, an integer; those of "
+            f"{links.name} are of kind {links.items.kind}. Give the truth as a table with its items"
+        )
+    positions = links.items.keys()
+    strange = np.flatnonzero((positions < 0) | (positions >= n_items))
+    if strange.size:
+        raise AlignmentError(
+            f"{strange.size} of {positions.size} items of {links.name} {'is' if strange.size == 1 else 'are'} no "
+            f"position of the {n_items} labels of the truth (first: {first_few(positions[strange[:4]].tolist())}). "
+            "Positions count from 0"
+        )
+    dtype = np.int32 if n_items < 2**31 else np.int64
+    left, right = (positions[codes].astype(dtype) for codes in (links.left, links.right))
+    return replace(links, left=left, right=right)
+
+
+def _without(noise: Any, clustering: Clustering) -> Clustering:
+    """Return a clustering none of whose labels, which are numbers from 0, is the label of noise."""
+    if isinstance(noise, bool) or not isinstance(noise, (int, np.integer)) or not 0 <= noise < 2**62:
+        return clustering
+    labels = clustering.labels.keys() + (int(noise) + 1)
+    return replace(clustering, labels=as_column(labels, "cluster", clustering.labels.where))
+
+
+def _as_typed(scores: NDArray[np.float64], precision: np.dtype[Any]) -> NDArray[np.float64]:
+    """Return scores that came as shorter floats as one would type them: 0.9, not 0.8999999761581421."""
+    if precision.itemsize == 4:
+        texts = pa.array(scores.astype(precision)).cast(pa.string())
+        return to_numpy(texts.cast(pa.float64()))
+    return (
+        np.array([float(str(score)) for score in scores.astype(precision)])
+        if precision.itemsize < 4
+        else scores
+    )
+
+
+def _families(metrics: Sequence[Metric]) -> set[str]:
+    """Return the families of sums that scores are made of, and those that are always there."""
+    return {*ALWAYS, *(family for metric in metrics if (family := family_of(metric)) is not None)}
+
+
+def _curve(
+    links: JoinedLinks,
+    tree: MergeTree,
+    placed: PlacedRows,
+    metrics: Sequence[Metric],
+    beta: float,
+    pool: Pool,
+) -> Curve:
+    """Add up what the scores are made of; where a score of a link is infinite, there is no point without links."""
+    sums = level_sums(placed.rows, _families(metrics), pool)
+    skipped = int(tree.n_levels > 0 and tree.points[1] == tree.points[0])
+    shown = {name: values[skipped:] if values.ndim else values for name, values in sums.items()}
+    thresholds = _as_typed(tree.points, links.precision)[skipped:]
+    return Curve(thresholds, Kept(shown, placed.rows.total, beta), metrics)

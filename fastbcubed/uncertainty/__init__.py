@@ -1,1 +1,0 @@
-"""How far scores would differ on other data of the same kind: units that are independent, errors, intervals."""
