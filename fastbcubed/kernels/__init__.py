@@ -1,7 +1,7 @@
-"""All Numba code: plain loops over valid, contiguous arrays, which check and convert nothing.
+"""All Numba code: plain loops over valid, contiguous arrays, without checks or conversions.
 
-A module of kernels is loaded when it is first asked for, as ``kernels.sums`` say, so that ``import fastbcubed``
-needs no Numba.
+A kernel module is loaded on first access, e.g. as ``kernels.sums``, so that ``import fastbcubed``
+does not need Numba.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ __all__ = [
     "units",
 ]
 
-if not TYPE_CHECKING:  # of a name that is none of these, type checkers are to say so
+if not TYPE_CHECKING:  # type checkers should report any other name
 
     def __getattr__(name):
-        """Return a module of kernels, loaded on its first use."""
+        """Return a kernel module, loaded on first use."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return import_module(f"{__name__}.{name}")

@@ -1,7 +1,7 @@
-"""Where compiled kernels are kept: where Numba keeps them, else in a temporary directory, else nowhere.
+"""The cache of compiled kernels: in Numba's directory, else in a temporary one, else none.
 
-Numba neither keeps nor reads anything where it cannot write. In a container whose files cannot be written,
-what was compiled with the image is therefore linked into a directory that can be.
+Numba neither reads nor writes a cache in a read-only directory. In a container with read-only files, the
+kernels compiled with the image are therefore linked into a writable directory.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from numba.core.codegen import JitEngine
 from numba.core.runtime.nrt import rtsys
 
 config: Any = numba.config
-#: Whether compiled kernels are kept; a fleet of processes that start together may turn that off.
+#: Whether compiled kernels are cached; fleets of processes that start together may turn this off.
 WANTED = os.environ.get("FASTBCUBED_CACHE", "1") != "0"
-#: Why compiled kernels could not be kept, though there was a directory for them.
+#: Why compiled kernels could not be cached although there was a directory for them.
 failures: list[str] = []
 
-#: Directories for temporary files, after those that the environment names.
+#: Directories for temporary files, tried after those named by the environment.
 PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 
-#: The directory for temporary files in which kernels are kept, if they are.
+#: The temporary directory in which kernels are cached, if any.
 fallbacks: set[str] = set()
 
-#: Bytes of the checksum of a file.
+#: Bytes of a file's checksum.
 CHECKSUM = 4
 
 _lock = threading.Lock()
 
 
 class Sturdy:
-    """The cache of a kernel on a disk that may fail.
+    """A kernel cache that tolerates disk errors.
 
-    What cannot be read is compiled again; what cannot be written is not kept. It is opened when the kernel is first
-    called, as Numba then tries whether it can write there: most kernels that are loaded are never called.
+    An unreadable kernel is compiled again; an unwritable one is not cached. The cache is opened on the first call
+    of the kernel, because Numba then tests whether it can write there: most loaded kernels are never called.
     """
 
     def __init__(self, opened: Callable[[], Any]) -> None:
@@ -60,31 +60,31 @@ class Sturdy:
         return getattr(self._cache, name)
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """Return a kernel that was kept; None if there is none, or if its file is damaged."""
+        """Return a cached kernel; None if there is none or its file is damaged."""
         try:
             found = self._load(signature, context)
             if found is None or tuple(found.signature.args) == tuple(signature):
                 return found
         except Exception:  # unpickling a damaged file may raise anything
             pass
-        with suppress(OSError):  # it is damaged, or of another signature: two processes wrote at once
+        with suppress(OSError):  # damaged, or of another signature: two processes wrote at once
             self._cache.flush()
         return None
 
     def _load(self, signature: Any, context: Any) -> Any:
-        """Load a kernel as Numba does, but not the tables of all that it can compile.
+        """Load a kernel as Numba does, but without the tables of everything it can compile.
 
-        These take longer than our kernels; a compilation asks for them itself.
+        Loading these takes longer than our kernels; a compilation loads them itself.
         """
         load = getattr(self._cache, "_load_overload", None)
-        if load is None:  # another Numba has another way
+        if load is None:  # a different version of Numba
             return self._cache.load_overload(signature, context)
         rtsys.initialize(context)
         with self._cache._guard_against_spurious_io_errors():
             return load(signature, context)
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep a kernel, or note why that cannot be."""
+        """Cache a kernel, or record why it cannot be cached."""
         try:
             self._cache.save_overload(signature, compiled)
         except OSError as error:
@@ -92,9 +92,9 @@ class Sturdy:
 
 
 class CheckedFile(IndexDataCacheFile):
-    """Numba's files of a kernel, each with its checksum at the end, where pickle reads no more.
+    """Numba's cache files of a kernel, each followed by a checksum, which pickle does not read.
 
-    Machine code with flipped bits would be run, and end the process.
+    Machine code with flipped bits would crash the process.
     """
 
     def _dump(self, obj: Any) -> bytes:
@@ -133,19 +133,19 @@ class CheckedCache(FunctionCache):
 
 
 def keep(kernel: Any) -> None:
-    """Keep what is compiled of a kernel, where there is a directory for it."""
-    if hasattr(kernel, "enable_caching"):  # else Numba is told not to compile
+    """Cache the compiled code of a kernel if there is a directory for it."""
+    if hasattr(kernel, "enable_caching"):  # otherwise Numba's compilation is disabled
         source = Path(kernel.py_func.__code__.co_filename)
         kernel._cache = Sturdy(partial(_opened, kernel.py_func, source, _stamp(source)))
 
 
 def _opened(function: Any, source: Path, loaded: tuple[int, int] | None) -> Any:
-    """Return where a kernel is kept, whose source was `loaded` as it then was; Numba's cache of nothing if nowhere."""
+    """Return the cache of a kernel whose source had the stamp `loaded`; Numba's null cache if there is none."""
     if _stamp.__wrapped__(source) != loaded:
-        return NullCache()  # another version was installed since: what we compile is not of that
+        return NullCache()  # another version was installed since: our compiled code does not match it
     try:
         opened = CheckedCache(function)
-    except RuntimeError:  # Numba has found no directory that it can write to
+    except RuntimeError:  # Numba found no writable directory
         opened = _opened_in(temporary(), function)
     if opened.cache_path is not None:
         _link_compiled(source, Path(opened.cache_path))
@@ -169,7 +169,7 @@ def _opened_in(directory: str | None, function: Any) -> Any:
 
 @cache
 def _stamp(source: Path) -> tuple[int, int] | None:
-    """Return when a file was written, and its size; None if it is not there."""
+    """Return a file's modification time and size; None if it does not exist."""
     try:
         found = source.stat()
     except OSError:
@@ -179,7 +179,7 @@ def _stamp(source: Path) -> tuple[int, int] | None:
 
 @cache
 def temporary() -> str | None:
-    """Return a directory for temporary files that nobody else can write to; None if there is none."""
+    """Return a directory for temporary files that only this user can write to; None if there is none."""
     user = os.getuid() if hasattr(os, "getuid") else None
     named = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
     for parent in filter(None, [*named, *PLACES]):
@@ -198,29 +198,29 @@ def temporary() -> str | None:
 
 @cache
 def _link_compiled(source: Path, directory: Path) -> None:
-    """Link what was compiled of a source file into directories that cannot be written now."""
+    """Link the compiled code of a source file into directories that are read-only now."""
     places = [source.parent / "__pycache__"]
     if config.CACHE_DIR:
         places.insert(0, Path(config.CACHE_DIR, directory.name))
     for place in places:
         if place != directory and place.is_dir() and not os.access(place, os.W_OK):
             for file in place.glob(f"{source.stem}.*.nb[ic]"):
-                with suppress(OSError):  # it is there already, or links cannot be made
+                with suppress(OSError):  # it exists already, or links are not supported
                     (directory / file.name).symlink_to(file)
 
 
 def kept_in(kernel: Any) -> str | None:
-    """Return the directory that a kernel and others are kept below; None if they are not kept."""
+    """Return the root directory of the cache of a kernel and others; None if they are not cached."""
     path = kernel.stats.cache_path if hasattr(kernel, "stats") else None
     return None if path is None else os.path.dirname(path)
 
 
 @contextmanager
 def signal_waiting(number: int) -> Iterator[None]:
-    """Let a signal wait for the end of work in which an exception that its handler raises would be lost."""
+    """Defer signals during work that would swallow an exception raised by their handler."""
     handler = signal.getsignal(number)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield  # no handler of Python's, or none that runs here
+        yield  # no Python handler, or none that runs in this thread
         return
     came: list[Any] = []
     signal.signal(number, lambda _, frame: came.append(frame))
@@ -241,5 +241,5 @@ def _uninterrupted(finalize: Any) -> Any:
     return finalized
 
 
-# LLVM calls Numba back while it makes or loads machine code, and goes on whatever that raises, Ctrl-C as well.
+# LLVM calls Numba back while it makes or loads machine code, and ignores any exception raised there, even Ctrl-C.
 JitEngine.finalize_object = _uninterrupted(JitEngine.finalize_object)

@@ -1,8 +1,8 @@
-"""The heart of the library: cells are counted from the rows of a part, in one cache-sized place.
+"""The heart of the library: counting cells from the rows of a part, in one cache-sized place.
 
 A part is a range of rows that holds every row of its true clusters. Its cells are written over the
-rows they come from, which is safe because a cell never stands behind the row that made it. The first
-cell of a cluster is its head, which the hash table of the part leads to; the few others are in a
+rows they come from, which is safe because a cell never comes after the row that created it. The first
+cell of a cluster is its head, found through the hash table of the part; the few others are in a
 second table.
 """
 
@@ -13,13 +13,13 @@ import numpy as np
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix, target_of
 
-#: So many weights of a cell are added up plainly before their sum is added exactly.
+#: Number of weights of a cell that are added up plainly before their sum is added exactly.
 WEIGHTS_AT_ONCE = 64
 
 
 @kernel
 def table_size(n):
-    """Return the least power of two, 1024 at least, that `n` entries fill to half at most."""
+    """Return the least power of two, at least 1024, that `n` entries fill to at most half."""
     size = 1024
     while size < 2 * n:
         size *= 2
@@ -28,7 +28,7 @@ def table_size(n):
 
 @kernel
 def bit_length(n):
-    """Return how many bits the numbers below n need."""
+    """Return the number of bits needed for the numbers below n."""
     bits = 0
     while n > 1 << bits:
         bits += 1
@@ -37,7 +37,7 @@ def bit_length(n):
 
 @kernel
 def add_exactly(total, error, x):
-    """Add `x` to the sum held as `total + error`, without loss (Knuth's two-sum)."""
+    """Add `x` to the sum `total + error` without loss (Knuth's two-sum)."""
     y = total + x
     back = y - total
     return y, error + ((total - (y - back)) + (x - back))
@@ -45,7 +45,7 @@ def add_exactly(total, error, x):
 
 @kernel
 def slot_of_other(head, pred, mask):
-    """Return where the search for a further cell of a cluster begins."""
+    """Return the first slot to probe for a further cell of a cluster."""
     return ((pred >> 24) + head * 40503) & mask
 
 
@@ -68,10 +68,10 @@ def enter_cells(rows, first, n_cells, heads, table, others):
 
 @kernel
 def merge_rows(rows, first, last, state, table, others, counts, heads, sums, errors, cell_of, counted):
-    """Merge rows into cells from row i on, until the last, or until a table is 3/4 full.
+    """Merge rows into cells from row i on, up to the last or until a table is 3/4 full.
 
-    The tables are never exchanged in here, and no part is a kernel of its own: Numba would then count references
-    in the hot loop. Where `counted` is given, a row says for how many it stands. `state` is, and returned are, the
+    The tables are never replaced in here, and no part is a separate kernel: Numba would then count references
+    in the hot loop. Where `counted` is given, each row has a count. `state`, as input and as result, is the
     next row, the number of cells and the number of heads.
     """
     i, n_cells, n_heads = state
@@ -138,8 +138,8 @@ def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, 
     """Merge the rows first..last of one part into cells, written over the front of the part.
 
     Fills `counts` (items) and `heads` (the first cell of the cluster); for weighted rows `sums` and
-    `errors` take what the field `x` leaves over. Where `cell_of` is given it gets the cell of each
-    row instead, and the field `x` stays as it is. Returns the number of cells.
+    `errors` take the remainder that the field `x` cannot hold. Where `cell_of` is given it gets the cell of each
+    row instead, and the field `x` is unchanged. Returns the number of cells.
     """
     size = min(table_size(last - first), head_slots.size)
     others_size = other_slots.size
@@ -174,10 +174,10 @@ def build_cells(
 ):
     """Turn the rows of several parts into cells, and number the true clusters of each part.
 
-    `rows` (true, pred[, x]) and `cells` (cluster, n, pred[, x]), which stand at the front of each part after, are
-    the same memory. `heavy` is empty, or the sorted keys of heavy clusters: they are then clusters 0, 1, ... of
+    `rows` (true, pred[, x]) and `cells` (cluster, n, pred[, x]), which end up at the front of each part, are
+    the same memory. `heavy` is empty, or the sorted keys of heavy clusters: these are then clusters 0, 1, ... of
     every part here. Outputs: `n_cells`, `n_clusters` by part; `histogram`, cells by target; `keys`, if given, the
-    key of each other cluster, by its number, from where its part begins.
+    key of each other cluster by its number, from the beginning of its part.
     """
     head_slots, other_slots, counts, heads, codes, sums, errors, counted = space
     for part in range(part_from, part_to):
@@ -194,7 +194,7 @@ def build_cells(
 
 @kernel
 def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, errors, histogram, keys):
-    """Write the cells of one part over its rows, and number its true clusters; return how many there are."""
+    """Write the cells of one part over its rows, and number its true clusters; return the number of clusters."""
     counts, heads, codes = found
     clusters = 0
     for c in range(n_cells):
@@ -222,10 +222,10 @@ def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, error
 
 @kernel
 def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, n_cells, histogram):
-    """Find the cells again as `build_cells` does, and write for each row where its cell stands.
+    """Find the cells again as `build_cells` does, and write the position of each row's cell.
 
     The field `x` is the row number here; `slot_of_row` gets a position in `rows`. The pred keys of
-    the cells stand at the front of each part after.
+    the cells are at the front of each part afterwards.
     """
     head_slots, other_slots, counts, heads, local, _, _, _ = space
     for part in range(part_from, part_to):
@@ -241,7 +241,7 @@ def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, 
 
 @kernel
 def place_cells(rows, bounds, part_from, part_to, targets, n_cells, next_cell):
-    """Write into the field `true` of each located cell where `scatter_cells` puts it."""
+    """Write to the field `true` of each located cell its destination in `scatter_cells`."""
     for part in range(part_from, part_to):
         for j in range(bounds[part], bounds[part] + n_cells[part]):
             target = target_of(rows[at(j)].pred, j - bounds[part], targets)
@@ -251,23 +251,23 @@ def place_cells(rows, bounds, part_from, part_to, targets, n_cells, next_cell):
 
 @kernel
 def look_up_cells(rows, start, stop, cells):
-    """Turn the positions in `cells` (one block of rows) into numbers of finished cells."""
+    """Convert the positions in `cells` (one block of rows) to numbers of finished cells."""
     for i in range(start, stop):
         cells[at(i)] = rows[at(cells[at(i)])].true
 
 
 @kernel
 def place_preds(pred, places, start, stop, out):
-    """Write the mixed pred keys of one block to where its rows went."""
+    """Write the mixed pred keys of one block to the places of its rows."""
     for i in range(start, stop):
         out[at(places[at(i)])] = mix(pred[at(i)])
 
 
 @kernel
 def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_clusters):
-    """Give the true clusters of several parts numbers, from 0 on in each, by their first row.
+    """Assign numbers to the true clusters of several parts, from 0 in each, by their first row.
 
-    `space` is a hash table, and a key and a row for each row of a part. Outputs: `codes` by row; `order`, part by
+    `space` is a hash table, plus a key and a row for each row of a part. Outputs: `codes` by row; `order`, for each
     part the first row of each cluster, then the other rows; `n_clusters` by part.
     """
     slots, heads, later = space
@@ -298,10 +298,10 @@ def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_cluster
 def build_cells_of_numbered(
     rows, weights, cells, bounds, part_from, part_to, n_clusters, targets, space, n_cells, histogram
 ):
-    """Write the cells of several parts to where their rows begin, in `cells` (cluster, n, pred[, x]).
+    """Write the cells of several parts to the beginning of their rows, in `cells` (cluster, n, pred[, x]).
 
     `rows` are codes of true clusters, mixed pred keys, and the `order` of `number_rows`; `weights` may be None. `space`
-    is a hash table, and by cell sums and what these leave over, a row and a cell. Outputs: `n_cells` by part,
+    is a hash table, plus the sum, its remainder, a row and a cell for each cell. Outputs: `n_cells` by part,
     `histogram` by target.
     """
     slots, sums, errors, starts, spare = space
@@ -338,7 +338,7 @@ def begin_cells(rows, weights, first, n_heads, cells):
 
 @kernel
 def merge_numbered_rows(rows, weights, part, cells, others, sums, errors, starts):
-    """Merge the other rows of a part into cells; return how many there are, and write the first row of each new one."""
+    """Merge the other rows of a part into cells; return their number, and write the first row of each new one."""
     codes, preds, order = rows
     first, last, n_heads = part
     n, mask = n_heads, others.size - 1
@@ -377,7 +377,7 @@ def merge_numbered_rows(rows, weights, part, cells, others, sums, errors, starts
 
 @kernel
 def sort_cells(order, starts, first, n_heads, n, spare, cells):
-    """Bring the cells of a part, the later ones of which are in `spare`, into the order of their first rows."""
+    """Sort the cells of a part, the later ones of which are in `spare`, by their first rows."""
     head, other = n_heads - 1, n - n_heads - 1
     for c in range(n - 1, -1, -1):
         if other < 0:
@@ -390,15 +390,15 @@ def sort_cells(order, starts, first, n_heads, n, spare, cells):
             other -= 1
 
 
-#: A part of so many cells for each slot of the table at hand is that of a few clusters: it is tried for them.
+#: A part with at least this many cells per slot of the table is assumed to have few clusters, and tried as such.
 LARGE = 8
 
 
 @kernel
 def add_margins(cells, first, n_cells, weighted, outer, targets, mass, rest):
-    """Add up the cells of one part by true cluster into `mass + rest`, exactly.
+    """Add the cells of one part by true cluster to `mass + rest`, exactly.
 
-    Items that the prediction lacks do not count. `weighted` is an array, or None for cells without weights.
+    Items missing from the prediction do not count. `weighted` is an array, or None for cells without weights.
     """
     _, _, lacking, absent = targets
     for j in range(first, first + n_cells):
@@ -413,7 +413,7 @@ def add_margins(cells, first, n_cells, weighted, outer, targets, mass, rest):
 
 @kernel
 def count_items(cells, first, n_cells, absent_pred, counts):
-    """Count the items of each true cluster of a part; those that the prediction lacks do not count."""
+    """Count the items of each true cluster of a part, except those missing from the prediction."""
     for j in range(first, first + n_cells):
         if not (absent_pred.size and cells[j].pred == absent_pred[0]):
             counts[cells[j].cluster] += cells[j].n
@@ -423,12 +423,12 @@ def count_items(cells, first, n_cells, absent_pred, counts):
 def scatter_cells(
     cells, parts, part_from, part_to, targets, weighted, outer, heavy, absent_true, sums, next_cell, out
 ):
-    """Send the cells of several parts to their targets, with their false negatives.
+    """Scatter the cells of several parts to their targets, with their false negatives.
 
-    `parts` says where each part begins, how many cells and true clusters it has, and the code of the first of
-    these. If they hold the `heavy` clusters, their `sums` (mass, rest) are given, else these are workspace.
-    `weighted` is an array, or None for cells without weights. The cluster `absent_true`, or -1, stands for "the
-    truth lacks this item", and gets the code -1 in `out`, records (pred, weight, fn, true, n).
+    `parts` gives the beginning, the number of cells and of true clusters, and the first cluster code of each
+    part. If they contain the `heavy` clusters, their `sums` (mass, rest) are given, else these are workspace.
+    `weighted` is an array, or None for cells without weights. The cluster `absent_true`, or -1, marks items that
+    the truth lacks, and gets the code -1 in `out`, records (pred, weight, fn, true, n).
     """
     bounds, n_cells, n_clusters, base = parts
     mass, rest = sums
@@ -466,7 +466,7 @@ def count_arrived(cells, start, stop, targets, counts):
 
 @kernel
 def scatter_arrived(cells, start, stop, targets, next_cell, out, places):
-    """Copy cells of one block to their targets, and note in `places`, if given, where they are."""
+    """Copy cells of one block to their targets, and record their positions in `places`, if given."""
     for i in range(start, stop):
         target = target_of(cells[at(i)].pred, i, targets)
         to = next_cell[at(target)]
@@ -486,12 +486,12 @@ def close_cells(
     arrived, cells, pred_codes, bounds, part_from, part_to, outer, outside, absent_pred,
     space, n_clusters, keys,
 ):  # fmt: skip
-    """Give the predicted clusters of several parts numbers, and their cells the false positives.
+    """Assign numbers to the predicted clusters of several parts, and write the false positives of their cells.
 
-    `arrived` and `cells` are the same memory: the first reads the pred key where the second has fp.
+    `arrived` and `cells` are the same memory: the pred key of the first is fp in the second.
     Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
     lacks do not count, unless `outside`. `space` is a hash table and records (key, mass, rest, only).
-    Where `keys` is given it gets the key of each cluster by its code, from where its part begins.
+    Where `keys` is given it gets the key of each cluster by its code, from the beginning of its part.
     """
     slots, clusters = space
     for part in range(part_from, part_to):
@@ -501,7 +501,7 @@ def close_cells(
         if last - first > LARGE * slots.size:
             size = slots.size
         n_clusters[part] = -1
-        while n_clusters[part] < 0:  # again, if a table for a few is too small
+        while n_clusters[part] < 0:  # retry if the table for few clusters is too small
             table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
             table[:] = -1
             n_clusters[part] = number_clusters(
@@ -522,9 +522,9 @@ def close_cells(
 
 @kernel
 def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys):
-    """Give the predicted clusters of a part numbers, and add up their items; return how many there are.
+    """Assign numbers to the predicted clusters of a part, and add up their items; return the number of clusters.
 
-    That is -1 if they fill more than half of the table.
+    Returns -1 if they fill more than half of the table.
     """
     room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
     found = 0
@@ -560,13 +560,13 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
 
 @inlined
 def tag_of(pred, room):
-    """Return as many bits of a key as fit above a code; they tell most entries apart."""
+    """Return as many bits of a key as fit above a code; they distinguish most entries."""
     return ((pred >> 20) & 0x7FFFFFFF) >> room
 
 
 @inlined
 def find_cluster(pred, table, room, clusters):
-    """Return the code of a predicted cluster, or -1, and the slot where it stands or would stand."""
+    """Return the code of a predicted cluster, or -1, and its slot or the free slot for it."""
     mask = table.size - 1
     tag = tag_of(pred, room)
     s = pred & mask
@@ -584,7 +584,7 @@ def find_cluster(pred, table, room, clusters):
 def count_closed(cells, pred_codes, start, stop, counts):
     """Count the scored items of each predicted cluster of a part.
 
-    Returns how many cells are scored, having items of both sides, and how many of them are whole clusters of both.
+    Returns the number of scored cells (with items of both sides), and of those that are whole clusters of both.
     """
     scored = exact = 0
     for j in range(start, stop):
@@ -617,7 +617,7 @@ def sum_if_alone(cells, first, n_cells, weighted, outer, absent_pred, sums):
 
 @kernel
 def change_if_alone(sums, n):
-    """Return by how much the sum of recall of so many true clusters changes if those left out are alone."""
+    """Return the change in the summed recall of n true clusters if dropped items are singletons."""
     change = 0.0
     for k in range(n):
         if sums[2, k] > 0.0:
@@ -629,7 +629,7 @@ def change_if_alone(sums, n):
 
 @kernel
 def change_by_part(cells, parts, part_from, part_to, weighted, outer, absent_pred, sums, changes):
-    """Do both for parts that have all cells of their true clusters; `sums` is workspace, changes go by part."""
+    """Compute both for parts with all cells of their true clusters; `sums` is workspace, `changes` go by part."""
     bounds, n_cells, n_clusters = parts
     for part in range(part_from, part_to):
         sums[:, : n_clusters[part]] = 0.0
@@ -646,10 +646,10 @@ def gather_records(records, places, out, start, stop):
 
 @kernel
 def keep_rows(numbers, there, weight, among, scored, stay):
-    """Mark in `stay` the rows whose bit is set in `among`, and set it in `scored`; `numbers` say which bits are theirs.
+    """Mark in `stay` the rows whose bit is set in `among`, and set it in `scored`; `numbers` are the positions of bits.
 
-    Only rows that are `there` count; None for all. What comes back is how many are marked, and a hash of their
-    numbers and weights (n,), read as integers, which does not depend on their order; 0 where these are None.
+    Only rows that are `there` count; None for all. Returns the number of marked rows, and a hash of their
+    numbers and weights (n,), read as integers, independent of their order; 0 where these are None.
     """
     n, mixed = 0, np.uint64(0)
     for i in range(stay.size):
@@ -668,7 +668,7 @@ def keep_rows(numbers, there, weight, among, scored, stay):
 
 @kernel
 def tell_cells(at, closed, found, start, stop):
-    """Write the number of its cell for each of the rows start..stop; `at` says where that is in `closed`."""
+    """Write the cell number of each of the rows start..stop; `at` is its position in `closed`."""
     for i in range(start, stop):
         found[i].cell = closed[at[i]].cell
 
@@ -683,11 +683,11 @@ def count_scored(cells, closed, first_code, counts):
 
 @kernel
 def tell_matrices(at, cells, closed, first_code, true_sizes, tn, found, start, stop):
-    """Write for each of the rows start..stop all there is to know of its cell.
+    """Write all fields of the cell of each of the rows start..stop.
 
-    `at` is where the cell of each row is in `cells` (pred, weight, fn, true, n), as they left the shard, and
-    `closed` (cell, fp, pred_power), what became of them. `true_sizes`, scored items, begin with the cluster
-    `first_code`; `tn` is None or by number of the cell. Output: `found`, records like MATRIX_OF_ROW. Shapes:
+    `at` is the position of each row's cell in `cells` (pred, weight, fn, true, n), as they left the shard, and in
+    `closed` (cell, fp, pred_power), the finished cells. `true_sizes`, scored items, begin with the cluster
+    `first_code`; `tn` is None or by cell number. Output: `found`, records like MATRIX_OF_ROW. Shapes:
     `at` (n_rows,), `tn` (n_cells,).
     """
     for i in range(start, stop):
@@ -709,7 +709,7 @@ def tell_matrices(at, cells, closed, first_code, true_sizes, tn, found, start, s
 
 @kernel
 def add_by_cell(place, values, first, last, sums):
-    """Add up values of the rows of the cells first..last, exactly, into records (mass, rest) by cell."""
+    """Add up the row values of the cells first..last, exactly, into records (mass, rest) by cell."""
     for i in range(place.size):
         j = place[at(i)]
         if first <= j < last:
@@ -720,9 +720,9 @@ def add_by_cell(place, values, first, last, sums):
 
 @kernel
 def weigh_items(place, weight, sums, cells, closed, numbers, start, stop, out):
-    """Write of each of the rows start..stop its weight, that of the others in its cell, fp and fn; 0 if not scored.
+    """Write the weight of each of the rows start..stop, that of the others in its cell, fp and fn; 0 if not scored.
 
-    `place` is where the cell of each row is in `sums`, records (mass, rest), `cells`, which have n and fn, `closed`,
+    `place` is the position of each row's cell in `sums`, records (mass, rest), `cells`, which have n and fn, `closed`,
     which have fp, and `numbers`, negative where a cell is not scored. Where `numbers` is None, the place of a row that
     is not scored is negative. Shapes: `place`, `weight` (n_rows,), `sums` to `numbers` (n_cells,), `out`
     (4, stop - start) or more.
@@ -741,7 +741,7 @@ def weigh_items(place, weight, sums, cells, closed, numbers, start, stop, out):
 
 @kernel
 def tell_others(place, weight, sums, cells, found, start, stop):
-    """Write for each of the rows start..stop what the others in its cell weigh; see `weigh_items`."""
+    """Write the weight of the other items in the cell of each of the rows start..stop; see `weigh_items`."""
     for i in range(start, stop):
         j = place[at(i)]
         found[at(i)].others = weigh_others(weight[at(i)], sums[at(j)].mass, sums[at(j)].rest, cells[at(j)].n)
@@ -749,5 +749,5 @@ def tell_others(place, weight, sums, cells, found, start, stop):
 
 @inlined
 def weigh_others(own, mass, rest, n):
-    """Return what the other items of a cell weigh, 0 if there are none."""
+    """Return the weight of the other items of a cell, 0 if there are none."""
     return (mass - own) + rest if n > 1 else 0.0

@@ -1,4 +1,4 @@
-"""Clusters by their cells: outcomes, the largest ones, and the effect of repairs."""
+"""Clusters from their cells: outcomes, the largest ones, and the effect of repairs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from fastbcubed.kernels.runs import RUN
 
 @inlined
 def mark(marks, k, fp, fn):
-    """Note what a cell says of a cluster: that it is there, that items lack mates, that they have wrong ones."""
+    """Record what a cell shows of its cluster: that it exists, lacks items, or has items of other clusters."""
     if 0 <= k < marks.size:
         marks[at(k)] |= 1 | (fn != 0.0) << 1 | (fp != 0.0) << 2
 
 
 @kernel
 def mark_clusters(cells, pred, start, stop, firsts, true_marks, pred_marks):
-    """Note what a range of cells says of their clusters, those of each side from the first on that have marks.
+    """Mark the clusters of a range of cells, those of each side from its first marked cluster on.
 
-    Once all cells are through, a mark is 1 + twice the outcome: 1 in parts, 2 with others, 3 both. Clusters that are
-    exact, which are of one cell, get none; what comes back is how many of those there are on each side.
+    After the last cell, a mark is 1 + twice the outcome: 1 in parts, 2 with others, 3 both. Exact clusters,
+    which consist of one cell, get no mark; returns their number on each side.
     """
     n_true = n_pred = 0
     for i in range(start, stop):
@@ -38,10 +38,10 @@ def mark_clusters(cells, pred, start, stop, firsts, true_marks, pred_marks):
 
 @kernel
 def add_listed(codes, n_items, columns, counts, sums):
-    """Add up clusters that are listed with their outcomes, of which those without items are not counted.
+    """Add up listed clusters by outcome; clusters without items do not count.
 
-    `columns` are arrays of figures. Outputs: `counts` (2, 4), clusters and items by outcome, which is added to; `sums`
-    (n_runs, n_columns, 4), those of the figures in each run of RUN clusters.
+    `columns` are arrays of values. Outputs: `counts` (2, 4), clusters and items by outcome, is added to; `sums`
+    (n_runs, n_columns, 4), the sums of the values in each run of RUN clusters.
     """
     first, second, third = columns
     for begin in range(0, codes.size, RUN):
@@ -57,18 +57,18 @@ def add_listed(codes, n_items, columns, counts, sums):
 
 @kernel
 def count_marks(marks, counts):
-    """Count the clusters of each outcome that have marks."""
+    """Count the marked clusters of each outcome."""
     for k in range(marks.size):
         counts[at(marks[at(k)] >> 1)] += marks[at(k)] & 1
 
 
-#: Bits of a positive float64 that tell its size: its exponent and four more; and how many sizes they tell apart.
+#: Bits of a positive float64 that encode its size: its exponent and four more; and the number of sizes.
 LEADING, SIZES = 48, 1 << 15
 
 
 @kernel
 def size_of(cell, outer):
-    """Return how large the larger cluster of a cell is that has others' items, as a size; 0 if none has."""
+    """Return the size class of the larger cluster of a cell, among those with other items; 0 if there is none."""
     wrong = max(cell.fp, cell.fn)
     if wrong == 0.0:
         return 0
@@ -77,14 +77,14 @@ def size_of(cell, outer):
 
 @kernel
 def count_by_size(cells, outer, counts):
-    """Count the items of cells by their size. Shape of `counts`: (SIZES,)."""
+    """Count the items of cells by size. Shape of `counts`: (SIZES,)."""
     for i in range(cells.size):
         counts[at(size_of(cells[at(i)], outer))] += cells[at(i)].n
 
 
 @kernel
 def mark_largest(cells, outer, least, marks):
-    """Mark the cells of at least some size, by bits. Shape of `marks`: (n_cells / 8,)."""
+    """Mark the cells of a minimum size, by bits. Shape of `marks`: (n_cells / 8,)."""
     for i in range(cells.size):
         if size_of(cells[at(i)], outer) >= least:
             marks[at(i >> 3)] |= np.uint8(1 << (i & 7))
@@ -92,7 +92,7 @@ def mark_largest(cells, outer, least, marks):
 
 @kernel
 def find_marked(numbers, marks, rows):
-    """Write the rows whose cell has a mark, ascending; return how many there are. A number below 0 is no cell."""
+    """Write the rows whose cell is marked, ascending; return their number. A negative number is no cell."""
     n = 0
     for i in range(numbers.size):
         cell = numbers[at(i)]
@@ -104,7 +104,7 @@ def find_marked(numbers, marks, rows):
 
 @kernel
 def add_to(sums, k, at, x):
-    """Add `x` to one of the sums of a row, held as two numbers side by side: the sum, and what it lacks in digits."""
+    """Add `x` to one of the sums of a row, stored as two adjacent numbers: the sum and its rounding error."""
     sums[k, at], sums[k, at + 1] = add_exactly(sums[k, at], sums[k, at + 1], x)
 
 
@@ -129,10 +129,10 @@ def add_masses(mass, masses):
 
 @kernel
 def freed(others, tp, rest, outer):
-    """Return what the other items of a predicted cluster gain in precision when those of a cell leave it.
+    """Return the gain in precision of the other items of a predicted cluster when those of a cell leave it.
 
-    `others` is the sum of their weight * tp, and `rest` what stays of the cluster. The gain is in weight, and without
-    `outer` no more than they weigh, whatever rounding says where they weigh next to nothing.
+    `others` is the sum of their weight * tp, and `rest` the remaining weight. The gain is in weight, and without
+    `outer` at most their own weight, even where rounding would exceed a tiny one.
     """
     gain = max(others, 0.0) * (tp / (rest * (rest + tp)))
     return gain if outer else min(gain, rest)
@@ -140,9 +140,9 @@ def freed(others, tp, rest, outer):
 
 @kernel
 def add_gains(cells, pred, outer, correct, split, gather):
-    """Add the gains of every repair alone, in weight: of splits, and of gathering in precision and in recall.
+    """Add the gains in weight of every repair alone: of splits, and of gathering in precision and in recall.
 
-    Shapes: `correct` is what `add_cells` adds, (n_pred, 2); `split` (n_pred, 2); `gather` (n_true, 4).
+    Shapes: `correct`, as filled by `add_cells`, (n_pred, 2); `split` (n_pred, 2); `gather` (n_true, 4).
     """
     for i in range(pred.size):
         cell = cells[i]
@@ -160,7 +160,7 @@ def add_gains(cells, pred, outer, correct, split, gather):
 
 @kernel
 def leave(clusters, k, weight, tp):
-    """Take the items of a cell out of a predicted cluster."""
+    """Remove the items of a cell from a predicted cluster."""
     left, _, mass, correct, _ = clusters
     left[k] -= 1
     add_to(mass, k, 0, -tp)
@@ -169,12 +169,12 @@ def leave(clusters, k, weight, tp):
 
 @kernel
 def gains_of_cell(clusters, k, weight, tp, stays, outer):
-    """Return what items of a cell gain in precision on their own, and the others of its cluster unless it `stays`."""
+    """Return the precision gains of a cell's items when alone, and of the rest of its cluster unless it `stays`."""
     left, outside, mass, correct, _ = clusters
     if left[k] == 1 and not outside[k]:
         return 0.0
     rest = max((mass[k, 0] - tp) + mass[k, 1], 0.0)
-    if rest == 0.0:  # too little to be told from nothing
+    if rest == 0.0:  # indistinguishable from zero
         return 0.0
     gain = weight * (rest / (rest + tp))
     if stays or left[k] == 1:
@@ -184,11 +184,11 @@ def gains_of_cell(clusters, k, weight, tp, stays, outer):
 
 @kernel
 def apply_repairs(cells, pred, outer, repairs, clusters, gathered, gains):
-    """Apply repairs one after the other, and write what each and all before add to precision and recall, in weight.
+    """Apply repairs in order, and write the cumulative gains in precision and recall after each, in weight.
 
-    `repairs` are, for each, whether it is a split, the code of its cluster, where its cells begin, and these cells.
-    `clusters` are, for each predicted one, its cells, whether it has items that are not scored, the sums of tp and of
-    weight * tp as of `add_cells`, and whether it is split; `gathered` tells which true ones are. Shapes: `gains`
+    `repairs` are, for each, whether it is a split, the code of its cluster, the beginning of its cells, and the cells.
+    `clusters` are, for each predicted one, its cells, whether it has unscored items, the sums of tp and of
+    weight * tp as in `add_cells`, and whether it is split; `gathered` marks the gathered true ones. Shapes: `gains`
     (n_repairs, 2): precision, recall.
     """
     splits, codes, starts, places = repairs

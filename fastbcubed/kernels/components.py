@@ -5,13 +5,13 @@ from __future__ import annotations
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, kernel
 
-#: Pairs whose parents are read at once.
+#: Number of pairs whose parents are read at once.
 AT_ONCE = 64
 
 
 @kernel
 def find_root(parents, node):
-    """Return the smallest node known to be connected with a node; the path to it is halved."""
+    """Return the smallest node known to be connected with a node, and halve the path to it."""
     while parents[node] != node:
         parents[node] = parents[parents[node]]
         node = parents[node]
@@ -20,7 +20,7 @@ def find_root(parents, node):
 
 @kernel
 def join_nodes(parents, a, b):
-    """Connect two nodes. The smaller root becomes that of both, so a parent is never larger than its node."""
+    """Connect two nodes. The smaller root becomes the root of both, so a parent is never larger than its node."""
     a = find_root(parents, a)
     b = find_root(parents, b)
     if a < b:
@@ -31,9 +31,9 @@ def join_nodes(parents, a, b):
 
 @kernel
 def number_components(parents):
-    """Give components numbers in order of their first node, and return how many there are.
+    """Assign numbers to components in order of their first node, and return their number.
 
-    `parents` leaves as the component of each node; a node whose parent is -1 is in none.
+    On return `parents` is the component of each node; a node with parent -1 is in none.
     """
     count = 0
     for node in range(parents.size):
@@ -47,9 +47,9 @@ def number_components(parents):
 
 @kernel
 def join_pairs(left, right, parents):
-    """Join the nodes of each pair. Shapes: (pairs,), (pairs,), (nodes,); `parents` is 0 to nodes - 1 at first.
+    """Join the nodes of each pair. Shapes: (pairs,), (pairs,), (nodes,); `parents` is initially 0 to nodes - 1.
 
-    The parents of a few pairs are read at once before these are joined: so many misses of the cache overlap, while a
+    The parents of a few pairs are read before these are joined: their cache misses overlap, whereas each
     join waits for the one before it. Returns the smallest parent that was read.
     """
     least = 0
@@ -66,8 +66,8 @@ def join_pairs(left, right, parents):
 def find_components(left, right, parents):
     """Join the nodes of each pair, then number the components.
 
-    Shapes: (pairs,), (pairs,), (nodes,) -> number of components; `parents` comes as 0 to nodes - 1
-    and leaves as the component of each node.
+    Shapes: (pairs,), (pairs,), (nodes,) -> number of components; `parents` is initially 0 to nodes - 1
+    and on return the component of each node.
     """
     join_pairs(left, right, parents)
     return number_components(parents)
@@ -75,12 +75,12 @@ def find_components(left, right, parents):
 
 @kernel
 def join_cells(cells, pred, total, firsts, parents):
-    """Join the true clusters that meet in a predicted cluster, and tell what is of cells that join nothing.
+    """Join the true clusters that share a predicted cluster, and summarize the cells that join nothing.
 
-    These are cells whose two clusters are the same; their true cluster stays at -1. What comes back of those with
-    weight: how many there are, the squares of their shares of `total` added up, the largest share, and whose it is.
+    These are cells whose two clusters are the same; their true cluster stays at -1. Of those with weight, returns
+    their number, the sum of their squared shares of `total`, the largest share, and its true cluster.
     Shapes: records (n,), (n,), (n_pred,), (n_true,); `firsts`, the first true cluster of each predicted one, and
-    `parents` come as -1.
+    `parents` are initially -1.
     """
     n, squares, largest, heaviest = 0, 0.0, 0.0, -1
     for i in range(cells.size):
@@ -111,10 +111,10 @@ def read_codes(cells, codes_of_true, codes):
 
 @kernel
 def join_sets(offsets, codes, base, nodes, parents):
-    """Join the clusters of each row of memberships, whose nodes begin at `base`, and with its other clusters.
+    """Join all clusters of each row of memberships; the node of a cluster is `base` plus its code.
 
-    Shapes: (n + 1,), (n_memberships,), (n,), (n_nodes,); `nodes` is a node of each row, or -1 at first, and
-    gets one.
+    Shapes: (n + 1,), (n_memberships,), (n,), (n_nodes,); `nodes` is a node to which each row is joined, or -1, and
+    is assigned one.
     """
     for row in range(nodes.size):
         for k in range(offsets[row], offsets[row + 1]):
@@ -126,9 +126,9 @@ def join_sets(offsets, codes, base, nodes, parents):
 
 @kernel
 def order_by_code(codes, places, order):
-    """Write positions in the order of their codes; a negative code is left out.
+    """Write positions in order of their codes, without negative codes.
 
-    `places` is where the positions of each code begin, and leaves as where they end.
+    `places` is where the positions of each code begin, and on return where they end.
     """
     for i in range(codes.size):
         code = codes[i]
@@ -139,10 +139,10 @@ def order_by_code(codes, places, order):
 
 @kernel
 def square_sums(values, first, starts, unit, sums):
-    """Add up values of several scores by unit, and the squares of the sums of units that are complete.
+    """Add up the values of several scores by unit, and the squared sums of complete units.
 
-    The values (scores, n) stand from `first` on in the order of units; `starts` is where each unit begins. `sums`
-    (3, scores) are the sums of the unit that goes on, as two floats, and the squares. Returns the next unit.
+    The values (scores, n) begin at `first`, in the order of units; `starts` is where each unit begins. `sums`
+    (3, scores) are the sums of the unfinished unit, as two floats, and the squares. Returns the next unit.
     """
     for i in range(values.shape[1]):
         for k in range(values.shape[0]):

@@ -1,4 +1,4 @@
-"""Dense tables with a slot for each two clusters."""
+"""Dense tables with a slot for each pair of clusters."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.preaggregate import find_in_box, find_in_grid
 
-#: Slots whose tables are added up at once, about: what is known of them stays in a core's first cache.
+#: Approximate number of slots whose tables are added up at once: their data stay in a core's L1 cache.
 SLOTS_AT_ONCE = 1024
-#: Slots that are looked at together for one that has a record.
+#: Slots that are tested together for one that has a record.
 SLOTS_IN_A_WORD = 32
 
 
@@ -18,7 +18,7 @@ SLOTS_IN_A_WORD = 32
 def add_tables(tables, weight, outer, first, last, n, of_true, of_pred, n_met):
     """Add up the tables of `condense_rows` over the predicted clusters first..last, and their margins.
 
-    `n` and `weight`, which is None without weights, take what each slot holds; it may be that of the first table.
+    `n` and `weight`, which is None without weights, take the sums of each slot; `n` may be that of the first table.
     `of_true` and `of_pred` are (mass, rest) of each cluster: the former is added to. `n_met` takes the cells of each
     predicted cluster.
     """
@@ -41,7 +41,7 @@ def add_tables(tables, weight, outer, first, last, n, of_true, of_pred, n_met):
 
 @kernel
 def add_slots(tables, first, last, n, weight, space):
-    """Add up some slots over all tables: rows in `n`, weights in `weight`, if given, and in `space` from 0 on."""
+    """Add up a range of slots over all tables: rows in `n`, weights in `weight`, if given, and in `space` from 0 on."""
     few, x, many = tables
     total, error = space
     for s in range(first, last):
@@ -68,13 +68,13 @@ def add_slots(tables, first, last, n, weight, space):
 
 @kernel
 def add_records(few, many, t, first, last, n, weight, to, space):
-    """Add the records of a few slots of a table, most of which have none, to what they hold without these."""
+    """Add the records of a few slots of a table, most of which have none, to the totals without these."""
     total, error = space
     bits = np.uint8(0)
     if last - first == SLOTS_IN_A_WORD:
         for j in range(SLOTS_IN_A_WORD):
             bits |= few[at(t), at(first + j)]
-        if bits < WEIGHTS_AT_ONCE:  # a power of two: none of them has as many
+        if bits < WEIGHTS_AT_ONCE:  # a power of two: no slot has that many
             return
     for s in range(first, last):
         if few[at(t), at(s)] >= WEIGHTS_AT_ONCE:
@@ -103,7 +103,7 @@ def add_to_each(own, begin, totals):
 
 @kernel
 def add_all(own, first, last):
-    """Return the (mass, rest) of some slots: four sums at once, as one alone waits for each addition."""
+    """Return the (mass, rest) of some slots: four sums at once, since a single one waits for each addition."""
     a = b = c = d = rest = other = third = fourth = 0.0
     end = last - (last - first) % 4
     for j in range(first, end, 4):
@@ -121,7 +121,7 @@ def add_all(own, first, last):
 
 @kernel
 def count_met(n, first, last):
-    """Return how many of some slots have rows."""
+    """Count the slots that have rows."""
     met = 0
     for s in range(first, last):
         met += n[at(s)] > 0
@@ -130,7 +130,7 @@ def count_met(n, first, last):
 
 @kernel
 def add_ranges(of_true):
-    """Add up the true clusters of all ranges, shape (n_ranges, 2, n_true), into those of the first."""
+    """Add the true clusters of all ranges, shape (n_ranges, 2, n_true), to those of the first."""
     total = of_true[0]
     for r in range(1, of_true.shape[0]):
         for t in range(of_true.shape[2]):
@@ -140,9 +140,9 @@ def add_ranges(of_true):
 
 @kernel
 def write_cells(n, weight, outer, first, last, to, codes, of_true, of_pred, cells, pred_codes):
-    """Write the cells of the predicted clusters first..last, from `to` on, with the mates of either side alone.
+    """Write the cells of the predicted clusters first..last, from `to` on, with their false positives and negatives.
 
-    `codes` are those of true and of predicted clusters; `pred_codes` takes the latter, counted from the first.
+    `codes` are those of true and predicted clusters; `pred_codes` takes the latter, counted from the first.
     """
     true_code, pred_code = codes
     n_true = of_true.shape[1]
@@ -168,7 +168,7 @@ def write_cells(n, weight, outer, first, last, to, codes, of_true, of_pred, cell
 
 @kernel
 def look_up_slots(rows, box, grid, numbers, start, stop, out):
-    """Look up the number of the slot of each row of one block, all of which are in the box or in the grid."""
+    """Look up the slot number of each row of one block, all of which are in the box or in the grid."""
     found = out[start:stop]
     if grid is not None:
         find_in_grid(rows, start, found.size, grid, 0, found)

@@ -1,6 +1,6 @@
 """Synthetic clusterings, item by item: a shuffle that is computed, not stored, and hashed names.
 
-All is a pure function of an item's position and of keys, so that any block of rows can be made alone.
+Everything is a pure function of an item's position and of keys, so any block of rows can be generated alone.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from fastbcubed.kernels.partition import mix
 
 WORD = np.uint64
 ZERO, ONE, FOUR, FIFTEEN, HALF = (np.uint64(v) for v in (0, 1, 4, 15, 32))
-ROUNDS = 4  # of the shuffle; one word of its key each
+ROUNDS = 4  # of the shuffle; each has its own key word
 
 
 @kernel
 def choose(x, key, n):
-    """Hash `x` to a number below `n`, which is at most 2**32."""
+    """Hash `x` to a number below `n`, at most 2**32."""
     x = (x ^ key) * WORD(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> HALF)) * WORD(0x94D049BB133111EB)
     return ((x >> HALF) * n) >> HALF
@@ -25,10 +25,10 @@ def choose(x, key, n):
 
 @kernel
 def permute(x, n, side, key):
-    """Return where a shuffle of `range(n)` puts `x`. Words and shape (4,) -> word.
+    """Return the position of `x` in a shuffle of `range(n)`. Words and shape (4,) -> word.
 
-    A Feistel network: `x` is row and column of a table of `side` columns, the first whose square holds
-    `n`; by turns, one is moved around by a hash of the other. What falls outside goes round again.
+    A Feistel network: `x` is a row and a column of a table of `side` columns, the smallest whose square holds
+    `n`; by turns, one is shifted by a hash of the other. Results outside the range are permuted again.
     """
     rows = (n + side - ONE) // side
     while True:
@@ -63,7 +63,7 @@ def permute_back(x, n, side, key):
 
 @kernel
 def place_items(start, figures, guide, runs, keys, item, true, pred):
-    """Find the item of each row, from row `start` on, its true and its predicted cluster.
+    """Find the item of each row from row `start` on, and its true and predicted cluster.
 
     `figures`: items, and the side of their table; clusters; how many of them may change, and the side of
     their table; how many of these are merged; the first that may be split, how many may be, the side of their
@@ -77,7 +77,7 @@ def place_items(start, figures, guide, runs, keys, item, true, pred):
     first_large, n_large, large_side, n_split = figures[6], figures[7], figures[8], figures[9]
     bits = figures[10]
     order, merging, splitting, moving = keys[0], keys[1], keys[2], keys[3, 0]
-    for i in range(item.size):  # a loop of its own: several items are then under way at once
+    for i in range(item.size):  # a separate loop: several items then run concurrently
         item[i] = permute(WORD(start + i), n_items, items_side, order)
     for i in range(item.size):
         at = item[i]

@@ -1,4 +1,4 @@
-"""Fingerprints of texts, bytes and integers, and numbers of keys: hash tables and perfect hashes."""
+"""Fingerprints of texts, bytes and integers, and numbering of keys: hash tables and perfect hashes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix
 
 WORD = np.uint64
 ZERO, ONE, FOUR, EIGHT, SIXTEEN = (np.uint64(v) for v in (0, 1, 4, 8, 16))
-#: The bits of a word that no byte of ASCII has.
+#: The bits of a word that are never set in ASCII.
 BEYOND_ASCII = np.uint64(0x8080808080808080)
 _MASK = (1 << 64) - 1
 
@@ -80,7 +80,7 @@ else:
 
 @kernel(inline="always")
 def end_words(data, start, size):
-    """Return the last sixteen bytes of some, or all if these are fewer, as two words that with the size say which."""
+    """Return the last sixteen bytes of a range, or all if fewer, as two words that with the size determine them."""
     end = start + size
     if size > SIXTEEN:
         return load_word(data, end - SIXTEEN), load_word(data, end - EIGHT)
@@ -100,7 +100,7 @@ def hash_bytes(data, start, size, a, b, s2, s3, s4, s5):
 
     Up to 16 bytes are read as two words that, with the length, determine the string; longer ones
     are folded 16 bytes at a time. The two lanes use different secrets and opposite roles. The third
-    word has all bits that a word of the bytes has.
+    word has every bit that is set in a word of the bytes.
     """
     position, rest, bits = start, size, ZERO
     while rest > SIXTEEN:
@@ -118,7 +118,7 @@ def hash_bytes(data, start, size, a, b, s2, s3, s4, s5):
 
 @kernel
 def hash_strings(offsets, data, words, first, second):
-    """Fingerprint strings laid end to end; say whether they are ASCII. Shapes: (n + 1,), (bytes,), (6,), (n,), (n,)."""
+    """Fingerprint concatenated strings; return whether all are ASCII. Shapes: (n + 1,), (bytes,), (6,), (n,), (n,)."""
     a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
     start, seen = WORD(offsets[0]), ZERO
     for i in range(first.size):
@@ -141,7 +141,7 @@ def hash_fixed(data, width, words, first, second):
 
 @kernel
 def hash_integers(values, unsigned, words, first, second):
-    """Fingerprint integers; `unsigned` tells -1 from 2**64 - 1.
+    """Fingerprint integers; `unsigned` distinguishes -1 from 2**64 - 1.
 
     Shapes: (n,), (), (6,), (n,), (n,).
     """
@@ -169,7 +169,7 @@ def combine_words(first, second, part_first, part_second, words):
 
 @kernel
 def add_combined(first, second, part_first, part_second, words):
-    """Return the sums of what `combine_words` makes of fingerprints, which stay. Shapes: four times (n,), (6,)."""
+    """Return the sums of the results of `combine_words`, without changing its inputs. Shapes: four times (n,), (6,)."""
     sums = ZERO, ZERO
     for i in range(first.size):
         one, other = combined(first[i], second[i], part_first[i], part_second[i], words)
@@ -179,10 +179,10 @@ def add_combined(first, second, part_first, part_second, words):
 
 @kernel
 def drop_repeats(first, second, seen, kept_first, kept_second):
-    """Keep pairs that are not the last ones seen of those that share their slot; return how many are kept.
+    """Drop pairs equal to the last pair seen in their slot; return the number kept.
 
-    The slot and the second word say which pair it was, so two that share just their first word are both kept.
-    Shapes: (n,), (n,), (power of two,), twice (at least n,). No branch depends on what is seen.
+    The slot and the second word identify the pair, so two that share only their first word are both kept.
+    Shapes: (n,), (n,), (power of two,), twice (at least n,). No branch depends on the data.
     """
     mask, kept = WORD(seen.size - 1), 0
     for i in range(first.size):
@@ -202,7 +202,7 @@ def count_partitions(first, shift, counts):
 
 @kernel
 def scatter_pairs(first, second, shift, cursor, pairs):
-    """Write each pair at the cursor of its partition, unless that is -1.
+    """Write each pair at the cursor of its partition, unless the cursor is -1.
 
     Shapes: (n,), (n,), (), (partitions,), (rows, 2).
     """
@@ -218,7 +218,7 @@ def scatter_pairs(first, second, shift, cursor, pairs):
 
 @kernel
 def find_conflict(pairs, bounds, slots):
-    """Say whether equal first words have different second words within a partition.
+    """Return whether equal first words have different second words within a partition.
 
     Shapes: (rows, 2), (partitions + 1,), (at least twice the largest partition,) -> bool.
     """
@@ -249,7 +249,7 @@ def find_conflict(pairs, bounds, slots):
 def insert_pairs(first, second, shift, chosen, table, used):
     """Insert the pairs of the chosen partitions into a table of distinct pairs that grows.
 
-    Used for partitions that a frequent value makes too large to copy: they hold few distinct pairs.
+    Used for partitions that a frequent value makes too large to copy: they have few distinct pairs.
     A first word of 0 marks an empty slot and is stored as 1.
     Shapes: (n,), (n,), (), (partitions,), (power of two, 2), () -> (table, used, conflict found).
     """
@@ -280,16 +280,16 @@ def insert_pairs(first, second, shift, chosen, table, used):
     return table, used, False
 
 
-#: Keys whose slots are fetched together, so that one does not wait for the memory of another.
+#: Keys whose slots are fetched together, so that their memory accesses overlap.
 GROUP = 64
 
 
 @kernel
 def number_block(new_keys, new_proofs, slots, keys, proofs, n, codes, firsts):
-    """Give each key of a block its code, one that is not known the next one; return how many are known then.
+    """Write the code of each key of a block, the next free one for a new key; return the number of known keys.
 
-    Shapes: (m,), (m,) or None, (power of two,), (capacity,), (capacity,) or None, (), (m,), (m,). Codes stand in
-    slots, -1 in those that are empty; `firsts` gets the row of each key that was not known.
+    Shapes: (m,), (m,) or None, (power of two,), (capacity,), (capacity,) or None, (), (m,), (m,). Slots contain
+    codes, or -1 if empty; `firsts` gets the row of each new key.
     """
     known, mask = n, slots.size - 1
     places = np.empty(GROUP, np.int64)
@@ -326,7 +326,7 @@ def number_block(new_keys, new_proofs, slots, keys, proofs, n, codes, firsts):
 
 @kernel
 def enter_keys(keys, n, slots):
-    """Enter the codes of the first n keys, all different, into slots that are empty."""
+    """Enter the codes of the first n keys, all different, into empty slots."""
     mask = slots.size - 1
     for code in range(n):
         s = mix(keys[code]) & mask
@@ -337,9 +337,9 @@ def enter_keys(keys, n, slots):
 
 @kernel
 def number_codes(codes, numbers):
-    """Write over each code its number in order of first appearance; `numbers` comes as -1 by code.
+    """Replace each code by its number in order of first appearance; `numbers` is initially -1 by code.
 
-    Shapes: (n,), (n_codes,) -> how many codes there are.
+    Shapes: (n,), (n_codes,) -> number of codes.
     """
     count = 0
     for i in range(codes.size):
@@ -351,22 +351,22 @@ def number_codes(codes, numbers):
     return count
 
 
-#: Bits of a hash that say which pilot and which slot a value has: fixed numbers, to which registers need not be given.
+#: Bits of a hash that give a value's pilot and slot: constants, so that they need no registers.
 PILOT_BITS, SLOT_BITS = 10, 12
 BELOW_PILOT, SLOT = np.uint64(64 - PILOT_BITS), np.uint64((1 << SLOT_BITS) - 1)
 
 
 @inlined
 def slot_of(code, pilots):
-    """Return the slot that a value with this hash stands in, if it is known."""
+    """Return the slot of a value with this hash, if it is known."""
     return ((code >> np.uint64(8)) ^ np.uint64(pilots[code >> BELOW_PILOT])) & SLOT
 
 
 @kernel
 def place_codes(codes, pilots, places):
-    """Find pilots that send all hashes to places of their own; return whether there are any.
+    """Find pilots that send all hashes to distinct places; return whether there are any.
 
-    Hashes of one bucket follow each other. Shapes: (n,), (buckets,), (slots,), which hold -1.
+    Hashes of one bucket are consecutive. Shapes: (n,), (buckets,), (slots,), initially -1.
     """
     start = 0
     while start < codes.size:

@@ -1,4 +1,4 @@
-"""The options of every Numba kernel, and its index into an array, spelled once."""
+"""The options of every Numba kernel, and its array index, defined once."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fastbcubed.kernels import cache
 
 
 def load_without_scipy() -> None:
-    """Load the part of Numba that loads SciPy just to know whether it has a BLAS, without that.
+    """Load the part of Numba that loads SciPy to find out whether it has a BLAS, but without SciPy.
 
-    SciPy takes longer than all of our kernels, which need no BLAS; code that does asks again when it is compiled.
+    SciPy takes longer than all of our kernels, which need no BLAS; code that does checks again when compiled.
     """
     linalg: Any = import_module("numba.np.linalg")
     if find_spec("scipy") is None or not hasattr(linalg, "ensure_blas"):
-        return  # there is nothing to load, or another Numba does it otherwise
+        return  # nothing to load, or another version of Numba
     asked, linalg.ensure_blas = linalg.ensure_blas, lambda: None
     try:
         import_module("numba.np.arraymath")
@@ -32,7 +32,7 @@ def load_without_scipy() -> None:
 
 
 if "numba.np.arraymath" not in sys.modules:
-    with suppress(ImportError):  # of a module that another Numba does not have
+    with suppress(ImportError):  # of a module that another version of Numba lacks
         load_without_scipy()
 
 
@@ -40,7 +40,7 @@ _numba_config: Any = numba.config
 
 
 def _interpreted(function: Any) -> Any:
-    """Return a kernel that Python runs: fields of records have names there, too, and products of words wrap."""
+    """Return a kernel run by Python: record fields become attributes, and products of words wrap."""
 
     @wraps(function)
     def run(*arguments: Any) -> Any:
@@ -51,7 +51,7 @@ def _interpreted(function: Any) -> Any:
 
 
 def _with_fields(argument: Any) -> Any:
-    """Return an array of records, whose fields are attributes of each; anything else as it is."""
+    """Return an array of records with their fields as attributes; anything else unchanged."""
     if isinstance(argument, np.ndarray) and argument.dtype.names:
         return argument.view(np.recarray)
     if isinstance(argument, tuple) and any(isinstance(each, np.ndarray) for each in argument):
@@ -61,12 +61,12 @@ def _with_fields(argument: Any) -> Any:
 
 
 def kernel(function: Any = None, **options: Any) -> Any:
-    """Return a function that is compiled when it is called, and kept; with options alone, a decorator."""
+    """Return a function that is compiled when called, and cached; with options alone, a decorator."""
     if function is None:
         return partial(kernel, **options)
     if _numba_config.DISABLE_JIT:
         return _interpreted(function)
-    options |= {"no_cfunc_wrapper": True}  # code for callers in C, of whom there are none
+    options |= {"no_cfunc_wrapper": True}  # code for callers in C, of which there are none
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
     _take_constants_as_numbers(compiled)
     if cache.WANTED:
@@ -75,22 +75,22 @@ def kernel(function: Any = None, **options: Any) -> Any:
 
 
 def _take_constants_as_numbers(compiled: Any) -> None:
-    """Let a kernel that another calls with a constant be compiled for its type alone.
+    """Compile a kernel that another calls with a constant only for the constant's plain type.
 
-    Numba takes a constant for a type of its own: where a loop begins with one, it compiles a kernel twice.
+    Numba gives constants types of their own: where a loop begins with one, it compiles a kernel twice.
     """
     template_of = compiled.get_call_template
     compiled.get_call_template = lambda args, kws: template_of([*map(types.unliteral, args)], kws)
 
 
-#: A part of a kernel, which LLVM is told to write in its place: a call would pass every array on.
+#: A part of a kernel that LLVM must inline: a call would pass every array on.
 inlined = kernel(forceinline=True)
 
 
 @kernel
 def at(i):
-    """Return an index as unsigned; of any other, Numba tests whether it counts from the end.
+    """Return an index as unsigned; for any other, Numba tests whether it counts from the end.
 
-    In loops of a few instructions an item that test is a fifth of the time.
+    In loops of a few instructions per item that test is a fifth of the time.
     """
     return np.uint64(i)

@@ -9,13 +9,13 @@ from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.overlap import AHEAD, add_others, add_size, count_true
 from fastbcubed.kernels.partition import fetch
 
-#: A list of cells is gone through if it has at most so many times the cells that are looked for in it.
+#: A list of cells is scanned if it has at most this many times the number of cells looked up in it.
 LONG = 4
 
 
 @inlined
 def pairs_of(size, narrow):
-    """Return how many pairs of clusters are listed for a cell with so many on a side."""
+    """Return the number of pairs of clusters listed for a cell with `size` clusters on a side."""
     return size * (size - 1) // 2 if size <= narrow else 0
 
 
@@ -28,7 +28,7 @@ def side_of(rows, begin, end, side):
 
 @kernel
 def count_pairs(start, stop, rows, narrow, counts):
-    """Count the pairs of clusters of each of a range of cells; return whether one has more than `narrow` on a side."""
+    """Count the pairs of clusters of a range of cells; return whether any cell has more than `narrow` on a side."""
     wide = False
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
@@ -42,7 +42,7 @@ def count_pairs(start, stop, rows, narrow, counts):
 
 @kernel
 def list_pairs(start, stop, rows, narrow, n_clusters, bounds, keys):
-    """Write a key for every pair of clusters of a side, cell by cell, in the order of the row."""
+    """Write a key for every pair of clusters of a side, cell by cell, in row order."""
     codes = rows.codes
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
@@ -61,10 +61,10 @@ def list_pairs(start, stop, rows, narrow, n_clusters, bounds, keys):
 
 @kernel
 def find_repeats(keys, rows, bounds, part_from, part_to, slots, again):
-    """List the rows whose key comes twice or more in one of several parts; return how many, and of how many keys.
+    """List the rows whose key is repeated in one of several parts; return the number of rows and of keys.
 
-    `keys` and `rows` are overwritten from where the first part begins: by the number of the key, and by the row.
-    `slots` is room for a table, and `again` (rows of the largest part, 2) for the first with each key, and counts.
+    `keys` and `rows` are overwritten from the beginning of the first part: by the number of the key, and by the row.
+    `slots` is space for a table, and `again` (rows of the largest part, 2) for the first row and the count of each key.
     """
     n_rows, n_keys = bounds[part_from], 0
     for part in range(part_from, part_to):
@@ -97,7 +97,7 @@ def find_repeats(keys, rows, bounds, part_from, part_to, slots, again):
 
 @kernel
 def number_repeats(numbers, rows, base, groups, sizes):
-    """Write the group of each row that `find_repeats` lists, whose numbers begin at `base`, and count these."""
+    """Write the group of each row listed by `find_repeats`, whose numbers begin at `base`, and count these."""
     for i in range(rows.size):
         group = base + numbers[i]
         groups[rows[i]] = group
@@ -116,7 +116,7 @@ def fill_groups(starts, bounds, groups, next_place, members):
 
 @kernel
 def count_several(rows, narrow, wide_counts, counts):
-    """Count, by cluster, the cells that are in others of its side, too: those in more than `narrow`, and all."""
+    """Count the cells in several clusters of a side, by cluster: those in more than `narrow`, and all."""
     for cell in range(rows.starts.size):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -130,7 +130,7 @@ def count_several(rows, narrow, wide_counts, counts):
 
 @kernel
 def fill_several(rows, narrow, next_wide, next_place, out):
-    """Write the cells that `count_several` counts, by cluster; those in more than `narrow` first."""
+    """Write the cells counted by `count_several`, by cluster; those in more than `narrow` first."""
     for cell in range(rows.starts.size):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -145,13 +145,13 @@ def fill_several(rows, narrow, next_wide, next_place, out):
 
 @inlined
 def listed(index, j, is_narrow):
-    """Return where the cells of a cluster begin and end that a cell visits: one in few clusters, those in many."""
+    """Return where the cells to visit in a cluster begin and end; a cell in few clusters visits those in many."""
     return index.bounds[j], index.ends[j] if is_narrow else index.bounds[j + 1]
 
 
 @inlined
 def find_largest(rows, index, low, high):
-    """Return where in a side of a row the cluster stands that has most cells to visit."""
+    """Return the position, in a side of a row, of the cluster with most cells to visit."""
     most = spared = -1
     for k in range(low, high):
         first, last = listed(index, rows.codes[k], high - low <= index.narrow)
@@ -163,7 +163,7 @@ def find_largest(rows, index, low, high):
 
 @kernel
 def count_visits(rows, index, visits):
-    """Count the cells that `find_mates` visits: in all, for one cell at most, and in `visits` by cluster.
+    """Count the cells that `find_mates` visits: in total, the maximum per cell, and by cluster in `visits`.
 
     A visit through a pair of clusters counts for both.
     """
@@ -196,7 +196,7 @@ def count_visits(rows, index, visits):
 
 @inlined
 def count_listed(rows, index, low, high, visits):
-    """Count the cells that are visited in the clusters of a side of a row, all but the largest."""
+    """Count the cells visited in the clusters of a side of a row, except the largest."""
     spared = find_largest(rows, index, low, high)
     mine = 0
     for k in range(low, high):
@@ -209,7 +209,7 @@ def count_listed(rows, index, low, high, visits):
 
 @inlined
 def may_have(cell, index):
-    """Tell whether a cell may have close mates; most have none, and need no call."""
+    """Return whether a cell may have close mates; most have none, and need no call."""
     found = index.wide
     for v in range(index.pair_bounds[cell], index.pair_bounds[cell + 1]):
         found |= index.groups[v] >= 0
@@ -218,11 +218,11 @@ def may_have(cell, index):
 
 @kernel
 def find_mates(cell, rows, index, found, met):
-    """List the close mates of a cell, each once, and return how many there are.
+    """List the close mates of a cell, each once, and return their number.
 
-    One that shares two true clusters is met on that side, any other on the predicted side: in the first common pair
+    A mate that shares two true clusters is found on that side, others on the predicted side: in the first common pair
     if both cells are in few clusters there, else by counting. Workspace: `met` (n_cells,), 0 before and after, empty
-    if no cell is in many. Output: `found` (most, 3), its row, and how many true and predicted clusters both share.
+    if no cell is in many. Output: `found` (most, 3), its row, and the numbers of true and predicted clusters shared.
     """
     n = 0
     v = index.pair_bounds[cell]
@@ -244,7 +244,7 @@ def find_mates(cell, rows, index, found, met):
 
 @inlined
 def meet_in_pair(row, side, pair, group, rows, index, found, n):
-    """List the mates that a cell meets first in a pair of its clusters."""
+    """List the mates that a cell first meets in a pair of its clusters."""
     for m in range(index.group_bounds[group], index.group_bounds[group + 1]):
         other = index.members[m]
         if other + 2 != row[0]:
@@ -257,9 +257,9 @@ def meet_in_pair(row, side, pair, group, rows, index, found, n):
 
 @kernel
 def meet_in_clusters(cell, side, low, high, rows, index, found, met, n):
-    """List the mates that a cell shares two clusters of a side with or more, all of which are in the lists of clusters.
+    """List the mates that share two or more clusters of a side with a cell, all of which are in the lists of clusters.
 
-    They are counted cluster by cluster, but in the largest, which is left out or looked for among those met once.
+    They are counted cluster by cluster, except the largest, which is skipped or searched for cells met once.
     """
     begin = rows.starts[cell] + 2
     end = begin + rows.codes[begin - 1]
@@ -290,7 +290,7 @@ def meet_in_clusters(cell, side, low, high, rows, index, found, met, n):
 
 @kernel
 def meet_in_largest(rows, index, code, is_narrow, others, met):
-    """Count cells that were met once again if they are in this cluster: by its list or, if that is long, their rows."""
+    """Count again the cells met before that are in this cluster: by its list or, if that is long, by their rows."""
     first, last = listed(index, code, is_narrow)
     if last - first <= LONG * others.size:
         for m in range(first, last):
@@ -309,9 +309,9 @@ def meet_in_largest(rows, index, code, is_narrow, others, met):
 
 @inlined
 def compare(rows, row, low):
-    """Return how many true and predicted clusters two cells share, and where in `row` the first two of each stand.
+    """Return the numbers of true and predicted clusters that two cells share, and where the first two are in `row`.
 
-    The row of one goes from `row[0]` to `row[1]`, that of the other begins at `low`.
+    One cell's row goes from `row[0]` to `row[1]`, the other's begins at `low`.
     """
     codes, n_true = rows.codes, rows.n_true
     a, end = row
@@ -335,7 +335,7 @@ def compare(rows, row, low):
 
 @inlined
 def mark_common(rows, begin, end, low, at_true, at_pred):
-    """Write where in a row the clusters stand that it shares with the row at `low`: true ones, predicted ones."""
+    """Write the positions in a row of the clusters shared with the row at `low`: true ones, predicted ones."""
     codes, n_true = rows.codes, rows.n_true
     high = low + codes[low - 1]
     c = g = 0
@@ -364,7 +364,7 @@ def split(w):
 
 @kernel
 def add_times(total, error, k, w):
-    """Add `k * w` to the sum held as `total + error`, without loss; k is a small integer."""
+    """Add `k * w` to the sum `total + error` without loss; k is a small integer."""
     if k == 1 or k == -1:
         return add_exactly(total, error, k * w)
     high, low = split(w)
@@ -374,7 +374,7 @@ def add_times(total, error, k, w):
 
 @inlined
 def add_copies(sums, k, n, weight, weighted):
-    """Add so many items, `k` times, to the sums (items, weight, what it leaves over)."""
+    """Add `k` times `n` items to the sums (items, weight, its rounding error)."""
     count, mass, rest = sums
     if weighted:
         mass, rest = add_times(mass, rest, k, weight)
@@ -383,16 +383,16 @@ def add_copies(sums, k, n, weight, weighted):
 
 @kernel
 def score_cells(start, stop, items, rows, clusters, close, common, found, met, shares, mates):
-    """Add up what the items of each of a range of cells share with the mates in other cells.
+    """Add up the shared clusters of the items of a range of cells and their mates in other cells.
 
     With g and c the predicted and true clusters that an item and its mate share, a mate with g > 0
     counts min(g, c) / g as a hit on the predicted side and the rest as a miss; likewise on the true
-    side. Mates with g and c of 0 or 1 are counted through what clusters have in common, from which the close ones,
-    with g or c of 2 or more, are taken away again.
+    side. Mates with g and c of 0 or 1 are counted through the overlaps of clusters, from which the close ones,
+    with g or c of 2 or more, are subtracted.
 
     `found` and `met` are the workspaces of `find_mates`. Outputs: `shares` (n_cells, 4), hits and misses on the
-    predicted side, then on the true side; `mates` (n_cells, 2), items that share a predicted cluster, and a true
-    cluster, with an item of the cell; itself too.
+    predicted side, then on the true side; `mates` (n_cells, 2), the number of items that share a predicted cluster, and
+    a true cluster, with an item of the cell, itself included.
     """
     for cell in range(start, stop):
         if cell + AHEAD < stop:
@@ -412,7 +412,7 @@ def score_cells(start, stop, items, rows, clusters, close, common, found, met, s
 
 @inlined
 def ask_for_clusters(cell, rows, clusters):
-    """Ask for the sizes of the clusters of a cell that comes later."""
+    """Prefetch the sizes of the clusters of a later cell."""
     begin = rows.starts[at(cell)] + 2
     for k in range(begin, begin + rows.codes[at(begin - 1)]):
         fetch(clusters.n, rows.codes[at(k)])
@@ -420,9 +420,9 @@ def ask_for_clusters(cell, rows, clusters):
 
 @inlined
 def add_singles(cell, items, rows, clusters, common):
-    """Add up the true clusters of a cell, its predicted ones and what they have in common, all without the cell itself.
+    """Add up the true clusters of a cell, its predicted ones and their overlaps, all without the cell itself.
 
-    Last of the four sums comes an empty one, for mates that share several clusters.
+    The last of the four sums is empty, for mates that share several clusters.
     """
     true = pred = ones = both = 0, 0.0, 0.0
     begin = rows.starts[at(cell)] + 2
@@ -441,7 +441,7 @@ def add_singles(cell, items, rows, clusters, common):
 
 @inlined
 def count_mate(sums, n, w, c, g, weighted):
-    """Count a mate with whom c true and g predicted clusters are shared once, not once for each of them."""
+    """Count once, not once per cluster, a mate with c true and g predicted clusters in common."""
     true, pred, ones, both = sums
     if g > 1:
         pred = add_copies(pred, 1 - g, n, w, weighted)
@@ -455,7 +455,7 @@ def count_mate(sums, n, w, c, g, weighted):
 
 @inlined
 def add_hits(hits, w, c, g):
-    """Add mates to the hits and misses on each side of which they share clusters: c true and g predicted ones."""
+    """Add mates that share c true and g predicted clusters to hits and misses of the sides with a shared cluster."""
     hit_pred, miss_pred, hit_true, miss_true = hits
     least = min(g, c)
     if g:
@@ -469,13 +469,13 @@ def add_hits(hits, w, c, g):
 
 @inlined
 def not_negative(mass):
-    """Return a mass, 0 for what rounding leaves below that; NaN, where an item has no known weight, stays."""
+    """Return a mass, with negative rounding errors set to 0; NaN, from items of unknown weight, is kept."""
     return 0.0 if mass < 0.0 else mass
 
 
 @inlined
 def write_shares(hits, sums, weighted, shares, cell):
-    """Write the hits and misses on both sides: of mates visited, of those with one common cluster a side, of others."""
+    """Write the hits and misses on both sides: of visited mates, of those with one common cluster a side, of others."""
     hit_pred, miss_pred, hit_true, miss_true = hits
     (in_true, r, r_rest), (in_pred, p, p_rest), (ones, o, o_rest), (both, bo, bo_rest) = sums
     both += ones
@@ -499,10 +499,10 @@ def write_shares(hits, sums, weighted, shares, cell):
 
 @kernel
 def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, lost):
-    """Add up what an item of each of a range of cells loses through each of its clusters, times its mates.
+    """Add up the loss of an item of each of a range of cells through each of its clusters, times its mates.
 
-    Items that share g predicted and c true clusters lose (g - min(g, c)) / g on the predicted side, of which each of
-    the g is charged an equal part; likewise on the true side. As in `score_cells`, mates with g and c of 0 or 1 are
+    Items that share g predicted and c true clusters lose (g - min(g, c)) / g on the predicted side, charged equally to
+    the g; likewise on the true side. As in `score_cells`, mates with g and c of 0 or 1 are
     counted through the overlaps, and those with more are visited.
 
     Output: `lost`, by cell its true clusters, then its predicted ones, in the order of its row.
@@ -528,13 +528,13 @@ def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, 
 
 @inlined
 def charge(w, own, others):
-    """Return what each of `own` shared clusters is charged for a mate with whom `others` are shared across."""
+    """Return the charge to each of `own` shared clusters for a mate with `others` shared on the other side."""
     return w * ((own - min(own, others)) / own / own)
 
 
 @inlined
 def change_size(sums, k, sign, n, mass, rest, weighted):
-    """Add so many items to the sum at a place, or take them away."""
+    """Add items to the sum at a place, or subtract them."""
     sums.n[k] += sign * n
     if weighted:
         sums.mass[k], sums.rest[k] = add_exactly(sums.mass[k], sums.rest[k] + sign * rest, sign * mass)
@@ -542,7 +542,7 @@ def change_size(sums, k, sign, n, mass, rest, weighted):
 
 @inlined
 def add_mate(sums, k, times, n, w, weighted):
-    """Add the items of a cell, so many times, to the sum at a place."""
+    """Add the items of a cell, `times` times, to the sum at a place."""
     sums.n[k] += times * n
     if weighted and times:
         sums.mass[k], sums.rest[k] = add_times(sums.mass[k], sums.rest[k], times, w)
@@ -550,7 +550,7 @@ def add_mate(sums, k, times, n, w, weighted):
 
 @inlined
 def count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, strangers):
-    """Count, by cluster of a cell, the other items in it, less those in its overlaps with the other side's clusters."""
+    """Count, by cluster of a cell, the other items in it, minus those in its overlaps with the other side."""
     n, w = items.n[cell], items.weight[cell] if items.weighted else 0.0
     weighted = items.weighted
     for k in range(own_c + own_g):
@@ -572,7 +572,7 @@ def count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, 
 
 @inlined
 def charge_mate(strangers, shared, items, mate, at_true, at_pred):
-    """Charge the common clusters for a mate that is visited, and count it no longer through the overlaps."""
+    """Charge the common clusters for a visited mate, and remove it from the count through the overlaps."""
     c, g = at_true.size, at_pred.size
     n = items.n[mate]
     w = items.weight[mate] if items.weighted else np.float64(n)
@@ -586,7 +586,7 @@ def charge_mate(strangers, shared, items, mate, at_true, at_pred):
 
 @inlined
 def weigh(sums, k, weighted):
-    """Return what a sum weighs, 0 if it has no items."""
+    """Return the weight of a sum, 0 if it has no items."""
     if not weighted:
         return np.float64(sums.n[k])
     return max(0.0, sums.mass[k] + sums.rest[k]) if sums.n[k] else 0.0
@@ -594,7 +594,7 @@ def weigh(sums, k, weighted):
 
 @kernel
 def find_best(bounds, pred, likeness, best_true, best_pred):
-    """Raise the best likeness of each cluster to that of its overlaps.
+    """Raise the best similarity of each cluster to that of its overlaps.
 
     Shapes: (n_true + 1,), (n_overlaps,), (n_overlaps,), (n_true,), (n_pred,).
     """
@@ -606,14 +606,14 @@ def find_best(bounds, pred, likeness, best_true, best_pred):
 
 @kernel
 def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, best, space, hits):
-    """Add up the hits of each of a range of cells, each times the likeness of the clusters that it shares.
+    """Add up the hits of each of a range of cells, each times the similarity of the shared clusters.
 
     A mate with g predicted and c true clusters in common counts min(g, c) / g times the mean over
-    these g of the likeness of their match; likewise on the true side. As in `score_cells`, mates with
+    these g of the similarity of their match; likewise on the true side. As in `score_cells`, mates with
     g = c = 1 are counted through the overlaps, and those with more are visited.
 
-    The match of a cluster is the most similar of those that the pair shares if `pairwise`, else of all, of which
-    `likeness` is by overlap and `best` by cluster. Output: `hits` (n_cells, 2), on the predicted side and on the
+    The match of a cluster is the most similar of those shared by the pair if `pairwise`, else of all, with
+    `likeness` by overlap and `best` by cluster. Output: `hits` (n_cells, 2), on the predicted side and on the
     true one.
     """
     ones, at_true, at_pred, (found, met) = space
@@ -627,7 +627,7 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
         own = rows.codes[begin:end]
         hit_pred = hit_true = 0.0
         n = find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0
-        if max(shape) > 1:  # then its items are close mates of each other, too
+        if max(shape) > 1:  # then its items are also close mates of each other
             found[n, 0], found[n, 1], found[n, 2] = begin - 2, shape[0], shape[1]
             n += 1
         for m in range(n):
@@ -650,7 +650,7 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
 
 @inlined
 def copy_sizes(sizes, entries, ones, weighted):
-    """Copy what the true clusters of a cell share with its predicted ones."""
+    """Copy the overlaps of the true clusters of a cell with its predicted ones."""
     for k in range(entries.size):
         ones.n[k] = sizes.n[entries[k]]
         if weighted:
@@ -660,7 +660,7 @@ def copy_sizes(sizes, entries, ones, weighted):
 
 @inlined
 def take_away(ones, common, shape, n, w, weighted):
-    """Take a mate away from what its common clusters share: it is counted by itself."""
+    """Subtract a mate from the overlaps of its common clusters: it is counted separately."""
     for a in common[0]:
         for b in common[1]:
             k = a * shape[1] + b - shape[0]
@@ -671,7 +671,7 @@ def take_away(ones, common, shape, n, w, weighted):
 
 @inlined
 def add_likeness(common, shape, own, entries, likeness, best, pairwise):
-    """Add up the likeness of the matches of common clusters, of the true ones and of the predicted ones."""
+    """Add up the similarities of the matches of common clusters, of the true and of the predicted ones."""
     of_true = of_pred = 0.0
     for a in common[0]:
         most = 0.0
@@ -688,7 +688,7 @@ def add_likeness(common, shape, own, entries, likeness, best, pairwise):
 
 @inlined
 def add_ones(total, ones, shape, own, entries, likeness, best, pairwise, weighted):
-    """Add the mates that share one cluster of each side to the hits on the predicted side and on the true one."""
+    """Add the mates that share one cluster of each side to the hits of the predicted and of the true side."""
     hit_pred, hit_true = total
     for a in range(shape[0]):
         for b in range(shape[1]):

@@ -9,15 +9,15 @@ from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.join import row_of
 from fastbcubed.kernels.partition import fetch, mix
 
-#: Longer rows are left to a sort that does not slow down with the square of the length.
+#: Longer rows use a sort whose time is not quadratic in the length.
 SHORT = 32
-#: How many rows ahead memory is asked for.
+#: Number of rows by which memory is prefetched.
 AHEAD = 32
 
 
 @kernel
 def count_codes(codes, counts):
-    """Count each code; negative ones are left out. Shapes: (n,), (n_codes,)."""
+    """Count each code; negative ones do not count. Shapes: (n,), (n_codes,)."""
     for i in range(codes.size):
         if codes[i] >= 0:
             counts[codes[i]] += 1
@@ -33,7 +33,7 @@ def count_in_range(codes, low, high, counts):
 
 @kernel
 def fill_rows(rows, codes, low, high, next_place, out):
-    """Write each code to the next place of its row, for a range of rows; negative ones are left out by it.
+    """Write each code to the next place of its row, for a range of rows; negative codes are skipped.
 
     Shapes: (n,), (n,), (), (), (n_rows,), (n_kept,).
     """
@@ -58,7 +58,7 @@ def turn_rows(offsets, codes, next_place, out):
 
 @inlined
 def sort_codes(codes, first, last):
-    """Sort some codes where they stand."""
+    """Sort a range of codes in place."""
     if last - first > SHORT:
         codes[first:last].sort()
     else:
@@ -73,7 +73,7 @@ def sort_codes(codes, first, last):
 
 @kernel
 def sort_rows(offsets, codes):
-    """Sort the codes of each row where they stand. Shapes: (n_rows + 1,), (n,)."""
+    """Sort the codes of each row in place. Shapes: (n_rows + 1,), (n,)."""
     for row in range(offsets.size - 1):
         first = offsets[row]
         last = offsets[row + 1]
@@ -83,7 +83,7 @@ def sort_rows(offsets, codes):
 
 @kernel
 def mark_repeats(offsets, codes, keep, counts):
-    """Mark the codes that stay when each row keeps its codes once, and count them. Rows are sorted."""
+    """Mark the first occurrence of each code in each sorted row, and count them."""
     for row in range(offsets.size - 1):
         first = offsets[row]
         for i in range(first, offsets[row + 1]):
@@ -93,7 +93,7 @@ def mark_repeats(offsets, codes, keep, counts):
 
 @kernel
 def count_taken(offsets, rows, start, stop, counts):
-    """Write how many codes each of a block of rows has. Shapes: (n_rows + 1,), (k,), (), (), (k,)."""
+    """Write the number of codes of each of a block of rows. Shapes: (n_rows + 1,), (k,), (), (), (k,)."""
     for k in range(start, stop):
         if k + AHEAD < stop:
             fetch(offsets, rows[at(k + AHEAD)])
@@ -116,7 +116,7 @@ def take_codes(offsets, codes, rows, start, stop, new_offsets, out):
 
 @kernel
 def find_unsorted(keys, start, stop):
-    """Tell whether some key of a block is less than the one before it."""
+    """Return whether any key of a block is less than the one before it."""
     for i in range(max(start, 1), stop):
         if keys[i] < keys[i - 1]:
             return True
@@ -125,7 +125,7 @@ def find_unsorted(keys, start, stop):
 
 @kernel
 def number_small(keys, lowest, numbers, codes, firsts):
-    """Give numbers to keys from a small range by their first appearance; return how many there are.
+    """Assign numbers to keys from a small range by their first appearance; return the number of distinct keys.
 
     Shapes: (n,), (), (range,) of -1, (n,), (n,).
     """
@@ -146,7 +146,7 @@ def number_small(keys, lowest, numbers, codes, firsts):
 
 @kernel
 def number_parts(keys, rows, bounds, part_from, part_to, slots, first):
-    """Write, for every row of several parts, the first row that has the same key.
+    """Write, for every row of several parts, the first row with the same key.
 
     Shapes: (n,), (n,), (n_parts + 1,), (), (), (power of two,), (n,). Rows ascend in a part.
     """
@@ -171,9 +171,9 @@ def number_parts(keys, rows, bounds, part_from, part_to, slots, first):
 
 @kernel
 def find_firsts(first, start, stop, code, firsts):
-    """Give numbers to the rows of a block that are the first with their key, and return how many there are.
+    """Assign numbers to the rows of a block that are the first with their key, and return their count.
 
-    `first` gets -1 - code for them; with `firsts` None they are counted only.
+    `first` gets -1 - code for them; if `firsts` is None they are only counted.
     """
     n = 0
     for i in range(start, stop):
@@ -187,16 +187,16 @@ def find_firsts(first, start, stop, code, firsts):
 
 @kernel
 def find_others(first, start, stop, codes):
-    """Give every row of a block the code of the first row with its key."""
+    """Write for every row of a block the code of the first row with its key."""
     for i in range(start, stop):
         row = first[i]
         codes[i] = -1 - row if row < 0 else -1 - first[row]
 
 
-#: What a row is marked with: that an item has come before; that it is one in no cluster. An item in one cluster has its
-#: code, counted from `IN_ONE`; one in several has where these stand, counted down from `IN_SEVERAL`.
+#: Marks of rows: an item that came before; an item in no cluster. An item in one cluster has its code, counted
+#: from `IN_ONE`; one in several has the position of its codes, counted down from `IN_SEVERAL`.
 REPEATED, IN_NONE, IN_ONE, IN_SEVERAL = -1, 0, 1, -2
-#: How many sets ahead memory is asked for.
+#: Number of sets by which memory is prefetched.
 SETS_AHEAD = 16
 
 
@@ -204,10 +204,10 @@ SETS_AHEAD = 16
 def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, marks):
     """Mark the first row of each item of several parts with its clusters; return repeated and reweighted rows.
 
-    `codes` are the clusters of the rows, -1 for none. They are overwritten from where the first part begins by those of
-    items in several, ascending, the last of an item as -1 - code. Rows of a part ascend; `rows` may be None where rows
-    stand in their order, and `weight` where there is none. `space` is room for a table, the item of each row of a part,
-    where items end, and the rows and clusters in the order of items.
+    `codes` are the clusters of the rows, -1 for none. They are overwritten, from the beginning of the first part, by
+    those of items in several, ascending, the last of an item as -1 - code. Rows of a part ascend; `rows` may be None
+    if rows are in order, and `weight` if there is none. `space` is space for a table, the item of each row of a part,
+    the end of each item, and the rows and clusters in the order of items.
     """
     slots, item_of, ends, order, taken = space
     place, repeated, reweighted = bounds[part_from], 0, 0
@@ -229,7 +229,7 @@ def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, m
 
 @kernel
 def find_items(keys, begin, stop, mixed, slots, item_of, ends):
-    """Give numbers to the items of a part by their first row; count the rows of item e in `ends[e + 1]`."""
+    """Assign numbers to the items of a part by their first row; count the rows of item e in `ends[e + 1]`."""
     size = table_size(stop - begin)
     table = slots[:size] if size <= slots.size else np.empty(size, slots.dtype)
     table[:] = -1
@@ -253,7 +253,7 @@ def find_items(keys, begin, stop, mixed, slots, item_of, ends):
 
 @inlined
 def sort_by_item(codes, begin, stop, item_of, ends, order, taken):
-    """Bring the rows of each item together, in their order, and their clusters; write where each item ends."""
+    """Bring the rows of each item together, in order, and their clusters; write the end of each item."""
     for e in range(1, ends.size):
         ends[at(e)] += ends[at(e - 1)]
     for i in range(stop - begin):
@@ -266,12 +266,12 @@ def sort_by_item(codes, begin, stop, item_of, ends, order, taken):
 
 @inlined
 def write_set(taken, first, last, codes, place):
-    """Sort the clusters of an item, and write them if they are several, each once.
+    """Sort the clusters of an item, and write the distinct ones if there are several.
 
-    Returns where the next ones go, what the item is marked with, and how many rows repeat a cluster.
+    Returns the next place, the mark of the item, and the number of rows that repeat a cluster.
     """
     if last - first == 1:
-        return place, IN_ONE + taken[at(first)], 0  # of a row without one: IN_NONE
+        return place, IN_ONE + taken[at(first)], 0  # IN_NONE for a row without one
     sort_codes(taken, first, last)
     while first < last and taken[at(first)] < 0:
         first += 1
@@ -291,7 +291,7 @@ def write_set(taken, first, last, codes, place):
 
 @inlined
 def write_marks(rows, begin, ends, order, found, marks):
-    """Write what each item of a part is marked with at its first row: apart, as each is far from the one before."""
+    """Write the mark of each item of a part at its first row: a separate loop, since these are far apart in memory."""
     first = 0
     for e in range(ends.size):
         marks[at(row_of(rows, begin + order[at(first)]))] = found[at(e)]
@@ -300,7 +300,7 @@ def write_marks(rows, begin, ends, order, found, marks):
 
 @kernel
 def count_reweighted(rows, begin, ends, order, weight):
-    """Count the rows of a part with another weight than the first one of their item."""
+    """Count the rows of a part whose weight differs from that of the first row of their item."""
     found = first = 0
     for e in range(ends.size):
         own = weight[at(row_of(rows, begin + order[at(first)]))]
@@ -312,13 +312,13 @@ def count_reweighted(rows, begin, ends, order, weight):
 
 @inlined
 def differ(a, b):
-    """Tell whether two weights differ; one that is not known is like another such."""
+    """Return whether two weights differ; unknown ones are equal."""
     return a != b and not (np.isnan(a) and np.isnan(b))
 
 
 @kernel
 def count_marks(marks, start, stop):
-    """Return how many items begin in a block of rows, and how many of them are in several clusters."""
+    """Return the number of items that begin in a block of rows, and of those in several clusters."""
     n_items = n_several = 0
     for row in range(start, stop):
         n_items += marks[at(row)] != REPEATED
@@ -330,8 +330,8 @@ def count_marks(marks, start, stop):
 def list_items(marks, start, stop, item, k, firsts, codes, several, starts):
     """List the items that begin in a block of rows: the row of each, and the code of its cluster, -1 for none.
 
-    `item` and `k` are the number of the first of them, and of the first in several clusters. These are listed, too, and
-    where their clusters stand.
+    `item` and `k` are the number of the first of them, and of the first in several clusters. The latter are listed too,
+    with the position of their clusters.
     """
     for row in range(start, stop):
         mark = marks[at(row)]
@@ -360,7 +360,7 @@ def hash_sets(codes, starts, start, stop, seed, out):
 
 @kernel
 def is_unequal(codes, starts, firsts, numbers, start, stop):
-    """Tell whether one of a block of sets is not the one whose number it has; `firsts` has a set of each number."""
+    """Return whether any of a block of sets differs from the set of its number; `firsts` has a set of each number."""
     for k in range(start, stop):
         if k + SETS_AHEAD < stop:
             fetch(codes, starts[at(firsts[at(numbers[at(k + SETS_AHEAD)])])])
@@ -393,7 +393,7 @@ def take_sets(codes, starts, offsets, out):
         out[at(last)] = -1 - codes[at(starts[at(k)] + last - offsets[at(k)])]
 
 
-#: Cells of a true set that are compared one by one rather than looked up.
+#: Maximum number of cells of a true set that are compared one by one rather than looked up.
 FEW_CELLS = 16
 
 
@@ -406,7 +406,7 @@ def count_firsts(offsets, codes, counts):
 
 @kernel
 def rank_sets(offsets, codes, next_rank, ranks, sets):
-    """Rank sets by their first cluster, then as they stand; `sets` gets them in this order."""
+    """Rank sets by their first cluster, then in their order; `sets` gets them in order of rank."""
     for k in range(ranks.size):
         if k + AHEAD < ranks.size:
             fetch(next_rank, codes[at(offsets[at(k + AHEAD)])])
@@ -421,7 +421,7 @@ def rank_sets(offsets, codes, next_rank, ranks, sets):
 def rank_items(true, pred, start, stop, ranks, shift, keys, counts):
     """Write the rank of the true set of each of a block of items, -1 if a side lacks it, and count them by part.
 
-    `ranks` are those of the true sets; those of a part are equal but for the last `shift` bits.
+    `ranks` are those of the true sets; those of a part differ only in the last `shift` bits.
     """
     for i in range(start, stop):
         if i + AHEAD < stop and true[at(i + AHEAD)] >= 0:
@@ -435,7 +435,7 @@ def rank_items(true, pred, start, stop, ranks, shift, keys, counts):
 
 @kernel
 def scatter_items(keys, pred, start, stop, shift, next_place, records):
-    """Write rank, predicted set and number of each of a block of items to its part, in order; but negative ranks."""
+    """Write rank, predicted set and number of each of a block of items to its part, in order; skip negative ranks."""
     for i in range(start, stop):
         key = keys[at(i)]
         if key >= 0:
@@ -448,11 +448,11 @@ def scatter_items(keys, pred, start, stop, shift, next_place, records):
 
 @kernel
 def group_parts(records, bounds, part_from, part_to, shift, space, cells):
-    """Give numbers to the cells of several parts: items of one true and one predicted set are one cell.
+    """Assign numbers to the cells of several parts: items of the same true and predicted set are one cell.
 
-    Cells are numbered from 0 in the order of their true set, then of their first item, and how many there are is
-    returned. The number of its cell takes the place of the rank in each record. `cells` gets from where the first part
-    begins the rank, the predicted set and the items of each. `space` is room for where the ranks of a part begin, for
+    Cells are numbered from 0 in the order of their true set, then of their first item; returns their
+    number. The cell number replaces the rank in each record. `cells` gets, from the beginning of the first part,
+    the rank, the predicted set and the items of each. `space` is space for the beginning of each rank of a part,
     its records in order, and for a table.
     """
     ends, order, slots = space
@@ -474,7 +474,7 @@ def group_parts(records, bounds, part_from, part_to, shift, space, cells):
 
 @inlined
 def sort_part(records, begin, stop, low, ends, order):
-    """Sort the records of a part by rank, from the lowest on; write where each rank ends, and the records' order."""
+    """Sort the records of a part by rank, from the lowest on; write the end of each rank, and the records' order."""
     ends[:] = 0
     for r in range(begin, stop):
         ends[at(records[at(r), 0] - low + 1)] += 1
@@ -488,7 +488,7 @@ def sort_part(records, begin, stop, low, ends, order):
 
 @inlined
 def group_few(records, begin, order, span, base, n, rank, cells):
-    """Give numbers to the cells of a true set of few items, from n on; return the next one."""
+    """Assign numbers to the cells of a true set of few items, from n on; return the next number."""
     start = n
     for i in range(span[0], span[1]):
         r = begin + order[at(i)]
@@ -503,7 +503,7 @@ def group_few(records, begin, order, span, base, n, rank, cells):
 
 @kernel
 def group_many(records, begin, order, span, base, n, rank, slots, cells):
-    """Give numbers to the cells of a true set of many items, from n on; return the next one."""
+    """Assign numbers to the cells of a true set of many items, from n on; return the next number."""
     size = table_size(span[1] - span[0])
     table = slots[:size] if size <= slots.size else np.empty(size, slots.dtype)
     table[:] = -1
@@ -522,7 +522,7 @@ def group_many(records, begin, order, span, base, n, rank, slots, cells):
 
 @inlined
 def count_item(cells, base, found, n, rank, other):
-    """Count an item of a cell, which is a new one if it comes after all others; return how many there are then."""
+    """Count an item of a cell, a new one if its number is the next; return the number of cells."""
     if found < n:
         cells[at(base + found), 2] += 1
         return n
@@ -534,7 +534,7 @@ def count_item(cells, base, found, n, rank, other):
 
 @kernel
 def number_items(records, base, cell_of):
-    """Write the number of the cell of each of some items; those of the records begin at `base`."""
+    """Write the cell number of each of a range of items; their records begin at `base`."""
     for r in range(len(records)):
         if r + AHEAD < len(records):
             fetch(cell_of, records[at(r + AHEAD), 2])
@@ -552,10 +552,10 @@ def list_cells(cells, sets, true, pred, n):
 
 @kernel
 def fill_cells(start, stop, n, weight, offsets, parts, outer, cells):
-    """Write each of a range of cells: its items, their weight, and what is false of it, as `Cover.proportions` says.
+    """Write each of a range of cells: its items, their weight, and its errors as in `Cover.proportions`.
 
-    `offsets` are where the true and where the predicted clusters of each begin. Shapes: `n`, `weight` (n_cells,),
-    where None says that items have no weight, `parts` (n_cells, 4).
+    `offsets` are where the true and the predicted clusters of each begin. Shapes: `n`, `weight` (n_cells,),
+    None if items have no weight, `parts` (n_cells, 4).
     """
     true, pred = offsets
     for cell in range(start, stop):

@@ -1,7 +1,7 @@
-"""Edges by their scores → the order of items in which every cluster, at whatever threshold, is a stretch.
+"""From scored edges to an item order in which every cluster, at any threshold, is contiguous.
 
-Between two neighbours of that order stands the level at which their clusters become one. So a cluster is what stands
-between two higher levels, and the lowest cluster that holds two items is told by the highest level between them.
+Between two neighbours in that order is the level at which their clusters merge. So a cluster lies between two
+higher levels, and the smallest cluster that contains two items is given by the highest level between them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from fastbcubed.kernels.hashing import number_codes
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import fetch
 
-#: Bits of a key that one pass of a sort looks at.
+#: Bits of a key used by one pass of a sort.
 DIGIT = 11
-#: Links, merges or items whose places are fetched ahead, so that one does not wait for the memory of another.
+#: Number of links, merges or items whose places are prefetched, so that their memory accesses overlap.
 AHEAD = 16
 
 
 @kernel
 def write_keys(scores, start, stop, ascending, keys):
-    """Write keys that ascend as links come, and return the least and the greatest; there is no NaN among the scores.
+    """Write keys that ascend in link order, and return the least and the greatest; no score is NaN.
 
     Shapes: (n,) -> (n,), which may be the same memory. Zeros of either sign are one score.
     """
@@ -41,14 +41,14 @@ def write_keys(scores, start, stop, ascending, keys):
 
 @kernel
 def count_ranges(keys, start, stop, least, shift, counts):
-    """Count the keys of a block by range; ranges are as wide as `shift` bits are, from the least key on."""
+    """Count the keys of a block by range; ranges have a width of `shift` bits, from the least key on."""
     for i in range(start, stop):
         counts[at((keys[at(i)] - least) >> shift)] += 1
 
 
 @kernel
 def scatter_links(keys, left, right, start, stop, least, shift, places, sorted_keys, links):
-    """Put the keys of a block, and both items of their links, into their ranges; `places` is where each goes on."""
+    """Write the keys of a block, and both items of their links, to their ranges; `places` is the next place of each."""
     for i in range(start, stop):
         key = keys[at(i)]
         value = at((key - least) >> shift)
@@ -60,7 +60,7 @@ def scatter_links(keys, left, right, start, stop, least, shift, places, sorted_k
 
 @kernel
 def sort_range(keys, links, least, shift, spare_keys, spare_links, counts):
-    """Sort the keys of a range, and their links; those of equal keys stay in their order.
+    """Sort the keys of a range, and their links; the sort is stable.
 
     Shapes: (n,) of all four; `counts` (2 ** DIGIT,) is scratch.
     """
@@ -90,7 +90,7 @@ def sort_range(keys, links, least, shift, spare_keys, spare_links, counts):
 
 @inlined
 def bits_of(key, ascending):
-    """Return the bits of the score that a key was written for."""
+    """Return the bits of the score of a key."""
     key = key if ascending else ~key
     sign = np.uint64(0x8000000000000000)
     return key ^ sign if key & sign else ~key
@@ -98,7 +98,7 @@ def bits_of(key, ascending):
 
 @inlined
 def root_of(parents, node):
-    """Return the root of the tree that a node is in; the path to it is halved. That of a root is minus its size."""
+    """Return the root of a node's tree, and halve the path to it. The parent of a root is minus its size."""
     parent = parents[at(node)]
     while parent >= 0:
         above = parents[at(parent)]
@@ -112,11 +112,11 @@ def root_of(parents, node):
 
 @kernel
 def join_in_order(links, keys, start, stop, ascending, parents, merged, thresholds, state):
-    """Join the items of some links, which stand in the order of their keys.
+    """Join the items of links, in the order of their keys.
 
-    A level is a score at which anything was joined; `thresholds` gets the bits of these. `parents`, of items, come as
-    -1, and `merged` gets what became one: the root in front, the one behind, the items in front, the level, and the
-    link. `state` is, and returned are, how many levels and merges there are, and whether the last key has a level.
+    A level is a score at which clusters were joined; `thresholds` gets the bits of these. `parents`, of items, are
+    initially -1, and `merged` gets the merges: the front root, the back root, the items in front, the level, and the
+    link. `state`, as input and as result, is the number of levels and of merges, and whether the last key has a level.
     """
     n_levels, n_merged, is_level = state
     for k in range(start, stop):
@@ -147,9 +147,9 @@ def join_in_order(links, keys, start, stop, ascending, parents, merged, threshol
 
 @kernel
 def lay_out(parents, merged, places):
-    """Give the items places cluster by cluster; `front` of a merge becomes the place behind which the back begins.
+    """Place items cluster by cluster; `front` of a merge becomes the place after which the back begins.
 
-    Clusters are put behind each other as they were joined, the last ones first: then where the front begins is known.
+    Merges are placed in reverse order, the last one first: the beginning of the front is then known.
     """
     place = 0
     for root in range(parents.size):
@@ -170,7 +170,7 @@ def write_between(merged, n_levels, levels, links, merges):
     """Write the level and the link between each item and the next, and the places of merges, by level.
 
     Between clusters that no link joins, the level is `n_levels` and the items of the link are -1; these places, all
-    but that of the last item, come last.
+    except that of the last item, come last.
     """
     levels[:] = n_levels
     for place in range(links.size):
@@ -200,16 +200,16 @@ def write_order(places, order):
 
 @kernel
 def write_scores(keys, start, stop, ascending, scores):
-    """Write the bits of the scores that keys were written for. Shapes: (n,) -> (n,), which may be the same memory."""
+    """Write the bits of the scores of keys. Shapes: (n,) -> (n,), which may be the same memory."""
     for i in range(start, stop):
         scores[at(i)] = bits_of(keys[at(i)], ascending)
 
 
 @kernel
 def keep_some(order, levels, row_of_item, kept_rows, kept_levels, kept_at):
-    """Leave out the items that have no row (-1), and return how many are kept.
+    """Drop the items without a row (-1), and return the number of kept ones.
 
-    Between two that are kept, the level is the highest of those between them, and `kept_at` where the last such is.
+    The level between two kept items is the highest of those between them, and `kept_at` the last place of that level.
     """
     kept = 0
     for place in range(order.size):
@@ -239,7 +239,7 @@ def order_by_level(levels, starts, order):
 
 @kernel
 def label_clusters(order, levels, level, labels, numbers):
-    """Label the clusters of all levels below one, from 0 in the order of their first items; return how many there are.
+    """Label the clusters of all levels below one, from 0 in the order of their first items; return their number.
 
     `numbers` (n,) is scratch.
     """
@@ -253,7 +253,7 @@ def label_clusters(order, levels, level, labels, numbers):
 
 @kernel
 def add_crosses(meetings, scored, crosses):
-    """Count, by merge, the ordered pairs that rightly come together: a scored item, and one of its true cluster."""
+    """Count, by merge, the ordered pairs correctly merged: a scored item, and one of its true cluster."""
     for i in range(meetings.size):
         m = meetings[i]
         if scored:
@@ -264,7 +264,7 @@ def add_crosses(meetings, scored, crosses):
 
 @kernel
 def add_masses(meetings, scored, dominant, masses):
-    """Weigh the same pairs, all but those of one true cluster; `masses` (n, 2) are sums and their errors."""
+    """Weigh the same pairs, except those of one true cluster; `masses` (n, 2) are sums and their errors."""
     for i in range(meetings.size):
         m = meetings[i]
         if m.code == dominant:
@@ -275,7 +275,7 @@ def add_masses(meetings, scored, dominant, masses):
 
 @kernel
 def start_clusters(codes, weights, scored, dominant, clusters):
-    """Begin a cluster with each row."""
+    """Start a cluster with each row."""
     for row in range(codes.size):
         cluster, is_dominant = clusters[at(row)], codes[at(row)] == dominant
         cluster.far = row
@@ -295,7 +295,7 @@ def start_clusters(codes, weights, scored, dominant, clusters):
 
 @inlined
 def join_counts(a, b, cross, scored, found):
-    """Write the counts of two clusters, whose sizes are there, and make them those of one, which stand in the first."""
+    """Write the counts of two clusters, whose sizes are given, and merge them into the first."""
     found.x_a, found.x_b = a.x, b.x
     found.r_a, found.r_b = found.n_a - a.x, found.n_b - b.x
     found.wrong_a, found.wrong_b = a.wrong, b.wrong
@@ -311,9 +311,9 @@ def join_counts(a, b, cross, scored, found):
 
 @inlined
 def join_weights(a, b, cross, scored, found):
-    """Do the same for weights, when the counts have been joined.
+    """Do the same for weights, after the counts have been joined.
 
-    `mass_x` is that of the dominant true cluster, and `mass_r` of the rest, so that little beside much loses no digits.
+    `mass_x` is that of the dominant true cluster, and `mass_r` of the rest, so that a small weight loses no digits.
     """
     found.w_a = (a.mass_x + a.error_x) + (a.mass_r + a.error_r)
     found.w_b = (b.mass_x + b.error_x) + (b.mass_r + b.error_r)
@@ -340,12 +340,12 @@ def join_weights(a, b, cross, scored, found):
 
 @kernel
 def find_merges(first, places, levels, scored, crosses, masses, clusters, found):
-    """Find merges, in the order of their `places` from the first on, until `found` is full; return how many were found.
+    """Find merges, in order of their `places` from the first on, until `found` is full; return the number found.
 
-    A merge is of what ends at a place and what begins behind it. Places of one level ascend, as they do where meetings
-    are found, or a cluster would have pairs that come together elsewhere. `crosses` and `masses` (None without
-    weights) are the pairs of each merge that belong together; `clusters` are as `start_clusters` makes them, and go
-    from call to call.
+    A merge joins a cluster that ends at a place and one that begins after it. Places of one level ascend, as in finding
+    merge points, or a cluster would have pairs that merge elsewhere. `crosses` and `masses` (None without
+    weights) are the true pairs of each merge; `clusters` are initialized by `start_clusters`, and persist
+    between calls.
     """
     stop = min(places.size, first + found.size)
     for k in range(first, stop):
@@ -368,7 +368,7 @@ def find_merges(first, places, levels, scored, crosses, masses, clusters, found)
 
 @inlined
 def highest_from(bounds, depth, place):
-    """Return where the highest level from a place on stands, and the last of these; `bounds` are where levels fall."""
+    """Return where the highest level from a place on is, and the last of these; `bounds` are where levels fall."""
     low, high = 0, depth - 1
     while low < high:
         middle = (low + high) >> 1
@@ -381,7 +381,7 @@ def highest_from(bounds, depth, place):
 
 @inlined
 def start_group(groups, place, weights, scored):
-    """Begin a part of a true cluster with one row."""
+    """Start a part of a true cluster with one row."""
     groups[at(place)].n = 1
     if scored is not None:
         groups[at(place)].s = scored[at(place)]
@@ -395,7 +395,7 @@ def start_group(groups, place, weights, scored):
 
 @inlined
 def meet(groups, last, code, weights, scored, found):
-    """Write the meeting of a part with the part before it, and make them one."""
+    """Write the merge point of a part with the part before it, and merge them."""
     before = groups[at(last)].below
     found.at, found.code = groups[at(last)].gap, code
     found.n_a, found.n_b = groups[at(before)].n, groups[at(last)].n
@@ -424,11 +424,11 @@ def join_masses(groups, before, last, apart, found):
 
 @kernel
 def find_meetings(place, depth, levels, codes, weights, scored, bounds, last_of, groups, found):
-    """Find meetings from a place on until `found` is full; return the next place, the depth, and how many were found.
+    """Find merge points from a place on until `found` is full; return the next place, the depth, and the number found.
 
-    The rows stand as the merge tree has them: `levels` (n,) are those between each and the next, `codes` (n,) the
+    The rows are in merge tree order: `levels` (n,) are those between each and the next, `codes` (n,) the
     true clusters, -1 for none. `weights` and `scored` may be None. Scratch: `bounds` (n,), of which `depth` are in
-    use; `last_of` (n_codes,), which comes as -1; `groups` (n,).
+    use; `last_of` (n_codes,), initially -1; `groups` (n,).
     """
     n_found = 0
     while place < levels.size:
@@ -456,9 +456,9 @@ def find_meetings(place, depth, levels, codes, weights, scored, bounds, last_of,
 
 @kernel
 def find_last_meetings(code, weights, scored, last_of, groups, found):
-    """Find the meetings that are left when all places have been looked at, from a true cluster on.
+    """Find the merge points that remain after all places have been visited, from a true cluster on.
 
-    Returns the next true cluster, and how many were found; what else is given is as `find_meetings` leaves it.
+    Returns the next true cluster, and the number found; other arguments are as `find_meetings` leaves them.
     """
     n_found = 0
     while code < last_of.size:
@@ -474,7 +474,7 @@ def find_last_meetings(code, weights, scored, last_of, groups, found):
 
 @kernel
 def add_recall_by_merge(meetings, sizes, under):
-    """Add, by merge, the weight of pairs that come together, over the size of their true cluster."""
+    """Add, by merge, the weight of merging true pairs, divided by the size of their true cluster."""
     for i in range(meetings.size):
         m = meetings[i]
         under[at(m.at)] += np.float64(m.v_a * m.w_b + m.v_b * m.w_a) / sizes[at(m.code)]
@@ -482,7 +482,7 @@ def add_recall_by_merge(meetings, sizes, under):
 
 @kernel
 def find_last_merges(meetings, levels, last):
-    """Find, by true cluster, where the merge of the highest level stands that brings parts of it together."""
+    """Find, by true cluster, the highest merge that joins parts of it."""
     for i in range(meetings.size):
         m = meetings[i]
         known = last[at(m.code)]
@@ -492,7 +492,7 @@ def find_last_merges(meetings, levels, last):
 
 @kernel
 def add_loss_by_merge(merges, over):
-    """Write, by merge, what precision loses when two clusters become one."""
+    """Write, by merge, the loss of precision when two clusters become one."""
     for i in range(merges.size):
         m = merges[i]
         if m.lost == 0:
@@ -507,9 +507,9 @@ def add_loss_by_merge(merges, over):
 
 @kernel
 def join_ties(levels, n_levels, heads, open_places, over, under):
-    """Make merges of one level that come to one cluster one merge, which stands at the last of their places.
+    """Combine the merges of one level that form one cluster into one merge, at the last of their places.
 
-    Shapes: (n,), and the same for all else; `heads` gets the place where the merge of each place stands, and
+    Shapes: (n,), and the same for all else; `heads` gets the place of the combined merge of each place, and
     `open_places` is scratch. `over` and `under` are added up there, and are 0 elsewhere.
     """
     depth = 0
@@ -533,7 +533,7 @@ def join_ties(levels, n_levels, heads, open_places, over, under):
 
 @kernel
 def find_first_places(codes, firsts):
-    """Find the first place of each true cluster; `firsts` comes as -1."""
+    """Find the first place of each true cluster; `firsts` is initially -1."""
     for place in range(codes.size - 1, -1, -1):
         if codes[place] >= 0:
             firsts[codes[place]] = place
@@ -541,11 +541,11 @@ def find_first_places(codes, firsts):
 
 @inlined
 def reaching_from(highest, place, limit):
-    """Return the first place, from one on, whose level is at least a limit; there is one."""
+    """Return the first place, from one on, whose level is at least a limit; there always is one."""
     node = place + (highest.size >> 1)
     while highest[at(node)] < limit:
         node += 1
-        while not node & 1:  # all of a pair is still to come
+        while not node & 1:  # neither node of the pair has been searched
             node >>= 1
     while node < highest.size >> 1:
         node <<= 1
@@ -578,8 +578,8 @@ def reaching_before(highest, place, limit):
 def measure_stretches(highest, places, limits, sizes, parts):
     """Count, around each place, the items between which all levels are below a limit, and their clusters just before.
 
-    These are what the stretch is made of when the last level below the limit is not used either. `highest` is a heap
-    over the levels: in its second half they stand, the last of them above all limits, and before these the higher of
+    These are the parts of the range when the last level below the limit is not used either. `highest` is a heap
+    over the levels: its second half contains them, the last above all limits, and the first half the maximum of
     each pair.
     """
     for k in range(places.size):
@@ -595,17 +595,17 @@ def measure_stretches(highest, places, limits, sizes, parts):
 
 @inlined
 def replace_product(sums, row, k, old, new):
-    """Put one product in the place of another, in a sum that stands with its error."""
+    """Replace one product by another in a sum that has an error term."""
     total, error = add_exactly(sums[row, 2 * k], sums[row, 2 * k + 1], -old)
     sums[row, 2 * k], sums[row, 2 * k + 1] = add_exactly(total, error, new)
 
 
 @kernel
 def follow_units(places, levels, unit_of_place, over, under, units, sums):
-    """Add up squares and products of what units lose, before each level.
+    """Add up squares and products of the losses of units, before each level.
 
-    `places` are those of merges, by level; `over` and `under` what each does. `units` (n, 3) are the weight, and what
-    is lost of precision and recall, which come as with no link. `sums` (n_levels + 1, 10), whose first row is given,
+    `places` are those of merges, by level; `over` and `under` their effects. `units` (n, 3) are the weight, and the
+    losses of precision and recall, initially those without links. `sums` (n_levels + 1, 10), whose first row is given,
     get over^2, over * weight, under^2, under * weight, over * under, each with its error.
     """
     i = 0
@@ -629,21 +629,21 @@ def follow_units(places, levels, unit_of_place, over, under, units, sums):
 
 @inlined
 def add_to(sums, place, x):
-    """Add to a sum that stands with its error."""
+    """Add to a sum that has an error term."""
     sums[at(place), 0], sums[at(place), 1] = add_exactly(sums[at(place), 0], sums[at(place), 1], x)
 
 
 @inlined
 def fetch_level(meetings, i, levels, sums):
-    """Begin to bring the sum of a meeting that comes later into the cache."""
+    """Prefetch the sum of a later merge point."""
     if i + AHEAD < meetings.size:
         fetch(sums, 2 * levels[at(meetings[at(i + AHEAD)].at)])
 
 
-# Of meetings, whose sums by level (n_levels + 1, 2) stand with their errors
+# For merge points; sums by level (n_levels + 1, 2) have error terms
 @kernel
 def add_recall(meetings, levels, sizes, less, sums):
-    """Add, by level, the weight of pairs that come together, over the size of their true cluster less some items."""
+    """Add, by level, the weight of merging true pairs, divided by the size of their true cluster minus `less` items."""
     for i in range(meetings.size):
         fetch_level(meetings, i, levels, sums)
         m = meetings[at(i)]
@@ -653,7 +653,7 @@ def add_recall(meetings, levels, sizes, less, sums):
 
 @kernel
 def add_weight_together(meetings, levels, sums):
-    """Add, by level, the weight of pairs that come together."""
+    """Add, by level, the weight of merging true pairs."""
     for i in range(meetings.size):
         fetch_level(meetings, i, levels, sums)
         m = meetings[at(i)]
@@ -662,13 +662,13 @@ def add_weight_together(meetings, levels, sums):
 
 @inlined
 def mixed(v_a, v_b, a, b):
-    """Return v_a log((a + b) / a) + v_b log((a + b) / b): where all is scored, a + b times the entropy of the two."""
+    """Return v_a log((a + b) / a) + v_b log((a + b) / b): if all is scored, a + b times the entropy of the two."""
     return v_a * math.log1p(b / a) + v_b * math.log1p(a / b)
 
 
 @kernel
 def add_entropy_of_parts(meetings, levels, dominant, by_merge, sums):
-    """Add what true clusters' parts leave open when they meet: by level, and by merge without one true cluster."""
+    """Add the entropy of merging parts of true clusters: by level, and by merge without one true cluster."""
     for i in range(meetings.size):
         fetch_level(meetings, i, levels, sums)
         m = meetings[at(i)]
@@ -678,10 +678,10 @@ def add_entropy_of_parts(meetings, levels, dominant, by_merge, sums):
             add_to(by_merge, m.at, x)
 
 
-# Of merges
+# For merges
 @inlined
 def turn_to(level, state, sums):
-    """Return the sum of a level and its error: those of `state` if it is the same level, else none as yet."""
+    """Return the level's sum and its error: those of `state` if it is the same level, else zeros; store the old sum."""
     last, total, error = state
     if last == level:
         return last, total, error
@@ -700,7 +700,7 @@ def add_to_level(level, x, state, sums):
 
 @kernel
 def count_clusters(merges, clusters, singletons, largest):
-    """Count, by level, clusters with scored items that are no more, and singletons; and find the largest new one.
+    """Count, by level, singletons and clusters with scored items that end there; and find the largest new cluster.
 
     Shapes: (n,), and (n_levels + 1,) of all others.
     """
@@ -714,10 +714,10 @@ def count_clusters(merges, clusters, singletons, largest):
 
 @kernel
 def add_precision_loss(merges, less, state, sums):
-    """Add, by level, what clusters lose of the precision when they become one: wrong pairs over their sizes less some.
+    """Add, by level, the loss of precision when clusters merge: wrong pairs over their sizes minus `less`.
 
-    A cluster of one item, which has none, loses nothing. `state`, here and below, is the last level, its sum and the
-    error of that; it is returned for the merges that come next.
+    A cluster of one item has no precision and loses none. `state`, here and below, is the last level, its sum and
+    its error; it is returned for the next merges.
     """
     for i in range(merges.size):
         m = merges[i]
@@ -734,7 +734,7 @@ def add_precision_loss(merges, less, state, sums):
 
 @kernel
 def count_pairs(merges, right, wrong):
-    """Count, by level, the pairs that come together rightly, and those that do wrongly. Shapes: (n_levels + 1,)."""
+    """Count, by level, the pairs merged correctly, and those merged wrongly. Shapes: (n_levels + 1,)."""
     for i in range(merges.size):
         m = merges[i]
         new = (m.wrong - m.wrong_a - m.wrong_b) >> 1
@@ -744,7 +744,7 @@ def count_pairs(merges, right, wrong):
 
 @kernel
 def add_weight_apart(merges, state, sums):
-    """Add, by level, the weight of pairs that come together wrongly."""
+    """Add, by level, the weight of wrongly merged pairs."""
     for i in range(merges.size):
         m = merges[i]
         if m.apart > 0.0:
@@ -755,7 +755,7 @@ def add_weight_apart(merges, state, sums):
 
 @kernel
 def add_entropy(merges, state, sums):
-    """Add, by level, what clusters leave open when they become one."""
+    """Add, by level, the entropy of clusters that merge."""
     for i in range(merges.size):
         m = merges[i]
         a, b = np.float64(m.w_a), np.float64(m.w_b)
@@ -772,10 +772,10 @@ def beside(x, r):
 
 @kernel
 def add_untold_entropy(merges, scored, by_merge, state, sums):
-    """Add, by level, how much of what clusters leave open when they become one true clusters do not tell.
+    """Add, by level, the part of the entropy of merging clusters that true clusters do not explain.
 
-    `by_merge` is that of the true clusters' parts, without the one that is dominant; its own is taken from what is
-    beside it, as that may be little.
+    `by_merge` is the entropy of the true clusters' parts, without the dominant one; its own is computed from the
+    rest, since that may be small.
     """
     for i in range(merges.size):
         if i + AHEAD < merges.size:
@@ -796,10 +796,10 @@ def add_untold_entropy(merges, scored, by_merge, state, sums):
     return state
 
 
-# Of levels
+# For levels
 @kernel
 def sum_before(sums):
-    """Put the sum of the levels before each in the place of its own. Shapes: (n,)."""
+    """Replace each sum by that of the levels before it. Shapes: (n,)."""
     total, error = 0.0, 0.0
     for level in range(sums.size):
         own = sums[level]
@@ -809,7 +809,7 @@ def sum_before(sums):
 
 @kernel
 def sum_from(sums):
-    """Put the sum of each level and those after it in the place of its own. Shapes: (n,)."""
+    """Replace each sum by that of its level and all after it. Shapes: (n,)."""
     total, error = 0.0, 0.0
     for level in range(sums.size - 1, -1, -1):
         total, error = add_exactly(total, error, sums[level])

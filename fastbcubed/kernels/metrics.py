@@ -1,4 +1,4 @@
-"""Sums over cells of the scores that are no means over items: pairs, entropies, matching, edits, coreference."""
+"""Sums over cells for scores that are not means over items: pairs, entropies, matching, edits, coreference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOW = np.uint64((1 << 32) - 1)
 
 @kernel
 def add_product(high, low, x, y):
-    """Add x * y to a sum of 128 bits. All are uint64; returns both halves."""
+    """Add x * y to a 128-bit sum. All are uint64; returns both halves."""
     product = x * y
     if (x | y) > LOW:
         x1, x0, y1, y0 = x >> HALF, x & LOW, y >> HALF, y & LOW
@@ -55,7 +55,7 @@ def count_pairs(cells, start, stop, sums):
 def weigh_pairs(cells, start, stop, total, sums):
     """Sum products of weights over runs of cells, as `count_pairs` counts pairs.
 
-    Returns the squared weights of the cells of one item, as a sum and its error.
+    Returns the squared weights of the one-item cells, as a sum and its error.
 
     The fp and fn of `cells` are weights, `total` that of all items. `sums` of a run: the squared weights of
     cells of several items; the pairs in the prediction alone, in the truth alone, and on neither side.
@@ -81,31 +81,31 @@ def weigh_pairs(cells, start, stop, total, sums):
 
 @kernel
 def square_weights(weights, start, stop):
-    """Sum the squares of some weights; returns the sum and its error."""
+    """Sum the squares of some weights; return the sum and its error."""
     total, error = 0.0, 0.0
     for i in range(start, stop):
         total, error = add_exactly(total, error, weights[i] * weights[i])
     return total, error
 
 
-#: Above this share of all weight, what a cluster leaves cannot be had by subtraction.
+#: Above this share of all weight, the weight outside a cluster cannot be computed by subtraction.
 DOMINANT = 0.75
-#: The bits of 1.0, of about sqrt(1/2), and those of a float beside its exponent.
+#: The bits of 1.0, of about sqrt(1/2), and those of a float without its exponent.
 ONE, ROOT, MANTISSA = 0x3FF << 52, 0x3FE6A09E << 32, (1 << 52) - 1
 LARGEST, LOG_2 = 1.7e308, math.log(2.0)
-#: Terms of a hypergeometric sum below this share of the largest one are left out.
+#: Terms of a hypergeometric sum below this share of the largest one are dropped.
 NEGLIGIBLE = 1e-22
 
 
 @kernel
 def log_of(x, logs):
-    """Return the logarithm of a count, from the table as far as it goes."""
+    """Return the logarithm of a count, from the table if it is in range."""
     return logs[x] if x < logs.size else math.log(x)
 
 
 @kernel
 def log_ratio(x, n, logs):
-    """Return log(x / n) of counts x >= n; where they are close, their logarithms agree in too many digits."""
+    """Return log(x / n) of counts x >= n, without the cancellation of their logarithms when they are close."""
     return math.log1p((x - n) / n) if x - n < n >> 3 else log_of(x, logs) - log_of(n, logs)
 
 
@@ -139,7 +139,7 @@ def take_logs(y, below, n):
     """Replace the first n of some numbers, not negative, by log(1 + y / below), within a few units of the last place.
 
     With 1 + y = m 2^e, m from sqrt(1/2) to sqrt(2), and s = (m - 1) / (m + 1), log(m) is 2 (s + s^3 / 3 + ...). All
-    steps are ones that the processor takes for several numbers at a time.
+    steps are vector instructions of the processor.
     """
     m = np.empty(n)
     bits = m.view(np.int64)
@@ -164,9 +164,9 @@ def take_logs(y, below, n):
 
 @kernel
 def read_ratios(cells, begin, length, total, beside_true, y, below):
-    """Write what take_logs makes log(N / a) of a run of cells, then log(b / w) and log(a / w) where these are not 0.
+    """Write the input of take_logs for log(N / a) of a run of cells, then for nonzero log(b / w) and log(a / w).
 
-    Return how many there are, and the weight of the heaviest cluster of each side. See `weigh_losses`.
+    Return their number, and the weight of the heaviest cluster of each side. See `weigh_losses`.
     """
     most_true, most_pred = 0.0, 0.0
     n = length
@@ -188,10 +188,10 @@ def read_ratios(cells, begin, length, total, beside_true, y, below):
 def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
     """Sum w log(b / w), w log(a / w), w log(N / a) and w log(N / b) over runs of cells.
 
-    Returns the weight of the heaviest cluster seen of each side.
+    Returns the weight of the heaviest cluster of each side.
 
     The fp and fn of `cells` are weights; a and b are those of their true and predicted clusters, N is
-    `total`. `beside_true` and `beside_pred` are the weight outside the cluster that holds nearly all of it,
+    `total`. `beside_true` and `beside_pred` are the weight outside the cluster that holds nearly all weight,
     negative if there is none. Shapes: `sums` (n_runs, 4).
     """
     most_true, most_pred = 0.0, 0.0
@@ -207,14 +207,14 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
         for k in range(length):
             i = at(begin + k)
             w, fp, fn = cells[i].weight, cells[i].fp, cells[i].fn
-            b, to_pred = w + fp, y[at(n)]  # which is read where it is not meant, too: no branch is taken
+            b, to_pred = w + fp, y[at(n)]  # read even where unused, to avoid a branch
             n += fp > 0.0
             to_pred = to_pred if fp > 0.0 else 0.0
             to_true = y[at(n)]
             n += fn > 0.0
             to_true = to_true if fn > 0.0 else 0.0
             of_b = y[at(k)] + (to_true - to_pred)
-            if b > DOMINANT * total:  # of little there would be left
+            if b > DOMINANT * total:  # subtraction would leave few digits
                 of_b = math.log1p((beside_pred if beside_pred >= 0.0 else max(0.0, total - b)) / b)
             of_true += w * to_pred
             of_pred += w * to_true
@@ -229,12 +229,12 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
 def expect_shared(n, sizes, clusters, start, stop, other_sizes, other_clusters):
     """Sum E[k log(k / mu)] over pairs of clusters that share k items by chance, mu on average.
 
-    `sizes` and `other_sizes` are the cluster sizes of both sides, with how many `clusters` have each.
+    `sizes` and `other_sizes` are the cluster sizes of both sides; `clusters` and `other_clusters` their numbers.
 
     Notes
     -----
-    k is hypergeometric. Its terms come from the largest one, taken as 1, by their ratios, and are divided
-    by their sum. As the mean of k is mu, each may have k log(k / mu) - k + mu instead, which is not negative.
+    k is hypergeometric. Its terms are computed from the largest one, taken as 1, by their ratios, and divided
+    by their sum. Since the mean of k is mu, each may use k log(k / mu) - k + mu instead, which is not negative.
     """
     total, error = 0.0, 0.0
     for i in range(start, stop):
@@ -265,7 +265,7 @@ def expect_shared(n, sizes, clusters, start, stop, other_sizes, other_clusters):
 
 @kernel
 def excess(k, mu):
-    """Return k log(k / mu) - k + mu, which is 0 at k = mu and more elsewhere."""
+    """Return k log(k / mu) - k + mu, which is 0 at k = mu and positive elsewhere."""
     if k == 0.0:
         return mu
     return k * math.log(k / mu) - (k - mu)
@@ -289,19 +289,19 @@ def log_choices(sizes, others, out):
             out[j] = of_size + rest
 
 
-#: Summed over clusters: how many there are, how many are the same on the other side, their weight, the
+#: Summed over clusters: their number, the number that are equal on the other side, their weight, the
 #: weight of the largest cell of each and of the rest, weight * best F, the best Jaccard index.
 FIGURES = 7
-#: Cells, or clusters, whose figures are summed plainly; the sums of more are added exactly by the caller.
+#: Number of cells, or clusters, whose values are summed plainly; the caller adds the sums of more exactly.
 CELLS_PER_SUM = 1 << 12
 
 
 @kernel
 def add_whole(cells, start, stop, outer, true_split, pred_split, true_sums, pred_sums):
-    """Add the figures of clusters that are one cell, and list the cells that share theirs with others, side by side.
+    """Add the figures of one-cell clusters, and list the cells that share theirs with others, side by side.
 
-    `outer` tells whether the matrices hold counts. Output: the places of the cells in `true_split` and `pred_split`
-    (n_cells + 1,), of which as many are filled as is returned, and sums (runs, FIGURES).
+    `outer` states whether the matrices hold counts. Output: the places of the cells in `true_split` and `pred_split`
+    (n_cells + 1,), filled up to the numbers returned, and sums (runs, FIGURES).
     """
     n_true = n_pred = 0
     run = 0
@@ -316,7 +316,7 @@ def add_whole(cells, start, stop, outer, true_split, pred_split, true_sums, pred
 
 @kernel
 def add_run(cells, begin, end, outer, true_split, pred_split, n_true, n_pred, true_sums, pred_sums):
-    """Do what `add_whole` does for one run of cells; there are no branches, which would often be guessed wrong."""
+    """Do the same as `add_whole` for one run of cells, without branches, which would often be mispredicted."""
     t_split, p_split, exact = n_true, n_pred, 0
     t_mass, t_f, t_closest = 0.0, 0.0, 0.0
     p_mass, p_f, p_closest = 0.0, 0.0, 0.0
@@ -347,7 +347,7 @@ def add_run(cells, begin, end, outer, true_split, pred_split, n_true, n_pred, tr
 
 @kernel
 def count_split(codes, split, bits, bounds):
-    """Find where the cells of each range of 2**bits codes begin, if they are sorted by range. Output: (ranges + 1,)."""
+    """Find where the cells of each range of 2**bits codes begin, if sorted by range. Output: (ranges + 1,)."""
     bounds[:] = 0
     for s in range(split.size):
         bounds[at((codes[at(split[at(s)])] >> bits) + 1)] += 1
@@ -357,7 +357,7 @@ def count_split(codes, split, bits, bounds):
 
 @kernel
 def write_split(cells, codes, split, bits, bounds, of_true, outer, records):
-    """Write a record for each of some cells, by range of codes; in each range in the order of the cells."""
+    """Write a record for each of some cells, by range of codes; within a range in cell order."""
     place = bounds.copy()
     for s in range(split.size):
         k = split[at(s)]
@@ -379,8 +379,8 @@ def write_split(cells, codes, split, bits, bounds, of_true, outer, records):
 def add_best(records, firsts, bounds, first, last, bits, by_item, numbers, best, sums):
     """Add the figures of the clusters of ranges first to last of codes.
 
-    The records of block b and range r are those from firsts[b] + bounds[b, r] on. Workspaces: `numbers` and `best`
-    have an entry for each code of a range, and `best` one more. Output: `sums` (last - first, FIGURES).
+    The records of block b and range r begin at firsts[b] + bounds[b, r]. Workspaces: `numbers` and `best`
+    have an entry for each code of a range, and `best` has one more. Output: `sums` (last - first, FIGURES).
     """
     for part in range(first, last):
         numbers[:] = 0
@@ -394,9 +394,9 @@ def add_best(records, firsts, bounds, first, last, bits, by_item, numbers, best,
 
 @kernel
 def keep_best(records, base, numbers, best, count):
-    """Keep the best of some cells with their clusters; return how many clusters there are, numbered from 1.
+    """Keep the best cell of each cluster; return the number of clusters, numbered from 1.
 
-    Codes are counted from a base. A cluster's first cell takes the same path as others: it is as likely as they.
+    Codes are counted from a base. A cluster's first cell takes the same path as others, being as likely.
     """
     for k in range(records.size):
         code = at(records[k].code - base)
@@ -419,7 +419,7 @@ def keep_best(records, base, numbers, best, count):
 def add_clusters(best, by_item, total):
     """Add the figures of clusters, given the best cell of each.
 
-    Where a cell and the rest do not add up to the weight of its cluster, their share is taken `by_item`.
+    Where a cell and the rest do not add up to the weight of their cluster, their share is taken `by_item`.
     """
     total[:] = 0.0
     total[0] = best.size
@@ -455,7 +455,7 @@ def group_edges(rows, columns, gains, starts, columns_by_row, gains_by_row):
 
 @kernel
 def push(keys, nodes, size, key, node):
-    """Add an entry to a heap of `size` entries, smallest key first."""
+    """Add an entry to a min-heap of `size` entries."""
     at = size
     while at:
         above = (at - 1) >> 1
@@ -470,7 +470,7 @@ def push(keys, nodes, size, key, node):
 
 @kernel
 def drop_first(keys, nodes, size):
-    """Take the first entry out of a heap that has `size` entries after."""
+    """Remove the first entry from a heap that has `size` entries afterwards."""
     key, node = keys[size], nodes[size]
     at = 0
     while 2 * at + 1 < size:
@@ -488,13 +488,13 @@ def drop_first(keys, nodes, size):
 
 @kernel
 def pair_rows(first, edges, prices, pairs, space, patience):
-    """Pair the rows from `first` on, so that the sum of gains over all pairs so far is the largest.
+    """Pair the rows from `first` on, so that the sum of gains over all pairs so far is maximal.
 
-    Return the first row that has had no turn, and how many edges were looked at, about `patience` at most.
+    Return the first unprocessed row, and the number of edges visited, at most about `patience`.
     `edges` (starts, columns, gains) are those of each row; gains are positive. `prices` (by row, by column): their
-    sum is the gain at least, and the gain for pairs; the largest gain of a row, and 0, on entry. `pairs` (edge of
-    each row, row of each column) are -1 where there is none. `space` is workspace: by column the distance, which is
-    infinite between searches, the edge and the row that a column was reached by, columns seen; a heap of edges.
+    sum is at least the gain, and equals it for pairs; on entry the largest gain of a row, and 0. `pairs` (edge of
+    each row, row of each column) are -1 if unpaired. `space` is workspace: by column the distance, which is
+    infinite between searches, the edge and row from which it was reached, visited columns; a heap of edges.
     """
     starts, columns, _ = edges
     edge_of, row_of = pairs
@@ -524,11 +524,11 @@ def pair_rows(first, edges, prices, pairs, space, patience):
 
 @inlined
 def search(root, edges, prices, row_of, space):
-    """Find the cheapest way from a row: its cost, last row, last column or -1, columns seen, edges looked at."""
+    """Find the cheapest path from a row: its cost, last row, last column or -1, visited columns, visited edges."""
     starts, columns, gains = edges
     row_price, column_price = prices
     distance, came_by, came_from, seen, heap_keys, heap_nodes = space
-    best = row_price[root]  # what it costs to leave the root alone
+    best = row_price[root]  # the cost of leaving the root unpaired
     last_row, last_column = root, -1
     size, n_seen, work = 0, 0, 0
     row, so_far = root, 0.0
@@ -560,19 +560,19 @@ def search(root, edges, prices, row_of, space):
 
 @inlined
 def next_row(heap_keys, heap_nodes, size, distance, row_of):
-    """Take the row that is reached next from the heap, or -1; return its distance and the size of the heap, too."""
+    """Pop the next reachable row from the heap, or -1; return its distance and the size of the heap, too."""
     while size:
         so_far, column = heap_keys[0], heap_nodes[0]
         size -= 1
         drop_first(heap_keys, heap_nodes, size)
-        if so_far == distance[column]:  # else a shorter way was found since
+        if so_far == distance[column]:  # otherwise a shorter path was found since
             return row_of[column], so_far, size
     return -1, 0.0, size
 
 
 @inlined
 def change_prices(root, best, n_seen, prices, row_of, space):
-    """Change the prices so that those of new pairs add up to their gain, and forget the distances."""
+    """Update the prices so that those of new pairs add up to their gain, and reset the distances."""
     row_price, column_price = prices
     distance, _, _, seen, _, _ = space
     row_price[root] -= best
@@ -591,14 +591,14 @@ SURE = -1
 
 @kernel
 def keep_majorities(cells, pred, parts, first, last, only, tied):
-    """Find the largest cells of predicted clusters, and whether the cluster can keep the class of one.
+    """Find the largest cells of predicted clusters, and whether each cluster can keep the class of one.
 
-    Returns the items in largest cells, how many clusters keep a class that no other can, and how much was
-    put into `only` and `tied`.
+    Returns the items in largest cells, the number of clusters that keep a class no other can, and the numbers
+    of entries in `only` and `tied`.
 
-    In the parts of `parts` cells have predicted clusters of their own. Outputs: `only`, true clusters in
+    Each of the `parts` contains all cells of its predicted clusters. Outputs: `only`, true clusters in
     several cells that are the only majority class of some cluster; `tied`, true and predicted clusters of
-    cells that are largest with others, none of which is a whole class. Shapes: `parts` (n_parts + 1,), `tied`
+    cells that tie for the largest, none of which is a whole class. Shapes: `parts` (n_parts + 1,), `tied`
     (n_cells, 2).
     """
     items, matched, n_only, n_tied = 0, 0, 0, 0
@@ -654,9 +654,9 @@ def keep_part(cells, pred, start, stop, only, tied):
 
 @kernel
 def match(first, rights, n_right):
-    """Return the size of the largest matching of a bipartite graph (Hopcroft and Karp).
+    """Return the size of a maximum bipartite matching (Hopcroft and Karp).
 
-    Shapes: (n_left + 1,) where the edges of each left node begin, (n_edges,) the right node of each.
+    Shapes: (n_left + 1,) the beginning of each left node's edges, (n_edges,) the right node of each.
     """
     n_left = first.size - 1
     of_left, of_right = np.full(n_left, -1), np.full(n_right, -1)
@@ -673,7 +673,7 @@ def match(first, rights, n_right):
 
 @kernel
 def match_greedily(first, rights, of_left, of_right):
-    """Match each left node with the first right node that is free; return how many are matched."""
+    """Match each left node with the first free right node; return the number matched."""
     matched = 0
     for u in range(of_left.size):
         for e in range(first[u], first[u + 1]):
@@ -686,7 +686,7 @@ def match_greedily(first, rights, of_left, of_right):
 
 @kernel
 def find_layers(first, rights, of_left, of_right, depth, queue):
-    """Search breadth first, from the free left nodes along alternating paths; tell whether one ends at a free node."""
+    """Search breadth first from the free left nodes along alternating paths; return whether one ends at a free node."""
     head, tail = 0, 0
     for u in range(of_left.size):
         depth[u] = -1
@@ -711,7 +711,7 @@ def find_layers(first, rights, of_left, of_right, depth, queue):
 
 @kernel
 def find_path(root, first, rights, of_left, of_right, depth, edge, path):
-    """Search depth first, layer by layer, for a path from a free node to another, and match along it; 1 if there is."""
+    """Search depth first, layer by layer, for a path between free nodes, and match along it; return 1 if found."""
     length = 1
     path[0] = root
     while length > 0:
@@ -738,10 +738,10 @@ def find_path(root, first, rights, of_left, of_right, depth, edge, path):
 
 @kernel
 def gather(codes, sizes, gathered, last, before):
-    """Note what each cluster has gathered when a cell comes, the cell that came last, and what was before.
+    """Record, at each cell, the previous cell of its cluster and the size of all cells before that one.
 
-    Outputs: `last`, the size of the cell of the same cluster that came last, 0 for the first one; `before`,
-    the size of all that came before that one. `gathered` is workspace, by cluster, zeros. Shapes: `codes`,
+    Outputs: `last`, the size of the previous cell of the same cluster, 0 for the first one; `before`,
+    the size of all cells before that one. `gathered` is workspace, by cluster, zeros. Shapes: `codes`,
     `sizes`, `last`, `before` (n_cells,).
     """
     newest = np.zeros(gathered.size)

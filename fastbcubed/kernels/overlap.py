@@ -8,15 +8,15 @@ from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import fetch
 
-#: How many cells or memberships ahead memory is asked for: those of a cluster stand far from each other.
+#: Number of cells or memberships by which memory is prefetched: those of a cluster are far apart.
 AHEAD = 24
-#: Cells of true clusters that are listed together, but for those of one cluster.
+#: Number of cells of true clusters listed together, unless one cluster has more.
 MEMBERS_AT_ONCE = 256
 
 
 @kernel
 def add_clusters(offsets, codes, items, sizes):
-    """Add up the items, and their weight, of each cluster, given the clusters of each cell."""
+    """Add up the items and weight of each cluster, given the clusters of each cell."""
     for j in range(sizes.n.size):
         clear(sizes, items.weighted, j)
     for cell in range(offsets.size - 1):
@@ -44,10 +44,10 @@ def fill_members(offsets, codes, starts, first, last, next_place, members):
 
 @kernel
 def count_overlaps(cells, rows, first, last, seen, counts):
-    """Count the predicted clusters that each of a range of true clusters meets.
+    """Count the predicted clusters that overlap each of a range of true clusters.
 
-    `cells` are the bounds and the rows of the cells of each true cluster. `seen` (n_pred,) holds no number of this
-    range before.
+    `cells` are the bounds and the rows of the cells of each true cluster. `seen` (n_pred,) initially holds no
+    number of this range.
     """
     for i in range(first, last):
         found = 0
@@ -63,10 +63,10 @@ def count_overlaps(cells, rows, first, last, seen, counts):
 
 @kernel
 def add_overlaps(cells, rows, items, first, last, space, overlaps):
-    """Fill the table of overlaps for a range of true clusters; its `bounds` and `entry_bounds` are there.
+    """Fill the table of overlaps for a range of true clusters; its `bounds` and `entry_bounds` are given.
 
     `cells` are the bounds and the rows of the cells of each true cluster. `space` is two workspaces (n_pred,), the
-    first of which holds no number of this range before.
+    first of which initially holds no number of this range.
     """
     seen, place = space
     for i in range(first, last):
@@ -92,11 +92,11 @@ def add_overlaps(cells, rows, items, first, last, space, overlaps):
 
 @kernel
 def add_common(cells, rows, items, sizes, first, last, met, common):
-    """Add up what each of a range of true clusters shares with all the predicted clusters of each of its cells.
+    """Add up the items shared by each of a range of true clusters with all predicted clusters of each of its cells.
 
     `cells` are the bounds and the rows of the cells of each true cluster, `sizes` the items of each cluster, and
     `met` sums by predicted cluster that are 0 before and after. Outputs: the sizes of `common`, by cell and true
-    cluster, and which clusters are the same as one of the other side.
+    cluster, and which clusters equal one of the other side.
     """
     bounds = cells[0]
     places = np.empty((MEMBERS_AT_ONCE, 2), np.int64)
@@ -124,10 +124,10 @@ def add_common(cells, rows, items, sizes, first, last, met, common):
 
 @kernel
 def list_members(cells, rows, first, last, met, common, places, pairs):
-    """List the cells of a range of true clusters, and ask for the sums that will be looked at.
+    """List the cells of a range of true clusters, and prefetch the sums needed later.
 
-    `places` gets for each where its common items stand with this cluster, and where its predicted clusters end in
-    `pairs`; these, each with the items and the number of the cell. They are returned, as there may have to be more.
+    `places` gets for each the place of its common items with this cluster, and the end of its predicted clusters in
+    `pairs`; these have the items and the number of the cell. `pairs` is returned, as it may have to grow.
     """
     bounds, members = cells
     end = 0
@@ -160,7 +160,7 @@ def list_members(cells, rows, first, last, met, common, places, pairs):
 
 @kernel
 def longer(pairs, n, size):
-    """Return room for more pairs, with the first n."""
+    """Return space for more pairs, with the first n copied."""
     found = np.empty((size, pairs.shape[1]), np.int64)
     found[:n] = pairs[:n]
     return found
@@ -177,7 +177,7 @@ def add_pairs(pairs, items, met):
 
 @inlined
 def write_common(pairs, begin, places, items, met, common):
-    """Write what each cell of a true cluster shares there with others in its predicted clusters; see `places`."""
+    """Write the items of a true cluster that each of its cells shares in its predicted clusters; see `places`."""
     for m in range(len(places)):
         sums = 0, 0.0, 0.0
         for q in range(begin, places[at(m), 1]):
@@ -194,7 +194,7 @@ def write_common(pairs, begin, places, items, met, common):
 
 @inlined
 def mark_exact(i, pred, n_true, sizes, met, exact):
-    """Mark a true cluster and each predicted one with the same items, which is one of any of its cells."""
+    """Mark a true cluster and each predicted one with the same items, which must be in any of its cells."""
     for j in pred:
         if sizes.n[at(i)] == met.n[at(j)] and sizes.n[at(i)] == sizes.n[at(n_true + j)]:
             exact[at(i)] = exact[at(n_true + j)] = True
@@ -202,7 +202,7 @@ def mark_exact(i, pred, n_true, sizes, met, exact):
 
 @inlined
 def count_true(rows, begin, end):
-    """Return how many true clusters a row of clusters begins with."""
+    """Return the number of true clusters at the beginning of a row of clusters."""
     k = begin
     while k < end and rows.codes[at(k)] < rows.n_true:
         k += 1
@@ -211,7 +211,7 @@ def count_true(rows, begin, end):
 
 @inlined
 def find_code(rows, begin, code):
-    """Return how many codes stand before one in a row."""
+    """Return the number of codes before one in a row."""
     k = begin
     while rows.codes[at(k)] != code:
         k += 1
@@ -220,7 +220,7 @@ def find_code(rows, begin, code):
 
 @inlined
 def add_size(sums, sizes, j, weighted):
-    """Add one of the sizes to the sums (items, weight, what it leaves over)."""
+    """Add one of the sizes to the sums (items, weight, its rounding error)."""
     n, mass, rest = sums
     if weighted:
         mass, rest = add_exactly(mass, rest + sizes.rest[at(j)], sizes.mass[at(j)])
@@ -229,9 +229,9 @@ def add_size(sums, sizes, j, weighted):
 
 @inlined
 def add_others(sums, sizes, j, n, w, weighted):
-    """Add one of the sizes to the sums (items, weight, what it leaves over), but for n of its items, of weight w.
+    """Add one of the sizes to the sums (items, weight, its rounding error), except n of its items, of weight w.
 
-    These are taken out of each size before it is added: heavy ones would drown lighter mates in the sums.
+    These are subtracted from each size before it is added: lighter mates would lose digits in the sums.
     """
     count, mass, rest = sums
     if weighted:
@@ -242,7 +242,7 @@ def add_others(sums, sizes, j, n, w, weighted):
 
 @inlined
 def clear(sizes, weighted, o):
-    """Begin the sums of an overlap."""
+    """Initialize the sums of an overlap."""
     sizes.n[at(o)] = 0
     if weighted:
         sizes.mass[at(o)] = 0.0
@@ -265,9 +265,9 @@ def add_weight(sizes, items, o, cell):
 
 @kernel
 def join_rows(start, stop, true_offsets, true_codes, pred_offsets, pred_codes, n_true, n, starts, rows):
-    """Write a row for each of a range of cells, as `CellRows` describes it, four longer than its clusters.
+    """Write a row for each of a range of cells, as described by `CellRows`, four longer than its clusters.
 
-    `starts` (n_cells,) gets where each has its number.
+    `starts` (n_cells,) gets the position of each cell's number.
     """
     for cell in range(start, stop):
         starts[cell] = true_offsets[cell] + pred_offsets[cell] + 4 * cell + 2
@@ -308,16 +308,16 @@ def entropy(count, whole):
 
 @kernel
 def keep_least(both, a, b, n_items, i, j, least_true, least_pred):
-    """Lower H(X|Y) and H(Y|X) of two clusters of a and b items that share `both`, if they can be.
+    """Lower H(X|Y) and H(Y|X) of two clusters of a and b items that share `both`, if smaller.
 
-    Clusters that tell no more by where they agree than by where they differ tell nothing of each
-    other. A tie is none: the difference must exceed what rounding does.
+    Clusters whose agreements are no more informative than their differences give no information on each
+    other. A tie does not count: the difference must exceed rounding errors.
     """
     agree = surprise(both, n_items) + surprise_of_rest(a + b - both, n_items)
     differ = surprise(a - both, n_items) + surprise(b - both, n_items)
     if agree <= differ * (1.0 + 1e-13):
         return
-    # H(X|Y) as the mean of two entropies: no difference of large numbers
+    # H(X|Y) as the mean of two entropies avoids a difference of large numbers
     given_pred = (b * entropy(both, b) + (n_items - b) * entropy(a - both, n_items - b)) / n_items
     given_true = (a * entropy(both, a) + (n_items - a) * entropy(b - both, n_items - a)) / n_items
     least_true[i] = min(least_true[i], given_pred)
@@ -328,9 +328,9 @@ def keep_least(both, a, b, n_items, i, j, least_true, least_pred):
 def least_entropies(bounds, pred, shared_n, true_n, pred_n, n_items, apart, least_true, least_pred):
     """Find the least conditional entropy of each cluster, given one of the other side.
 
-    The overlaps of a true cluster are those of `bounds`. Where `apart`, clusters that share nothing are
-    candidates, too, at a cost of true times predicted clusters. `least_true` and `least_pred`, of
-    shapes (K,) and (M,), come as the entropies of the clusters and leave as the least ones.
+    The overlaps of a true cluster are those of `bounds`. If `apart`, clusters that share nothing are
+    also candidates, at a cost of true times predicted clusters. `least_true` and `least_pred`, of
+    shapes (K,) and (M,), are initially the entropies of the clusters, and on return the least ones.
     """
     shared = np.zeros(pred_n.size, dtype=np.int64)
     for i in range(true_n.size):
@@ -349,7 +349,7 @@ def least_entropies(bounds, pred, shared_n, true_n, pred_n, n_items, apart, leas
 
 @kernel
 def shared(starts, clusters, u, v):
-    """Return how many clusters two units share, and the first of them, -1 if none."""
+    """Return the number of clusters that two units share, and the first of them, -1 if none."""
     a, b = starts[u], starts[v]
     end_a, end_b = starts[u + 1], starts[v + 1]
     common, first = 0, -1
@@ -372,7 +372,7 @@ def count_shared(starts, clusters, n, keys, bounds, members, pairs):
     """Add to `pairs[t]` the pairs of items that share t clusters, for t of two and more.
 
     Shapes: (units + 1,), (memberships,), (units,), (groups,), (groups + 1,), (entries,), (most + 1,);
-    `keys` are the clusters of the groups, and members of a group its units that are in a larger one.
+    `keys` are the clusters of the groups; the members of a group are its units that are in a larger one.
     """
     for u in range(n.size):
         own = starts[u + 1] - starts[u]
@@ -390,7 +390,7 @@ def count_shared(starts, clusters, n, keys, bounds, members, pairs):
 
 @kernel
 def count_blocks(true_starts, pred_starts):
-    """Count the entries that `list_blocks` makes. Shapes: (units + 1,), (units + 1,) -> int."""
+    """Count the entries of `list_blocks`. Shapes: (units + 1,), (units + 1,) -> int."""
     total = 0
     for u in range(true_starts.size - 1):
         of_true, of_pred = true_starts[u + 1] - true_starts[u], pred_starts[u + 1] - pred_starts[u]
@@ -400,9 +400,9 @@ def count_blocks(true_starts, pred_starts):
 
 @kernel
 def list_blocks(true_starts, true_clusters, pred_starts, pred_clusters, n_pred, keys, units):
-    """List the pairs of a true and a predicted cluster of each unit, but for that of its largest.
+    """List the pairs of a true and a predicted cluster of each unit, except that of its largest.
 
-    Entries get the key `true * n_pred + pred` and the unit.
+    Entries consist of the key `true * n_pred + pred` and the unit.
     """
     end = 0
     for u in range(true_starts.size - 1):
@@ -421,8 +421,8 @@ def compare_shared(
 ):
     """Add up pairs of items that share t true and s predicted clusters, one of them two or more.
 
-    `sums` gets the sum of t s, the number of pairs with t = s, and the number of pairs, where t and
-    s are positive. A block has the key of its two clusters and the units that are in both and, on
+    `sums` gets the sum of t s, the number of pairs with t = s, and the number of pairs, for positive t and
+    s. A block has the key of its two clusters and the units that are in both and, on
     one side at least, in a larger cluster.
     """
     for u in range(n.size):

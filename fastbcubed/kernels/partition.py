@@ -1,4 +1,4 @@
-"""Memory that is asked for before it is needed, so that a kernel need not wait for it."""
+"""Partitioning of rows by bits of their mixed keys, with memory prefetched so that kernels need not wait."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from numba.extending import intrinsic
 from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.runs import RUN
 
-#: How many records ahead of the one that is written next in a part: as far as the next line of the cache at least. The
-#: CPU does not see that parts are written one after the other, as there are too many.
+#: Number of records prefetched ahead of the next write in a part: at least to the next cache line. The
+#: CPU does not detect that parts are written sequentially, because there are too many.
 RECORDS_AHEAD = 4
 
 _numba_config: Any = config
 if _numba_config.DISABLE_JIT:
 
     def fetch(values: Any, i: Any) -> None:
-        """Do nothing, as plain Python cannot."""
+        """Do nothing; plain Python cannot prefetch."""
 
 else:
 
     @intrinsic
     def fetch(typingctx: Any, values: Any, i: Any) -> Any:
-        """Begin to bring an element of an array into the cache."""
+        """Prefetch an element of an array into the cache."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -34,7 +34,7 @@ else:
             pointer = builder.bitcast(builder.gep(array.data, [args[1]]), byte)
             shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
             prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
-            builder.call(prefetch, [pointer, number(0), number(3), number(1)])  # to be read, kept, as data
+            builder.call(prefetch, [pointer, number(0), number(3), number(1)])  # for reading, kept, as data
             return context.get_dummy_value()
 
         return types.void(values, types.int64), codegen
@@ -42,7 +42,7 @@ else:
 
 @kernel
 def mix(key):
-    """Scramble a 64-bit key one to one (the finalizer of splitmix64), so that any bits of it serve."""
+    """Scramble a 64-bit key one to one (the finalizer of splitmix64), so that any bits of it can be used."""
     h = np.uint64(key)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -60,7 +60,7 @@ def mix_all(keys):
 
 @kernel
 def unmix(h):
-    """Return the key that `mix` has scrambled: each of its steps undone, the last one first."""
+    """Return the key scrambled by `mix`: its steps inverted, in reverse order."""
     key = np.uint64(h)
     key = key ^ (key >> np.uint64(31)) ^ (key >> np.uint64(62))
     key *= np.uint64(0x319642B2D24D8EC3)  # times the last factor of `mix`: 1, modulo 2**64
@@ -71,7 +71,7 @@ def unmix(h):
 
 @kernel
 def unmix_all(mixed):
-    """Return the keys that were scrambled. Shape (n,)."""
+    """Return the original keys. Shape (n,)."""
     keys = np.empty(mixed.size, np.int64)
     for i in range(mixed.size):
         keys[i] = unmix(mixed[i])
@@ -80,19 +80,19 @@ def unmix_all(mixed):
 
 @kernel
 def bits_of(h, skip, bits):
-    """Return `bits` bits of a mixed key, those after the topmost `skip`."""
+    """Return the `bits` bits of a mixed key after its top `skip` bits."""
     return (h >> (63 - skip - bits)) & ((1 << bits) - 1)
 
 
 @kernel
 def part_of(h, bits):
-    """Return the part that a mixed key belongs to: its topmost `bits` bits."""
+    """Return the part of a mixed key: its top `bits` bits."""
     return bits_of(h, 0, bits)
 
 
 @kernel
 def target_of(pred, number, targets):
-    """Return where a cell goes: by its pred key, or evenly if that stands for none; `number` is that of the cell.
+    """Return the target of a cell: by its pred key, or by the cell's `number`, evenly, if it has none.
 
     `targets` are scalars: arrays would count references.
     """
@@ -104,7 +104,7 @@ def target_of(pred, number, targets):
 
 @kernel
 def mix_run(keys, start, n, mixed, out):
-    """Mix a run of keys, or copy them if they are `mixed` already."""
+    """Mix a run of keys, or copy them if already `mixed`."""
     if mixed:
         for i in range(n):
             out[at(i)] = keys[at(start + i)]
@@ -115,10 +115,10 @@ def mix_run(keys, start, n, mixed, out):
 
 @kernel
 def find_parts(true, pred, n, skip, bits, heavy, shift, parts):
-    """Find the parts of a run of rows, which these bits of their mixed true key say.
+    """Find the parts of a run of rows, given by these bits of their mixed true key.
 
-    Rows whose key is heavy go by their pred key, to a second set of parts. A heavy key stands in `heavy` where its bits
-    from `shift` on say: see `cells.stages.HeavyKeys`. No branch is taken on what a row is.
+    Rows with a heavy key go by their pred key, to a second set of parts. A heavy key is in `heavy` at its bits
+    from `shift` on: see `cells.stages.HeavyKeys`. There is no branch on the kind of row.
     """
     if not heavy.size:
         for i in range(n):
@@ -135,7 +135,7 @@ def find_parts(true, pred, n, skip, bits, heavy, shift, parts):
 def count_parts(true, pred, start, stop, mixed, skip, bits, heavy, shift, counts):
     """Count the rows of one block by part: see `find_parts`.
 
-    `pred` is None where no key is heavy; `mixed` tells whether keys are mixed already.
+    `pred` is None if no key is heavy; `mixed` states whether keys are already mixed.
     """
     trues, preds, parts = np.empty(RUN, np.int64), np.empty(RUN, np.int64), np.empty(RUN, np.int64)
     for begin in range(start, stop, RUN):
@@ -152,8 +152,8 @@ def count_parts(true, pred, start, stop, mixed, skip, bits, heavy, shift, counts
 def scatter_pairs(keys, payload, n_each, start, stop, mixed, skip, bits, heavy, shift, next_row, rows):
     """Write one block of rows to their parts, keys mixed, in row order.
 
-    `keys` are (true, pred); `next_row` (n_parts,) is where this block's next row of each part goes;
-    `payload` and `n_each` are None, or go into the fields `x` and `n`. The parts are those of `find_parts`.
+    `keys` are (true, pred); `next_row` (n_parts,) is this block's next row in each part;
+    `payload` and `n_each` are None, or written to the fields `x` and `n`. The parts are those of `find_parts`.
     """
     true, pred = keys
     trues, preds, parts = np.empty(RUN, np.int64), np.empty(RUN, np.int64), np.empty(RUN, np.int64)
@@ -176,7 +176,7 @@ def scatter_pairs(keys, payload, n_each, start, stop, mixed, skip, bits, heavy, 
 
 @kernel
 def place_rows(true, pred, skip, bits, heavy, shift, next_row, places):
-    """Write for each row of a block where `scatter_pairs` puts it; the keys are not mixed yet."""
+    """Write for each row of a block its destination in `scatter_pairs`; the keys are not mixed yet."""
     trues, preds, parts = np.empty(RUN, np.int64), np.empty(RUN, np.int64), np.empty(RUN, np.int64)
     for begin in range(0, true.size, RUN):
         n = min(RUN, true.size - begin)
@@ -190,9 +190,9 @@ def place_rows(true, pred, skip, bits, heavy, shift, next_row, places):
 
 @kernel
 def scatter_items(keys, start, stop, bits, next_row, mixed, rows, places, values, out):
-    """Write the mixed keys of one block to their parts, in row order, and what else there is room for.
+    """Write the mixed keys of one block to their parts, in row order, and the other outputs that are given.
 
-    `next_row` (n_parts,) is where this block's next row of each part goes. `rows` takes the row that stands at each
+    `next_row` (n_parts,) is this block's next row in each part. `rows` takes the row at each
     place, `places` the place of each row, and `out` their `values`; each of these may be None.
     """
     for i in range(start, stop):
@@ -213,8 +213,8 @@ def scatter_items(keys, start, stop, bits, next_row, mixed, rows, places, values
 def order_by_range(cells, first, width, bounds, order):
     """Order cells by ranges of `width` true codes from `first` on; those of smaller codes come before all ranges.
 
-    Cells of a range stay in their order. Output: `order` (n_cells,), and `bounds` (n_ranges + 2,), where those before
-    the ranges begin and each range does, and the end.
+    Cells of a range stay in order. Output: `order` (n_cells,), and `bounds` (n_ranges + 2,), the beginning of those
+    before the ranges and of each range, and the end.
     """
     bounds[:] = 0
     for i in range(cells.size):

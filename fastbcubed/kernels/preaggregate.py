@@ -1,11 +1,11 @@
-"""Rows of the same two clusters become one row with a count, where few pairs of clusters hold most of the rows.
+"""Pre-aggregation: rows of the same two clusters become one row with a count, where few pairs hold most rows.
 
-A table of pairs is a box, with a slot for each two keys of two ranges; a grid, with one for each two keys of few that
-are known; or it has one slot that a pair can stand in, and just pairs that are known to be frequent. Rows of other
-pairs stay as they are.
+A table of pairs is a box, with a slot for each pair of keys in two ranges; a grid, with one for each pair of a few
+known keys; or it has one possible slot per pair, for pairs known to be frequent. Other rows
+are unchanged.
 
-Most slots of a large table have few rows: a byte that counts them, and the sum of their weights, are what stays in
-the cache. Each time `WEIGHTS_AT_ONCE` rows have come together, they are added to a record of the slot.
+Most slots of a large table have few rows: only a byte that counts them, and the sum of their weights, stay in
+the cache. Whenever `WEIGHTS_AT_ONCE` rows have been collected, they are added to a record of the slot.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fastbcubed.kernels.partition import fetch
 
 #: Rows whose slots are found before they are counted.
 ROWS_AT_A_TIME = 4096
-#: Sums of more slots do not stay in a core's cache: each is asked for so many rows ahead.
+#: Sums of more slots do not stay in a core's cache: each is prefetched this many rows ahead.
 CACHED_SLOTS = 1 << 16
 ROWS_AHEAD = 64
 
 
 @inlined
 def home_of_pair(true, pred, mask):
-    """Return the slot that a pair of keys can stand in."""
+    """Return the only possible slot of a pair of keys."""
     h = np.uint64(true) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(pred) * np.uint64(0xC2B2AE3D27D4EB4F)
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
     return np.int64(h >> np.uint64(33)) & mask
@@ -34,9 +34,9 @@ def home_of_pair(true, pred, mask):
 
 @kernel
 def count_pairs(true, pred, slots, first, seen):
-    """Count how often each pair of keys comes; return how many different ones there are.
+    """Count the occurrences of each pair of keys; return the number of distinct pairs.
 
-    Outputs, by pair: its `first` row, and how often it was `seen`. Shapes: (n,) each, and of the empty `slots` a power
+    Outputs, by pair: its `first` row, and its count in `seen`. Shapes: (n,) each, and for the empty `slots` a power
     of two that is larger.
     """
     pairs, mask = 0, slots.size - 1
@@ -56,9 +56,9 @@ def count_pairs(true, pred, slots, first, seen):
 
 @kernel
 def enter_pairs(true, pred, pairs):
-    """Enter pairs of keys, the most important one first; one whose slot is taken is left out.
+    """Enter pairs of keys, the most important first; pairs whose slot is taken are skipped.
 
-    What stands in free slots is the first pair, which is never looked for there.
+    Free slots contain the first pair, which is never looked up there.
     """
     taken = np.zeros(pairs.size, np.bool_)
     for s in range(pairs.size):
@@ -83,10 +83,10 @@ def hash_keys(keys, seeds):
 
 @kernel
 def condense_rows(rows, weights, start, stop, box, grid, pairs, table, out, places):
-    """Add a few rows to the slots of their pairs; write the others to `out`, and return how many there are.
+    """Add a few rows to the slots of their pairs; write the others to `out`, and return their number.
 
-    `rows` are (true, pred), `out` is (true, pred, x); `box` is (low_true, n_true, low_pred, n_pred), `grid` what is
-    known of the keys of either side, or None, and `pairs` None where these are used. `table` is (few, x, many) by slot,
+    `rows` are (true, pred), `out` is (true, pred, x); `box` is (low_true, n_true, low_pred, n_pred), `grid` the
+    known keys of either side, or None, and `pairs` None where these are used. `table` is (few, x, many) by slot,
     the last of which takes all rows without a slot: see `n_of_slot` and `weight_of_slot`. `weights` may be None.
     `places`, if given, gets -1 - slot, or the place in `out`, of each row.
     """
@@ -110,7 +110,7 @@ def condense_rows(rows, weights, start, stop, box, grid, pairs, table, out, plac
 
 @kernel
 def find_in_box(rows, first, n, box, other, slots):
-    """Find the slots of a few rows, `other` for one outside of the box; return how many are inside."""
+    """Find the slots of a few rows, `other` for one outside the box; return the number inside."""
     trues, preds = rows
     low_true, n_true, low_pred, n_pred = box
     known = 0
@@ -124,7 +124,7 @@ def find_in_box(rows, first, n, box, other, slots):
 
 @kernel
 def find_in_grid(rows, first, n, grid, other, slots):
-    """Find the slots of a few rows, `other` for one of a key that is not known; return how many are of known ones."""
+    """Find the slots of a few rows, `other` for one with an unknown key; return the number with known keys."""
     trues, preds = rows
     (true_slots, true_pilots, true_seeds, true_keys), (pred_slots, pred_pilots, pred_seeds, _) = grid
     a, b, c, d, n_true = true_seeds[0], true_seeds[1], pred_seeds[0], pred_seeds[1], true_keys.size
@@ -141,9 +141,9 @@ def find_in_grid(rows, first, n, grid, other, slots):
 
 @kernel
 def find_pairs(rows, first, n, pairs, other, slots):
-    """Find the slots of a few rows, `other` for one whose pair has none; return how many have one.
+    """Find the slots of a few rows, `other` for one whose pair has none; return the number with a slot.
 
-    Where pairs can stand is found for all rows before the first look: the CPU does several of these at once.
+    The possible slots of all rows are computed before the first lookup, so that the CPU overlaps these.
     """
     trues, preds = rows
     for j in range(n):
@@ -159,9 +159,9 @@ def find_pairs(rows, first, n, pairs, other, slots):
 
 @kernel
 def write_others(rows, weights, first, n, other, slots, others, left, out, places):
-    """Write those of a few rows that have no slot of their own to `out`, after the `left` that are there.
+    """Write the rows without a slot to `out`, after the `left` that are there.
 
-    Which these are is found first, in `others`, without a branch on what cannot be foretold.
+    They are listed first, in `others`, without an unpredictable branch.
     """
     trues, preds = rows
     out_true, out_pred, out_x = out
@@ -182,7 +182,7 @@ def write_others(rows, weights, first, n, other, slots, others, left, out, place
 
 @kernel
 def count_rows(weights, first, n, slots, few, x, many):
-    """Add a few rows to their slots; those of `ROWS_AHEAD` rows more are read."""
+    """Add a few rows to their slots; the slots of `ROWS_AHEAD` more rows are read."""
     uncached = few.size > CACHED_SLOTS
     for j in range(n):
         if weights is not None:
@@ -200,7 +200,7 @@ def count_rows(weights, first, n, slots, few, x, many):
 
 @kernel
 def settle_slot(weights, s, is_first, x, many):
-    """Add the rows of a slot that have come together to its record."""
+    """Add the collected rows of a slot to its record."""
     if is_first:
         many[s].n = 0
     many[s].n += WEIGHTS_AT_ONCE
@@ -213,15 +213,15 @@ def settle_slot(weights, s, is_first, x, many):
 
 @kernel
 def n_of_slot(few, many, t, s):
-    """Return the rows of a slot of a table, which are `few` where it has no record."""
+    """Return the number of rows of a slot of a table, `few` if it has no record."""
     return np.int64(few) if few < WEIGHTS_AT_ONCE else many[at(t), at(s)].n + few - WEIGHTS_AT_ONCE
 
 
 @kernel
 def write_pairs(box, grid, pairs, weights, tables, first, last, out):
-    """Write the pairs of some slots that have rows to `out`, added up over all tables; return how many there are.
+    """Write the pairs of the nonempty slots of a range to `out`, summed over all tables; return their number.
 
-    The place of each pair stands in `n` of its slot in the first table after. `tables` are those of
+    Afterwards `n` of its slot in the first table is the place of each pair. `tables` are those of
     `condense_rows`. Shapes: of their arrays (n_tables, n_slots).
     """
     low_true, n_true, low_pred, _ = box
@@ -252,7 +252,7 @@ def write_pairs(box, grid, pairs, weights, tables, first, last, out):
 
 @kernel
 def weight_of_slot(few, x, many, s):
-    """Return what a slot weighs in all tables: `x`, and `mass + rest` of its record if it has one."""
+    """Return the weight of a slot in all tables: `x`, and `mass + rest` of its record if it has one."""
     total, error = 0.0, 0.0
     for t in range(few.shape[0]):
         total, error = add_exactly(total, error, x[t, s])
@@ -264,7 +264,7 @@ def weight_of_slot(few, x, many, s):
 
 @kernel
 def settle_places(places, start, stop, many, shift):
-    """Replace what stands for a slot by the place of its pair, and move all other places by `shift`."""
+    """Replace each slot code by the place of its pair, and shift all other places by `shift`."""
     for i in range(start, stop):
         place = places[at(i)]
         places[at(i)] = many[at(-1 - place)].n if place < 0 else place + shift
@@ -272,7 +272,7 @@ def settle_places(places, start, stop, many, shift):
 
 @kernel
 def weigh_pairs(weights, places, there):
-    """Return the products of the weights of any two rows at one place that is `there`, added up.
+    """Return the sum of the products of weights over all pairs of rows at one place that is `there`.
 
     Shapes: `weights`, `places` (n_rows,); `there` (n_places,).
     """

@@ -1,4 +1,4 @@
-"""Sums over cells by runs of fixed length: what is summed plainly, and what is left to be added exactly."""
+"""Sums over cells in runs of fixed length: summed plainly within a run, exactly over runs by the caller."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import numpy as np
 
 from fastbcubed.kernels.jit import at, kernel
 
-#: Cells whose scores are summed plainly, eight at a time; sums of more are added exactly by the caller.
+#: Number of cells whose scores are summed plainly, eight at a time; the caller adds the sums of more exactly.
 RUN = 1 << 10
-#: Cells of a run that are read and scored together: all that is known of so many stays in a core's first cache.
+#: Number of cells of a run that are read and scored together: their data stay in a core's L1 cache.
 PIECE = 1 << 8
 
 
 @kernel
 def add_in_lanes(values, start, stop, lanes):
-    """Add numbers to eight sums, each eighth one to the same, and return these: one alone waits for each addition.
+    """Add numbers to eight sums in turn, and return these: a single sum waits for each addition.
 
-    There are as many as a multiple of eight.
+    Their number is a multiple of eight.
     """
     a, b, c, d, e, f, g, h = lanes
     for i in range(start, stop, 8):
@@ -46,7 +46,7 @@ def sum_run(values):
 
 @kernel
 def add_to_lanes(values, lanes):
-    """Add PIECE numbers to eight sums that are kept; see `add_in_lanes`. Shapes: (PIECE,), (8,)."""
+    """Add PIECE numbers to eight running sums; see `add_in_lanes`. Shapes: (PIECE,), (8,)."""
     a, b, c, d, e, f, g, h = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7]
     a, b, c, d, e, f, g, h = add_in_lanes(values, 0, PIECE, (a, b, c, d, e, f, g, h))
     lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7] = a, b, c, d, e, f, g, h
@@ -68,9 +68,9 @@ def sum_products(weight, scores, sums):
 
 @kernel
 def read_run(cells, begin, length, outer, weight, tp, fp, fn):
-    """Read the weights and matrices of some cells, of counts if `outer`; the rest of the arrays weighs 0.
+    """Read the weights and matrices of some cells, as counts if `outer`; the rest of the arrays gets weight 0.
 
-    Field by field, as the compiler would read those of one cell together by instructions that take longer.
+    Field by field: the compiler would otherwise read the fields of one cell together, by slower instructions.
     """
     weight[length:] = 0.0
     for i in range(length):

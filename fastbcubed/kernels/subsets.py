@@ -1,4 +1,4 @@
-"""Subsets of the clusters of a cell, and cells of so many clusters that all pairs of cells are compared."""
+"""Subsets of the clusters of a cell, and wide cells, with so many clusters that all pairs of cells are compared."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fastbcubed.kernels.jit import inlined, kernel
 from fastbcubed.kernels.mates import add_hits, add_times, not_negative
 from fastbcubed.kernels.partition import bits_of, mix
 
-#: What records count, as the last two bits of a number say: scored items, those of the prediction alone, and the same
+#: Kinds of records, as the last two bits of a number: scored items, those of the prediction alone, and the same
 #: of wide cells.
 SCORED, ALONE, WIDE = 0, 1, 2
 
 
 @kernel
 def name_clusters(keys, salt, names):
-    """Write two words that stand for each cluster, told apart by key and salt. Shapes: (n,), (), (n, 2)."""
+    """Write two words that identify each cluster, by key and salt. Shapes: (n,), (), (n, 2)."""
     for i in range(keys.size):
         h = mix(keys[i])
         names[i, 0] = mix(h ^ mix(2 * salt))
@@ -25,7 +25,7 @@ def name_clusters(keys, salt, names):
 
 @inlined
 def count_sides(cells, cell):
-    """Return in how many true and in how many predicted clusters the items of a cell are."""
+    """Return the numbers of true and of predicted clusters of a cell."""
     c = cells.true_bounds[cell + 1] - cells.true_bounds[cell]
     g = cells.pred_bounds[cell + 1] - cells.pred_bounds[cell]
     return c, g
@@ -33,7 +33,7 @@ def count_sides(cells, cell):
 
 @inlined
 def add_names(names, first, last, size, words):
-    """Write the sums of the names of the subsets that hold some further clusters, too; return how many there are."""
+    """Write the name sums of the subsets that include some further clusters, too; return their number."""
     for k in range(first, last):
         for m in range(size):
             words[size + m, 0] = words[m, 0] + names[k, 0]
@@ -44,9 +44,9 @@ def add_names(names, first, last, size, words):
 
 @kernel
 def sum_names(cells, cell, words):
-    """Write the sums of the names of the subsets of the clusters of a cell, and return how many there are.
+    """Write the sums of the names of the subsets of the clusters of a cell, and return their number.
 
-    Bit k of the number of a subset is for cluster k, true ones first. Of wide cells, see `name_pairs`. Subset 0 is
+    Bit k of a subset's number is for cluster k, true ones first. For wide cells, see `name_pairs`. Subset 0 is
     empty. Shape of `words`: (2**clusters, 2) or more.
     """
     true, true_end = cells.true_bounds[cell], cells.true_bounds[cell + 1]
@@ -60,7 +60,7 @@ def sum_names(cells, cell, words):
 
 @kernel
 def name_pairs(cells, true, true_end, pred, pred_end, words):
-    """Write the names of the clusters of a wide cell, and their sums by true and predicted one; return how many."""
+    """Write the names of the clusters of a wide cell, and their sums by true and predicted one; return their number."""
     size = 1
     for names, first, last in ((cells.true_names, true, true_end), (cells.pred_names, pred, pred_end)):
         for k in range(first, last):
@@ -76,7 +76,7 @@ def name_pairs(cells, true, true_end, pred, pred_end, words):
 
 @kernel
 def count_subsets(cells, start, stop, bits, words, counts):
-    """Count the subsets of the cells of a block by shard: these bits of their first word."""
+    """Count the subsets of the cells of a block by shard, given by these bits of their first word."""
     for cell in range(start, stop):
         for m in range(1, sum_names(cells, cell, words)):
             counts[bits_of(words[m, 0], 0, bits)] += 1
@@ -84,7 +84,7 @@ def count_subsets(cells, start, stop, bits, words, counts):
 
 @kernel
 def scatter_subsets(cells, start, stop, bits, words, next_row, records, masses):
-    """Write the subsets of the cells of a block, shard by shard: two words, items and what they are, their weight.
+    """Write the subsets of the cells of a block, by shard: two words, items and their kind, their weight.
 
     `masses` are the same records as floats, None without weights. Shapes: `next_row` (n_shards,), `records`, `masses`
     (n_subsets, 3) or, with weights, (n_subsets, 4).
@@ -104,7 +104,7 @@ def scatter_subsets(cells, start, stop, bits, words, next_row, records, masses):
 
 @inlined
 def find(records, i, names, slots):
-    """Return where the search for the subset of a record ends in the table, and its number there, -1 for none."""
+    """Return the slot at which the search for a record's subset ends, and its number there, -1 for none."""
     mask = slots.size - 1
     s = records[i, 1] & mask
     k = slots[s]
@@ -116,16 +116,16 @@ def find(records, i, names, slots):
 
 @kernel
 def enter(names, n_subsets, slots):
-    """Enter subsets, all different, into slots that are empty. Shapes: (n_subsets, 2) or more, (), (power of two,)."""
+    """Enter subsets, all different, into empty slots. Shapes: (n_subsets, 2) or more, (), (power of two,)."""
     for k in range(n_subsets):
         slots[find(names, k, names, slots)[0]] = k
 
 
 @kernel
 def add_up(records, masses, names, n_subsets, slots, places, n_each, mass, rest):
-    """Add up items and weight of the records of a shard by subset; return how many subsets there are by now.
+    """Add up items and weight of the records of a shard by subset; return the number of subsets so far.
 
-    Outputs: the names of subsets, their items by what these are, and the weight of those that are not of wide cells;
+    Outputs: the names of subsets, their items by kind, and the weight of those that are not of wide cells;
     the subset of each record. Shapes: `slots` (power of two,), `names` (room, 2), `places` (n_records,), `n_each`
     (room, 1, 2 or 4), `mass`, `rest` (room, 1 or 2), None without weights.
     """
@@ -148,17 +148,17 @@ def add_up(records, masses, names, n_subsets, slots, places, n_each, mass, rest)
 
 @kernel
 def look_up(records, names, slots, places):
-    """Find the subset of each record, which has been entered. Shapes: as of `add_up`."""
+    """Find the subset of each record, which must have been entered. Shapes: as in `add_up`."""
     for i in range(len(records)):
         places[i] = find(records, i, names, slots)[1]
 
 
 @kernel
 def send_back(records, places, n_each, mass, rest, told, back, floats):
-    """Write for every record what its subset adds up to: items of each kind, then weight, then what that leaves over.
+    """Write for every record the totals of its subset: items of each kind, then weight, then its rounding error.
 
-    The number of scored items is doubled, and odd for the first scored cell that asks for it, so that a cluster is
-    counted once. Shapes: `told` (n_subsets,) of False; `back`, and the same as `floats`, a word for each of these.
+    The number of scored items is doubled, and odd for the first scored cell that reads it, so that a cluster is
+    counted once. Shapes: `told` (n_subsets,), initially False; `back`, and the same as `floats`, a word for each.
     """
     kinds = n_each.shape[1]
     for i in range(len(records)):
@@ -177,11 +177,11 @@ def send_back(records, places, n_each, mass, rest, told, back, floats):
 
 @kernel
 def share_subsets(cells, start, stop, bits, words, next_row, back, floats, space, found):
-    """Write what items of each cell share with their mates in other cells, from what all their subsets add up to.
+    """Write the totals shared by the items of each cell and their mates in other cells, from the totals of its subsets.
 
-    Wide cells, and those of the prediction alone, have nothing written. `space` is a `Space`, `found` a `Found` of
-    `overlap.subsets`; records of the shards stand in `back`, of which `floats` are the same, as `scatter_subsets` has
-    written them.
+    Nothing is written for wide cells and those of the prediction alone. `space` is a `Space`, `found` a `Found` of
+    `overlap.subsets`; records of the shards are in `back`, of which `floats` is a view, as written by
+    `scatter_subsets`.
     """
     for cell in range(start, stop):
         size = sum_names(cells, cell, words)
@@ -198,10 +198,10 @@ def share_subsets(cells, start, stop, bits, words, next_row, back, floats, space
 
 @kernel
 def read_subsets(size, c, g, narrow, n, weight, bits, words, next_row, back, floats, space):
-    """Read the subsets of a cell: all items of each that count, and those of narrow cells by how many clusters it has.
+    """Read the subsets of a cell: all items that count of each, and those of narrow cells by number of clusters.
 
-    Items of the prediction alone are added to the others, unless there are sums apart for them. Those of the cell
-    itself, `n` of this `weight`, are taken out of each subset before, or they would drown lighter ones.
+    Items of the prediction alone are added to the others, unless they have separate sums. Those of the cell
+    itself, `n` of this `weight`, are subtracted from each subset first, or lighter ones would lose digits.
     """
     apart = space.n.shape[0] - 1
     if narrow:
@@ -227,7 +227,7 @@ def read_subsets(size, c, g, narrow, n, weight, bits, words, next_row, back, flo
 
 @inlined
 def count_items(m, row, back, apart, space):
-    """Note the items of a subset: all that count, and those scored, -1 if another cell has told of these."""
+    """Record the items of a subset: all that count, and the scored ones, -1 if another cell has recorded these."""
     scored = back[row, 0] >> 1
     if space.kinds > WIDE:
         scored += back[row, WIDE]
@@ -241,7 +241,7 @@ def count_items(m, row, back, apart, space):
 
 @kernel
 def count_clusters(c, g, narrow, space, found):
-    """Note the scored items of clusters that no cell has told of yet, and whether they are the same on both sides."""
+    """Record the scored items of clusters not yet recorded by a cell, and whether they are equal on both sides."""
     for k in range(c + g):
         own = 1 << k if narrow else 1 + k
         if space.scored[own] < 0:
@@ -261,7 +261,7 @@ def count_clusters(c, g, narrow, space, found):
 
 @kernel
 def invert(c, g, space, weighted):
-    """Turn items that share at least some clusters into items that share just these, by their numbers on both sides."""
+    """Convert items that share at least some clusters to items that share exactly these, by their number a side."""
     for which in range(space.n.shape[0]):
         n, mass, rest = space.n[which], space.mass[which], space.rest[which]
         for i in range(c + 1):
@@ -272,7 +272,7 @@ def invert(c, g, space, weighted):
 
 @kernel
 def invert_run(n, mass, rest, most, weighted):
-    """Replace, for each number a, what a clusters come to by the sum over i of (-1)**(i - a) * C(i, a) of what i do.
+    """Replace, for each number a, the value by the sum over i of (-1)**(i - a) * C(i, a) times the value of i.
 
     Shapes: (most + 1,) or more, each.
     """
@@ -288,7 +288,7 @@ def invert_run(n, mass, rest, most, weighted):
 
 @kernel
 def add_shares(cell, c, g, own, space, weighted, found):
-    """Add up hits and misses on both sides, and the items that share clusters with a cell, its `own` ones included."""
+    """Add up hits and misses on both sides, and the items that share clusters with a cell, including its `own`."""
     hits = 0.0, 0.0, 0.0, 0.0
     n_pred = n_true = own
     for i in range(c + 1):
@@ -308,7 +308,7 @@ def add_shares(cell, c, g, own, space, weighted, found):
 
 @kernel
 def add_alone(cell, g, space, weighted, found):
-    """Add up the items of the prediction alone that share a predicted cluster with those of a cell."""
+    """Add up the items of the prediction alone that share a predicted cluster with a cell."""
     n_alone, mass = 0, 0.0
     for j in range(1, g + 1):
         n = space.n[1, 0, j]
@@ -322,7 +322,7 @@ def add_alone(cell, g, space, weighted, found):
 
 @kernel
 def count_visits(cells, wide):
-    """Return how often a cluster of these cells is one of a wide cell."""
+    """Count the pairs of a membership of these cells and a wide cell in the same cluster."""
     visits = 0
     for names in (cells.true_names, cells.pred_names):
         for k in range(len(names)):
@@ -334,7 +334,7 @@ def count_visits(cells, wide):
 
 @kernel
 def visit(cells, cell, wide, met, found):
-    """Find the wide cells that share a cluster with a cell; return how many, and in `met` how many of each side.
+    """Find the wide cells that share a cluster with a cell; return their number, and in `met` the shared ones by side.
 
     Shapes: `met` (n_wide, 2), 0 at first; `found` (n_wide,).
     """
@@ -373,8 +373,8 @@ def add_mate(row, n, w, c, g, apart, found):
 def meet_wide(cells, number, wide, apart, met, others, sums):
     """Add the cells of a shard to the sums of the wide cells that share a cluster with them.
 
-    `number` is that of the shard's first wide cell; `apart` tells whether items of the prediction alone are added up
-    apart. `met` and `others` are the workspace of `visit`, `sums` is a `Found` with a row for each wide cell.
+    `number` is that of the shard's first wide cell; `apart` states whether items of the prediction alone have
+    separate sums. `met` and `others` are the workspace of `visit`, `sums` is a `Found` with a row for each wide cell.
     """
     for cell in range(cells.n.size):
         c, g = count_sides(cells, cell)
@@ -391,9 +391,9 @@ def meet_wide(cells, number, wide, apart, met, others, sums):
 
 @kernel
 def share_wide(cells, number, wide, apart, met, others, sums, found):
-    """Add wide cells to what the scored cells of a shard share with their mates; wide ones take over their sums.
+    """Add wide cells to the shares of the scored cells of a shard with their mates; wide ones take over their sums.
 
-    Parameters are those of `meet_wide`, which has seen all shards; `found` is the `Found` of these cells.
+    Parameters are those of `meet_wide`, which has processed all shards; `found` is the `Found` of these cells.
     """
     for cell in range(cells.n_scored):
         c, g = count_sides(cells, cell)

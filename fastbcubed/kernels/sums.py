@@ -1,4 +1,4 @@
-"""Sums that lose no digits, over blocks and by code."""
+"""Sums without loss of digits, over blocks and by code."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fastbcubed.kernels.runs import add_in_lanes, sum_lanes
 
 #: Weights in this range can be added, squared and divided without overflow or loss of digits.
 LEAST, MOST = 1e-120, 1e120
-#: Weights that are looked at once for their range and once for their sum: they stay in a core's first cache meanwhile.
+#: Number of weights read once for their range and once for their sum: they stay in a core's L1 cache in between.
 WEIGHTS_LOOKED_AT = 1024
 
 
 @kernel
 def check_weights(weights, start, stop, zero_allowed):
-    """Count the weights of one block that are out of range, and return that and the sum of all."""
+    """Count the weights of one block that are out of range; return their number and the sum of all weights."""
     bad, total = 0, 0.0
     for first in range(start, stop, WEIGHTS_LOOKED_AT):
         last = min(first + WEIGHTS_LOOKED_AT, stop)
@@ -47,10 +47,10 @@ def add_up(weights, start, stop):
 
 @kernel
 def add_by_code(codes, values, factors, cells, totals, errors):
-    """Add `values * factors` into `totals + errors` by code; rows with a negative code are left out.
+    """Add `values * factors` to `totals + errors` by code; rows with a negative code are skipped.
 
     Where `cells` is given, `factors` has one entry per cell and `cells` is the cell of each row, -1
-    for a row that is not scored.
+    for an unscored row.
     """
     for i in range(codes.size):
         k = codes[i]
@@ -68,7 +68,7 @@ def add_by_code(codes, values, factors, cells, totals, errors):
 
 @kernel
 def count_by_code(codes, counts, out):
-    """Add `counts` into `out` by code; negative codes are left out."""
+    """Add `counts` to `out` by code; negative codes are skipped."""
     for i in range(codes.size):
         if codes[i] >= 0:
             out[codes[i]] += counts[i]
@@ -76,7 +76,7 @@ def count_by_code(codes, counts, out):
 
 @kernel
 def count_sizes(sizes, counts):
-    """Count clusters by size as far as there are counters, and return how many are larger."""
+    """Count clusters by size up to the largest counter, and return the number of larger ones."""
     larger = 0
     for i in range(sizes.size):
         if sizes[i] < counts.size:
@@ -88,7 +88,7 @@ def count_sizes(sizes, counts):
 
 @kernel
 def find_run(keys, start, length):
-    """Tell whether any key lies in start .. start + length - 1, counted modulo 2**64."""
+    """Return whether any key lies in start .. start + length - 1, modulo 2**64."""
     begin = np.uint64(start)
     span = np.uint64(length)
     for i in range(keys.size):
@@ -99,10 +99,10 @@ def find_run(keys, start, length):
 
 @kernel
 def add_by_power(n, weight, lost, more, outer, counts, sums):
-    """Add up clusters by the power of two that their size reaches; those without items are left out.
+    """Add up clusters by the power of two that their size reaches, except those without items.
 
-    Output: how many clusters there are, and their items; their weight, that by their items, that times what each is
-    for its items (its weight, or their number if `outer`), and what they lost. Shapes: `n` to `more` (n_clusters,),
+    Output: the number of clusters, and their items; their weight, weight per item, weight times size (if `outer`, else
+    squared), and the sums of `lost` and `more`. Shapes: `n` to `more` (n_clusters,),
     `counts` (2, 64), `sums` (5, 64).
     """
     for i in range(n.size):

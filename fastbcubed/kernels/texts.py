@@ -1,8 +1,8 @@
-"""Numbers of texts, many of which are among few that are known: a table that stays in the cache says which.
+"""Numbers of texts, many of which are among a few known ones, from a table that stays in the cache.
 
-Whether a text is a known one is decided by all of its bytes. The last 32 of them are compared at once, and no branch
-depends on what is found. They are read backwards from the end of a text, so at least 32 bytes have to stand before
-that; those that are not the text's own are masked.
+Texts are compared by all of their bytes. The last 32 are compared at once, without data-dependent
+branches. They are read backwards from the end of a text, so at least 32 bytes must precede
+that; bytes that are not part of the text are masked.
 
 The table is a perfect hash: see `kernels.perfect`.
 """
@@ -29,21 +29,21 @@ from fastbcubed.kernels.hashing import (
 )
 from fastbcubed.kernels.jit import at, kernel
 
-#: Bytes at the end of a text that are compared at once, as words.
+#: Number of bytes at the end of a text that are compared at once, as words.
 TAIL = np.uint64(32)
 TAIL_WORDS = np.uint64(4)
 TWO, THREE = np.uint64(2), np.uint64(3)
-#: Words of a slot, as many as fill a line of the cache: the last bytes of its text, masked; then its number and size.
+#: Number of words of a slot, one cache line: the last bytes of its text, masked; then its number and size.
 SLOT_WORDS = np.uint64(8)
 NUMBER, SIZE = (np.uint64(word) for word in (4, 5))
-#: Rows that are looked up before what was not found is hashed.
+#: Number of rows that are looked up before the texts not found are hashed.
 ROWS_AT_A_TIME = 4096
 
 _numba_config: Any = config
 if _numba_config.DISABLE_JIT:
 
     def tail_differs(data: Any, end: Any, masks: Any, mask: Any, slots: Any, slot: Any) -> Any:
-        """Return 1 if the bytes before `end`, masked by words from `mask` on, are not those from `slot` on, else 0."""
+        """Return 1 if the bytes before `end`, masked by words from `mask` on, differ from those from `slot` on."""
         words = data[int(end - TAIL) : int(end)].copy().view(np.uint64)
         own, known = masks[int(mask) : int(mask) + 4], slots[int(slot) : int(slot) + 4]
         return np.uint8((words & own != known).any())
@@ -54,7 +54,7 @@ else:
     def tail_differs(
         typingctx: Any, data: Any, end: Any, masks: Any, mask: Any, slots: Any, slot: Any
     ) -> Any:
-        """Return 1 if the bytes before `end`, masked by words from `mask` on, are not those from `slot` on, else 0."""
+        """Return 1 if the bytes before `end`, masked by words from `mask` on, differ from those from `slot` on."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             words, all_bits = ir.VectorType(ir.IntType(64), 4).as_pointer(), ir.IntType(256)
@@ -75,7 +75,7 @@ else:
 
 @kernel
 def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
-    """Write what a slot says of each text, and its hash, which is of the last eight bytes alone if `by_end`.
+    """Write the slot of each text, and its hash, which uses only the last eight bytes if `by_end`.
 
     Shapes: (n + 1,), (bytes,), (33 * 4,), (), (2,), (n, 8), (n,).
     """
@@ -92,9 +92,9 @@ def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
 
 @kernel
 def number_texts(offsets, data, known, words, numbers, missed):
-    """Write the number of each text that is known, and of others the first word of its fingerprint.
+    """Write the number of each known text, and of others the first word of its fingerprint.
 
-    `missed` takes (row, first, second) of texts that are not known. Return how many these are, and whether they all
+    `missed` takes (row, first, second) of unknown texts. Return their number, and whether all of them
     are ASCII.
     """
     different = np.empty(ROWS_AT_A_TIME, np.uint8)
@@ -112,7 +112,7 @@ def number_texts(offsets, data, known, words, numbers, missed):
 
 @kernel
 def find_of_one_size(offsets, data, known, first, n, numbers, different):
-    """Write the numbers of a few texts, and which are not known, where those that are have the same size."""
+    """Write the numbers of a few texts, and which are unknown, where all known ones have the same size."""
     slots, pilots, masks = known.slots, known.pilots, known.masks
     a, b, size, width = known.seeds[0], known.seeds[1], known.one_size, np.int64(known.one_size)
     mask = size * TAIL_WORDS
@@ -127,7 +127,7 @@ def find_of_one_size(offsets, data, known, first, n, numbers, different):
 
 @kernel
 def find_of_any_size(offsets, data, known, first, n, numbers, different):
-    """Write the numbers of a few texts, and which are not known."""
+    """Write the numbers of a few texts, and which are unknown."""
     slots, pilots, masks = known.slots, known.pilots, known.masks
     a, b, start, longest = known.seeds[0], known.seeds[1], WORD(offsets[at(first)]), ZERO
     for j in range(n):
@@ -147,7 +147,7 @@ def find_of_any_size(offsets, data, known, first, n, numbers, different):
 
 @kernel
 def compare_heads(offsets, data, known, first, n, numbers, different):
-    """Note which of a few texts are not the known ones with the same last bytes and size: those before these differ."""
+    """Mark which of a few texts differ before the last bytes from the known text with the same last bytes and size."""
     own, starts = known.own, known.starts
     for j in range(n):
         start = WORD(offsets[at(first + j)])
@@ -162,7 +162,7 @@ def compare_heads(offsets, data, known, first, n, numbers, different):
 
 @kernel
 def hash_missed(offsets, data, words, first, n, different, numbers, missed, n_missed):
-    """Write fingerprints of those of a few texts that are not known; return how many there are so far, and all bits."""
+    """Write fingerprints of the unknown texts among a few; return the number so far, and all bits."""
     rows, firsts, seconds = missed
     a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
     left, found, seen = n_missed, np.uint8(0), ZERO

@@ -11,11 +11,11 @@ from fastbcubed.kernels.runs import RUN, sum_run
 
 @kernel
 def find_cells(cells, wanted, linked, places, codes, merged):
-    """Find cells whose two clusters differ, or whose true cluster is wanted; no branch is taken on what a cell is.
+    """Find cells whose two clusters differ, or whose true cluster is wanted, without branching on the cell.
 
-    They go to `places`, and their true clusters to `codes`; those with mates of other true clusters go to `merged`.
-    `wanted` is empty for none. Returns how many there are of both, and of the other cells how many have weight, its
-    squares added up, and the largest. Shapes: records (n,), (n_true,), (n_true,), (n,), (n,), (n,).
+    They go to `places`, and their true clusters to `codes`; those with items of other true clusters go to `merged`.
+    `wanted` is empty for none. Returns the numbers of both, and for the other cells the number with weight, its
+    sum of squares, and the largest. Shapes: records (n,), (n_true,), (n_true,), (n,), (n,), (n,).
     """
     n, n_merged, n_alone, squares, largest = 0, 0, 0, 0.0, 0.0
     for i in range(cells.size):
@@ -38,10 +38,10 @@ def find_cells(cells, wanted, linked, places, codes, merged):
 
 @kernel
 def pair_clusters(cells, pred, merged, firsts, left, right):
-    """Find the true clusters that meet in a predicted one; return how many pairs there are.
+    """Find the true clusters that share a predicted one; return the number of pairs.
 
-    `merged` are the cells that have mates of other true clusters. `firsts`, the first true cluster of each predicted
-    one, comes as -1. Shapes: records (n,), (n,), (n_merged,), (n_pred,), (n_merged,), (n_merged,).
+    `merged` are the cells with items of other true clusters. `firsts`, the first true cluster of each predicted
+    one, is initially -1. Shapes: records (n,), (n,), (n_merged,), (n_pred,), (n_merged,), (n_merged,).
     """
     n = 0
     for k in range(merged.size):
@@ -55,7 +55,7 @@ def pair_clusters(cells, pred, merged, firsts, left, right):
 
 @kernel
 def name_units(codes, units, shift, counts):
-    """Write units over the true clusters that are in them, and count them by range of 2**shift units."""
+    """Replace true clusters by their units, and count them by range of 2**shift units."""
     for i in range(codes.size):
         unit = units[at(codes[at(i)])]
         codes[at(i)] = unit
@@ -64,9 +64,9 @@ def name_units(codes, units, shift, counts):
 
 @kernel
 def scatter_units(cells, places, units, shift, next_cell, out):
-    """Copy the cells at these places to the range of their unit, which becomes their true cluster.
+    """Copy the cells at these places to the range of their unit, which replaces their true cluster.
 
-    `next_cell` says where the next cell of each range goes.
+    `next_cell` is the next place of each range.
     """
     for i in range(places.size):
         to = units[at(i)] >> shift
@@ -78,14 +78,14 @@ def scatter_units(cells, places, units, shift, next_cell, out):
 
 @kernel
 def add_shares(cells, first, total, shares):
-    """Add up the shares of cells in the total weight by their unit, the first of which is given."""
+    """Add up the shares of cells in the total weight by their unit; `first` is the first unit."""
     for i in range(cells.size):
         shares[at(cells[at(i)].true - first)] += cells[at(i)].weight / total
 
 
 @kernel
 def add_scores(cells, units, shares, deviations, sums):
-    """Add share * deviation of cells to the sums of the unit of their true cluster; -1 is left out.
+    """Add share * deviation of cells to the sums of the unit of their true cluster; -1 is skipped.
 
     Shapes: records (n,), (n_true,), (n,), (n_scores, n), (n_units, n_scores).
     """
@@ -98,12 +98,12 @@ def add_scores(cells, units, shares, deviations, sums):
 
 @kernel
 def square_units(shares, sums, moves, space, squares, counted):
-    """Add up the squares of what units add to scores of runs, less what they add to those of the baseline.
+    """Add up the squared contributions of units to scores of runs, minus their contributions to the baseline.
 
-    `moves` are the position of the baseline, and how much each score moves with each of the sums, (n_runs, n_scores,
-    k), and with the share, (n_runs, n_scores); `space` is for RUN units: (n_shares, RUN), (n_runs, k, RUN), (RUN,).
+    `moves` are the position of the baseline, and the derivative of each score by each of the sums, (n_runs, n_scores,
+    k), and by the share, (n_runs, n_scores); `space` is for RUN units: (n_shares, RUN), (n_runs, k, RUN), (RUN,).
     Outputs: `squares` (n_runs, n_scores); `counted` (3,), units with a share, squares of shares, the largest share.
-    Shapes: `shares` (n_shares, n), of all runs alike or of each; `sums` (n_runs, n, k).
+    Shapes: `shares` (n_shares, n), common to all runs or one each; `sums` (n_runs, n, k).
     """
     baseline, of_scores, of_shares = moves
     own, columns, moved = space
@@ -135,7 +135,7 @@ def square_units(shares, sums, moves, space, squares, counted):
 
 @inlined
 def read_units(shares, sums, begin, n, own, columns):
-    """Read n units from `begin` on, each of their figures side by side; the rest of the run is 0."""
+    """Read n units from `begin` on, column by column; the rest of the run is 0."""
     own[:, n:] = 0.0
     columns[:, :, n:] = 0.0
     for s in range(shares.shape[0]):
@@ -149,19 +149,19 @@ def read_units(shares, sums, begin, n, own, columns):
 
 @inlined
 def move_shares(before, after, moved):
-    """Write what shares move, each with its slope."""
+    """Write the difference of shares, each times its slope."""
     for i in range(RUN):
         moved[i] = after[0] * after[1][i] - before[0] * before[1][i]
 
 
 @inlined
 def move_sums(before, after, moved):
-    """Add what sums move, each with its slope."""
+    """Add the difference of sums, each times its slope."""
     for i in range(RUN):
         moved[i] += after[0] * after[1][i] - before[0] * before[1][i]
 
 
-#: Chances that a Poisson variable of mean 1 is at most 0, 1, …, in units of 2**-63.
+#: Probabilities that a Poisson variable of mean 1 is at most 0, 1, …, in units of 2**-63.
 STEPS = 19
 CHANCES = np.empty(STEPS, np.int64)
 _chance, _sum = np.exp(-1.0), 0.0
@@ -173,7 +173,7 @@ for _k in range(STEPS):
 
 @kernel
 def draw(seed, replicate, unit):
-    """Return how often a unit is drawn in a replicate: Poisson with mean 1, from a hash of the three alone."""
+    """Return the number of draws of a unit in a replicate: Poisson with mean 1, from a hash of the three alone."""
     number = mix(mix(seed ^ mix(replicate)) ^ unit) & 0x7FFFFFFFFFFFFFFF
     drawn = 0
     while drawn < STEPS and number >= CHANCES[drawn]:
@@ -181,13 +181,13 @@ def draw(seed, replicate, unit):
     return drawn
 
 
-#: Units whose values are added up for all replicates before the next ones are read: they stay in a core's cache.
+#: Number of units summed for all replicates before the next ones are read: they stay in a core's cache.
 UNITS_AT_ONCE = 1 << 12
 
 
 @kernel
 def resample(seed, first, last, units, values, totals):
-    """Add up the values of the units that replicates draw, each as often as it is drawn.
+    """Add up the values of the units drawn by replicates, each times its number of draws.
 
     Shapes: (n_units,), (n_units, n_values), (last - first, n_values).
     """
