@@ -1,1 +1,1 @@
-"""What is given to evaluate(): files, frames and arrays → columns, tables, two clusterings."""
+"""Inputs of evaluate(): files, frames and arrays → columns, tables, two clusterings."""

@@ -1,4 +1,4 @@
-"""Any one-dimensional thing that holds ids or labels → Arrow: its types, its nulls, and some of its rows."""
+"""Any one-dimensional container of ids or labels → Arrow: types, nulls and selected rows."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ MOST_PLAIN = 1 << 18
 
 
 def is_pandas(values: object, *names: str) -> bool:
-    """Say whether `values` is one of these pandas classes, without importing pandas."""
+    """Return whether `values` is one of these pandas classes, without importing pandas."""
     pandas = sys.modules.get("pandas")
     kinds = [getattr(pandas, name, None) for name in names]  # another thread may be importing it just now
     return any(kind is not None and isinstance(values, kind) for kind in kinds)
 
 
 def is_dataset(values: object) -> bool:
-    """Say whether `values` is a data set of pyarrow, without importing that part of it."""
+    """Return whether `values` is a pyarrow dataset, without importing `pyarrow.dataset`."""
     datasets = sys.modules.get("pyarrow.dataset")
     return datasets is not None and isinstance(values, datasets.Dataset)
 
 
 def is_object(dtype: Any) -> bool:
-    """Say whether this is the type of Python objects in Polars, which Arrow would get the addresses of."""
+    """Return whether this is the Polars type of Python objects, which would reach Arrow as addresses."""
     return str(dtype) == "Object"
 
 
 def is_one_column(values: object) -> bool:
-    """Say whether this is one column, judged by its type alone, as of Polars: to export one may take long.
+    """Return whether this is a single column, such as a Polars Series; decided by type, as exporting may be slow.
 
     What may be structs is none: it is exported, and may be a table.
     """
@@ -50,7 +50,7 @@ def is_one_column(values: object) -> bool:
 
 
 def from_stream(values: Any) -> pa.ChunkedArray | None:
-    """Read whatever exports Arrow data, a table as a struct column; None if it exports nothing."""
+    """Read any object that exports Arrow data, a table as a struct column; None if it exports nothing."""
     if isinstance(values, pa.ChunkedArray):
         return values
     if isinstance(values, pa.Table):
@@ -63,7 +63,7 @@ def from_stream(values: Any) -> pa.ChunkedArray | None:
 
 
 def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
-    """Convert a one-dimensional array of any library to Arrow; what cannot be converted is an IdTypeError.
+    """Convert a one-dimensional array of any library to Arrow; raise IdTypeError if it cannot be converted.
 
     NumPy integers and Arrow data are not copied; NaN in objects and in pandas is null.
     """
@@ -83,7 +83,7 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
 
 
 def convert(values: Any, where: str) -> pa.ChunkedArray:
-    """Convert as `to_arrow` does, but let the errors of the conversion (`CONVERSION`) pass."""
+    """Convert as `to_arrow` does, but let conversion errors (`CONVERSION`) propagate."""
     if is_pandas(values, "DataFrame") or isinstance(values, (Mapping, pa.Table, pa.RecordBatch)):
         raise ColumnError(
             f"{where} should be one column, but a table of type {type(values).__name__} was given. "
@@ -151,7 +151,7 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
 
 
 def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
-    """Convert Python objects in a list or in pandas; Arrow would make one value of "a" and b"a"."""
+    """Convert Python objects in a list or in pandas; Arrow would merge "a" and b"a" into one value."""
     if (plain := _plain_list(values)) is not None:
         return _chunked(plain)
     try:
@@ -178,7 +178,7 @@ def _from_uuids(values: Iterable[UUID | None]) -> pa.ChunkedArray:
 
 
 def _plain_list(values: Any) -> pa.Array | None:
-    """Return a list of integers or of texts as Arrow; None if there is more to it, or where pandas is loaded already.
+    """Return a list of integers or strings as Arrow; None for anything else, or if pandas is already loaded.
 
     Other ways to read a list import pandas, where it is installed, which takes longer than scoring a million items.
     """
@@ -200,7 +200,7 @@ def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the values themselves, under dictionaries and extensions."""
+    """Return the type of the values, with dictionary and extension types unwrapped."""
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -247,7 +247,7 @@ def storage_of(part: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _run_by_run(chunk: pa.RunEndEncodedArray) -> pa.Array:
-    """Return the value of each row; Arrow decodes most types of values itself."""
+    """Return the value of each row of run-end encoded data; Arrow decodes most value types itself."""
     try:
         return pc.run_end_decode(chunk)
     except pa.ArrowNotImplementedError:  # dictionaries among them
@@ -258,7 +258,7 @@ def _run_by_run(chunk: pa.RunEndEncodedArray) -> pa.Array:
 
 
 def join_pieces(pieces: list[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
-    """Put columns one after the other; types that differ only in width or encoding are widened."""
+    """Concatenate columns; types that differ only in width or encoding are widened."""
     types = {piece.type for piece in pieces}
     if len(types) > 1:
         stored = map(storage_of, pieces)
@@ -297,7 +297,7 @@ def table_of(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def from_numpy(values: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
-    """Return numbers or booleans as Arrow, of their own width; contiguous numbers are not copied.
+    """Return numbers or booleans as Arrow, in their own width; contiguous numbers are not copied.
 
     Unlike `pyarrow.array` this does not import pandas.
 
@@ -316,7 +316,7 @@ def from_numpy(values: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
 
 
 def from_texts(values: Sequence[str | None]) -> pa.Array:
-    """Return a few texts as Arrow; unlike `pyarrow.array` this does not import pandas.
+    """Return a few strings as Arrow; unlike `pyarrow.array` this does not import pandas.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def from_texts(values: Sequence[str | None]) -> pa.Array:
 
 
 def no_rows(schema: pa.Schema) -> pa.Table:
-    """Return a table of these columns without rows; unlike `pyarrow.Schema.empty_table` this does not import pandas.
+    """Return an empty table with these columns; unlike `pyarrow.Schema.empty_table` this does not import pandas.
 
     Examples
     --------
@@ -341,7 +341,7 @@ def no_rows(schema: pa.Schema) -> pa.Table:
 
 
 def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Return Arrow numbers or booleans as NumPy, of their own width; what stands for nulls is arbitrary.
+    """Return Arrow numbers or booleans as NumPy, in their own width; values at nulls are arbitrary.
 
     Numbers of one chunk are not copied, and the result is read-only. Unlike Arrow's own this does not
     import pandas.
@@ -365,14 +365,14 @@ def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 
 def read_only(values: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to, as arrays of Arrow are: one kernel is compiled for all producers."""
+    """Return a read-only view, like Arrow's arrays, so that one compiled kernel serves all producers."""
     view = values.view()
     view.flags.writeable = False
     return view
 
 
 def codes_of(array: pa.DictionaryArray) -> np.ndarray:
-    """Return the codes of a dictionary array, which are arbitrary where they are null.
+    """Return the codes of a dictionary array; codes at nulls are arbitrary.
 
     Codes beyond the dictionary, which Arrow does not look for, raise pyarrow.ArrowInvalid.
     """
@@ -402,7 +402,7 @@ def _bits(buffer: pa.Buffer, offset: int, n: int) -> np.ndarray:
 
 
 def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
-    """Return which rows are null, by code or by value; None if none is."""
+    """Return the mask of rows that are null, by code or by value; None if there are none."""
     dictionary = pa.types.is_dictionary(part.type)
     if not part.null_count and not (dictionary and any(c.dictionary.null_count for c in part.chunks)):
         return None
@@ -417,7 +417,7 @@ def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
 
 
 def mask_by_code(mask: np.ndarray, chunk: pa.DictionaryArray) -> np.ndarray:
-    """Return for each row what a mask of the dictionary's values says of its code; False if that is null."""
+    """Return the mask of rows from a mask of the dictionary's values; False at null codes."""
     if not len(mask):
         return np.zeros(len(chunk), dtype=bool)
     codes = to_numpy(chunk.indices)
@@ -441,7 +441,7 @@ def combined(data: pa.ChunkedArray) -> pa.Array:
 
 
 def nulls_in_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column whose dictionaries hold no null: codes are null instead; all else as it is."""
+    """Return a column with nulls in the dictionary moved to the codes; other columns unchanged."""
     dictionary = pa.types.is_dictionary(data.type)
     if not dictionary or not any(chunk.dictionary.null_count for chunk in data.chunks):
         return data
@@ -449,7 +449,7 @@ def nulls_in_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def values_of_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a dictionary column without the dictionary, whatever its values are."""
+    """Return a dictionary column decoded, for any type of values."""
     chunks = [chunk.dictionary.take(chunk.indices) for chunk in data.chunks]
     return pa.chunked_array(chunks, data.type.value_type)
 
@@ -463,7 +463,7 @@ def _without_null(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def of_one_dictionary(data: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Return a column whose chunks have one dictionary, as Arrow wants it where rows are taken; all else as it is."""
+    """Return a column whose chunks share one dictionary, as Arrow's take requires; other columns unchanged."""
     several = isinstance(data, pa.ChunkedArray) and data.num_chunks > 1 and pa.types.is_dictionary(data.type)
     return pa.chunked_array([combined(data)]) if several else data
 
@@ -474,7 +474,7 @@ def take_or_null(data: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
 
 
 def _unified(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return chunks with one dictionary, whose codes are as wide as it takes."""
+    """Return chunks that share one dictionary, with codes wide enough for it."""
     data = nulls_in_codes(data)
     try:
         return data.unify_dictionaries()
@@ -484,7 +484,7 @@ def _unified(data: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return views, also those in dictionaries, lists and structs, as large strings or binary; all else as it is."""
+    """Return views, also in dictionaries, lists and structs, as large strings or binary; others unchanged."""
     kind, wide = data.type, _without_views(data.type)
     if kind == wide:
         return data
@@ -508,7 +508,7 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
 
 
 def with_parts(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return a struct or a list with the types in it changed; all else as it is."""
+    """Return a struct or list type with its inner types changed; other types unchanged."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(change(field.type)) for field in kind.fields])
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -518,26 +518,26 @@ def with_parts(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) 
 
 
 def plain(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column without dictionaries or views, so that some of its rows take no more than their share."""
+    """Return a column without dictionaries or views, so that a selection of rows does not keep the rest alive."""
     data = without_views(data)
     kind = _without_dictionaries(data.type)
     return data if kind == data.type else data.cast(kind)
 
 
 def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
-    """Return the type that values have without dictionaries, also in the fields of composite ids."""
+    """Return the type without dictionaries, also in the fields of composite ids."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_without_dictionaries(field.type)) for field in kind.fields])
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def is_view(kind: pa.DataType) -> bool:
-    """Say whether values lie in 16-byte views, which many of Arrow's functions do not know."""
+    """Return whether values are stored as 16-byte views, which many Arrow functions do not support."""
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
 def take_rows(part: pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
-    """Take rows chunk by chunk, so that no chunk is copied as a whole."""
+    """Take rows chunk by chunk, so that no chunk is copied whole."""
     if pa.types.is_run_end_encoded(part.type):
         part = storage_of(part)
     if part.num_chunks == 1:
@@ -575,14 +575,14 @@ def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
 
 
 def _is_whole(value: Any) -> bool:
-    """Tell whether this is a whole number that is not written as one."""
+    """Return whether this is a whole number stored as a float or Decimal."""
     if isinstance(value, Decimal):
         return value.is_finite() and value % 1 == 0
     return isinstance(value, float) and value.is_integer()
 
 
 def as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
-    """Return a value as the column's type; null, which equals nothing, if it cannot hold it."""
+    """Return a value as the column's type; null, which equals nothing, if the type cannot hold it."""
     plain = plain_type(part.type)
     value = value.item() if isinstance(value, np.generic) else value
     if pa.types.is_integer(plain) and _is_whole(value):
@@ -600,7 +600,7 @@ def as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
 
 
 def equal_mask(data: pa.ChunkedArray, scalar: pa.Scalar) -> np.ndarray:
-    """Return which rows hold the value. Shape: (n,)."""
+    """Return the mask of rows equal to the value. Shape: (n,)."""
     if not scalar.is_valid or not len(data):
         return np.zeros(len(data), dtype=bool)
     masks = []
@@ -618,7 +618,7 @@ def equal_mask(data: pa.ChunkedArray, scalar: pa.Scalar) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Nulls:
-    """So many of all rows of a column, item ids or else weights, are null; and the first few of them."""
+    """The number of null rows in a column of item ids or weights, out of all rows, and the first few."""
 
     ids: bool
     where: str
@@ -627,7 +627,7 @@ class Nulls:
     rows: list[int]
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so; its attribute `nulls` is this."""
+        """Return the error that reports them; its attribute `nulls` is this object."""
         if self.ids:
             error: FastBCubedError = NullError(
                 f"{self.count} of {self.total} item ids are null in {self.where} (first rows: "
@@ -642,12 +642,12 @@ class Nulls:
         return error
 
     def moved(self, first_row: int) -> Self:
-        """Return what it is in a table in which its block begins at this row."""
+        """Return the same nulls with row numbers of the whole table, in which the block begins at this row."""
         return replace(self, rows=[row + first_row for row in self.rows])
 
     @classmethod
     def sum(cls, parts: Sequence[Self], total: int) -> Self:
-        """Add up what blocks of a table of so many rows have, in their order; weights are looked at before ids."""
+        """Sum the nulls of a table's blocks, in their order; weights are checked before ids."""
         kept = [part for part in parts if not part.ids] or parts
         mine = [part for part in kept if part.where == kept[0].where]
         rows = [row for part in mine for row in part.rows]
@@ -655,7 +655,7 @@ class Nulls:
 
 
 def require_valid(data: pa.ChunkedArray, where: str) -> None:
-    """Raise IdTypeError if Arrow data are invalid, and say in how many rows and in which."""
+    """Raise IdTypeError if Arrow data are invalid, with the number of rows and the first few."""
     try:
         data.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -678,7 +678,7 @@ def require_valid(data: pa.ChunkedArray, where: str) -> None:
 
 
 def _beyond(chunk: pa.Array) -> np.ndarray:
-    """Return which codes are not in the dictionary."""
+    """Return the mask of codes that are outside the dictionary."""
     if not pa.types.is_dictionary(chunk.type):
         return np.zeros(len(chunk), dtype=bool)
     codes = to_numpy(chunk.indices)
@@ -686,7 +686,7 @@ def _beyond(chunk: pa.Array) -> np.ndarray:
 
 
 def _as_bytes(chunk: pa.Array) -> list[bytes | None]:
-    """Return text as bytes; nothing of other types."""
+    """Return text as bytes; an empty list for other types."""
     if pa.types.is_dictionary(chunk.type):
         chunk = chunk.dictionary_decode()
     if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
@@ -710,13 +710,13 @@ HINT = (
 
 
 def is_fractional(kind: pa.DataType) -> bool:
-    """Say whether values of a type may be whole numbers or not."""
+    """Return whether a type can hold both whole and fractional numbers."""
     plain = plain_type(kind)
     return bool(pa.types.is_floating(plain) or pa.types.is_decimal(plain))
 
 
 def whole_numbers(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Return floats or decimals as int64, NaN as null; IdTypeError if one is not whole, or not exact as a float."""
+    """Return floats or decimals as int64, NaN as null; raise IdTypeError if one is fractional or inexact as a float."""
     part = storage_of(part)
     if pa.types.is_dictionary(part.type):
         part = storage_of(values_of_codes(part))

@@ -1,4 +1,4 @@
-"""The functions of `pyarrow.compute`, loaded on their first use: that takes a fifth of our whole import."""
+"""The functions of `pyarrow.compute`, loaded on first use: importing them takes a fifth of our whole import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clustering: which item is in which cluster, one row per membership; every way to make one."""
+"""Clustering: items and their clusters, one row per membership, and its constructors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> tuple[Any, Any, Any]:
-    """Return both sides and the weights by position if a side is a list of sets, and as they are if none is.
+    """Return both sides and the weights by position if a side is a list of sets; unchanged otherwise.
 
     A list of sets may have the clusters of each item, or the items of each cluster: if `overlapping` it is the former.
     """
@@ -81,7 +81,7 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
 
 
 def _has_sets(given: Any) -> bool:
-    """Say whether the first label of a list is a set."""
+    """Return whether the first label of a list is a set."""
     if not (isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.dtype == object)):
         return False
     first = next((label for label in given if label is not None), None)
@@ -92,7 +92,7 @@ RowNumbers = NDArray[np.int64]
 
 
 def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tuple[RowNumbers, Column]:
-    """Return the memberships in ancestors that are not there yet.
+    """Return the missing memberships in ancestor clusters.
 
     `items` is the key of the item of each row; each cluster of `child` is within that of `parent`. Return a
     row of the item of each new membership, and its cluster. Raise OptionError if a cluster is within itself,
@@ -134,7 +134,7 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
 
 
 def _check(child: Column, parent: Column) -> None:
-    """Raise if these are not a cluster for each, and one or none that it is within."""
+    """Raise unless children and parents are equally many, and no child is null."""
     if len(child) != len(parent):
         raise ColumnError(
             f"each link has a child and a parent, but there are {len(child)} children and {len(parent)} parents"
@@ -148,7 +148,7 @@ def _check(child: Column, parent: Column) -> None:
 
 
 def _ancestors(steps: Memberships) -> Memberships:
-    """Return all that can be reached from each cluster by one step or more."""
+    """Return all ancestors of each cluster: those reached by one step or more."""
     n = len(steps)
     known = steps
     while True:  # each round doubles the length of the ways that are known
@@ -162,7 +162,7 @@ def _ancestors(steps: Memberships) -> Memberships:
 
 
 def _end_to_end(columns: list[Column]) -> Column:
-    """Return the values of several columns in one."""
+    """Return the values of several columns concatenated."""
     return Column(columns[0].name, [join_pieces([column.parts[0] for column in columns], "the hierarchy")])
 
 
@@ -229,7 +229,7 @@ class LabelledRows:
         return replace(self, labels=labels, items=items, weight=weight, attributes=others)
 
     def as_side(self, name: str, weight: np.ndarray | None) -> Self:
-        """Return the clustering with these weights, and with a name if it has none of its own."""
+        """Return the clustering with these weights, and with this name if it has none."""
         return replace(self, weight=weight, name=name if self.name == UNNAMED else self.name)
 
     @property
@@ -242,11 +242,11 @@ class LabelledRows:
 
     @property
     def omits_singletons(self) -> bool:
-        """Whether it has only the items that are in a link, so that those it lacks are alone, not missing."""
+        """Whether only linked items are listed, so that items absent from it are singletons, not missing."""
         return self.links is not None and not self.links.complete
 
     def to_table(self) -> pa.Table:
-        """Return the items and the cluster of each as a table, which `from_table` reads again.
+        """Return the items and their clusters as a table, which `from_table` reads back.
 
         Returns
         -------
@@ -266,7 +266,7 @@ class LabelledRows:
 
 
 class MadeOfLabels(LabelledRows):
-    """The ways to make a clustering of what names the cluster of each item, or the items of each cluster."""
+    """Constructors of a clustering from the cluster of each item, or from the items of each cluster."""
 
     @classmethod
     def from_labels(
@@ -277,7 +277,7 @@ class MadeOfLabels(LabelledRows):
         weight: Any = None,
         name: str = UNNAMED,
     ) -> Self:
-        """Make a clustering of a label per item.
+        """Make a clustering from one label per item.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class MadeOfLabels(LabelledRows):
 
     @classmethod
     def from_dict(cls, mapping: Mapping[Any, Any], *, overlapping: bool = False, name: str = UNNAMED) -> Self:
-        """Make a clustering of a dict: item to cluster, or item to a set of clusters.
+        """Make a clustering from a dict: item to cluster, or item to a set of clusters.
 
         Parameters
         ----------
@@ -374,7 +374,7 @@ class MadeOfLabels(LabelledRows):
         *,
         name: str = UNNAMED,
     ) -> Self:
-        """Make a clustering of a list of clusters, each a list (or set) of items.
+        """Make a clustering from a list of clusters, each a list (or set) of items.
 
         Parameters
         ----------
@@ -431,7 +431,7 @@ class MadeOfLabels(LabelledRows):
 
     @classmethod
     def from_series(cls, series: Any, *, weight: Any = None, name: str = UNNAMED) -> Self:
-        """Make a clustering of a pandas Series: its index holds the items, its values the clusters.
+        """Make a clustering from a pandas Series: its index holds the items, its values the clusters.
 
         Parameters
         ----------
@@ -473,7 +473,7 @@ class MadeOfLabels(LabelledRows):
 
 
 def _are_columns(mapping: Mapping[Any, Any]) -> bool:
-    """Say whether a dict has lists or dicts, or tuples that are columns, and no clusters."""
+    """Return whether the values of a dict are columns (lists, dicts or tuples) rather than clusters."""
     one_of_each = {type(value): value for value in mapping.values()}
     if one_of_each.keys() == {tuple}:  # clusters of several parts, or else columns
         return {"item", "cluster"} <= mapping.keys()
@@ -506,7 +506,7 @@ TO_CONNECT = 16
 
 
 class MadeOfLinks(LabelledRows):
-    """The ways to make a clustering of pairs of items that belong together."""
+    """Constructors of a clustering from pairs of items that belong together."""
 
     @classmethod
     def from_links(
@@ -523,7 +523,7 @@ class MadeOfLinks(LabelledRows):
         name: str = "the links",
         memory_limit: int | str | None = None,
     ) -> Self:
-        """Make a clustering of links, which are pairs of items with a score: the connected components.
+        """Make a clustering from links (pairs of items with a score): their connected components.
 
         Parameters
         ----------
@@ -620,7 +620,7 @@ class MadeOfLinks(LabelledRows):
 
     @classmethod
     def from_pairs(cls, left: Any, right: Any, *, items: Any = None, name: str = UNNAMED) -> Self:
-        """Make a clustering of two arrays of items that belong together, pair by pair: the connected components.
+        """Make a clustering from two arrays of items that belong together pair by pair: the connected components.
 
         For tables of links, and those with a score, see `from_links`.
 
@@ -701,7 +701,7 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         weight: str | None = None,
         name: str = "the table",
     ) -> Clustering:
-        """Make a clustering of a table with a row per membership.
+        """Make a clustering from a table with one row per membership.
 
         Parameters
         ----------
@@ -744,7 +744,7 @@ class Clustering(MadeOfLabels, MadeOfLinks):
     def _of_table(
         cls, table: Any, asked: Mapping[str, ColumnName], weight: str | None, name: str, typed: Typed
     ) -> Clustering:
-        """Do what `from_table` does; `typed` writes arguments for messages."""
+        """Implement `from_table`; `typed` writes arguments for messages."""
         rows = as_rows(table, name)
         if rows is None:
             raise ColumnError(
@@ -773,7 +773,7 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         cluster: ColumnName = "cluster",
         weight: str | None = None,
     ) -> Clustering:
-        """Make a clustering of Parquet files (or Arrow IPC, or CSV) with a row per membership.
+        """Make a clustering from Parquet files (or Arrow IPC, or CSV) with one row per membership.
 
         Parameters
         ----------
@@ -809,7 +809,7 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         return cls.from_table(path, item=item, cluster=cluster, weight=weight)
 
     def with_ancestors(self, child: Any, parent: Any) -> Clustering:
-        """Return this clustering with every item in all ancestors of its clusters, too.
+        """Return this clustering with every item also in all ancestors of its clusters.
 
         Parameters
         ----------

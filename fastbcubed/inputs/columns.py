@@ -32,7 +32,7 @@ from fastbcubed.runtime.threads import Pool, blocks
 
 
 class Order(Enum):
-    """Who put the parts of composite ids in order."""
+    """How the parts of composite ids came into their order."""
 
     OWN = "own"  #: the data: as levels of a MultiIndex, fields of a struct, or tuples
     LISTED = "listed"  #: the columns of a table were listed
@@ -40,7 +40,7 @@ class Order(Enum):
 
 
 class Column:
-    """Ids or labels, one per row, of one part or of several (a composite id).
+    """Ids or labels, one per row, of one part or several (a composite id).
 
     `kind` is "integer", "string", "binary" or "composite", and `kinds` those of the parts. `parts` are the
     data as they came, but not run-end encoded; `plain` the same as integers, strings, binary or dictionaries
@@ -82,19 +82,19 @@ class Column:
 
     @property
     def null_rows(self) -> np.ndarray | None:
-        """Mask of the rows of which a part, or all, is null; None if there is no such row."""
+        """Mask of the rows with a null in any part; None if there is none."""
         masks = [mask for mask in map(null_mask, self.plain) if mask is not None]
         return np.logical_or.reduce(masks) if masks else None
 
     def refuse_nulls(self) -> None:
-        """Raise NullError if the column, which holds item ids, has a null."""
+        """Raise NullError if this column of item ids has a null."""
         nulls = self.null_rows
         if nulls is not None:
             rows = np.flatnonzero(nulls)
             raise Nulls(True, self.where, rows.size, len(nulls), rows[:4].tolist()).error()
 
     def keys(self, pool: Pool | None = None, *, narrow: bool = False) -> np.ndarray:
-        """Return an int64 per row; two are equal if and only if the values are equal.
+        """Return an int64 key per row; two are equal if and only if the values are equal.
 
         Integers are their own keys, uint64 reinterpreted: 64-bit ones in a contiguous NumPy array
         or an Arrow array of one chunk are not copied, others are, once. Values of a dictionary of few
@@ -108,7 +108,7 @@ class Column:
         return comparable_keys([self], pool, narrow=narrow)[0]
 
     def take(self, rows: np.ndarray) -> pa.Array:
-        """Return the values of some rows, in their own type; of a composite id as a struct.
+        """Return the values of some rows, in their own type; composite ids as structs.
 
         Views (string_view, binary_view) come back as large strings, which Arrow can sort.
         """
@@ -116,7 +116,7 @@ class Column:
         return taken[0] if self.kind != "composite" else self._struct(taken)
 
     def first_of(self, rows: np.ndarray) -> list[Any]:
-        """Return the values of the first few of these rows, for a message: one more than it shows."""
+        """Return the values of the first few of these rows, one more than a message shows."""
         return self.take(rows[:4]).to_pylist()
 
     def rows_of(self, rows: np.ndarray) -> list[pa.ChunkedArray]:
@@ -132,11 +132,11 @@ class Column:
         return pa.chunked_array([self._struct([combined(part) for part in sliced])])
 
     def stretch(self, start: int, stop: int) -> Column:
-        """Return the column of consecutive rows; nothing is copied."""
+        """Return the column restricted to consecutive rows; nothing is copied."""
         return self._of(self.names, [part.slice(start, stop - start) for part in self.parts])
 
     def chosen(self, rows: np.ndarray) -> Column:
-        """Return the column of some rows."""
+        """Return the column restricted to some rows."""
         return self._of(self.names, self.rows_of(rows))
 
     def reordered(self, order: Sequence[int]) -> Column:
@@ -149,7 +149,7 @@ class Column:
         return found
 
     def find(self, value: Any) -> np.ndarray:
-        """Return the rows that hold this value, in order; of a composite id the value is a tuple.
+        """Return the rows with this value, in order; for a composite id the value is a tuple.
 
         A value of another type than the column raises IdTypeError.
         """
@@ -199,7 +199,7 @@ def as_column(values: Any, name: str, where: str = "") -> Column:
 
 
 def unnamed(name: str, part: int) -> str:
-    """Return what a part of composite ids is called that has no name of its own."""
+    """Return the name given to an unnamed part of composite ids."""
     return f"{name}_{part}"
 
 
@@ -223,12 +223,12 @@ def _decoded(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
 
 
 def _is_wrapped(kind: pa.DataType) -> bool:
-    """Say whether values are of another type than they look, which few of Arrow's functions expect in a dictionary."""
+    """Return whether values are of a wrapper type, which few Arrow functions support in a dictionary."""
     return isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind)
 
 
 def _split_tuples(values: Any, where: str) -> list[list[Any]] | None:
-    """Return the parts of a list of tuples, position by position; None if it is no such list.
+    """Return the parts of a list of tuples, position by position; None if it is not such a list.
 
     A missing tuple (None) gives a missing value in every part.
     """
@@ -254,12 +254,12 @@ T = TypeVar("T")
 
 
 def joined_in_order(ids: Column | None, joined: tuple[Column, T] | None) -> tuple[Column, T] | None:
-    """Return what is joined by item with the parts of its ids in the order of those of the truth."""
+    """Return data to be joined by item, with the parts of its ids in the truth's order."""
     return joined if ids is None or joined is None else (in_order_of(ids, joined[0]), joined[1])
 
 
 def in_order_of(ids: Column, column: Column, *, strict: bool = True) -> Column:
-    """Return a column with its parts in the order of those of `ids`.
+    """Return a column with its parts in the order of the parts of `ids`.
 
     They go by name where both have the same names, else by position, as do columns that were listed for each side. If
     `strict`, names that differ raise AlignmentError, unless those of both are columns that were listed.
@@ -287,7 +287,7 @@ def in_order_of(ids: Column, column: Column, *, strict: bool = True) -> Column:
 
 
 def _differ(names: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    """Tell whether names contradict that parts go by position: two differ, or one is elsewhere."""
+    """Return whether names contradict matching parts by position: two differ, or one is elsewhere."""
     placed = enumerate(zip(names, own, strict=True))
     other = any(
         first != second and unnamed("item", k) not in (first, second) for k, (first, second) in placed

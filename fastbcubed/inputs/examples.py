@@ -1,4 +1,4 @@
-"""The data that come with the package: a truth and predictions to try things on."""
+"""Example data shipped with the package: a truth and predictions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ABOUT = {
 
 @dataclass(frozen=True, repr=False)
 class Example:
-    """A truth, predictions by name, and what is known of the items; made by `fastbcubed.example`.
+    """A truth, predictions by name, and attributes of the items; made by `fastbcubed.example`.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Example:
 
 
 def example(name: str) -> Example:
-    """Return one of the sets that come with the package.
+    """Return one of the example data sets shipped with the package.
 
     Parameters
     ----------

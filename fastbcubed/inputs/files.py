@@ -1,4 +1,4 @@
-"""Paths, globs and directories → rows, whole, in blocks, or as a stream that is read once."""
+"""Paths, globs and directories → rows: whole, in blocks, or as a stream that is read once."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ WHOLE = r"^(0|-?[1-9]\d{0,14})\.0$"
 
 
 def open_files(source: Any) -> Rows:
-    """Open the table that lies in one file, in the files of a glob or a list, or below a directory.
+    """Open the table in one file, in the files of a glob or list, or below a directory.
 
     Below a directory, files of Parquet, Arrow IPC, CSV or JSON lines are found by their names, which are to be of one
     format; names that begin with a dot or underscore are skipped, as they are in a glob; `key=value` folders become
@@ -105,14 +105,14 @@ def open_files(source: Any) -> Rows:
 
 
 class Found(NamedTuple):
-    """A file that was found."""
+    """A file found."""
 
     place: Place
     path: str
 
 
 def _each(found: list[Found], do: Callable[[str, Place], Any]) -> list[Any]:
-    """Do something with each file; where a request takes long, with several at a time."""
+    """Apply a function to each file; to several at a time where requests are slow."""
     paths, places = [each.path for each in found], [each.place for each in found]
     if places[0].at_once == 1:
         return list(map(do, paths, places))
@@ -121,7 +121,7 @@ def _each(found: list[Found], do: Callable[[str, Place], Any]) -> list[Any]:
 
 
 def files_of(source: Any) -> tuple[list[Found], str]:
-    """Return the files that a path or pipe stands for, or those of a list, and the folder that they are below."""
+    """Return the files of a path, pipe or list, and the folder above them."""
     source = held(source)
     if not isinstance(source, PathList):
         place, name = place_of(source)
@@ -135,7 +135,7 @@ def files_of(source: Any) -> tuple[list[Found], str]:
 
 
 def find_files(place: Place, name: str) -> tuple[list[str], str]:
-    """Return the files that a path, glob or directory stands for, sorted, and the folder that they are below."""
+    """Return the files of a path, glob or directory, sorted, and the folder above them."""
     if place.is_folder(name):
         below = {os.path.relpath(path, name): path for path in place.below(name)}
         refuse_logs(name, below)
@@ -178,7 +178,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
 
 
 def refuse_logs(name: str, below: Iterable[str]) -> None:
-    """Raise if a directory has a log beside its Parquet files that says which of them count."""
+    """Raise if a directory has a table log that determines which of its Parquet files count."""
     for path in below:
         first, *_, last = [*Path(path).parts, path]
         form = LOGS.get(first)
@@ -193,7 +193,7 @@ def refuse_logs(name: str, below: Iterable[str]) -> None:
 
 
 def require_outside(out: Any, sources: Iterable[Any]) -> None:
-    """Raise if what is written to a directory would be read as input the next time: of a directory, or by a glob."""
+    """Raise if output written to a directory would be read as input next time, as part of a directory or glob."""
     paths = [each.paths if isinstance(each, PathList) else [each] for each in filter(is_path, sources)]
     for source in chain.from_iterable(paths):
         text = os.fspath(source)
@@ -218,7 +218,7 @@ def require_outside(out: Any, sources: Iterable[Any]) -> None:
 
 
 def _passed_over(path: str, pattern: Sequence[str]) -> bool:
-    """Tell whether a file below a glob has no data: a checksum, or what is hidden, unless the glob asks for it."""
+    """Return whether a file below a glob is not data: a checksum, or hidden without the glob naming it."""
     asked = any(part[:1] in "._" for part in pattern)
     return path.endswith(".crc") or (not asked and _hidden(path))
 
@@ -228,7 +228,7 @@ def _hidden(path: str) -> bool:
 
 
 class FileRows(BaseRows):
-    """The rows of one or more files of one format, one after the other.
+    """The concatenated rows of one or more files of one format.
 
     All `files` have the columns of the first; `root` is the folder below which `key=value` folders count as
     columns.
@@ -251,18 +251,18 @@ class FileRows(BaseRows):
         return sum(file.n_rows or 0 for file in self._files)
 
     def type_of(self, name: str) -> pa.DataType:
-        """Return the type that a column has in the first file; folders give text."""
+        """Return the type of a column in the first file; columns from folder names are text."""
         schema = self._files[0].schema
         at = schema.get_field_index(name)
         return schema.field(at).type if at >= 0 else pa.string()
 
     @property
     def bytes_in_memory(self) -> int:
-        """The bytes that all columns take when they are read, about."""
+        """The approximate bytes of all columns in memory."""
         return sum(file.bytes_in_memory for file in self._files)
 
     def row_bytes(self, names: Sequence[str]) -> float:
-        """Return the bytes of these columns of a row, as the files say, or as the first rows of some groups show.
+        """Return the bytes per row of these columns, from the files' metadata or the first rows of some groups.
 
         Repeated text is in a file once, but in memory each time.
         """
@@ -280,7 +280,7 @@ class FileRows(BaseRows):
 
     @property
     def can_be_cut(self) -> bool:
-        """Whether the files can be read group by group; text is read as a whole, to find its types."""
+        """Whether the files can be read group by group; text is read whole, to find its types."""
         return not any(isinstance(file, TextFile) for file in self._files)
 
     def groups(self) -> list[Group]:
@@ -299,7 +299,7 @@ class FileRows(BaseRows):
         return found
 
     def folder_column(self, name: str, value: str | None, n_rows: int) -> pa.ChunkedArray:
-        """Return a column that is the same in all rows of a file, of the type that all files give it."""
+        """Return a column that is constant within a file, in the type common to all files."""
         values = [folders.get(name) for folders in self._folders]
         every = pa.chunked_array(
             [
@@ -311,7 +311,7 @@ class FileRows(BaseRows):
         return read_integers(column) if read_integers(every).type != every.type else column
 
     def require(self, file: Any, folders: Mapping[str, Any], names: Sequence[str]) -> None:
-        """Raise if one of the files lacks a column that the first one has."""
+        """Raise if a file lacks a column of the first one."""
         own = [name for name in names if name in self._files[0].names]
         absent = [name for name in own if name not in file.names]
         absent += [name for name in names if name not in own and name not in folders]
@@ -346,7 +346,7 @@ class FileRows(BaseRows):
 
 @dataclass(frozen=True)
 class Group:
-    """A row group of one of the files of a table."""
+    """A row group of one of a table's files."""
 
     table: FileRows  #: the table
     file: ParquetFile | IpcFile  #: the file
@@ -356,7 +356,7 @@ class Group:
     folders: Mapping[str, str | None]  #: columns that the folders of the file give
 
     def held(self, names: Sequence[str]) -> int:
-        """Return the bytes that are held while it is read, besides the rows that are yielded."""
+        """Return the bytes held while it is read, in addition to the rows yielded."""
         return self.file.held_of(self.number, names)
 
     def read(self, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
@@ -379,7 +379,7 @@ class Group:
 
 
 def _has_width(kind: pa.DataType) -> bool:
-    """Say whether all values of a type take as many bytes."""
+    """Return whether all values of a type take the same number of bytes."""
     return bool(pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind))
 
 
@@ -395,7 +395,7 @@ def _constant(value: str | None, n_rows: int) -> pa.ChunkedArray:
 
 
 def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text as int64 if all are whole numbers in usual form, as float64 if all end in .0, else as it is.
+    """Return text as int64 if all are whole numbers in usual form, as float64 if all end in .0, else unchanged.
 
     "007" keeps the column text, so that no two different texts become one id.
     """
@@ -430,14 +430,14 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class Stream:
-    """A table that passes by: its columns, and what yields the batches of some of them, once."""
+    """A table that can be read once: its columns, and a function that yields the batches of some of them."""
 
     schema: pa.Schema
     batches: Callable[[list[str]], Iterable[pa.RecordBatch]]
 
 
 def open_stream(source: Any) -> Stream | None:
-    """Return the batches of what need not be held in memory; None for what lies there, or is no table.
+    """Return a table that need not be held in memory as a stream; None if it is in memory, or not a table.
 
     A record-batch reader, an Arrow data set, a relation of DuckDB, or anything else that exports an Arrow
     stream and has no length.
@@ -469,7 +469,7 @@ def _scan(dataset: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 class DatasetRows(BaseRows):
-    """The rows of an Arrow data set; columns are read when asked for."""
+    """The rows of an Arrow dataset; columns are read on demand."""
 
     def __init__(self, dataset: Any, where: str) -> None:
         super().__init__(dataset.schema.names, where)
@@ -489,7 +489,7 @@ class DatasetRows(BaseRows):
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive rows in the spill file: where they begin, their bytes, their number."""
+    """Consecutive rows in the spill file: offset, bytes, number of rows."""
 
     at: int
     n_bytes: int
@@ -497,7 +497,7 @@ class Piece:
 
 
 class SpooledRows(BaseRows):
-    """The rows of a stream, of the columns that are used, in pieces that are mapped and not held."""
+    """The rows of a stream, restricted to the columns used, in pieces that are memory-mapped rather than held."""
 
     def __init__(self, schema: pa.Schema, where: str, spill: Spill) -> None:
         super().__init__(schema.names, where)
@@ -508,7 +508,7 @@ class SpooledRows(BaseRows):
         return sum(piece.n_rows for piece in self.pieces)
 
     def type_of(self, name: str) -> pa.DataType:
-        """Return the type that a column has in the file."""
+        """Return the type of a column in the file."""
         return plain(self._empty([name]).column(0)).type
 
     def read_piece(self, piece: Piece, names: Sequence[str]) -> list[pa.ChunkedArray]:
@@ -528,7 +528,7 @@ class SpooledRows(BaseRows):
 
 
 class _Asked(ArrowRows):
-    """No rows, but all columns, which note that they are asked for."""
+    """An empty table that records which of its columns are requested."""
 
     def __init__(self, schema: pa.Schema, where: str, like: Rows | None = None) -> None:
         super().__init__(no_rows(schema), where, like)
@@ -540,7 +540,7 @@ class _Asked(ArrowRows):
 
 
 def columns_used(table: Rows, use: Callable[[Rows], Any]) -> list[str]:
-    """Return which columns are used by what will be done with each block of a table; it raises if one is missing."""
+    """Return the columns that a function of a table's blocks will use; raise if one is missing."""
     asked = _Asked(pa.schema([(name, table.type_of(name)) for name in table.names]), table.where, table)
     use(asked)
     return list(asked.asked)
@@ -549,7 +549,7 @@ def columns_used(table: Rows, use: Callable[[Rows], Any]) -> list[str]:
 def spool(
     stream: Stream, where: str, use: Callable[[Rows], Any], spill: Spill, size: int, *, every: bool = False
 ) -> SpooledRows:
-    """Read a stream to its end, and write the columns that are used to the disk.
+    """Read a stream to its end, and write the columns used to disk.
 
     An error that the stream raises passes, with a note of where. `use` says what will be done with each block
     of rows: it shows which columns are used, all if `every`, and raises if the table lacks one. The spill
@@ -577,7 +577,7 @@ def spool(
 
 
 def _noting(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
-    """Yield batches; an error notes how far it came."""
+    """Yield batches; an error gets a note of how far reading came."""
     n_rows = 0
     try:
         for batch in batches:
@@ -589,7 +589,7 @@ def _noting(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.Record
 
 
 def _has_strange_codes(chunk: pa.DictionaryArray) -> bool:
-    """Say whether codes are not in the dictionary, which may be long and is not looked through."""
+    """Return whether codes are outside the dictionary, which may be long and is not scanned."""
     least, most = pc.min_max(chunk.indices).as_py().values()
     return most is not None and (least < 0 or most >= len(chunk.dictionary))
 
@@ -609,7 +609,7 @@ Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
 
 
 class BlockRows(BaseRows):
-    """Consecutive rows of a table; columns are read when asked for, those that are asked for together at once."""
+    """Consecutive rows of a table; columns are read on demand, those requested together in one go."""
 
     def __init__(self, table: Rows, first_row: int, n_rows: int, read: Read) -> None:
         super().__init__(table.names, table.where, table)
@@ -622,7 +622,7 @@ class BlockRows(BaseRows):
         return self._n_rows
 
     def type_of(self, name: str) -> pa.DataType:
-        """Return the type that the column has in the whole table."""
+        """Return the type of the column in the whole table."""
         return self._table.type_of(name)
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
@@ -631,7 +631,7 @@ class BlockRows(BaseRows):
 
 @dataclass(frozen=True)
 class Source:
-    """A run of blocks: the number of its first row, its rows, and what yields the blocks anew each time."""
+    """A run of blocks: the number of its first row, its rows, and a function that yields the blocks afresh."""
 
     first_row: int
     n_rows: int
@@ -639,7 +639,7 @@ class Source:
 
 
 def sources_of(table: Rows, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Source]:
-    """Cut a table into sources, whose blocks have `size` rows at most; fewer if rows of the columns read are wide."""
+    """Cut a table into sources with blocks of at most `size` rows, fewer if the columns read are wide."""
     if isinstance(table, FileRows) and table.can_be_cut and len(table):
         return _of_files(table, size, table.names if names is None else names)
     if isinstance(table, SpooledRows) and len(table):
@@ -648,12 +648,12 @@ def sources_of(table: Rows, size: int = BLOCK_ROWS, names: Sequence[str] | None 
 
 
 def _stretch(table: Rows, start: int, stop: int) -> Source:
-    """Return a source of one block, cut from a table in memory."""
+    """Return a one-block source cut from a table in memory."""
     return _of_one_block(rows_between(table, start, stop))
 
 
 def rows_between(table: Rows, start: int, stop: int) -> BlockRows:
-    """Return consecutive rows of a table that is read as a whole."""
+    """Return consecutive rows of a table that is read whole."""
 
     def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
         return [column.slice(start, stop - start) for column in table.columns(names)]
@@ -662,7 +662,7 @@ def rows_between(table: Rows, start: int, stop: int) -> BlockRows:
 
 
 def _of_pieces(table: SpooledRows) -> list[Source]:
-    """Return a source for each piece; it was cut to the rows of a block."""
+    """Return a source for each piece; pieces were cut to the rows of a block."""
     starts = accumulate((piece.n_rows for piece in table.pieces), initial=0)
     return [
         _of_one_block(BlockRows(table, start, piece.n_rows, partial(table.read_piece, piece)))
@@ -694,7 +694,7 @@ def _of_files(table: Rows, size: int, names: Sequence[str]) -> list[Source]:
 
 
 def _require_room(table: Rows, held: dict[str, int], usual: int) -> None:
-    """Raise if a group of rows takes more than the limit, of which a usual block has a row for each KiB, allows."""
+    """Raise if reading a row group would exceed the memory limit, of which `usual` has one row per KiB."""
     most = ROOM + usual * ROOM_WIDTH
     if sum(held.values()) <= most or usual >= BLOCK_ROWS:
         return
@@ -796,7 +796,7 @@ def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
 
 
 def read_table(source: Any, columns: list[str] | None = None) -> pa.Table:
-    """Read a table, or some of its columns, whatever holds it.
+    """Read a table, or some of its columns, from any source.
 
     Parameters
     ----------
@@ -829,7 +829,7 @@ MEASURED, AT_ONCE = 1 << 30, 1 << 20
 
 
 def bytes_of_text(source: Any) -> int:
-    """Return what is held of a source that is in files of text, about; nothing of any other."""
+    """Return about how many bytes a source in text files occupies when held; 0 for any other."""
     if not is_path(source):
         return 0
     endings = (*SUFFIXES["CSV"], *SUFFIXES["JSON lines"], *PLAIN_TEXT)
@@ -857,7 +857,7 @@ def _of_file(place: Place, path: str) -> int:
 
 
 def _measured(place: Place, path: str, size: int) -> tuple[int, int]:
-    """Return the bytes and lines of compressed text, of which some kilobytes may hold any number."""
+    """Return the uncompressed bytes and lines of compressed text, whose file size bounds neither."""
     n_bytes, n_lines = 0, 1
     with place.open(path) as file, pa.CompressedInputStream(file, pa.Codec.detect(path).name) as text:
         while n_bytes < MEASURED and (part := text.read(AT_ONCE)):

@@ -1,4 +1,4 @@
-"""What a clustering holds, as one number: equal for equal rows of item and label, in whatever order and container."""
+"""Fingerprint of a clustering: equal for equal rows of item and label, in any order and container."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Content(NamedTuple):
 
 
 class BlocksSeen:
-    """The content of both sides, added up while blocks are read for something else; a block counts once."""
+    """The content of both sides, summed while blocks are read for another purpose; each block counts once."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[int, int], Sums] = {}
 
     def add(self, k: int, side: Clustering, first_row: int, pool: Pool) -> None:
-        """Take the rows of side k in a block that begins at a row of the whole."""
+        """Add the rows of side k of a block that begins at this row of the whole."""
         self._sums[k, first_row] = _sums_of(side, first_row, pool)
 
     def contents(self) -> list[Content]:
-        """Return the content of the truth and of the prediction, when all blocks of both have been taken."""
+        """Return the content of the truth and of the prediction, once all blocks of both have been added."""
         return [
             _content(np.concatenate([own for (k, _), own in self._sums.items() if k == side]))
             for side in (0, 1)
@@ -62,18 +62,18 @@ def contents(pair: Pair, pool: Pool) -> list[Content]:
 
 
 def _of_stretch(stretch: Stretch) -> list[list[Sums]]:
-    """Return the sums of each block of a stretch, side by side."""
+    """Return the sums of each block of a stretch, per side."""
     with Pool(1) as alone:
         return [_sums(block, alone) for block in stretch.blocks()]
 
 
 def _sums(block: Block, pool: Pool) -> list[Sums]:
-    """Return rows and sums of the hashes of each side of a block. Shape (n_pieces, 3) each."""
+    """Return the rows and hash sums of each side of a block. Shape (n_pieces, 3) each."""
     return [_sums_of(side, block.first_row, pool) for side in block.sides]
 
 
 def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
-    """Return, for ranges of rows, their number and the sums of both words of their hashes. Shape (n_ranges, 3)."""
+    """Return the rows of each range and the sums of both words of their hashes. Shape (n_ranges, 3)."""
     words = kernels.hashing.seed_words(SEED)
     write_ids = _of_numbers(first_row, words) if side.items is None else writer_of(side.items.plain, words)
     write_labels, nulls = writer_of(side.labels.plain, words), side.labels.null_rows
@@ -92,7 +92,7 @@ def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
 
 
 def _of_numbers(first_row: int, words: Words) -> Writer:
-    """Return what writes the hashes of the numbers of rows, for items without id."""
+    """Return a writer of the hashes of row numbers, for items without ids."""
 
     def write(start: int, stop: int, first: Words, second: Words) -> None:
         numbers = read_only(np.arange(first_row + start, first_row + stop))

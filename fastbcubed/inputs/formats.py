@@ -1,4 +1,4 @@
-"""One file of a table: Parquet, Arrow, CSV or JSON lines, its columns and its groups of rows."""
+"""One file of a table (Parquet, Arrow, CSV or JSON lines): its columns and row groups."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ERRORS = (
 
 
 def sniff(path: str, place: Place = LOCAL) -> str:
-    """Return the format of a file by its first and last bytes, that of text by its name."""
+    """Return the format of a file from its first and last bytes; that of text from its name."""
     if place is LOCAL:
         _refuse_pipe(path)
     with reading(path, "a table"), place.open(path) as file:
@@ -83,14 +83,14 @@ def sniff(path: str, place: Place = LOCAL) -> str:
 
 
 def _form_of_text(path: str, place: Place) -> str:
-    """Return the format of text without a name: JSON lines begin with a brace."""
+    """Return the format of unnamed text: JSON lines begin with a brace."""
     with reading(path, "text"), place.open_text(path) as text:
         head = text.read(1 << 10).removeprefix(b"\xef\xbb\xbf").lstrip()
     return "JSON lines" if head[:1] == b"{" else "CSV"
 
 
 def _refuse_pipe(path: str) -> None:
-    """Raise for what can be read only once; opening it could wait for ever."""
+    """Raise for a file that can be read only once; opening it could block forever."""
     try:
         mode = os.stat(path).st_mode
     except OSError:  # whoever opens it says so
@@ -104,7 +104,7 @@ def _refuse_pipe(path: str) -> None:
 
 @contextmanager
 def reading(path: str, form: str) -> Iterator[None]:
-    """Turn whatever a reader raises into one error that names the file."""
+    """Turn any error of a reader into one error that names the file."""
     try:
         yield
     except FastBCubedError:
@@ -117,7 +117,7 @@ def reading(path: str, form: str) -> Iterator[None]:
 
 
 def _advice(error: BaseException) -> str:
-    """Return what to do about an error of a reader."""
+    """Return advice for an error of a reader."""
     if isinstance(error, UnicodeEncodeError):
         return "The path has to be UTF-8: rename the file, or set the locale that it is typed in to one of UTF-8."
     if isinstance(error, FileNotFoundError):
@@ -128,7 +128,7 @@ def _advice(error: BaseException) -> str:
 
 
 class ParquetFile:
-    """One Parquet file: names and row count at once, columns when asked for, checksums verified."""
+    """One Parquet file: names and row count at once, columns on demand, checksums verified."""
 
     form = "Parquet"
     passing = False
@@ -144,7 +144,7 @@ class ParquetFile:
         self._require_possible(file.metadata.num_rows)
 
     def _require_possible(self, n_rows: int) -> None:
-        """Raise for a number of rows that no file of this size has; whatever is made for each row would be endless."""
+        """Raise for a row count impossible in a file of this size; work per row would never end."""
         sizes, n_bytes = self.group_sizes(), self._state[1]
         too_many = n_bytes and n_rows > n_bytes // PAGE_BYTES * PAGE_ROWS  # some places do not know sizes
         if too_many or min([n_rows, *sizes]) < 0 or sum(sizes) != n_rows:
@@ -166,11 +166,11 @@ class ParquetFile:
 
     @property
     def bytes_in_memory(self) -> int:
-        """The bytes that all columns take when they are read, about."""
+        """The approximate bytes of all columns in memory."""
         return sum(self._metadata.row_group(k).total_byte_size for k in range(self._metadata.num_row_groups))
 
     def bytes_of(self, names: Sequence[str]) -> int:
-        """Return the bytes that some columns take in the file when they are not compressed."""
+        """Return the uncompressed bytes of some columns in the file."""
         groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
         chunks = (group.column(k) for group in groups for k in range(group.num_columns))
         return sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in names)
@@ -180,7 +180,7 @@ class ParquetFile:
         return [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]
 
     def held_of(self, group: int, names: Sequence[str]) -> int:
-        """Return the bytes that are held while a row group is read: dictionaries, compressed, not, and taken apart."""
+        """Return the bytes held while a row group is read: its dictionaries, compressed, uncompressed and decoded."""
         chunks = map(self._metadata.row_group(group).column, range(self._metadata.num_columns))
         return sum(
             (chunk.data_page_offset - chunk.dictionary_page_offset)
@@ -190,7 +190,7 @@ class ParquetFile:
         )
 
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
-        """Yield columns of a row group, `size` rows at a time; what is read ahead is bounded.
+        """Yield columns of a row group, `size` rows at a time, with bounded read-ahead.
 
         Dictionaries are read as the values that they stand for, of which each batch gets its own: it would have all.
         """
@@ -213,7 +213,7 @@ class ParquetFile:
 
     @cached_property
     def _without_arrow(self) -> Any:
-        """What the file says of itself, but not which types Arrow gave its columns."""
+        """The file's metadata without the Arrow schema."""
         import pyarrow.parquet as pq
 
         written = io.BytesIO()
@@ -229,7 +229,7 @@ class ParquetFile:
 
 
 def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.DictionaryArray:
-    """Return values as a dictionary of this type, which has none but these."""
+    """Return values encoded as this dictionary type, with a dictionary of exactly these values."""
     found = values.dictionary_encode()
     return pa.DictionaryArray.from_arrays(
         found.indices.cast(kind.index_type), found.dictionary.cast(kind.value_type), ordered=kind.ordered
@@ -237,7 +237,7 @@ def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.DictionaryArray:
 
 
 class IpcFile:
-    """One Arrow IPC file or stream; what is read is validated, as a damaged offset could crash."""
+    """One Arrow IPC file or stream; data read are validated, as a damaged offset could crash."""
 
     form = "Arrow IPC"
 
@@ -251,19 +251,19 @@ class IpcFile:
 
     @property
     def bytes_in_memory(self) -> int:
-        """The bytes that all columns take when they are read, about."""
+        """The approximate bytes of all columns in memory."""
         return self._place.state(self.path)[1]
 
     def bytes_of(self, names: Sequence[str]) -> int:
-        """Return the bytes that some columns take at most."""
+        """Return an upper bound on the bytes of some columns."""
         return self.bytes_in_memory
 
     def held_of(self, group: int, names: Sequence[str]) -> int:
-        """Return the bytes that are held while the file is read, besides batches; it does not say."""
+        """Return the bytes held while the file is read, in addition to batches; unknown for this format."""
         return 0
 
     def group_sizes(self) -> list[int]:
-        """Return the number of rows of the file, which is read as one group."""
+        """Return the row count of the file, which is read as one group."""
         if not self.names:
             return []
         with self._open([0]) as reader:
@@ -347,14 +347,14 @@ FORMULA = "[=+@＝＋－＠\t\r\n-]"
 
 
 def no_formulas(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text for a spreadsheet: with an apostrophe before what it would take for a formula; else as it is."""
+    """Return text for a spreadsheet, with an apostrophe before anything it would take for a formula."""
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return values
     return pc.replace_substring_regex(values, f"\\A('*{FORMULA})", r"'\1")
 
 
 def as_it_was(text: str) -> str:
-    """Return text as it was before `no_formulas`.
+    """Return the original of a text changed by `no_formulas`.
 
     Examples
     --------
@@ -365,7 +365,7 @@ def as_it_was(text: str) -> str:
 
 
 class TextFile:
-    """One file that is held as a table from the beginning, as its types are known at its end alone."""
+    """One file that is held as a table from the start, as its types are known only at its end."""
 
     form = ""
     #: what may be wrong if a column is not there
@@ -448,7 +448,7 @@ class JsonFile(TextFile):
 
 
 def _names(begin: bytes, parse: Any) -> list[str]:
-    """Return the names of the columns of CSV from its first two blocks, the second of which may end within a row.
+    """Return the CSV column names from its first two blocks, the second of which may end within a row.
 
     A reader that streams reads ahead on a thread that closing it does not end. Of a file, that would go on where
     another one has been opened under the same number, whose beginning would be lost.
@@ -461,7 +461,7 @@ def _names(begin: bytes, parse: Any) -> list[str]:
 
 
 def delimiter_of(head: str, path: str) -> str:
-    r"""Return what stands between the fields of a CSV file: what its name says, or the only mark that fits.
+    r"""Return the delimiter of a CSV file: the one its name implies, or the only one that fits.
 
     A mark fits if it cuts all rows into as many fields, two or more.
 
@@ -495,7 +495,7 @@ def _fits(mark: str, head: str) -> bool:
 
 
 def _decoded(head: bytes, path: str) -> str:
-    """Return the beginning of a file as text; raise if it is marked as compressed, or as UTF-16, as on Windows."""
+    """Return the beginning of a file as text; raise if it is marked as compressed or as UTF-16, as on Windows."""
     for end, mark in MARKS.items():
         if head.startswith(mark):
             raise FileFormatError(

@@ -1,4 +1,4 @@
-"""Columns → keys: int64 numbers that are equal exactly where the values are equal."""
+"""Columns → int64 keys, equal exactly where the values are equal."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _bytes_of(buffer: pa.Buffer | None) -> np.ndarray:
 
 
 def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the values of an array of texts or bytes begin, with the end of the last, and what they are in."""
+    """Return the offsets of an array of strings or bytes, with the end of the last, and the data buffer."""
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets_buffer, data_buffer = array.buffers()
     offsets = np.frombuffer(
@@ -70,12 +70,12 @@ def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def laid_out(array: pa.Array) -> pa.Array:
-    """Return texts or bytes one after the other: views are copied, as bytes that nobody has looked at."""
+    """Return strings or bytes contiguously: views are copied, as bytes that are not validated."""
     return array.cast(pa.large_binary()) if is_view(array.type) else array
 
 
 def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
-    """Write the fingerprints of an Arrow array, no dictionary. Shapes: (n,), (6,), (n,), (n,).
+    """Write the fingerprints of an Arrow array that is no dictionary. Shapes: (n,), (6,), (n,), (n,).
 
     Text that is not UTF-8, which files and other libraries may bring, raises pyarrow.ArrowInvalid.
     """
@@ -124,7 +124,7 @@ def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
 
 
 def _of_values_in_use(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column whose dictionaries are not longer than their rows, as those of a block of a long column are."""
+    """Return a column with dictionaries no longer than its rows; those of a block of a long column are longer."""
     if not pa.types.is_dictionary(data.type) or all(len(c.dictionary) <= len(c) for c in data.chunks):
         return data
     if is_view(data.type.value_type):  # Arrow cannot take some of them
@@ -176,13 +176,13 @@ def composite_writer(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Wri
 
 
 def writer_of(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Writer:
-    """Return what writes the fingerprints of rows start to stop of a column of one or more parts."""
+    """Return a function that writes the fingerprints of rows start to stop of a column of one or more parts."""
     parts = [_of_values_in_use(part) for part in parts]
     return part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
 
 
 def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, list[Pairs]]:
-    """Return the keys of a column of one or more parts, and the pairs of words to check.
+    """Return the keys of a column of one or more parts, and the word pairs to check.
 
     For a dictionary these are the pairs of its values, which are few; else one pair per row.
     """
@@ -220,12 +220,12 @@ def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple
 
 
 def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
-    """Say whether two pairs have equal first words and different second words; most that repeat are passed over."""
+    """Return whether two pairs share the first word but not the second; most repeats are skipped."""
     return find_conflict([kept for pair in pairs for kept in _without_repeats(*pair, pool)], pool)
 
 
 def find_conflict(pairs: Sequence[Pairs], pool: Pool) -> bool:
-    """Say whether two pairs have equal first words and different second words.
+    """Return whether two pairs share the first word but not the second.
 
     Pairs are partitioned by the leading bits of the first word, a few hundred partitions of cache
     size at a time, so that the scratch memory stays below 256 MiB; cost is linear in the rows.
@@ -277,7 +277,7 @@ def find_conflict(pairs: Sequence[Pairs], pool: Pool) -> bool:
 
 
 def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[Pairs]:
-    """Return pairs without most of those that repeat, where a sample has many: all different ones remain."""
+    """Return pairs without most repeats, if a sample has many; every distinct pair remains."""
     if len(first) < FEWEST_TO_SAMPLE:
         return [(first, second)]
     sample = np.sort(first[sampled_rows(len(first))])
@@ -295,7 +295,7 @@ def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[
 
 
 class Repeats:
-    """The pairs of one column that one thread has seen, without most of those that repeat.
+    """The pairs of one column that one thread has seen, without most repeats.
 
     Which pairs these are depends on the thread; all different pairs are among those of all threads.
     """
@@ -315,7 +315,7 @@ class Repeats:
 
     @property
     def kept(self) -> list[Pairs]:
-        """The pairs that have not been dropped."""
+        """The pairs not dropped."""
         return [(room[0, :end], room[1, :end]) for room, end in zip(self._rooms, self._ends, strict=True)]
 
 
@@ -329,7 +329,7 @@ FEW_VALUES = 1 << 16
 
 
 def number_values(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
-    """Return a number per row, the same for equal values and no other; None if this is no dictionary of few values.
+    """Return a number per row, equal for equal values only; None if this is no dictionary of few values.
 
     Numbers are int64, or int32 if `narrow`. Null rows get an arbitrary number. Values and codes that are not valid
     raise pyarrow.ArrowInvalid.
@@ -353,7 +353,7 @@ def number_values(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) ->
 
 
 def _number_dictionaries(dictionaries: list[pa.Array]) -> list[np.ndarray] | None:
-    """Return the number of each value of some dictionaries; None if these have more than few values."""
+    """Return the number of each value of some dictionaries; None if they have too many values."""
     stored = [storage_of(pa.chunked_array([values])).chunk(0) for values in dictionaries]
     known = {_identity(values): values for values in stored}
     if sum(map(len, known.values())) > FEW_VALUES:
@@ -370,7 +370,7 @@ def _number_dictionaries(dictionaries: list[pa.Array]) -> list[np.ndarray] | Non
 
 
 def _identity(values: pa.Array) -> tuple[int, ...]:
-    """Return what tells apart dictionaries in memory."""
+    """Return the identity of a dictionary in memory."""
     return (
         values.offset,
         len(values),
@@ -408,7 +408,7 @@ TAIL = 32
 
 
 class Missed(NamedTuple):
-    """Rows whose texts are not known, and the fingerprints of these. Shapes: (n_missed,) each."""
+    """Rows with unknown texts, and the fingerprints of these. Shapes: (n_missed,) each."""
 
     rows: np.ndarray
     first: np.ndarray
@@ -416,7 +416,7 @@ class Missed(NamedTuple):
 
 
 class Others(NamedTuple):
-    """Rows whose texts are not known, counted from `start` on, and their hashes where numbers have no room for them."""
+    """Rows with unknown texts, counted from `start`, and their hashes if the numbers have no room for them."""
 
     start: int
     rows: np.ndarray
@@ -424,7 +424,7 @@ class Others(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Rows that a column is judged by."""
+    """A sample of a column's rows."""
 
     size: int
     texts: pa.Array  #: all different
@@ -432,7 +432,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def of(cls, data: pa.ChunkedArray) -> Sample:
-        """Return a sample that is spread over a column, a small one where that has few texts."""
+        """Return a sample spread over a column, a small one if it has few texts."""
         rows = sampled_rows(len(data)).astype(np.int64)
         small = cls.of_rows(data, rows[: rows.size // SMALL])
         few = 0 < small.seen.size * VERY_OFTEN <= small.size
@@ -448,18 +448,18 @@ class Sample(NamedTuple):
 
     @property
     def frequent(self) -> np.ndarray:
-        """The texts that are seen often, the most frequent ones first, no more than can be known."""
+        """The frequent texts, most frequent first, no more than the table holds."""
         chosen = np.argsort(-self.seen, kind="stable")[:MOST_TEXTS]
         return np.asarray(chosen[self.seen[chosen] >= OFTEN])
 
     @property
     def n_others(self) -> int:
-        """How many of its rows have none of these texts."""
+        """The number of its rows with none of these texts."""
         return int(self.size - self.seen[self.frequent].sum())
 
     @property
     def repeats(self) -> bool:
-        """Whether many of its rows have a text that another row has, too."""
+        """Whether many of its rows share their text with another row."""
         return int((self.seen - 1).sum()) > MANY_REPEATS * self.size
 
 
@@ -476,7 +476,7 @@ class KnownTexts(NamedTuple):
 
     @classmethod
     def of(cls, sample: Sample) -> KnownTexts | None:
-        """Return the texts that are frequent in a sample of a column, None if these are not most of it."""
+        """Return the frequent texts of a column's sample; None if they do not cover most of it."""
         chosen = sample.frequent
         if not chosen.size or sample.seen[chosen].sum() < LEAST_SHARE * sample.size:
             return None
@@ -486,7 +486,7 @@ class KnownTexts(NamedTuple):
 
     @classmethod
     def placed(cls, texts: pa.Array) -> KnownTexts | None:
-        """Return a table of texts, numbered as they stand; None if their last sixteen bytes do not tell them apart."""
+        """Return a table of texts, numbered in order; None if their last sixteen bytes do not distinguish them."""
         offsets, own = with_room_before(*offsets_and_bytes(texts))
         sizes, codes = np.diff(offsets), np.empty(len(texts), np.uint64)
         described = np.zeros((sizes.size, kernels.texts.SLOT_WORDS), np.uint64)
@@ -501,13 +501,13 @@ class KnownTexts(NamedTuple):
 
 
 def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return texts that are laid end to end with as many bytes before them as are read before the end of a text."""
+    """Return contiguous texts, preceded by as many bytes as are read before the end of a text."""
     roomy = np.concatenate([np.zeros(TAIL, np.uint8), data[offsets[0] : offsets[-1]]])
     return read_only(offsets - offsets[0] + offsets.dtype.type(TAIL)), read_only(roomy)
 
 
 def number_texts(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
-    """Return a number per row, the same for equal texts and no other; None if these do not repeat, or are no texts.
+    """Return a number per row, equal for equal texts only; None if texts do not repeat, or values are not text.
 
     Numbers are int64, or int32 if they may be `narrow` and nearly all texts are known. Null rows get an arbitrary
     number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
@@ -543,7 +543,7 @@ def number_texts(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> 
 
 
 def _hash(chunk: pa.Array, numbers: np.ndarray, room: np.ndarray, seen: Repeats) -> None:
-    """Write hashes of texts, and add these to those that have been seen."""
+    """Write hashes of texts, and add them to those seen."""
     first, second = numbers.view(np.uint64), room[: len(chunk)]
     hash_array(chunk, kernels.hashing.seed_words(0), first, second)
     seen.add(first, second)
@@ -552,7 +552,7 @@ def _hash(chunk: pa.Array, numbers: np.ndarray, room: np.ndarray, seen: Repeats)
 def _number(
     chunk: pa.Array, known: KnownTexts, numbers: np.ndarray, room: Missed, seen: Repeats, start: int
 ) -> list[Others]:
-    """Write numbers of texts, whose rows are those from `start` on; add hashes of others to those that were seen."""
+    """Write the numbers of texts in rows from `start` on; add hashes of unknown ones to those seen."""
     words, others, done = kernels.hashing.seed_words(0), list[Others](), 0
     for offsets, texts in _pieces(*offsets_and_bytes(laid_out(chunk))):
         own = numbers[done : done + offsets.size - 1]
@@ -568,7 +568,7 @@ def _number(
 
 
 def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return texts in pieces that can be looked up: those at the beginning of their buffer are copied."""
+    """Return texts in pieces that can be looked up; those at the beginning of their buffer are copied."""
     tail = offsets.dtype.type(TAIL)  # of another type, it would be looked for in a copy
     head = int(np.searchsorted(offsets[1:], tail))
     first = [with_room_before(offsets[: head + 1], data)] if head else []
@@ -576,7 +576,7 @@ def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.
 
 
 def _with_others(numbers: np.ndarray, others: Sequence[Others], n_known: int) -> np.ndarray:
-    """Return numbers in which other texts have the next ones if their rows are rare, else their hashes."""
+    """Return numbers in which unknown texts get the next ones if their rows are rare, else their hashes."""
     n_others, kept = sum(each.rows.size for each in others), numbers.dtype == np.int64
     rare = n_others <= numbers.size // RARE
     if not n_others or (kept and not rare):
@@ -602,7 +602,7 @@ def _room() -> Missed:
 
 
 def _masks() -> np.ndarray:
-    """Return which of the last 32 bytes before the end of a text are its own, by its size up to 32, as words."""
+    """Return masks of the text's own bytes among the last 32 before its end, by its size up to 32, as words."""
     own = np.arange(TAIL) >= TAIL - np.arange(TAIL + 1)[:, None]
     return np.where(own, np.uint8(255), np.uint8(0)).view(np.uint64).ravel()
 
@@ -617,7 +617,7 @@ WIDE, NARROW = np.dtype(np.int64), np.dtype(np.int32)
 
 
 class Column(Protocol):
-    """What keys need to know of a column of ids; see `sources.columns`."""
+    """The interface of a column of ids that keys need; see `inputs.columns`."""
 
     names: tuple[str, ...]
     where: str
@@ -690,7 +690,7 @@ def _some(pool: Pool | None) -> Iterator[Pool]:
 
 
 def are_plain(columns: Sequence[Column]) -> bool:
-    """Say whether integers serve as their own keys in all of these columns, judged by their types."""
+    """Return whether integers serve as their own keys in all of these columns, judged by type."""
     kinds = [plain_type(part.type) for column in columns for part in column.plain]
     unsigned = [pa.types.is_uint64(kind) for kind in kinds]
     return all(column.kind == "integer" for column in columns) and (all(unsigned) or not any(unsigned))
@@ -699,7 +699,7 @@ def are_plain(columns: Sequence[Column]) -> bool:
 def seeded_keys(
     column: Column, seed: int | None, pool: Pool
 ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the keys of a block of a column, and the pairs of words that prove them if all blocks' are checked.
+    """Return the keys of a block of a column, and the word pairs that prove them once all blocks' are checked.
 
     The same seed makes keys of several blocks, or columns, comparable; it is None where integers are their
     own keys.
@@ -716,7 +716,7 @@ def seeded_keys(
 
 
 def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the keys of a block of a column, and for each row the word that proves its key."""
+    """Return the keys of a block of a column, and the word that proves each row's key."""
     try:
         return write_both(column.plain, seed, pool)
     except pa.ArrowInvalid:
@@ -726,7 +726,7 @@ def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.n
 
 
 def check_kinds(columns: Sequence[Column]) -> None:
-    """Raise IdTypeError if columns that hold values are of different kinds."""
+    """Raise IdTypeError if columns with values are of different kinds."""
     known = [c for c in columns if len(c) and not all(_all_null(part) for part in c.plain)]
     for column in known[1:]:
         if column.kinds != known[0].kinds:
@@ -740,7 +740,7 @@ def check_kinds(columns: Sequence[Column]) -> None:
 
 
 def _way_out(first: Column, second: Column) -> str:
-    """Return what to do about ids of different kinds: to cast them, or to name as many columns on both sides."""
+    """Return advice for ids of different kinds: cast them, or name as many columns on both sides."""
     if len(first.parts) == len(second.parts):
         return "cast one side to the type of the other"
     if common := [name for name in first.names if name in second.names]:
@@ -756,7 +756,7 @@ def _all_null(part: pa.ChunkedArray) -> bool:
 
 
 def _signs_clash(columns: Sequence[Column]) -> bool:
-    """Say whether reinterpreting uint64 as int64 would make two different integers equal."""
+    """Return whether reinterpreting uint64 as int64 would make two different integers equal."""
     parts = [column.plain[0] for column in columns]
     unsigned = [part for part in parts if pa.types.is_uint64(plain_type(part.type))]
     if len(unsigned) in (0, len(parts)):
@@ -777,7 +777,7 @@ def _reaches(part: pa.ChunkedArray, unsigned: bool) -> bool:
 
 
 def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return keys as int64, those that are narrow copied."""
+    """Return keys as int64; narrow ones are copied."""
     if keys.dtype == WIDE:
         return keys
     wide = buffers.empty(keys.size, WIDE)
@@ -810,7 +810,7 @@ def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np
 
 
 def _numbers_of(chunk: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return integers, or codes and the integers that these stand for."""
+    """Return integers, or codes and the integers they stand for."""
     if not pa.types.is_dictionary(chunk.type):
         return to_numpy(chunk), None
     values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
@@ -818,7 +818,7 @@ def _numbers_of(chunk: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _is_narrow(view: np.ndarray, table: np.ndarray | None) -> bool:
-    """Tell whether keys fit into 32 bits: by their type, or each that a code stands for."""
+    """Return whether keys fit into 32 bits, by type or by the values of the codes."""
     if table is None:
         return np.can_cast(view.dtype, NARROW)
     return bool((table.astype(NARROW) == table).all())

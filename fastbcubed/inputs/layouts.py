@@ -1,4 +1,4 @@
-"""Layouts: which columns are the items, clusters, links and scores, by name or by the tool that made the table."""
+"""Layouts: the columns of items, clusters, links and scores, by name or by the tool that made the table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fastbcubed.inputs.tables import ColumnName, Rows, column_names, listed
 
 @dataclass(frozen=True)
 class Layout:
-    """How a tool names the columns of its output; names are in lower case here, and stand for any case."""
+    """A tool's names for the columns of its output, in lower case here, matched in any case."""
 
     tool: str  #: the tool, as messages call it
     clusters: tuple[str, ...]  #: what its column of clusters may be called
@@ -55,7 +55,7 @@ _TOOLS = Counter(name for layout in LAYOUTS for name in {*layout.clusters, *layo
 
 
 class Reading(NamedTuple):
-    """Columns of a table that may be its items and clusters, and whose layout that is."""
+    """Columns of a table that may be its items and clusters, and the layout they match."""
 
     items: tuple[str, ...]
     clusters: tuple[str, ...]
@@ -64,7 +64,7 @@ class Reading(NamedTuple):
 
     @property
     def tool(self) -> str | None:
-        """The tool that has written the table, if a column tells it."""
+        """The tool that wrote the table, if a column identifies it."""
         own = {name.lower() for name in (*self.items, *self.clusters)}
         told = self.marked or any(_TOOLS[name] == 1 for name in own)
         return self.layout.tool if told and self.layout is not LAYOUTS[0] else None
@@ -73,7 +73,7 @@ class Reading(NamedTuple):
 def readings(
     names: Sequence[str], items: Sequence[str] | None, clusters: Sequence[str] | None
 ) -> list[Reading]:
-    """Return how the columns of a table may be read, each way once.
+    """Return the possible readings of a table's columns, each once.
 
     `items` and `clusters` are the columns that are known already, else None. Where a layout has its marks, those
     without do not count; nor do items without the source that another reading has.
@@ -94,7 +94,7 @@ def _of_layout(
     items: Sequence[str] | None,
     clusters: Sequence[str] | None,
 ) -> Iterator[Reading]:
-    """Yield how a layout reads columns, which are known by their names in lower case."""
+    """Yield the readings of columns, given by lower-case names, under a layout."""
 
     def of(names: Sequence[str]) -> list[str]:
         return [name for each in names for name in known.get(each, ())]
@@ -133,7 +133,7 @@ SCORES = (
 
 
 class LinkColumns(NamedTuple):
-    """The columns of the two items of a link, of one or more parts, and of its score."""
+    """The columns of a link's two items, of one or more parts each, and of its score."""
 
     left: list[str]
     right: list[str]
@@ -145,7 +145,7 @@ class LinkColumns(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Two columns whose names differ in what says left or right, and what is left of their names."""
+    """Two columns whose names differ only in their mark for left or right, and the rest of their names."""
 
     stem: str
     left: str
@@ -160,7 +160,7 @@ def choose_links(
     *,
     scored: bool = False,
 ) -> LinkColumns:
-    """Return the columns of a table of links; a score is looked for if none is named.
+    """Return the columns of a table of links; a score column is looked for if none is named.
 
     Without names, items are the columns that a known tool writes, or the only two with names that differ as left and
     right do, or the only two. What is not there, or may be read in several ways, raises ColumnError; so does a score
@@ -200,7 +200,7 @@ def _score_of_item(rows: Rows, score: str | None) -> ColumnError:
 
 
 def _require(rows: Rows, part: str, names: list[str]) -> None:
-    """Raise if the table lacks a column that was named."""
+    """Raise if the table lacks a named column."""
     absent = [name for name in names if name not in rows.names]
     if absent:
         near = [similar(name, rows.names) if name in absent else name for name in names]
@@ -234,7 +234,7 @@ def _item_names(stems: Sequence[str]) -> list[str]:
 
 
 def _recognised(rows: Rows, score: str | None) -> LinkColumns:
-    """Return the columns of items that have no name yet."""
+    """Return the columns of items not named by the caller."""
     names = [name for name in rows.names if name != score]
     pairs = list(_pairs(names))
     ids = [pair for pair in pairs if pair.stem.lower() in IDS] or pairs
@@ -274,7 +274,7 @@ def _recognised(rows: Rows, score: str | None) -> LinkColumns:
 
 
 def links_hint(names: Sequence[str]) -> str:
-    """Return, to end a message with, that columns look like those of links; nothing if they do not."""
+    """Return the end of a message that columns look like those of links; empty if they do not."""
     ids = [pair for pair in _pairs(names) if pair.stem.lower() in IDS]
     if not ids:
         return ""
@@ -297,7 +297,7 @@ def _pairs(names: Sequence[str]) -> Iterator[_Pair]:
 
 
 def _counterparts(name: str) -> Iterator[tuple[slice, str]]:
-    """Yield where the stem of the name of a left item may stand, and what the right one is called then."""
+    """Yield the possible stems of a left item's name, each with the corresponding right name."""
     for left, right in ENDINGS:
         if name.endswith(left):
             yield slice(0, len(name) - len(left)), name.removesuffix(left) + right
@@ -310,14 +310,14 @@ def _counterparts(name: str) -> Iterator[tuple[slice, str]]:
 
 
 def _tool_of(found: LinkColumns, score: str | None) -> str | None:
-    """Return the tool that gives columns these names, if they tell it."""
+    """Return the tool that uses these column names, if they identify one."""
     if found.items[-1].lower() == "unique_id" and (score or "").lower() in SCORES[:2]:
         return "Splink"
     return "Zingg" if found.items[-1].lower() == "z_zid" else None
 
 
 class Chosen(NamedTuple):
-    """Columns that were chosen for what was asked, in its order, and how they were recognised if they were."""
+    """The chosen columns, in the order requested, and how they were recognised if they were."""
 
     columns: list[list[str]]
     reading: Reading | None = None
@@ -366,7 +366,7 @@ def choose_columns(
 
 
 def _require_columns(rows: Rows, part: str, names: list[str], typed: Typed) -> None:
-    """Raise if the table lacks a column that was named, with what to type instead."""
+    """Raise if the table lacks a named column, with a suggestion."""
     absent = [name for name in names if name not in rows.names]
     if not absent:
         return
@@ -383,7 +383,7 @@ def _require_columns(rows: Rows, part: str, names: list[str], typed: Typed) -> N
 def _recognised_layout(
     rows: Rows, chosen: Mapping[str, list[str]], missing: list[str], taken: str | None, typed: Typed
 ) -> Reading | None:
-    """Return how a known tool's columns are to be read; None if there are none; ambiguous ones raise."""
+    """Return the reading of a known tool's columns; None if there are none; raise if ambiguous."""
     names = [name for name in rows.names if name != taken]
     items, clusters = (None if part in missing else chosen[part] for part in ("item", "cluster"))
     found = readings(names, items, clusters)
@@ -400,7 +400,7 @@ def _recognised_layout(
 
 
 def _ways(found: list[Reading], typed: Typed) -> list[str]:
-    """Return what to type for each of several readings: what tells it from the others, if that is no default."""
+    """Return the arguments that select each of several readings: those that distinguish it and are not defaults."""
     ways = []
     for each in found:
         parts = {part: own for part, own in zip(("item", "cluster"), each[:2], strict=True) if own != (part,)}
@@ -412,7 +412,7 @@ def _ways(found: list[Reading], typed: Typed) -> list[str]:
 
 
 def refuse_links(rows: Rows, reading: Reading) -> None:
-    """Raise if rows link two clusters, and do not say that an item is in one."""
+    """Raise if rows link two clusters rather than an item and its cluster."""
     name = next((name for name in rows.names if name.lower() == reading.layout.links), None)
     if name is None:
         return

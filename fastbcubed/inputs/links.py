@@ -1,4 +1,4 @@
-"""Links: pairs of items, perhaps with a score, in any container; and the clusters that they connect."""
+"""Links: pairs of items, optionally scored, in any container, and the clusters they connect."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ HALF: np.dtype[Any] = np.dtype(np.float16)
 
 
 class Block(NamedTuple):
-    """Consecutive links: the number of the first one, both items, scores with NaN for null, and their own type."""
+    """Consecutive links: number of the first, both items, scores with NaN for null, and their original type."""
 
     first_row: int
     left: Column
@@ -69,7 +69,7 @@ class Block(NamedTuple):
 def read_blocks(
     source: Rows | Stream, columns: LinkColumns, where: str, size: int = BLOCK_ROWS
 ) -> Iterator[Block]:
-    """Yield the links of a table or stream, `size` at a time at most."""
+    """Yield the links of a table or stream, at most `size` at a time."""
     needed = [*columns.left, *columns.right, *([] if columns.score is None else [columns.score])]
     names = list(dict.fromkeys(needed))
     first_row = 0
@@ -95,7 +95,7 @@ def cut_columns(left: Column, right: Column) -> Iterator[Block]:
 def _blocks(
     source: Rows | Stream, names: list[str], score: str | None, size: int
 ) -> Iterator[list[pa.ChunkedArray]]:
-    """Yield columns block by block, at least one block; what is no file of row groups is read at once."""
+    """Yield columns block by block, at least one block; sources without row groups are read at once."""
     if isinstance(source, Stream):
         none = no_rows(source.schema).select(names)
         for table in chain(in_blocks(source.batches(names), size), [none]):
@@ -134,7 +134,7 @@ DISTANCE = re.compile(r"distance|(^|_)dist($|_)", re.IGNORECASE)
 
 
 class Faults:
-    """What is wrong with links, block by block: null ids, and scores that are no numbers."""
+    """Faults of links, block by block: null ids, and scores that are not numbers."""
 
     def __init__(self, name: str) -> None:
         self._name, self._n_rows, self._n_scores = name, 0, 0
@@ -142,7 +142,7 @@ class Faults:
         self._rows: list[int] = []
 
     def are_in(self, block: Block) -> bool:
-        """Note what is wrong with a block, and tell whether anything is, here or before."""
+        """Record the faults of a block, and return whether there are any so far."""
         n = len(block.left)
         for column in (block.left, block.right):
             if (mask := column.null_rows) is not None:
@@ -156,7 +156,7 @@ class Faults:
         return bool(self._nulls or self._n_scores)
 
     def refuse(self) -> None:
-        """Raise if anything is wrong."""
+        """Raise if there are any faults."""
         if self._nulls:
             raise Nulls.sum(self._nulls, self._n_rows).error()
         if self._n_scores:
@@ -167,7 +167,7 @@ class Faults:
 
 
 def warn_if_distances(column: str | None, name: str, *, ascending: bool, stacklevel: int) -> None:
-    """Warn if scores are called distances and are taken as if the large ones were strong."""
+    """Warn if scores are named distances but large ones are treated as strong."""
     if not ascending and column is not None and DISTANCE.search(column):
         warnings.warn(
             f"Scores in column {column!r} of {name} are called distances, and large ones are taken for strong. Pass "
@@ -182,7 +182,7 @@ def _are(n: int) -> str:
 
 
 def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArray[Any], name: str) -> None:
-    """Raise if links, by the codes of their items, have items besides the first ones, which are all that there are."""
+    """Raise if links, by the codes of their items, have items beyond the first ones, the complete list."""
     n = len(items) - n_known
     if n:
         touching = int(np.count_nonzero((left >= n_known) | (right >= n_known)))
@@ -195,7 +195,7 @@ def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArr
 
 
 def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str, *, stacklevel: int) -> None:
-    """Warn if scores in a column of probabilities are none."""
+    """Warn if scores in a column of probabilities are outside [0, 1]."""
     if "probability" not in column.lower():
         return
     strange = scores[(scores < 0) | (scores > 1)]
@@ -210,7 +210,7 @@ def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str
 
 
 def as_links(links: Any, name: str) -> Any:
-    """Return pairs of items as a table; what is a table already stays as it is.
+    """Return pairs of items as a table; tables are unchanged.
 
     dedupe gives an array of the fields "pairs" and "score", and lists of ((left, right), score); recordlinkage a
     MultiIndex, or a frame that is indexed by one.
@@ -260,7 +260,7 @@ def _of_tuples(links: list[Any], name: str) -> pa.Table:
 
 
 def _flat(link: Any) -> tuple[Any, ...] | None:
-    """Return the two items of a link, and its score if it has one; None if it is no link."""
+    """Return the two items of a link, and its score if any; None if it is not a link."""
     if not isinstance(link, (tuple, list)) or len(link) not in (2, 3):
         return None
     if len(link) == 2 and isinstance(link[0], (tuple, list)) and isinstance(link[1], (float, np.floating)):
@@ -269,7 +269,7 @@ def _flat(link: Any) -> tuple[Any, ...] | None:
 
 
 def _table(columns: list[Any], name: str) -> pa.Table:
-    """Return a table of the left and the right items, and the scores if there are any."""
+    """Return a table of the left and right items, and the scores if any."""
     if len(columns) not in (2, 3):
         raise ColumnError(
             f"{name}: a link has two items and perhaps a score, but there are {len(columns)} columns."
@@ -296,7 +296,7 @@ SCORED, UNSCORED, JOINED = 24, 12, 8
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Items, and pairs of them that are linked.
+    """Items and their linked pairs.
 
     Attributes
     ----------
@@ -332,7 +332,7 @@ class Links:
     def reaches(
         self, threshold: float, rows: slice = slice(None), *, ascending: bool = False
     ) -> NDArray[np.bool_]:
-        """Return which links, or some of them, have a score of at least a threshold; of at most, if it is a distance.
+        """Return the mask of links, or of some, with scores at or above a threshold; at or below, for distances.
 
         A threshold is rounded as scores are, so that 0.9 of 32 bits reaches 0.9.
         """
@@ -342,13 +342,13 @@ class Links:
         return scores <= limit if ascending else scores >= limit
 
     def joined(self) -> JoinedLinks:
-        """Return what is known of the links beside their pairs and scores."""
+        """Return the attributes of the links without their pairs and scores."""
         return JoinedLinks(self.items, len(self), self.columns, self.name, self.complete, self.precision)
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedLinks:
-    """What is left of links that have been joined, pairs and scores being gone: other attributes of `Links`."""
+    """The attributes of `Links` that remain after joining, without pairs and scores."""
 
     items: Column
     n_links: int
@@ -362,7 +362,7 @@ class JoinedLinks:
 
 
 def as_score(threshold: float, precision: np.dtype[Any]) -> float:
-    """Return a threshold, rounded as scores of a type of float are."""
+    """Return a threshold rounded to the float type of the scores."""
     with np.errstate(over="ignore"):
         return float(precision.type(threshold))
 
@@ -380,7 +380,7 @@ def read_links(
     allowance: Allowance | None = None,
     later: int = 0,
 ) -> Links:
-    """Read links, whatever holds them, block by block; ids become codes as they come.
+    """Read links from any source, block by block; ids become codes as they are read.
 
     Parameters
     ----------
@@ -454,7 +454,7 @@ def links_of(left: Column, right: Column, others: Column | None, name: str) -> L
 
 
 def _require_room(rows: Rows, allowance: Allowance, of_link: int, given: Any) -> None:
-    """Raise, before they are read, if links whose number is known, or the text that they are, take too much."""
+    """Raise, before reading, if links of known number, or their text, need too much memory."""
     if allowance.limit is None:
         return
     if text := bytes_of_text(given):
@@ -479,7 +479,7 @@ def _rows(source: Any, name: str) -> Rows:
 
 
 def items_column(items: Any, item: ColumnName, names: list[str], where: str) -> Column:
-    """Return all items that there are: a column, or one of a table; `names` is what links call an item."""
+    """Return the complete list of items: a column, or a table's column; `names` are the links' item columns."""
     rows = None if isinstance(items, Column) else as_rows(items, where)
     if rows is None:
         column = as_column(items, names[0] if len(names) == 1 else "item", where)
@@ -508,7 +508,7 @@ def _number(
     *,
     strict: bool = True,
 ) -> Links:
-    """Give items codes as they come, those that are known first; if `strict` there are no others."""
+    """Give items codes in order of appearance, the known ones first; if `strict` there are no others."""
     numbering, faults, values = Numbering(), Faults(name), list[list[pa.ChunkedArray]]()
     found: list[list[NDArray[Any]]] = [[], [], []]  # left, right, scores
     like, precision = known, HALF
@@ -546,14 +546,14 @@ def _number(
 
 
 def _in_one(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """Put arrays one after the other, and let go of them."""
+    """Concatenate arrays, and release them."""
     whole = np.concatenate(pieces)
     pieces.clear()
     return whole
 
 
 def _words(column: Column, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None]:
-    """Return keys, and the words that tell apart values with equal keys, if there may be any."""
+    """Return keys, and the words that distinguish values with equal keys, if there may be any."""
     if column.kind != "integer":
         return proved_keys(column, 0, pool)
     keys, _ = seeded_keys(column, None, pool)
@@ -566,7 +566,7 @@ def _interleaved(
     left: tuple[NDArray[np.int64], NDArray[np.uint64] | None],
     right: tuple[NDArray[np.int64], NDArray[np.uint64] | None],
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None]:
-    """Return the words of both items of the first link, then of the second, and so on."""
+    """Return the words of both items of each link, link by link."""
     keys, proofs = np.empty(2 * left[0].size, np.int64), None
     keys[::2], keys[1::2] = left[0], right[0]
     if left[1] is not None or right[1] is not None:
@@ -578,7 +578,7 @@ def _interleaved(
 
 
 def _taken(block: Block, places: NDArray[np.int64]) -> list[pa.ChunkedArray]:
-    """Return the items at places where left and right ones take turns, part by part."""
+    """Return the items at places in the interleaved left and right items, part by part."""
     rows, on_left = places >> 1, places & 1 == 0
     sides = block.left.rows_of(rows[on_left]), block.right.rows_of(rows[~on_left])
     order = np.empty(places.size, np.int64)
@@ -589,13 +589,13 @@ def _taken(block: Block, places: NDArray[np.int64]) -> list[pa.ChunkedArray]:
 
 
 def _joined(pieces: Sequence[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
-    """Put values one after the other; pieces without any may be of another type."""
+    """Concatenate values; empty pieces may be of another type."""
     return join_pieces([piece for piece in pieces if len(piece)] or [pieces[0]], where)
 
 
 @dataclass(frozen=True)
 class Connected:
-    """How links became a clustering.
+    """A summary of how links were connected into a clustering.
 
     Attributes
     ----------
@@ -622,7 +622,7 @@ class Connected:
 def connect(
     links: Links, threshold: float | None = None, *, ascending: bool = False
 ) -> tuple[NDArray[Any], Connected]:
-    """Return the component of each item by the links that reach a threshold, or by all; and how that came."""
+    """Return each item's component under the links that reach a threshold, or all links, and a summary."""
     if threshold is None:
         n_connecting = len(links)
         labels = np.arange(len(links.items), dtype=links.left.dtype)
@@ -634,7 +634,7 @@ def connect(
 
 
 def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> list[NDArray[Any]]:
-    """Return the component of each item by the links that reach each threshold, in the order of the thresholds.
+    """Return each item's component under the links that reach each threshold, in threshold order.
 
     Components are counted from 0 in the order of the items. They only grow as the threshold is relaxed, so each link
     is looked at once, at the strictest one that it reaches.
@@ -656,14 +656,14 @@ def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = F
 
 
 def wide_table(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> pa.Table:
-    """Return the items, and their cluster at each threshold, in columns that are named as Splink names them."""
+    """Return the items and their cluster at each threshold, in columns named as in Splink."""
     labels = connect_at(links, thresholds, ascending=ascending)
     names = [*links.items.names, *(column_at(threshold, links.columns.score) for threshold in thresholds)]
     return pa.table([*links.items.parts, *map(from_numpy, labels)], names=names)
 
 
 def column_at(threshold: float, score: str | None) -> str:
-    """Return the name of the column of clusters at a threshold.
+    """Return the name of the cluster column at a threshold.
 
     Examples
     --------
@@ -677,7 +677,7 @@ def column_at(threshold: float, score: str | None) -> str:
 
 
 def as_thresholds(thresholds: Any) -> list[float]:
-    """Return several thresholds, or one, or raise OptionError."""
+    """Return one or more thresholds, or raise OptionError."""
     if isinstance(thresholds, (int, float, np.number)):
         return [as_threshold(thresholds)]
     if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable) or is_bare(thresholds):
@@ -702,7 +702,7 @@ def as_threshold(threshold: Any) -> float:
 
 
 def warn_if_none_reaches(links: Links, threshold: float, *, ascending: bool, stacklevel: int) -> None:
-    """Warn if there are links, and none of them reaches a threshold."""
+    """Warn if there are links but none reaches a threshold."""
     if not len(links) or links.reaches(threshold, ascending=ascending).any():
         return
     assert links.scores is not None

@@ -1,4 +1,4 @@
-"""Where files lie: local paths and URIs, all found and opened alike."""
+"""Locations of files: local paths and URIs, listed and opened alike."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RWF_DONTCACHE = 0x80
 
 
 class PassingFile:
-    """A file to be read anywhere, as pyarrow takes it; fresh memory for the cache may cost more than reading.
+    """A seekable file for pyarrow, not kept in the page cache: fresh memory for that may cost more than reading.
 
     Where the system does not know the like, it is read as any other.
     """
@@ -38,19 +38,19 @@ class PassingFile:
         self.closed = False
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True: the file is readable."""
         return True
 
     def seekable(self) -> bool:
-        """Say that it can be read anywhere."""
+        """Return True: the file is seekable."""
         return True
 
     def tell(self) -> int:
-        """Return where the next byte is read."""
+        """Return the position of the next byte."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place, and return it."""
+        """Move to a position, and return it."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         self._at = start + offset
         return self._at
@@ -101,17 +101,17 @@ _REFUSALS = (OSError, ValueError, RuntimeError, ImportError, LookupError, TypeEr
 
 
 class Place(Protocol):
-    """A file system. Its files go by the names that messages show: paths, or URIs without secrets."""
+    """A file system. Files have the names that messages show: paths, or URIs without secrets."""
 
     read_ahead: int  #: bytes of a column to read at a time, where it is read bit by bit
     at_once: int  #: how many files to open at a time: as many requests wait for one another
     unnamed: bool  #: whether the names of files do not tell what is in them
 
     def is_folder(self, name: str) -> bool:
-        """Say whether there is such a folder."""
+        """Return whether the folder exists."""
 
     def exists(self, name: str) -> bool:
-        """Say whether there is such a file or folder."""
+        """Return whether the file or folder exists."""
 
     def below(self, folder: str) -> list[str]:
         """Return all files below a folder, sorted."""
@@ -120,13 +120,13 @@ class Place(Protocol):
         """Return the files that a glob matches, sorted."""
 
     def state(self, name: str) -> State:
-        """Return what differs when a file has changed; the second number is its size."""
+        """Return a state that differs once the file has changed; the second number is its size."""
 
     def open(self, name: str, *, passing: bool = False) -> Any:
-        """Open a file to be read anywhere; where it is `passing`, nothing of it need stay in the page cache."""
+        """Open a file for random access; if `passing`, none of it need stay in the page cache."""
 
     def open_text(self, name: str) -> Any:
-        """Open a file to be read from its beginning; it is decompressed if its name says so."""
+        """Open a file for sequential reading, decompressed if its name implies compression."""
 
 
 class _Local:
@@ -222,7 +222,7 @@ class _Remote:
 
 
 def locate(text: str) -> tuple[Place, str]:
-    """Return where a path or URI points to, and its name there.
+    """Return the file system of a path or URI, and its name there.
 
     pyarrow is asked first, and fsspec, which need not be installed, for schemes that it does not know.
     """
@@ -272,13 +272,13 @@ def _by_fsspec(uri: str) -> tuple[Place, str]:
 
 
 def at_home(path: str) -> str:
-    """Return a path with the home folder in place of a tilde, unless something has that very name."""
+    """Return a path with the tilde expanded, unless a file has that very name."""
     return path if not path.startswith("~") or os.path.lexists(path) else os.path.expanduser(path)
 
 
 @contextmanager
 def _asking(name: str) -> Iterator[None]:
-    """Turn whatever a file system raises into one error with the name of the file."""
+    """Turn any error of a file system into one that names the file."""
     try:
         yield
     except _REFUSALS as error:
@@ -289,17 +289,17 @@ def _asking(name: str) -> Iterator[None]:
 
 
 def is_uri(text: str) -> bool:
-    """Say whether a text begins as a URI does, with a scheme and ``://``."""
+    """Return whether a string begins like a URI, with a scheme and ``://``."""
     return _URI.match(text) is not None
 
 
 def is_pattern(name: str) -> bool:
-    """Say whether a name that is no file's is a glob."""
+    """Return whether a name that is not a file is a glob."""
     return any(letter in name for letter in "*?[")
 
 
 def split_pattern(name: str) -> tuple[str, list[str]]:
-    """Return the folder before the first part that has a wildcard, and the parts from there on.
+    """Return the folder before the first part with a wildcard, and the remaining parts.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def split_pattern(name: str) -> tuple[str, list[str]]:
 
 
 def matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Say whether the parts of a path match those of a glob, as `glob.glob` does with ``recursive=True``."""
+    """Return whether the parts of a path match those of a glob, as in `glob.glob` with ``recursive=True``."""
     if not parts or not pattern:
         return not parts and all(each == "**" for each in pattern)
     hidden = parts[0].startswith(".") and not pattern[0].startswith(".")

@@ -1,4 +1,4 @@
-"""Memberships: which clusters each item is in, for clusterings whose clusters overlap."""
+"""Memberships: the clusters of each item, for overlapping clusterings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = 1 << 14
 
 
 def ranges(n: int, pool: Pool | None) -> tuple[list[int], list[int]]:
-    """Cut `range(n)` into a few parts, one a thread: where they begin and end."""
+    """Return the bounds of the parts of `range(n)`, one per thread."""
     parts = min(MOST_RANGES, pool.threads if pool is not None and n >= SMALL else 1)
     cuts = [n * k // parts for k in range(parts + 1)]
     return cuts[:-1], cuts[1:]
@@ -29,7 +29,7 @@ def ranges(n: int, pool: Pool | None) -> tuple[list[int], list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class Memberships:
-    """Which clusters each item is in, as compressed rows.
+    """The clusters of each item, as compressed rows.
 
     Items and clusters are numbered from 0. The clusters of item `e` are
     ``codes[offsets[e]:offsets[e + 1]]``, ascending and each once. Turned round by `by_cluster`, items and
@@ -55,7 +55,7 @@ class Memberships:
         n_clusters: int,
         pool: Pool | None = None,
     ) -> Memberships:
-        """Make memberships of one (item, cluster) pair per row, in any order.
+        """Make memberships from one (item, cluster) pair per row, in any order.
 
         A row whose item is negative is left out. A duplicate pair stays in; see `without_repeats`. With a pool, each
         thread looks at all rows and takes those of a range of items. Shapes: `items`, `clusters` (n_rows,).
@@ -79,7 +79,7 @@ class Memberships:
 
     @classmethod
     def from_sets(cls, sets: Iterable[Iterable[int]], n_clusters: int | None = None) -> Memberships:
-        """Make memberships of the cluster codes of each item in turn."""
+        """Make memberships from the cluster codes of each item."""
         listed = [sorted(set(each)) for each in sets]
         clusters = np.array([code for each in listed for code in each], np.int64)
         items = np.repeat(np.arange(len(listed)), [len(each) for each in listed])
@@ -101,12 +101,12 @@ class Memberships:
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """How many clusters each item is in. Shape (n_items,)."""
+        """Number of clusters per item. Shape (n_items,)."""
         return np.diff(self.offsets)
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """How many items each cluster has. Shape (n_clusters,)."""
+        """Number of items per cluster. Shape (n_clusters,)."""
         sizes = np.zeros(self.n_clusters, np.int64)
         kernels.memberships.count_codes(self.codes, sizes)
         return sizes
@@ -121,7 +121,7 @@ class Memberships:
         return np.repeat(np.arange(len(self)), self.counts)
 
     def by_cluster(self) -> Memberships:
-        """Return the items of each cluster, ascending: the memberships turned round."""
+        """Return the items of each cluster, ascending: the transposed memberships."""
         offsets = np.zeros(self.n_clusters + 1, np.int64)
         np.cumsum(self.sizes, out=offsets[1:])
         items = buffers.empty(self.codes.size, np.int32 if len(self) < 2**31 else np.int64)
@@ -147,7 +147,7 @@ class Memberships:
         return Memberships(offsets, codes, self.n_clusters)
 
     def without_repeats(self) -> Memberships:
-        """Return the memberships with each pair once; themselves if none is a duplicate."""
+        """Return the memberships with each pair once; self if there are no duplicates."""
         keep = np.empty(self.codes.size, np.bool_)
         offsets = np.zeros_like(self.offsets)
         kernels.memberships.mark_repeats(self.offsets, self.codes, keep, offsets[1:])

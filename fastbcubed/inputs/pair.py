@@ -49,7 +49,7 @@ CODES = ("columns-recognised", "whole-floats", "made-of-links")
 
 
 def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
-    """Return the notes of the truth and the prediction, each once: a code, the level "note", a message, and figures."""
+    """Return the notes of the truth and the prediction, each once: code, level "note", message and figures."""
     named = list(zip(("truth", "prediction"), sides, strict=True))
     found = [note for _, side in named for note in notes_of_side(side)]
     found += [note for which, side in named for note in _links(which, side)]
@@ -57,7 +57,7 @@ def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
 
 
 def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
-    """Return the notes of one side, whichever it is."""
+    """Return the notes of one side."""
     return [*_columns(side), *_floats(side)]
 
 
@@ -122,7 +122,7 @@ def _links(which: str, side: Clustering) -> Iterator[dict[str, Any]]:
 
 
 def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:
-    """Raise if two dicts of sets look like clusters and their items: most labels agree, and exceed the keys."""
+    """Raise if two dicts of sets look like clusters and their items: most labels agree and outnumber the keys."""
     sides = [[v for v in given.values() if isinstance(v, set | frozenset)] for given in (truth, prediction)]
     labels = [set[Any]().union(*sets) for sets in sides]
     common = len(labels[0] & labels[1])
@@ -138,7 +138,7 @@ def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, 
 
 
 def refuse_items_with_clusters(truth: Any, prediction: Any) -> None:
-    """Raise if both sides are lists of pairs no two of which begin alike: items with their clusters, not labels."""
+    """Raise if both sides are lists of pairs with distinct first elements: items with clusters, not labels."""
     if all(map(_are_items_with_clusters, (truth, prediction))):
         raise OptionError(
             f"The truth and the prediction are lists of pairs (first: {first_few(truth[:1])} and "
@@ -159,7 +159,7 @@ def _are_items_with_clusters(given: Any) -> bool:
 
 
 def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> None:
-    """Raise if weights are a Series as it was taken out of a table: its index numbers rows, and has no items.
+    """Raise if weights are a Series taken out of a table: its index numbers rows rather than items.
 
     Then it is the index of one of the tables, has no name, and differs from all columns that may have the items. Each
     table comes with the name of that column, which it may lack.
@@ -184,12 +184,12 @@ Side = TypeVar("Side", bound=LabelledRows)
 
 
 def order_of(item: Any) -> Order:
-    """Return the order of the parts of ids in tables, from the argument that names their columns."""
+    """Return the order of the parts of ids in tables, from the argument naming their columns."""
     return Order.PAIRED if isinstance(item, tuple) else Order.LISTED
 
 
 def in_order(side: Side, order: Order) -> Side:
-    """Return a side that was read from a table, in which parts are in this order."""
+    """Return a side read from a table, with this order of id parts."""
     if side.items is not None and side.items.order is Order.LISTED:
         side.items.order = order
     return side
@@ -210,7 +210,7 @@ PerSide = ColumnName | tuple[ColumnName, ColumnName]
 
 @dataclass(frozen=True)
 class Given:
-    """What two clusterings are read from; see `evaluate`."""
+    """The sources of two clusterings; see `evaluate`."""
 
     truth: Any
     prediction: Any
@@ -238,11 +238,11 @@ class Given:
 
     @property
     def sources(self) -> tuple[Any, ...]:
-        """The table of both sides, or what each is read from."""
+        """The table of both sides, or the source of each."""
         return (self.truth, self.prediction) if self.table is None else (self.table,)
 
     def read(self) -> Inputs:
-        """Read the two sides, whatever holds them."""
+        """Read the two sides from any source."""
         return read_pair(
             self.truth,
             self.prediction,
@@ -257,13 +257,13 @@ class Given:
 
 
 def default_for_truth_only(prediction: Any) -> str:
-    """Return the policy for items of the truth alone if none is given: those that no link has are alone."""
+    """Return the default policy for truth-only items: items without any link are singletons."""
     alone = isinstance(prediction, Clustering) and prediction.omits_singletons
     return "singleton" if alone else "drop"
 
 
 class Inputs(NamedTuple):
-    """Two clusterings over the same rows (`items` is None, or one object), or to be joined by item."""
+    """Two clusterings over the same rows (`items` is None or one object), or to be joined by item."""
 
     #: the two sides; `weight` is set on each side that has the weight column
     truth: Clustering
@@ -284,7 +284,7 @@ def read_pair(
     overlapping: bool = False,
     weighing: Clustering | None = None,
 ) -> Inputs:
-    """Read the two sides of an evaluation, whatever holds them.
+    """Read the two sides of an evaluation from any source.
 
     The arguments are those of `fastbcubed.evaluate`; a column of weights that neither side has is that of `weighing`.
     """
@@ -327,12 +327,12 @@ def read_pair(
 
 
 def _was_read(side: Clustering, given: Any) -> bool:
-    """Say whether a side was read from a table that was given."""
+    """Return whether a side was read from a table."""
     return side.attributes is not None and not isinstance(given, Clustering)
 
 
 def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
-    """Return the truth's and the prediction's name of a column from what an argument gives."""
+    """Return the column's name in the truth and in the prediction, from an argument."""
     if not isinstance(names, tuple):
         return names, names
     if len(names) != 2:
@@ -415,7 +415,7 @@ def _from_two(
 
 
 def refuse_one_result(truth: Any, prediction: Any) -> None:
-    """Raise if both sides are one connection of DuckDB."""
+    """Raise if both sides are the same DuckDB connection."""
     if truth is prediction and is_result(truth):
         raise OptionError(
             "the truth and the prediction are one connection of DuckDB, which holds the result of its last execute() "
@@ -424,7 +424,7 @@ def refuse_one_result(truth: Any, prediction: Any) -> None:
 
 
 class Asked(NamedTuple):
-    """What is asked of the table of a side: what it is called, its columns, and how these are typed."""
+    """The request to a side's table: its name in messages, its columns, and how to type them."""
 
     name: str
     columns: dict[str, ColumnName]
@@ -433,7 +433,7 @@ class Asked(NamedTuple):
 
 
 def asked_of_sides(item: PerSide, cluster: PerSide) -> tuple[Asked, Asked]:
-    """Return what is asked of the truth and of the prediction."""
+    """Return the requests to the truth and to the prediction."""
     given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
     truth, prediction = ({part: names[side] for part, names in given.items()} for side in (0, 1))
     order = order_of(item)
@@ -461,7 +461,7 @@ def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Cluste
 
 
 def own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
-    """Return the column that `weight` names, which replaces the weights that the side came with."""
+    """Return the column named by `weight`, which replaces the side's own weights."""
     if side.attributes is None or not isinstance(weight, str) or weight not in side.attributes.names:
         return None
     return read_columns(side.attributes, [], weight)[1]
@@ -470,7 +470,7 @@ def own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
 def _weights_of(
     weighing: Clustering | None, sides: tuple[Clustering, Clustering]
 ) -> tuple[Column, np.ndarray] | None:
-    """Return the items and weights of a further clustering, if it has any and neither side has."""
+    """Return the items and weights of a further clustering, if it has weights and neither side does."""
     own = any(side.weight is not None for side in sides)
     if own or weighing is None or weighing.weight is None or weighing.items is None:
         return None
@@ -478,7 +478,7 @@ def _weights_of(
 
 
 def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
-    """Raise if neither side has the column of weights."""
+    """Raise if neither side has the weight column."""
     if sides[0].weight is None and sides[1].weight is None:
         known = [
             f"{side.name} has {', '.join(side.attributes.names) if side.attributes else 'none'}"
@@ -557,7 +557,7 @@ def _given_attributes(
 
 
 def _item_names(rows: Rows, item: ColumnName, ids: Column) -> ColumnName:
-    """Return the item column(s) of a side table: as asked, else named as in the truth."""
+    """Return the item column(s) of a side's table: as requested, else named as in the truth."""
     own, asked = list(ids.names), column_names(item, "item")
     if not set(asked) <= set(rows.names) and set(own) <= set(rows.names):
         return own
@@ -600,13 +600,13 @@ class Pair:
 
     @property
     def n_rows(self) -> int:
-        """Rows to be aligned at most: those of both sides, unless they correspond."""
+        """Upper bound on the aligned rows: those of both sides, unless they correspond."""
         return sum(stretch.n_rows for side in self.stretches for stretch in side)
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How to read what is read block by block."""
+    """Parameters of reading block by block."""
 
     size: int  #: rows of a block at most
     spill_dir: Any = None  #: where streams are spilled
@@ -615,7 +615,7 @@ class Cut:
 
 
 def open_pair(given: Given, cut: Cut | None = None) -> Pair:
-    """Open the two sides of an evaluation: each whole and in one block, or cut into blocks.
+    """Open the two sides of an evaluation, each as one block or cut into blocks.
 
     In blocks, files are read when their turn comes, and what passes by only once, such as a record-batch reader, is
     written to the disk and read from there.
@@ -624,7 +624,7 @@ def open_pair(given: Given, cut: Cut | None = None) -> Pair:
 
 
 def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | None = None) -> list[Pair]:
-    """Open evaluations of runs, which differ in their predictions alone, as `open_pair` does; what they share once."""
+    """Open runs that differ only in their predictions, as `open_pair` does; shared inputs are read once."""
     opened = None if cut is None else _Opening(cut, [each.prediction for each in given])
     whole: Inputs | None = None
     pairs: list[Pair] = []
@@ -653,27 +653,27 @@ def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | No
 
 
 def _with_truth_of(read: Inputs, given: Given) -> Given:
-    """Return what is given of a further prediction, with the truth and its weights as they have been read."""
+    """Return the inputs of a further prediction, with the truth and its weights already read."""
     if given.table is not None:
         return given
     return replace(given, truth=read.truth, weight=None if read.truth.weight is not None else given.weight)
 
 
 def _called(given: Any, otherwise: str) -> str:
-    """Return what messages call what is given of a side: its path, the name of a clustering, or what else it is."""
+    """Return the name of a side's source in messages: its path, the name of a clustering, or its kind."""
     if isinstance(given, Clustering):
         return given.name
     return os.fspath(given) if is_path(given) else otherwise
 
 
 def _with_own_weight(inputs: Inputs, weight: Any) -> Inputs:
-    """Return inputs whose truth had been read, weights and all, with the weights that the prediction may have."""
+    """Return inputs whose truth was already read with weights, adding any weights of the prediction."""
     own = own_weight(inputs.prediction, weight)
     return inputs if own is None else inputs._replace(prediction=replace(inputs.prediction, weight=own))
 
 
 def _in_blocks(given: Given, opened: _Opening) -> Pair | None:
-    """Open what is read block by block; None if all lies in memory."""
+    """Open sources that are read block by block; None if all are in memory."""
     found = None
     if given.table is not None and (given.weight is None or isinstance(given.weight, str)):
         if given.cluster == "cluster" and (source := opened.source(given.table)) is not None:
@@ -696,7 +696,7 @@ Make = Callable[[Rows], tuple[Clustering, ...]]
 
 
 class _Opening:
-    """Opens what is read block by block; what passes by once is spilled once, whoever asks for it."""
+    """Opens sources that are read block by block; a one-pass stream is spilled once for all its users."""
 
     def __init__(self, cut: Cut, predictions: Sequence[Any]) -> None:
         self.size, self._spill_dir, self._every = cut.size, cut.spill_dir, cut.every
@@ -704,7 +704,7 @@ class _Opening:
         self._streams: list[tuple[Any, Stream | Rows]] = []
 
     def source(self, given: Any) -> Rows | Stream | None:
-        """Return the rows of files, or a stream, or what was spilled of it; None for what lies in memory."""
+        """Return the rows of files, a stream or its spilled copy; None for sources in memory."""
         if is_path(given):
             return as_rows(given, "the table")
         for known, source in self._streams:
@@ -717,7 +717,7 @@ class _Opening:
     def stretches(
         self, source: Rows | Stream, name: str, make: Make, use: Callable[[Rows], Any] | None = None
     ) -> list[Stretch]:
-        """Return blocks, each made into the clusterings of its rows; `use` is all that is made of them, if more."""
+        """Return stretches of blocks made into clusterings; `use`, if given, covers every use of a block's columns."""
         if isinstance(source, Stream):
             spill = Spill(self._spill_dir, named=self._spill_dir is not None)
             rows = spool(source, name, use or make, spill, self.size, every=self._every)
@@ -744,7 +744,7 @@ def _of_table(given: Given, source: Rows | Stream, opened: _Opening) -> Pair:
 def _of_sources(
     given: Given, sources: tuple[Rows | Stream | None, Rows | Stream | None], opened: _Opening
 ) -> Pair:
-    """Open two tables, at least one of them in files or passing by."""
+    """Open two tables, at least one of them in files or a stream."""
     item, cluster, weight = given.item, given.cluster, given.weight
     name_of_weight = weight if isinstance(weight, str) else None
     asked = asked_of_sides(item, cluster)
@@ -797,7 +797,7 @@ def _of_inputs(inputs: Inputs, size: int | None) -> Pair:
 
 
 def _cut(sides: tuple[Clustering, ...], size: int | None) -> list[Stretch]:
-    """Cut clusterings in memory, whose rows correspond, into blocks; into one where no size is given."""
+    """Cut clusterings in memory with corresponding rows into blocks; into one if no size is given."""
     if size is None:
         return [Stretch(0, len(sides[0]), lambda: iter((Block(0, sides),)))]
 
@@ -815,7 +815,7 @@ def _cut(sides: tuple[Clustering, ...], size: int | None) -> list[Stretch]:
 
 
 class _NullsOfAll:
-    """Counts the nulls of all blocks, once, when one turns out to have some where there may be none."""
+    """Counts the nulls of all blocks, once, as soon as one block has some where none are allowed."""
 
     def __init__(self, sources: list[Source], make: Make) -> None:
         self._sources, self._make = sources, make
@@ -823,7 +823,7 @@ class _NullsOfAll:
         self._found: Nulls | None = None
 
     def error(self) -> FastBCubedError:
-        """Return the error that tells them."""
+        """Return the error that reports them."""
         with self._lock:
             self._found = self._found or self._count()
         return self._found.error()

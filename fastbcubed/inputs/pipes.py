@@ -1,4 +1,4 @@
-"""Standard input and pipes, which can be read only once → files that are held, in memory or on the disk."""
+"""Standard input and pipes, which can be read only once → files held in memory or on disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b
 
 
 class Piped:
-    """The path of a pipe with what it brought, so that it is read once and opened as often as need be."""
+    """The path of a pipe with its data, read once and opened any number of times."""
 
     def __init__(self, name: str, data: pa.Buffer) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class Piped:
 
 
 class _Held:
-    """A place with one file, whatever its name."""
+    """A file system with a single file, under any name."""
 
     read_ahead = 1 << 20
     at_once = 1
@@ -74,7 +74,7 @@ class _Held:
 
 
 def place_of(source: Any) -> tuple[Place, str]:
-    """Return where a path, URI or pipe points to, and its name there; what can be read only once is read."""
+    """Return the file system of a path, URI or pipe, and its name there; one-pass sources are read."""
     source = held(source)
     if isinstance(source, Piped):
         return source.place, source.name
@@ -82,7 +82,7 @@ def place_of(source: Any) -> tuple[Place, str]:
 
 
 def held(source: Any) -> Any:
-    """Return what a pipe brings, which takes the place of its path; a list of files as one path; else as it is."""
+    """Return a pipe's data in place of its path, a list of files as one path, anything else unchanged."""
     source = listed_paths(source)
     if not is_pipe(source):
         return source
@@ -97,7 +97,7 @@ def held(source: Any) -> Any:
 
 
 def is_pipe(source: Any) -> bool:
-    """Say whether this names standard input or a pipe."""
+    """Return whether this names standard input or a pipe."""
     if isinstance(source, Piped) or not (isinstance(source, str) or hasattr(source, "__fspath__")):
         return False
     path = os.fspath(source)
@@ -110,7 +110,7 @@ def is_pipe(source: Any) -> bool:
 
 
 def held_once(sources: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what each argument brings; raise if two name the same pipe."""
+    """Return each argument as `held` does; raise if two name the same pipe."""
     pipes = [os.fspath(source) for source in sources.values() if is_pipe(source)]
     for path in pipes:
         if pipes.count(path) > 1:

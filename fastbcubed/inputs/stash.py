@@ -1,4 +1,4 @@
-"""Arrow tables that wait on disk, in pieces, until the rows that they belong to come round again."""
+"""Arrow tables stored on disk, in pieces, until their rows are processed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Stash:
         return bool(self._batches)
 
     def put(self, index: Any, table: pa.Table, bounds: NDArray[np.int64] | None = None) -> None:
-        """Take a batch whose rows are sorted by shard, and where each shard begins in it.
+        """Add a batch with rows sorted by shard, and the start of each shard in it.
 
         Batches are read back in the order of their indexes, whatever order they come in.
         """
@@ -55,7 +55,7 @@ class Stash:
             self._batches[index] = (at, starts, whole.schema)
 
     def read(self, shard: int) -> pa.Table:
-        """Bring the pieces of a shard together, in the order of the batches."""
+        """Concatenate the pieces of a shard, in the order of the batches."""
         return self._bring(sorted(self._batches), shard)
 
     def read_batch(self, k: int) -> pa.Table:
@@ -85,7 +85,7 @@ class Stash:
 
 
 def _wider(a: pa.Schema, b: pa.Schema) -> pa.Schema:
-    """Return the columns of batches of one table, of types that hold the values of both; else raise ColumnError."""
+    """Return columns of types that hold the values of two batches of one table; raise ColumnError if none do."""
     if a == b:
         return a
     fields = []

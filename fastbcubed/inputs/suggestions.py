@@ -1,4 +1,4 @@
-"""What to type instead of a mistyped name, and text in which marks such as commas mean something."""
+"""Suggestions for mistyped names, and text with marks such as commas that can be escaped."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Names = str | Sequence[str]
 
 
 def most_similar(name: str, names: Iterable[str], n: int = 3) -> list[str]:
-    """Return the few names that are like one, the most similar first; none if no name is."""
+    """Return a few names similar to one, most similar first; empty if there are none."""
     import difflib
 
     return difflib.get_close_matches(name, list(names), n)
 
 
 def similar(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that is most like one, whatever the case; None if none is.
+    """Return the most similar name, ignoring case; None if there is none.
 
     Examples
     --------
@@ -31,13 +31,13 @@ def similar(name: str, names: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a question to end a message with, after a space; nothing if no name is like this one."""
+    """Return a question to end a message with, after a space; empty if no name is similar."""
     found = similar(name, names)
     return "" if found is None else f" Did you mean {found!r}?"
 
 
 class Typed:
-    """How to write the columns of one side as arguments; those of the other side stay as they were given.
+    """Writes the columns of one side as arguments; those of the other side stay as given.
 
     `others` has what was given for the other side, by argument, and `side` is 0 for the truth and 1 for the
     prediction. Without them the arguments are of one table alone.
@@ -71,7 +71,7 @@ def _written(names: Names) -> str:
 
 
 def split(text: str, mark: str) -> list[str]:
-    r"""Split at a mark, unless a backslash is before it.
+    r"""Split at a mark, unless it is escaped by a backslash.
 
     Examples
     --------

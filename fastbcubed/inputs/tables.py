@@ -1,4 +1,4 @@
-"""Any table → rows, read column by column on demand; columns to slice by, and columns of lists."""
+"""Any table → rows, read column by column on demand; columns to slice by, and list columns."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][
 
 
 class Rows(Protocol):
-    """A table whose columns are converted or read when asked for; the attributes of a clustering.
+    """A table whose columns are converted or read on demand; the attributes of a clustering.
 
     `where` says what it is, for messages: a path, or "the truth"; `untyped` names the columns that are
     text for want of a type (CSV, names of folders), in which numbers may be written in any way.
@@ -66,7 +66,7 @@ class Rows(Protocol):
 
     @property
     def hint(self) -> str:
-        """What may be wrong if a column is not there, to end a message with; or nothing."""
+        """The likely reason for a missing column, to end a message with; may be empty."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,17 +81,17 @@ class Rows(Protocol):
         """Read one column."""
 
     def type_of(self, name: str) -> pa.DataType:
-        """Return the type of a column, unread where that is known."""
+        """Return the type of a column, without reading it if known."""
 
 
 class BaseRows:
-    """What all rows share: looking up names, and refusing unknown or repeated ones."""
+    """Base class of rows: looks up names, and refuses unknown or repeated ones."""
 
     untyped: frozenset[str] = frozenset()
     hint = ""
 
     def __init__(self, names: Iterable[Any], where: str, like: Rows | None = None) -> None:
-        """Take over the names of the columns; what is known of the text in them and of the header is as of `like`."""
+        """Store the column names; facts about their text and the header are copied from `like`."""
         self._names = tuple(map(str, names))
         self.where = where
         if like is not None:
@@ -146,7 +146,7 @@ class ArrowRows(BaseRows):
 
 
 class ArrayRows(BaseRows):
-    """A dict of arrays, or a pandas DataFrame: columns are converted one by one, when asked for."""
+    """A dict of arrays, or a pandas DataFrame: columns are converted one by one, on demand."""
 
     def __init__(self, arrays: Mapping[Any, Any], n_rows: int, where: str) -> None:
         super().__init__(arrays, where)
@@ -193,13 +193,13 @@ def listed(names: Sequence[str]) -> str:
 
 
 def is_array(values: object) -> bool:
-    """Say whether `values` may be a column in a dict of columns: it has a length, and is no text or set."""
+    """Return whether `values` may be a column in a dict of columns: it has a length, and is no string or set."""
     sized = hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0
     return sized and not isinstance(values, (str, bytes, set, frozenset, Mapping))
 
 
 def refuse_other_indexes(values: Iterable[Any], where: str) -> None:
-    """Raise if pandas Series that correspond by position have different indexes: pandas would match rows by these."""
+    """Raise if pandas Series matched by position have different indexes, by which pandas would match rows."""
     first, *others = [each.index for each in values if is_pandas(each, "Series", "DataFrame")] or [None]
     if not all(first.equals(other) for other in others):
         raise AlignmentError(
@@ -209,12 +209,12 @@ def refuse_other_indexes(values: Iterable[Any], where: str) -> None:
 
 
 def is_path(source: object) -> bool:
-    """Say whether `source` names files."""
+    """Return whether `source` names files."""
     return isinstance(source, str) or hasattr(source, "__fspath__")
 
 
 class PathList:
-    """The paths of files that are one table, one after the other; as a path, what messages call them."""
+    """The paths of files that together are one table; as a path, their name in messages."""
 
     def __init__(self, paths: Sequence[Any]) -> None:
         self.paths = [os.fspath(path) for path in paths]
@@ -233,21 +233,21 @@ class PathList:
 
 
 def listed_paths(source: Any) -> Any:
-    """Return the files of a list as one path, anything else as it is: also texts that do not all look like files."""
+    """Return a list of files as one path; anything else unchanged, also strings that do not all look like files."""
     if isinstance(source, list | tuple) and source and all(map(_is_file, source)):
         return PathList(source)
     return source
 
 
 def _is_file(given: Any) -> bool:
-    """Tell whether this is the path of a table, and no label that looks like one: the file that a record came from."""
+    """Return whether this is the path of a table, not a label that looks like one, such as a record's source file."""
     if not isinstance(given, str):
         return isinstance(given, os.PathLike)
     return given.lower().endswith(ENDS) and ("/" in given or os.path.exists(given))
 
 
 def column_names(names: Any, argument: str) -> list[str]:
-    """Return the column, or the columns of a composite id, that an argument names.
+    """Return the column, or the columns of a composite id, named by an argument.
 
     Anything but a name or a list of different names raises OptionError.
     """
@@ -267,7 +267,7 @@ def column_names(names: Any, argument: str) -> list[str]:
 def read_columns(
     rows: Rows, groups: Sequence[Sequence[str]], weight: str | None = None
 ) -> tuple[list[Column], np.ndarray | None]:
-    """Read columns, composite where a group has several names, and the weights, all in one go."""
+    """Read columns, composite if a group has several names, and the weights, in one go."""
     needed = [name for group in groups for name in group] + ([weight] if weight else [])
     names = list(dict.fromkeys(needed))
     data = dict(zip(names, rows.columns(names), strict=True))
@@ -299,7 +299,7 @@ def weight_array(values: Any, where: str, *, text: bool = False) -> np.ndarray:
 def float_column(
     values: Any, where: str, error: type[FastBCubedError], *, text: bool = False
 ) -> pa.ChunkedArray:
-    """Return numbers as float64, with nulls as they are; anything else raises `error`."""
+    """Return numbers as float64, nulls kept; anything else raises `error`."""
     try:
         data = plain(storage_of(convert(values, where)))
     except ColumnError as fault:
@@ -315,7 +315,7 @@ def float_column(
 
 
 def _numbers(text: pa.ChunkedArray, where: str, error: type[FastBCubedError]) -> pa.ChunkedArray:
-    """Read numbers from text, in whichever way they are written there."""
+    """Read numbers from text, in any notation."""
     if not pa.types.is_string(text.type):
         return text
     try:
@@ -346,7 +346,7 @@ TO_READER = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 
 
 def unwrapped(source: Any) -> Any:
-    """Return the frame or relation behind a lazy frame of Polars or a frame of Splink; anything else as it is.
+    """Return the frame or relation behind a Polars LazyFrame or a Splink frame; anything else unchanged.
 
     A frame of Polars with Python objects becomes a dict of its columns.
     """
@@ -363,7 +363,7 @@ def _by_column(frame: Any) -> dict[str, Any]:
 
 
 def _of_splink(frame: Any) -> Any:
-    """Return a relation of DuckDB, where that is where the frame lives, else a frame of pandas."""
+    """Return a DuckDB relation if the frame lives in DuckDB, else a pandas frame."""
     try:
         return frame.as_duckdbpyrelation()
     except (AttributeError, NotImplementedError, TypeError):  # another backend
@@ -371,17 +371,17 @@ def _of_splink(frame: Any) -> Any:
 
 
 def is_result(source: Any) -> bool:
-    """Say whether this is a connection of DuckDB, which holds the result of its last query."""
+    """Return whether this is a DuckDB connection, which holds the result of its last query."""
     return type(source).__name__ == "DuckDBPyConnection"
 
 
 def arrow_table(source: Any) -> Any:
-    """Return what a relation or result of DuckDB holds, as an Arrow table; None for anything else."""
+    """Return a DuckDB relation or result as an Arrow table; None for anything else."""
     return _asked(source, TO_TABLE)
 
 
 def relation_schema(source: Any) -> Any:
-    """Return the schema of a relation of DuckDB, which is run for that without its rows; None for anything else."""
+    """Return the schema of a DuckDB relation, which is run without rows for it; None for anything else."""
     if is_result(source) or not (hasattr(source, "limit") and hasattr(source, "fetchall")):
         return None
     found = arrow_table(source.limit(0))
@@ -389,7 +389,7 @@ def relation_schema(source: Any) -> Any:
 
 
 def arrow_reader(source: Any, size: int) -> Any:
-    """Return the batches of a relation or result of DuckDB; None for anything else."""
+    """Return the batches of a DuckDB relation or result; None for anything else."""
     return _asked(source, TO_READER, size)
 
 
@@ -412,7 +412,7 @@ def _asked(source: Any, methods: tuple[str, ...], *arguments: int) -> Any:
 
 
 def unlisted(rows: Rows, name: str) -> Rows:
-    """Return rows with a single value in this column: themselves, or one row for each entry of its lists.
+    """Return rows with a single value in this column: unchanged, or one row per entry of its lists.
 
     Other columns are repeated. An empty list, like a null, becomes a null.
     """
@@ -423,7 +423,7 @@ def unlisted(rows: Rows, name: str) -> Rows:
 
 
 class _Unlisted(BaseRows):
-    """The rows of a table, each once for every entry of the lists in one of its columns."""
+    """The rows of a table, each repeated for every entry of the lists in one column."""
 
     def __init__(self, rows: Rows, name: str) -> None:
         super().__init__(rows.names, rows.where, rows)
@@ -467,7 +467,7 @@ def attribute(rows: Rows, name: str) -> pa.ChunkedArray:
 
 
 def attributes(rows: Rows, names: list[str]) -> list[pa.ChunkedArray]:
-    """Return several of these, read in one go."""
+    """Return several attributes, read in one go."""
     found = []
     for name, values in zip(names, rows.columns(names) if names else (), strict=True):
         where = f"column {name!r} of {rows.where}"
@@ -477,7 +477,7 @@ def attributes(rows: Rows, names: list[str]) -> list[pa.ChunkedArray]:
 
 
 def as_kept(values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Return a column in the type in which it is kept; ColumnError if there is none."""
+    """Return a column in the type in which it is kept; raise ColumnError if there is none."""
     kind = kept_type(values.type)
     if kind is None:
         raise ColumnError(_unable(where, values.type))
@@ -485,7 +485,7 @@ def as_kept(values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
 
 
 def refused(rows: Rows, names: Iterable[str]) -> dict[str, str]:
-    """Return which of these columns cannot be kept, and why."""
+    """Return the columns that cannot be kept, with reasons."""
     found = {}
     for name in names:
         try:
@@ -504,7 +504,7 @@ def _unable(where: str, kind: pa.DataType) -> str:
 
 @lru_cache(maxsize=256)
 def kept_type(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type in which a column of this type is kept; None if Arrow can do nothing with it."""
+    """Return the type in which a column of this type is kept; None if Arrow does not support it."""
     import pyarrow.parquet as pq
 
     kept = _simple(kind)
@@ -565,7 +565,7 @@ def _with_values(chunk: pa.DictionaryArray, kept: pa.DataType) -> pa.DictionaryA
 
 
 def _as_text(array: Any) -> pa.Array:
-    """Return the values of an extension type as text, each worked out once where Arrow can tell them apart."""
+    """Return the values of an extension type as text, each distinct value converted once if Arrow can find them."""
     if not pa.types.is_nested(array.type.storage_type):
         coded = array.storage.dictionary_encode()
         return _texts(type(array).from_storage(array.type, coded.dictionary)).take(coded.indices)
@@ -580,7 +580,7 @@ def _texts(array: Any) -> pa.Array:
 
 
 def readable(values: pa.Array | pa.ChunkedArray) -> Any:
-    """Return a column as text where Python has no value for its dates or times, such as infinity; as it is elsewhere.
+    """Return a column as text if Python cannot represent its dates or times, such as infinity; else unchanged.
 
     Examples
     --------
@@ -608,7 +608,7 @@ def _ends(values: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """Return a number for each row of a column, and the values they stand for: ascending, each once, null last."""
+    """Return a number per row of a column, and the distinct values: ascending, null last."""
     given = pa.types.is_dictionary(values.type)
     whole = combined(values if given else values.dictionary_encode())
     known = whole.dictionary
