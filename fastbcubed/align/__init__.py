@@ -1,1 +1,1 @@
-"""Two clusterings → aligned rows: which rows are the same item, policies, weights, coverage."""
+"""Two clusterings → aligned rows: items matched, policies, weights, coverage."""

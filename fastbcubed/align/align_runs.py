@@ -57,7 +57,7 @@ def align_together(
     outer: bool = False,
     null_is_absent: bool = False,
 ) -> Together:
-    """Align runs, each a pair with the same truth, and keep the items that all of them score; policies act first."""
+    """Align runs with a common truth, and keep the items that all of them score; policies apply first."""
     how: dict[str, Any] = {"weight_table": weight_table, "outer": outer, "null_is_absent": null_is_absent}
     join, checked = OneToMany().match, CheckedWeights()
     combined = []
@@ -80,7 +80,7 @@ def align_together(
 
 
 def require_some(n_truth: int, names: Sequence[str], n_scored: Sequence[int]) -> None:
-    """Raise if no item of the truth is scored by all runs, and tell how many items each of them scores."""
+    """Raise if no item of the truth is scored by all runs, with the number of items each scores."""
     if not n_truth:
         counts = ", ".join(f"{name} {count:,}" for name, count in zip(names, n_scored, strict=True))
         raise EmptyInputError(
@@ -90,7 +90,7 @@ def require_some(n_truth: int, names: Sequence[str], n_scored: Sequence[int]) ->
 
 
 def _scored_by_all(combined: Sequence[Combination], n_rows: int) -> Mask | None:
-    """Return which rows of the truth all runs score; None for all, if that is plain to see."""
+    """Return the mask of truth rows that all runs score; None if that is evidently all of them."""
     if all(both.scored is None and both.rows[0] is None for both in combined):
         return None
     every = np.ones(n_rows, np.bool_)
@@ -106,7 +106,7 @@ def _scored_by_all(combined: Sequence[Combination], n_rows: int) -> Mask | None:
 
 
 def _further_items(combined: Sequence[Combination], pairs: Sequence[Pair], pool: Pool) -> list[Rows]:
-    """Return, run by run, the aligned rows of items that all runs score and the truth lacks, in the first run's order.
+    """Return, run by run, the rows of items that all runs score and the truth lacks, in the first run's order.
 
     There are such items where the policy for items that only the prediction has is "singleton".
     """
@@ -132,7 +132,7 @@ def _scored_without_truth(both: Combination) -> Rows:
 
 
 def _unused_by_all(combined: Sequence[Combination]) -> int:
-    """Return where keys may begin for rows that are alone, or lacking, in any run."""
+    """Return where keys may begin for rows that are alone or lacking in any run."""
     if not any(both.needs_special_keys for both in combined):
         return 0
     keys = [each for both in combined for each in (both.true_keys, both.pred_keys)]
@@ -141,7 +141,7 @@ def _unused_by_all(combined: Sequence[Combination]) -> int:
 
 
 def _restricted(pair: Pair, both: Combination, truth: Mask | None, further: Rows, start: int) -> Alignment:
-    """Return a run with the rows of common items, then those that it does not score, as only the prediction has them.
+    """Return a run with the rows of common items, then its unscored prediction-only rows.
 
     Items are numbered alike in all runs: by the row of the truth, then those that the truth lacks.
     """
@@ -170,7 +170,7 @@ def _alignment(pair: Pair, both: Combination, start: int, numbers: Rows | None) 
 
 
 def _require_same_weights(runs: Sequence[Alignment], names: Sequence[str], n_common: int) -> None:
-    """Raise if an item weighs differently in two runs, as where only the predictions have weights."""
+    """Raise if an item's weight differs between runs, as when only the predictions have weights."""
     first = runs[0].weight
     for run, name in zip(runs[1:], names[1:], strict=True):
         if first is run.weight:
@@ -187,23 +187,23 @@ def _require_same_weights(runs: Sequence[Alignment], names: Sequence[str], n_com
 
 
 class CommonRows:
-    """The rows of the truth that all runs so far score, a bit each."""
+    """The rows of the truth that all runs so far score, one bit each."""
 
     def __init__(self, n_rows: int) -> None:
         self._bits = np.full(-(-n_rows // 8), 255, np.uint8)
         self.n_kept = n_rows
 
     def next_run(self) -> RowsOfRun:
-        """Return what keeps the next run to these rows."""
+        """Return the restriction of the next run to these rows."""
         return RowsOfRun(self._bits)
 
     def narrow(self, run: RowsOfRun) -> None:
-        """Leave out the rows that a run, which is aligned by now, does not score."""
+        """Drop the rows that an aligned run does not score."""
         self._bits, self.n_kept = run.scored, run.n_kept
 
 
 class RowsOfRun:
-    """Keeps a run to rows of the truth while it is aligned, and notes which of them it scores; for any thread."""
+    """Restricts a run to rows of the truth during alignment, and records those it scores; thread-safe."""
 
     def __init__(self, among: NDArray[np.uint8]) -> None:
         self._among = among
@@ -217,7 +217,7 @@ class RowsOfRun:
         self.coverage: Coverage | None = None  #: of the run by itself, once it is aligned
 
     def keep(self, both: Combination, numbers: Rows) -> Rows | None:
-        """Return which rows stay of a block: those that are kept, and those of the prediction alone; None for all.
+        """Return the rows of a block to keep: rows still common, and prediction-only rows; None for all.
 
         `numbers` are those of their rows of the truth.
         """

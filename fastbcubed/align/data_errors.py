@@ -1,4 +1,4 @@
-"""Faults of rows: what is wrong, with how many, which come first; added up over blocks, and raised as errors."""
+"""Faults of rows: their kind, number and first few, summed over blocks and raised as errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fastbcubed.errors import (
 
 @dataclass(frozen=True)
 class Fault:
-    """Rows or items that cannot be scored: so many of all rows or items of a side, or of a table."""
+    """Rows or items that cannot be scored: their number, out of all rows or items of a side or table."""
 
     #: What is raised first if there are several: by step of the alignment, then by side, then by what weighs more.
     step: ClassVar[int]
@@ -34,13 +34,13 @@ class Fault:
 
     @classmethod
     def sum(cls, parts: Sequence[Self]) -> Self:
-        """Add up the same fault of blocks, in their order."""
+        """Sum the same fault over blocks, in their order."""
         first = [each for part in parts for each in part.first]
         count, total = sum(part.count for part in parts), sum(part.total for part in parts)
         return replace(parts[0], count=count, total=total, first=first)
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         raise NotImplementedError
 
 
@@ -48,12 +48,12 @@ Report = Callable[[Fault], None]
 
 
 def enforce(fault: Fault) -> None:
-    """Raise the error of a fault: what is done about it where all rows are at hand."""
+    """Raise the error of a fault, for rows that are all in memory."""
     raise fault.error()
 
 
 class Faults:
-    """Collects the faults of blocks, from any thread, so that messages tell those of the whole input."""
+    """Collects the faults of blocks, from any thread, so that messages report those of the whole input."""
 
     def __init__(self) -> None:
         self._found: list[tuple[int, Any, Fault]] = []
@@ -62,11 +62,11 @@ class Faults:
         return bool(self._found)
 
     def report(self, side: int, index: Any) -> Report:
-        """Return what takes a fault of a block of a side; blocks are added up in the order of their index."""
+        """Return a callback for the faults of a block of a side; blocks are summed in the order of their index."""
         return lambda fault: self._found.append((side, index, fault))
 
     def enforce(self, whole: Callable[[int, Fault], Fault], last_step: int) -> None:
-        """Raise for what comes first, up to some step; `whole` says of how many it is, and which come first."""
+        """Raise the first fault, up to some step; `whole` adds the total number and the first few."""
         parts: dict[tuple[int, int, int], list[Fault]] = {}
         for side, _, fault in sorted(self._found, key=lambda each: each[1]):
             if fault.step <= last_step:
@@ -78,14 +78,14 @@ class Faults:
 
 @dataclass(frozen=True)
 class NullLabels(Fault):
-    """Items whose label is null; `column` names the labels, `what` says what the first few are."""
+    """Items with a null label; `column` names the labels, `what` the kind of the first few."""
 
     step = 0
     column: str
     what: str
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         return NullError(
             f"{self.count} of {self.total} items of {self.name} have a null in {self.column!r} ({self.what} "
             f'{first_few(self.first)}). Pass nulls="singleton" to take each as a cluster of its '
@@ -95,12 +95,12 @@ class NullLabels(Fault):
 
 @dataclass(frozen=True)
 class Overlap(Fault):
-    """Items that are in more than one cluster."""
+    """Items in more than one cluster."""
 
     step = 1
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         return OverlapError(
             f"{self.count} of {self.total} items of {self.name} are in more than one cluster "
             f"({first_few(self.first)}). A partition has every item in one cluster: if clusters "
@@ -111,12 +111,12 @@ class Overlap(Fault):
 
 @dataclass(frozen=True)
 class Reweighted(Fault):
-    """Rows that repeat an earlier one with another weight."""
+    """Rows that repeat an earlier row with another weight."""
 
     step, rank = 1, 1
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         return DuplicateItemError(
             f"{self.count} of {self.total} rows of {self.name} repeat an earlier row with another "
             f"weight ({first_few(self.first)}). Give each item one weight."
@@ -125,12 +125,12 @@ class Reweighted(Fault):
 
 @dataclass(frozen=True)
 class RepeatedRows(Fault):
-    """Rows that repeat an earlier one."""
+    """Rows that repeat an earlier row."""
 
     step, rank = 1, 2
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         return DuplicateItemError(
             f"{self.count} of {self.total} rows of {self.name} repeat an earlier row ({first_few(self.first)}). "
             'Pass duplicates="drop" to count each item once.'
@@ -139,12 +139,12 @@ class RepeatedRows(Fault):
 
 @dataclass(frozen=True)
 class RepeatedMemberships(Fault):
-    """Rows that repeat an item and its cluster, where clusters may overlap."""
+    """Rows that repeat an item and its cluster, with overlapping clusters."""
 
     step, rank = 1, 0
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         return DuplicateItemError(
             f"{self.count} of {self.total} rows of {self.name} repeat an earlier row, its item and its cluster "
             f'(items {first_few(self.first)}). Pass duplicates="drop" to count each membership once.'
@@ -153,12 +153,12 @@ class RepeatedMemberships(Fault):
 
 @dataclass(frozen=True)
 class UnevenWeights(Fault):
-    """Rows of an item that has another weight in an earlier one, where clusters may overlap."""
+    """Rows whose item has another weight in an earlier row, with overlapping clusters."""
 
     step, rank = 1, 1
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         return DuplicateItemError(
             f"{self.count} of {self.total} rows of {self.name} have another weight than an earlier row of the same "
             f"item ({first_few(self.first)}). Give each item one weight."
@@ -167,7 +167,7 @@ class UnevenWeights(Fault):
 
 @dataclass(frozen=True)
 class WeightsOutOfRange(Fault):
-    """Weights that are none; `first` has pairs of weight and row.
+    """Invalid weights; `first` has pairs of weight and row.
 
     `finite` and `zero` tell whether all of them are positive and finite, and whether all are zero.
     """
@@ -178,12 +178,12 @@ class WeightsOutOfRange(Fault):
 
     @classmethod
     def sum(cls, parts: Sequence[Self]) -> Self:
-        """Add up the same fault of blocks, in their order."""
+        """Sum the same fault over blocks, in their order."""
         finite, zero = all(part.finite for part in parts), all(part.zero for part in parts)
         return replace(super().sum(parts), finite=finite, zero=zero)
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         least, most = kernels.sums.LEAST, kernels.sums.MOST
         if self.finite:
             hint = (
@@ -202,13 +202,13 @@ class WeightsOutOfRange(Fault):
 
 @dataclass(frozen=True)
 class RepeatedTableRows(Fault):
-    """Rows of a table of weights or attributes that repeat an item; `one` says what each item should have."""
+    """Rows of a table of weights or attributes that repeat an item; `one` names what each item should have."""
 
     step = 3
     one: str
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         return DuplicateItemError(
             f"{self.count} of {self.total} rows of {self.name} repeat an item of an earlier row "
             f"({first_few(self.first)}); give each item {self.one}"
@@ -217,14 +217,14 @@ class RepeatedTableRows(Fault):
 
 @dataclass(frozen=True)
 class Unmatched(Fault):
-    """Items that the other side lacks though the policy, one of `options`, does not allow it."""
+    """Items absent from the other side although the policy, one of `options`, does not allow it."""
 
     step = 4
     other: str
     options: str
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         return AlignmentError(
             f"{self.count} of {self.total} items of {self.name} are missing from {self.other} (first: "
             f"{first_few(self.first)}). Pass unmatched={self.options} to continue."
@@ -233,18 +233,18 @@ class Unmatched(Fault):
 
 @dataclass(frozen=True)
 class Unweighted(Fault):
-    """Items that are scored or counted and have no weight; `unmatched` says if one side lacks some of them."""
+    """Items that are scored or counted without a weight; `unmatched` if one side lacks some of them."""
 
     step = 5
     unmatched: bool
 
     @classmethod
     def sum(cls, parts: Sequence[Self]) -> Self:
-        """Add up the same fault of blocks, in their order."""
+        """Sum the same fault over blocks, in their order."""
         return replace(super().sum(parts), unmatched=any(part.unmatched for part in parts))
 
     def error(self) -> FastBCubedError:
-        """Return the error that says so."""
+        """Return the error that reports it."""
         left_out = ', or leave unmatched items out with unmatched="drop"' if self.unmatched else ""
         return WeightError(
             f"{self.count} of {self.total} items that are scored or counted have no weight (first: "

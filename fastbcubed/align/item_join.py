@@ -1,4 +1,4 @@
-"""The join of two clusterings by item, in shards: rows are brought together by item, and then aligned."""
+"""The join of two clusterings by item, in shards: rows are grouped by item, then aligned."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ WEIGHTS, ATTRIBUTES = 0, 1
 
 
 class _Shard(NamedTuple):
-    """The rows of some items, by side, and what goes with them."""
+    """The rows of some items, by side, with their payload columns."""
 
     number: int
     rows: list[ShardRows]
@@ -90,13 +90,13 @@ class _Shard(NamedTuple):
 
     @property
     def tables(self) -> list[dict[str, np.ndarray]]:
-        """The columns of all that have keys of items."""
+        """The item columns of all tables that are joined by item."""
         every = [*self.rows, *(table for table in (self.weights, self.attributes) if table is not None)]
         return [table.columns for table in every]
 
 
 class ItemJoin:
-    """Joins the two sides of an aligner by item, in 2**bits shards; `memory` bytes of rows may be kept."""
+    """Joins the two sides of an aligner by item, in 2**bits shards, with up to `memory` bytes of rows kept."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class ItemJoin:
         pool: Pool,
         gather: Gather | None = None,
     ) -> None:
-        """Prepare the join; `gather` is given where rows are memberships, of which an item has several."""
+        """Prepare the join; `gather` is given if rows are memberships, several per item."""
         self._aligner, self._gather = aligner, gather
         self._pair, self._policies, self._carried = aligner.pair, aligner.policies, aligner.carried
         self._items = items
@@ -116,7 +116,7 @@ class ItemJoin:
         self._repeats: list[tuple[int, int, Fault]] = []
 
     def run(self, take: Callable[[Any], None], readers: Pool) -> None:
-        """Bring the rows of each item together in shards, and join these one by one."""
+        """Group the rows of each item into shards, and join the shards one by one."""
         spools = self._spool_sides(readers)
         self._aligner.require_sound_rows()
         for (
@@ -137,7 +137,7 @@ class ItemJoin:
             coming: dict[int, Future[_Shard]] = {}
 
             def read_until(rank: int) -> None:
-                """Begin to read this shard, those before it, whose threads may be later, and a few ahead."""
+                """Begin to read this shard, earlier ones whose threads may lag, and a few ahead."""
                 with lock:
                     while ahead and len(shards) - len(ahead) <= rank + at_once:
                         shard = ahead.popleft()
@@ -183,7 +183,7 @@ class ItemJoin:
         return found
 
     def _spool(self, shards: ItemShards, k: int, first_of_side: int, stretch: Stretch) -> None:
-        """Read the blocks of a stretch of side k, or of both from 0 on, into shards."""
+        """Read the blocks of a stretch, whose first side is side k, into shards."""
         with Pool(1) as alone:
             for block in stretch.blocks():
                 sides = tuple(
@@ -205,7 +205,7 @@ class ItemJoin:
                 shards.put(block.first_row, keys, sides, sides[0].weight, numbers, columns)
 
     def _repeated(self, side: Side, keys: Keys, kept: NDArray[np.int64]) -> Fault:
-        """Return the fault of the rows of a block that are not kept, as they repeat an earlier one."""
+        """Return the fault of a block's rows that are dropped as repeats of an earlier one."""
         kind = RepeatedRows if self._gather is None else RepeatedMemberships
         return kind(side.name, len(side) - kept.size, len(side), _keys_left_out(keys, kept))
 
@@ -233,7 +233,7 @@ class ItemJoin:
         k: int,
         repeated: Callable[..., Fault],
     ) -> ItemShards:
-        """Read a table of items, in blocks of a weight and of columns, into shards without labels.
+        """Read a table of items, in blocks of weights and columns, into shards without labels.
 
         Rows that repeat an item of their block are left out, and reported as `repeated` of table k.
         """
@@ -289,7 +289,7 @@ class ItemJoin:
         return self._aligner.finished(shard.number, both, numbers, columns)
 
     def _join_sets(self, gather: Gather, sides: tuple[Side, Side], shard: _Shard, alone: Pool) -> AlignedSets:
-        """Join the items of a shard, whose rows are memberships, with the clusters of each."""
+        """Join the items of a shard of memberships, with the clusters of each."""
         rows = shard.rows * (2 // len(shard.rows))
         true, pred = (gather(side, own.items, alone) for side, own in zip(sides, rows, strict=True))
         keys, items = [true.keys, pred.keys], (true.side, pred.side)
@@ -305,7 +305,7 @@ class ItemJoin:
         return AlignedSets(shard.number, both, (true, pred), aligned(), columns)
 
     def _sides(self, shard: _Shard) -> tuple[Side, Side]:
-        """Return the two sides whose rows a shard holds."""
+        """Return the two sides with rows in a shard."""
         sides: list[Side] = []
         for k, own in enumerate(shard.rows):
             names = self._pair.names if len(shard.rows) == 1 else self._pair.names[k : k + 1]
@@ -316,7 +316,7 @@ class ItemJoin:
     def _weigh(
         self, sides: tuple[Side, Side], keys: list[NDArray[np.int64]], shard: _Shard, alone: Pool
     ) -> Callable[[Matched], Weights]:
-        """Return what weighs matched rows: their own weights, or those of a table."""
+        """Return the weights of matched rows: their own, or those of a table."""
         given = shard.weights
         if given is None:
             return partial(own_weights, sides)
@@ -340,7 +340,7 @@ class ItemJoin:
         matched: Matched,
         alone: Pool,
     ) -> pa.Table:
-        """Return the columns of aligned rows: those that were carried, joined by item, and made of keys again.
+        """Return the columns of aligned rows: payload, joined by item, and rebuilt from keys.
 
         `items` returns the key of the item of each aligned row, `matched` is the row of the shard of each.
         """
@@ -368,7 +368,7 @@ class ItemJoin:
 
     @staticmethod
     def _numbers(rows: list[dict[str, np.ndarray]], matched: Matched, n_rows: int) -> NDArray[np.int64]:
-        """Return the number of the truth's row of each aligned row; where rows may be alone, others have their own."""
+        """Return the truth's row number of each aligned row; where rows may be alone, others have their own numbers."""
         if "number" not in rows[0]:
             return np.arange(n_rows)  # no row is alone
         true_rows, pred_rows = matched
@@ -386,7 +386,7 @@ class ItemJoin:
         return self._aligner.faults.report(side, shard)
 
     def _check_rest(self, k: int, table: ItemShards, shards: NDArray[np.int64]) -> None:
-        """Report items that a table repeats in shards where no side has rows."""
+        """Report items that a table repeats in shards without rows of either side."""
         for shard in shards.tolist():
             rows = table.read(shard, 0, ordered=False)
             self._items.check([rows.columns], self._pool)
@@ -397,7 +397,7 @@ class ItemJoin:
                 rows_of_attributes(keys[:0], keys, first_of, self._pool, report)
 
     def named(self, side: int, fault: Fault) -> Fault:
-        """Return a fault with the first few of its items, looked for in the input again, in place of their keys."""
+        """Return a fault with the keys of its first few items replaced by the items, looked up in the input."""
         if isinstance(fault, RepeatedTableRows):
             table = (self._pair.weight_table, self._pair.attribute_table)[side]
             assert table is not None
@@ -413,7 +413,7 @@ class ItemJoin:
         return replace(fault, first=self._find(blocks_of_items, fault.first))
 
     def _find(self, columns: Iterable[Column], keys: list[int]) -> list[Any]:
-        """Return the first few items that have one of these keys, in their order."""
+        """Return the first few items with one of these keys, in their order."""
         found: dict[int, Any] = {}
         for column in columns:
             own = self._items.keys(column, self._pool).first
@@ -428,7 +428,7 @@ class ItemJoin:
 
 
 def _keys_left_out(keys: Keys, kept: NDArray[np.int64]) -> list[int]:
-    """Return the first few keys of rows that are not kept."""
+    """Return the first few keys of dropped rows."""
     left_out = np.ones(keys.first.size, np.bool_)
     left_out[kept] = False
     found, firsts = np.unique(keys.first[left_out], return_index=True)
@@ -436,17 +436,17 @@ def _keys_left_out(keys: Keys, kept: NDArray[np.int64]) -> list[int]:
 
 
 def _told_already(fault: Fault) -> None:
-    """Leave out the fault of a table that is looked up for the second side, too."""
+    """Ignore the fault of a table that is looked up again for the second side."""
 
 
 def join_bits(n_rows: int, words: int, carried: int, limit: int) -> int:
-    """Return how many bits tell the shards apart in which rows are joined: so many words, and bytes that go along."""
+    """Return the bits of the shard number in a join, from the words and payload bytes of each row."""
     shards = -(-n_rows * (JOIN_BYTES * max(3, words) + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
     return min(max(shards - 1, 0).bit_length(), MAX_SHARD_BITS)
 
 
 def kept_of(limit: int) -> int:
-    """Return how many bytes of the rows to be joined may be kept in memory."""
+    """Return the bytes of the rows to be joined that may be kept in memory."""
     return limit // 6
 
 
@@ -464,7 +464,7 @@ GATHERED = 2
 
 
 class Aligner:
-    """Aligns two clusterings block by block, with `limit` bytes of memory; what does not fit goes to the spill.
+    """Aligns two clusterings block by block, with `limit` bytes of memory; the rest is spilled.
 
     `outer` tells whether weights serve the mean alone, `null_is_absent` whether a null cluster says "not on that
     side" (the one-table form), `carried` which columns go with the rows, `kept` which rows of the truth count.
@@ -516,7 +516,7 @@ class Aligner:
             self._join = ItemJoin(self.rows, keys, spill, bits, self._memory, pool, gather)
 
     def _numbers(self, carried: Carried, item: pa.DataType | None) -> dict[str, pa.DataType]:
-        """Return the columns that can be made of keys again, and their types; there are no nulls among them."""
+        """Return the columns that can be rebuilt from keys, and their types; they have no nulls."""
         found = {"item": item} if carried.ids and item is not None else {}
         if carried.labels:
             for name, labels in zip(("true_cluster", "pred_cluster"), self.firsts, strict=True):
@@ -525,7 +525,7 @@ class Aligner:
         return found
 
     def _words(self) -> int:
-        """Return the words of a row that is to be joined: item, labels, what proves the item, weight, number, flags."""
+        """Return the words of a row to be joined: item, labels, the item's proof, weight, number, flags."""
         first = self.firsts[0]
         proved = first.items is not None and not are_plain([first.items])
         labels = 3 - len(self.pair.stretches)
@@ -533,19 +533,19 @@ class Aligner:
 
     @property
     def may_lack(self) -> bool:
-        """Whether a side may lack items of the other."""
+        """Whether a side may lack items of the other side."""
         return len(self.pair.stretches) == 2 or self._null_is_absent or self._policies.nulls == "drop"
 
     @property
     def expected_spill(self) -> int:
-        """The bytes that are spilled for the join, and to prove the keys of labels, about."""
+        """The approximate bytes spilled for the join and for the proof of label keys."""
         join = max(0, self.pair.n_rows * 32 - self._memory) if self.by_item else 0
         of_side = self.pair.n_rows // len(self.pair.stretches) * 16 - self._memory // 3
         return join + max(0, of_side) * sum(seed is not None for seed in self.seeds)
 
     @property
     def absent_key(self) -> int:
-        """The key of items that a side lacks."""
+        """The label key of items that a side lacks."""
         return int((np.array([self.rows.choice.start], np.int64) - 1)[0])
 
     @property
@@ -555,11 +555,11 @@ class Aligner:
 
     @property
     def made_keys(self) -> tuple[int, int] | None:
-        """The first key that policies have made, and how many they may be; None if they have made none."""
+        """The first key made by policies, and an upper bound on their number; None if they made none."""
         return (self.rows.choice.start - 1, self.pair.n_rows + 1) if self.rows.has_special_keys else None
 
     def sample_of_keys(self) -> list[NDArray[np.int64]]:
-        """Return keys of both sides' labels from a few stretches, spread over all, where rows come as they are."""
+        """Return label keys of both sides from a few stretches spread over all, where rows correspond."""
         side = self.pair.stretches[0]
         chosen = side[:: max(1, len(side) // SAMPLED)][:SAMPLED]
 
@@ -578,7 +578,7 @@ class Aligner:
         return [np.concatenate(own) for own in zip(*every, strict=True)]
 
     def run(self, take: Callable[[Any], None], readers: Pool) -> Coverage:
-        """Align all rows, on the threads of `readers`, and hand each block on, as sets if these are gathered.
+        """Align all rows on the threads of `readers`, and pass on each block, as sets if rows are gathered.
 
         Returns the coverage.
 
@@ -617,7 +617,7 @@ class Aligner:
 
 
 def _carried_bytes(firsts: list[Block], carried: Carried | None) -> int:
-    """Return the bytes of a row that are carried along, judged by the first blocks."""
+    """Return the payload bytes per row, estimated from the first blocks."""
     if not carried:
         return 0
     tables = [carried.of_block(block.sides, k, block.first_row) for k, block in enumerate(firsts)]

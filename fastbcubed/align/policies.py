@@ -1,4 +1,4 @@
-"""Policies: what happens to items that are missing somewhere; and coverage, how many there are.
+"""Policies for items that one side lacks or leaves unlabelled; and coverage, their numbers.
 
 `combination` makes "drop" and "singleton" of the rows; "outside" takes effect where cells are closed, in
 `kernels.closing` (of covers in `overlap.covers`): its items count in their predicted cluster and are scored nowhere.
@@ -24,7 +24,7 @@ Weighting = Literal["pointwise", "outer"]
 
 @dataclass(frozen=True)
 class Policies:
-    """What happens to items that are missing somewhere; every result states them.
+    """The policies for missing items; every result states them.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Policies:
 
     @property
     def may_leave_alone(self) -> bool:
-        """Whether an item may become a cluster of its own."""
+        """Whether an item may become a singleton."""
         return self.noise is not None or "singleton" in (self.truth, self.prediction, self.nulls)
 
     @classmethod
@@ -60,7 +60,7 @@ class Policies:
         *,
         truth_only: str = "drop",
     ) -> Policies:
-        """Check the arguments of `evaluate` and fill in what they leave open, for items of the truth alone as told."""
+        """Check the arguments of `evaluate` and fill in defaults; `truth_only` is that for truth-only items."""
         sides = {"truth": truth_only, "prediction": "drop"}
         if unmatched is None:
             pass
@@ -106,7 +106,7 @@ def _check(name: str, value: object, known: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How far the two sides have the same items, before any policy; weights are NaN if not known.
+    """The overlap of the two sides' items before any policy; weights are NaN if not known.
 
     Attributes
     ----------
@@ -146,14 +146,14 @@ class Coverage:
 
     @classmethod
     def of(cls, figures: Mapping[str, Any]) -> Coverage:
-        """Build from what JSON says of it, by name, among other figures; null is NaN."""
+        """Build from JSON figures by name, among other figures; null is NaN."""
         own: dict[str, Any] = {field.name: figures[field.name] for field in fields(cls)}
         unknown = dict.fromkeys((name for name, figure in own.items() if figure is None), math.nan)
         return cls(**own | unknown)
 
     @classmethod
     def total(cls, parts: Iterable[Coverage]) -> Coverage:
-        """Add up the coverage of blocks."""
+        """Sum the coverage of blocks."""
         columns = zip(*(astuple(part) for part in parts), strict=True)
         return cls(*(sum(c) if isinstance(c[0], int) else math.fsum(c) for c in columns))  # type: ignore[arg-type]
 
@@ -163,7 +163,7 @@ class Coverage:
         return not (self.n_truth_only or self.n_prediction_only)
 
     def n_scored(self, policies: Policies) -> int:
-        """Return how many items are scored, of which `policies` take some as alone on the other side."""
+        """Return the number of scored items, including those that `policies` make singletons."""
         alone = (self.n_truth_only, policies.truth), (self.n_prediction_only, policies.prediction)
         return self.n_common + sum(n for n, policy in alone if policy == "singleton")
 

@@ -1,4 +1,4 @@
-"""Blocks of rows on the way to the disk engine: keys, columns that go with them, shards by item, policies."""
+"""Blocks of rows for the disk engine: keys, payload columns, shards by item, policies."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class Keys(NamedTuple):
 
 
 class Retry(Exception):
-    """Two values have equal keys, or a special key is in use: begin again with the next seed or start."""
+    """Two values have equal keys, or a special key is in use: retry with the next seed or start."""
 
     def __init__(self, *, seed: bool) -> None:
         self.seed = seed
 
 
 class Labels:
-    """Keys of the labels of one side, block by block, and the proof that different labels have different keys.
+    """Keys of one side's labels, block by block, and the proof that different labels have different keys.
 
     `first` are those of the first block; the seed tells the hash function, if they are not integers. Pairs of words
     that prove the keys are in 2**bits shards, at least two; `memory` bytes of them may be kept.
@@ -104,7 +104,7 @@ class Labels:
 
 
 def put_pairs(spool: Spool, index: Any, first: np.ndarray, second: np.ndarray, shift: np.uint64) -> None:
-    """Put pairs of words into the shards that the leading bits of the first words say."""
+    """Put pairs of words into shards by the leading bits of the first word."""
     counts = np.zeros((1, spool.n_shards), np.int64)
     kernels.hashing.count_partitions(first, shift, counts[0])
     bounds, next_row = offsets(counts)
@@ -115,7 +115,7 @@ def put_pairs(spool: Spool, index: Any, first: np.ndarray, second: np.ndarray, s
 
 
 def require_kinds(column: Column, kinds: tuple[str, ...]) -> None:
-    """Raise if a block holds ids of another kind than the first."""
+    """Raise if a block has ids of another kind than the first."""
     if column.kinds != kinds:
         raise IdTypeError(
             f"{column.where} holds {' and '.join(column.kinds)} ids in some rows and {' and '.join(kinds)} ids "
@@ -164,7 +164,7 @@ SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
 
 @dataclass(frozen=True)
 class Carried:
-    """Which columns go with the rows; they are called as those of a saved evaluation's items."""
+    """The columns carried with the rows, named as in a saved evaluation's items."""
 
     ids: bool
     labels: bool  #: of both sides
@@ -178,13 +178,13 @@ class Carried:
 
     @property
     def all_from_keys(self) -> bool:
-        """Whether every column can be made of keys, so that none has to go with the rows of the sides."""
+        """Whether every column can be rebuilt from keys, so that none is carried with the rows."""
         labels = {"true_cluster", "pred_cluster"} if self.labels else set()
         made = (labels | ({"item"} if self.ids else set())) <= set(self.from_keys)
         return made and not self.numbers and all(side == "attributes" for side, _ in self.attributes)
 
     def of_block(self, sides: Sequence[Clustering], k: int, first_row: int) -> pa.Table:
-        """Return the columns of a block that has one side, side `k`, or both."""
+        """Return the columns of a block of one side, side `k`, or both."""
         n = len(sides[0])
         columns: dict[str, pa.ChunkedArray | pa.Array] = {}
         if self.ids and "item" not in self.from_keys:
@@ -212,7 +212,7 @@ class Carried:
         return {f"{side}.{name}": values for name, values in zip(names, found, strict=True)}
 
     def aligned(self, tables: Sequence[pa.Table], rows: Matched) -> pa.Table:
-        """Return the columns of aligned rows from those of both sides, or of one table that both are in."""
+        """Return the columns of aligned rows from those of both sides, or of their common table."""
         taken = [rows_or_null(table, own) for table, own in zip(tables, rows, strict=False)]
         whole = taken[0]
         for other in taken[1:]:
@@ -229,7 +229,7 @@ class Carried:
 
 
 def number_type(*columns: Column) -> pa.DataType | None:
-    """Return the type of ids that are integers of one type in all of these columns; None if they are not."""
+    """Return the common integer type of the ids in all of these columns; None if there is none."""
     kinds = {part.type for column in columns for part in column.parts}
     kind = kinds.pop()
     single = all(len(column.parts) == 1 for column in columns)
@@ -239,14 +239,14 @@ def number_type(*columns: Column) -> pa.DataType | None:
 def numbers_of_keys(
     keys: NDArray[np.int64], kind: pa.DataType, null: NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Return integers whose keys these are, in their own type."""
+    """Return the integers with these keys, in their own type."""
     if pa.types.is_uint64(kind):
         return from_numpy(keys.view(np.uint64), null)
     return from_numpy(keys.astype(kind.to_pandas_dtype()), null)
 
 
 def no_columns(n_rows: int) -> pa.Table:
-    """Return a table of so many rows that has nothing in it."""
+    """Return a table of `n_rows` rows without data."""
     return pa.table({"none": pa.nulls(n_rows)})
 
 
@@ -255,13 +255,13 @@ ABSENT, ALONE = 1, 2  # flags of a row; those of the second label are shifted by
 
 
 class ItemRows(NamedTuple):
-    """What names the items of a shard: their keys, by which a message looks for them in the input again."""
+    """The keys of a shard's items, by which a message looks them up in the input."""
 
     keys: NDArray[np.int64]
     bounds: NDArray[np.int64]  #: where each part begins
 
     def first_of(self, rows: NDArray[np.int64]) -> list[Any]:
-        """Return the keys of the first few of these rows in each part, where they are in the order of the input."""
+        """Return the keys of the first few of these rows in each part, in which they are in input order."""
         rows = np.sort(rows)
         parts = np.searchsorted(self.bounds, rows, "right")
         few = rows[np.arange(rows.size) - np.searchsorted(parts, parts) < 4]
@@ -270,7 +270,7 @@ class ItemRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardRows:
-    """The rows of a shard, part by part of their item key: what is looked up of a row is then in the cache."""
+    """The rows of a shard, partitioned by item key so that lookups stay in the cache."""
 
     columns: dict[str, np.ndarray]  #: keys of items, mixed, and what else rows have; shape (n_rows,)
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
@@ -284,21 +284,21 @@ class ShardRows:
 
     @property
     def items(self) -> ItemRows:
-        """What names the items, for a message."""
+        """The items' names for a message."""
         return ItemRows(self.keys, self.bounds)
 
     @property
     def parts(self) -> ItemParts:
-        """The items by part; they are numbered as they stand."""
+        """The items by part, numbered in order."""
         return ItemParts(self.keys, None, self.bounds)
 
     def places(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """Return the places, in the order of their blocks, of some of the rows, -1 staying -1; None means all."""
+        """Return the places of some rows in the order of their blocks, -1 staying -1; None means all."""
         return rows if self.order is None else rows_of(rows, self.order)
 
 
 class ItemShards:
-    """The rows of a side, or of two sides whose rows correspond, in 2**bits shards by item.
+    """The rows of one side, or of two with corresponding rows, in 2**bits shards by item.
 
     A row has `n_labels` labels: 1, 2, or 0 where items come with weights alone. `memory` bytes may be kept; what does
     not fit is spilled. Rows may have a word that proves their key, a number, flags, a weight.
@@ -333,7 +333,7 @@ class ItemShards:
         numbers: NDArray[np.int64],
         columns: pa.Table | None = None,
     ) -> None:
-        """Take a block of rows: item keys, the sides that have them, weights, numbers, columns that go with them."""
+        """Add a block of rows: item keys, sides, weights, numbers and payload columns."""
         n, names = keys.first.size, self._spool.dtype.names or ()
         given: dict[str, Any] = {
             "key": keys.first, "second": keys.second, "number": numbers, "weight": weight,
@@ -361,15 +361,15 @@ class ItemShards:
             self._spool.put(index, pages, bounds)
 
     def sizes(self) -> NDArray[np.int64]:
-        """Return how many rows each shard has."""
+        """Return the number of rows per shard."""
         return self._spool.sizes()
 
     def columns(self, shard: int) -> pa.Table:
-        """Return the columns that go with the rows of a shard."""
+        """Return the payload columns of a shard's rows."""
         return self._columns.read(shard)
 
     def read(self, shard: int, bits: int, *, ordered: bool) -> ShardRows:
-        """Return the rows of a shard, in 2**bits parts; `ordered` tells whether columns go with them."""
+        """Return the rows of a shard, in 2**bits parts; `ordered` if columns are carried with them."""
         rows = self._spool.read(shard)
         fields: Mapping[str, Any] = rows.dtype.fields or {}
         words = rows.view(np.int64).reshape(rows.size, len(fields))
@@ -386,12 +386,12 @@ class ItemShards:
 
 
 def rows_of(chosen: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the row of each that is chosen, -1 staying -1; None means all."""
+    """Return the row of each choice, -1 staying -1; None means all."""
     return rows if chosen is None else np.where(chosen < 0, -1, np.append(rows, -1)[chosen])
 
 
 def _words(column: np.ndarray) -> NDArray[np.int64]:
-    """Return a column of any type as words: one kernel is compiled for each number of columns."""
+    """Return a column of any type as words, so that one kernel is compiled per number of columns."""
     return read_only(np.ascontiguousarray(column).view(np.int64))
 
 
@@ -407,7 +407,7 @@ def _flags(sides: tuple[Side, ...], n_rows: int) -> NDArray[np.int64]:
 def sides_of(
     shard: ShardRows, names: tuple[str, ...], policies: Policies, reports: Sequence[Report]
 ) -> list[Side]:
-    """Return the sides whose rows a shard holds, one or two that correspond, and what takes the faults of each."""
+    """Return the sides of a shard's rows (one, or two that correspond), and the callback for the faults of each."""
     found, rows = [], shard.columns
     for k, (name, column, report) in enumerate(zip(names, ("label", "other"), reports, strict=False)):
         flags = rows.get("flags")
@@ -420,13 +420,13 @@ def sides_of(
 
 
 def _flagged(flags: NDArray[np.int64] | None, flag: int) -> Mask | None:
-    """Return the rows with a flag; None if none has it."""
+    """Return the mask of rows with a flag; None if there are none."""
     found = None if flags is None else (flags & flag) != 0
     return found if found is not None and found.any() else None
 
 
 def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool, *, overlap: bool) -> NDArray[np.int64]:
-    """Return the rows of a block but for those that repeat an earlier one: one item, however often, is one row.
+    """Return the rows of a block without repeats of an earlier row: each item is one row.
 
     Of rows that put an item elsewhere, the first one stays, for the join to find, or all of them if clusters may
     `overlap`; so do those of another weight.
@@ -454,7 +454,7 @@ def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool, *, overlap
 
 
 def _without_arbitrary(side: Side) -> NDArray[Any]:
-    """Return the keys of labels, those of nulls, which are arbitrary, made equal."""
+    """Return the keys of labels, with the arbitrary keys of nulls made equal."""
     masks = [mask for mask in (side.absent, side.alone) if mask is not None]
     return np.where(np.logical_or.reduce(masks), 0, side.labels) if masks else side.labels
 
@@ -473,7 +473,7 @@ class AlignedBlock(NamedTuple):
 
 
 class GatheredSide(NamedTuple):
-    """Rows of memberships of a side, brought together by item: a row per item, whose label is its set of clusters."""
+    """A side's memberships grouped by item: one row per item, labelled by its set of clusters."""
 
     side: Side  #: the items; the side lacks those that are in no cluster
     keys: NDArray[np.int64]  #: of the items; shape (n_items,)
@@ -489,7 +489,7 @@ Gather = Callable[[Side, ItemRows, Pool], GatheredSide]
 
 
 class AlignedSets(NamedTuple):
-    """Aligned items and the set of clusters of each, of which policies have made nothing yet."""
+    """Aligned items and their sets of clusters, before policies."""
 
     index: Any
     both: Combination
@@ -500,7 +500,7 @@ class AlignedSets(NamedTuple):
 
 @dataclass(frozen=True)
 class Choice:
-    """What one attempt works with: the hash function, and where special keys begin."""
+    """The parameters of one attempt: the hash function, and where special keys begin."""
 
     seed: int
     start: int
@@ -508,7 +508,7 @@ class Choice:
 
 @dataclass(eq=False)
 class RowAligner:
-    """Makes sides of blocks, finishes what has been combined of them, and adds up what all blocks show."""
+    """Makes sides from blocks, applies policies to their combinations, and sums the faults of all blocks."""
 
     pair: Pair
     firsts: tuple[Clustering, ...]  #: the first blocks of both sides
@@ -532,7 +532,7 @@ class RowAligner:
         self._n_items: tuple[list[int], list[int]] = ([], [])
 
     def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
-        """Take a block of side k, and note what its rows alone show to be wrong."""
+        """Make a side of a block of side k, and record the faults of its rows."""
         report = self.faults.report(k, first_row)
         if self.seen is not None:
             self.seen.add(k, clustering, first_row, alone)
@@ -547,7 +547,7 @@ class RowAligner:
         return side
 
     def count_special(self, k: int, sides: tuple[Side, ...]) -> None:
-        """Count the nulls, the noise and the repeated rows of a block that is joined later, from side k on."""
+        """Count nulls, noise and repeated rows of a block that is joined later, from side k on."""
         self._count_repeats(k, sides)
         columns = ([getattr(side, name) for side in sides] for name in ("n_null", "n_noise", "n_duplicates"))
         found = Coverage(0, 0, 0, 0.0, 0.0, 0.0, *map(sum, columns))
@@ -560,21 +560,21 @@ class RowAligner:
 
     @property
     def moved(self) -> Carried | None:
-        """The columns that go with the rows of the sides, None if none do."""
+        """The columns carried with the rows of the sides; None if there are none."""
         return self.carried if self.carried and not self.carried.all_from_keys else None
 
     def columns(self, block: Block, k: int) -> pa.Table | None:
-        """Return the columns that go with the rows of a block, whose first side is side k."""
+        """Return the payload columns of a block whose first side is side k."""
         return self.moved.of_block(block.sides, k, block.first_row) if self.moved else None
 
     def account_for_items(self, both: Combination) -> None:
-        """Add up what a shard of aligned items shows, whose rows are memberships, and report what is wrong with it."""
+        """Add the counts of a shard of aligned items with memberships, and report its faults."""
         for counts, side in zip(self._n_items, both.sides, strict=True):
             counts.append(len(side))
         self._account_for(both)
 
     def _account_for(self, both: Combination) -> None:
-        """Add up what a block of aligned rows shows, and report what is wrong with it."""
+        """Add the counts of a block of aligned rows, and report its faults."""
         self._coverage.append(both.coverage)
         self._count_repeats(0, both.sides)
         self._n_aligned.append(both.true_keys.size)
@@ -583,7 +583,7 @@ class RowAligner:
     def finished(
         self, index: Any, both: Combination, numbers: NDArray[np.int64], columns: pa.Table | None
     ) -> AlignedBlock:
-        """Apply the policies to a block of aligned rows, and leave out those that are not kept.
+        """Apply the policies to a block of aligned rows, and drop rows that are not kept.
 
         `numbers` tell rows apart; where runs are kept to rows of the truth, they are those of these.
         """
@@ -602,11 +602,11 @@ class RowAligner:
         return AlignedBlock(index, true_keys, pred_keys, both.weight, columns)
 
     def require_sound_rows(self) -> None:
-        """Raise for what rows alone show to be wrong, when all of them have been read."""
+        """Raise for faults of single rows, once all rows have been read."""
         self.faults.enforce(self._whole, WeightsOutOfRange.step)
 
     def total(self, pool: Pool, named: Callable[[int, Fault], Fault]) -> Coverage:
-        """Return the coverage of all rows that are kept; raise for what all blocks show to be wrong, or Retry.
+        """Return the coverage of all rows kept; raise Retry, or the error of the first fault of all blocks.
 
         `named` replaces keys by the first few items that have them, in what was found wrong after a join.
         """
@@ -628,7 +628,7 @@ class RowAligner:
         return Coverage.total(self._coverage_kept)
 
     def _facts(self) -> tuple[Facts, Facts]:
-        """Return what messages say of both sides."""
+        """Return the facts about both sides that messages show."""
         sides = self.pair.stretches if len(self.pair.stretches) == 2 else self.pair.stretches * 2
         found = []
         for k, (side, first) in enumerate(zip(sides, self.firsts, strict=True)):
@@ -637,7 +637,7 @@ class RowAligner:
         return found[0], found[1]
 
     def _whole(self, side: int, fault: Fault) -> Fault:
-        """Return a fault with the number of all rows or items, also of blocks without it."""
+        """Return a fault with the number of all rows or items, including blocks without the fault."""
         if isinstance(fault, RepeatedTableRows):
             return fault  # which knows its table
         total = sum(self._n_aligned)

@@ -42,15 +42,15 @@ Mask = NDArray[np.bool_]
 
 
 class Ids(Protocol):
-    """Ids of items, some of which a message names."""
+    """Item ids, some of which a message names."""
 
     def first_of(self, rows: Rows) -> list[Any]:
-        """Return what names the first few of these rows."""
+        """Return the names of the first few of these rows."""
 
 
 @dataclass(eq=False)
 class Side:
-    """One clustering while it is aligned, or a block of one: keys of its labels, and which rows are special."""
+    """A clustering, or a block of one, during alignment: keys of its labels, and masks of special rows."""
 
     name: str  #: what the clustering is, for messages
     #: keys, int64 or int32: equal ones, equal cluster; shape (n_rows,), as of all arrays here
@@ -77,7 +77,7 @@ class Side:
         first_row: int = 0,
         report: Report = enforce,
     ) -> Side:
-        """Take over a clustering whose labels have these keys; nulls are a fault where the policy says so."""
+        """Make a side of a clustering with these label keys; nulls are a fault if the policy says so."""
         nulls = clustering.labels.null_rows
         n_null = 0 if nulls is None else int(nulls.sum())
         absent = alone = None
@@ -111,7 +111,7 @@ class Side:
         return int(self.labels.size)
 
     def take(self, rows: Rows) -> Side:
-        """Choose rows, and count the others as repeated; the ids of items stay behind."""
+        """Choose rows, and count the others as repeated; item ids are dropped."""
 
         def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if values is None else values[rows]
@@ -124,7 +124,7 @@ class Side:
     def aligned(
         self, rows: Rows | None, pool: Pool, brought: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
-        """Return keys, lacking and alone by aligned row; keys may have been brought into this order already."""
+        """Return keys, lacking and alone by aligned row; keys may already be in this order."""
         if rows is None:
             return self.labels, self.absent, self.alone
         missing = rows < 0
@@ -140,7 +140,7 @@ class Side:
         return (rows[:4] + self.first_row).tolist() if self.items is None else self.items.first_of(rows)
 
     def without_repeats(self, keys: NDArray[np.int64]) -> Rows:
-        """Return the rows that remain when those that repeat an earlier one are dropped; report what may not be."""
+        """Return the rows left after dropping repeats of earlier rows; report those that may not be dropped."""
         order = np.argsort(keys, kind="stable")
         again = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
         begins = np.ones(keys.size, np.bool_)
@@ -158,7 +158,7 @@ class Side:
         return np.flatnonzero(keep)
 
     def _report_repeats(self, rows: Rows, firsts: Rows, differ: Mask) -> None:
-        """Report what is wrong with rows that repeat an item of these first rows, or put it into another cluster."""
+        """Report rows that repeat an item of these first rows, or put it into another cluster."""
         n_rows, weight = len(self), self.weight
 
         def named(firsts: Rows) -> list[Any]:
@@ -175,7 +175,7 @@ class Side:
 
 
 def require_known_type(noise: Any, *columns: Column) -> None:
-    """Raise if the noise label is of a type that neither side can hold."""
+    """Raise if the noise label has a type that neither side can hold."""
     faults = []
     for labels in columns:
         try:
@@ -187,7 +187,7 @@ def require_known_type(noise: Any, *columns: Column) -> None:
 
 
 def _rows_of_noise(labels: Column, noise: Any) -> Rows:
-    """Return the rows with the noise label; a label of another type is on the other side alone."""
+    """Return the rows with the noise label; a label of another type occurs only on the other side."""
     try:
         return labels.find(noise)
     except IdTypeError:
@@ -214,13 +214,13 @@ Weights = tuple[NDArray[np.float64] | None, float]
 
 
 class CheckedWeights:
-    """Weights that have been checked, and their sums: those of a truth are the same in all runs."""
+    """Checked weights and their sums; those of a truth are shared by all runs."""
 
     def __init__(self) -> None:
         self._known: list[tuple[NDArray[np.float64], float]] = []
 
     def total(self, weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
-        """Return the sum of weights, which are checked when they come for the first time."""
+        """Return the sum of weights, which are checked when first seen."""
         for known, total in self._known:
             if known is weight:
                 return total
@@ -238,7 +238,7 @@ def row_weights(
     pool: Pool,
     checked: CheckedWeights,
 ) -> Weights:
-    """Check weights, those of a table in place of the clusterings' own, and join them; zeros pass if `outer`.
+    """Check weights (a table's replace the clusterings' own) and join them; zeros pass if `outer`.
 
     Those that have been `checked` already are not looked through again.
     """
@@ -255,14 +255,14 @@ def row_weights(
 
 
 def own_weights(sides: Sequence[Side], matched: Matched) -> Weights:
-    """Join the weights of the sides, which have been checked."""
+    """Join the checked weights of the sides."""
     return join_weights([side.weight for side in sides], matched), math.nan
 
 
 def join_weights(
     weights: Sequence[NDArray[np.float64] | None], matched: Matched
 ) -> NDArray[np.float64] | None:
-    """Return the weight of each aligned row from those of the sides' rows; the first that is known counts."""
+    """Return the weight of each aligned row: the first known one among the sides' rows."""
     result: NDArray[np.float64] | None = None
     for weight, rows in zip(weights, matched, strict=True):
         if weight is None:
@@ -292,7 +292,7 @@ def weights_by_key(
     pool: Pool,
     report: Report = enforce,
 ) -> NDArray[np.float64]:
-    """Return the weight of each item by its key, NaN where there is none; `first_of` names rows of the table."""
+    """Return the weight of each item by key, NaN if it has none; `first_of` names rows of the table."""
     matches = match(own, given, pool)
     if matches.pred_repeats:
         named = first_of(repeated_rows(given))
@@ -306,7 +306,7 @@ def weights_by_key(
 
 
 def repeated_rows(keys: NDArray[np.int64]) -> Rows:
-    """Return the first row of each key that comes more than once, in order."""
+    """Return the first row of each repeated key, in order."""
     _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
     return np.sort(firsts[counts > 1])
 
@@ -320,7 +320,7 @@ def check_weights(
     first_row: int = 0,
     report: Report = enforce,
 ) -> float:
-    """Report weights that are none, whose first is that of row `first_row`, and return the sum of all."""
+    """Report invalid weights, the first belonging to row `first_row`, and return the sum of all."""
 
     def check(start: int, stop: int) -> tuple[int, float]:
         return kernels.sums.check_weights(weight, start, stop, outer)
@@ -341,7 +341,7 @@ def check_weights(
 def lacks_weight(
     weight: NDArray[np.float64], policies: Policies, lacks_true: Mask | None, lacks_pred: Mask | None
 ) -> Rows:
-    """Return the aligned rows that are scored or counted and have no weight."""
+    """Return the aligned rows that are scored or counted but have no weight."""
     needed = np.isnan(weight)
     if not needed.any():
         return np.empty(0, np.int64)
@@ -360,7 +360,7 @@ Join = Callable[[NDArray[np.int64], NDArray[np.int64], Pool, NDArray[np.int64]],
 
 @dataclass(frozen=True)
 class Combination:
-    """The two sides, row by row, before policies make anything of the rows that one side lacks."""
+    """The two sides, row by row, before policies are applied to rows that one side lacks."""
 
     #: keys of labels, of no meaning in rows that the side lacks, or that are alone; shape (n_rows,), as of all here
     true_keys: NDArray[Any]
@@ -377,21 +377,21 @@ class Combination:
 
     @property
     def policies(self) -> Policies:
-        """What both sides are aligned by."""
+        """The policies of the alignment."""
         return self.sides[0].policies
 
     @property
     def truth_only(self) -> Mask | None:
-        """Rows that only the truth has."""
+        """Truth-only rows."""
         return only(self.lacks_pred, self.lacks_true)
 
     @property
     def prediction_only(self) -> Mask | None:
-        """Rows that only the prediction has."""
+        """Prediction-only rows."""
         return only(self.lacks_true, self.lacks_pred)
 
     def report_faults(self) -> None:
-        """Report unmatched items that the policies do not allow, those of the truth first, and missing weights."""
+        """Report unmatched items that the policies do not allow, truth first, and missing weights."""
         masks = (self.truth_only, self.prediction_only)
         choices = (
             (self.policies.truth, '"drop" or "singleton"'),
@@ -408,7 +408,7 @@ class Combination:
             self._report_unweighted()
 
     def _report_unweighted(self) -> None:
-        """Report the items that are scored or counted and have no weight."""
+        """Report items that are scored or counted but have no weight."""
         assert self.weight is not None
         where = lacks_weight(self.weight, self.policies, self.lacks_true, self.lacks_pred)
         n_items = where.size
@@ -423,7 +423,7 @@ class Combination:
         self.sides[0].report(Unweighted("both sides", n_items, self.weight.size, named, any(lacking)))
 
     def take(self, rows: Rows) -> Combination:
-        """Choose rows. The coverage is theirs, but for nulls, noise and repeated rows, which are those of all."""
+        """Choose rows. The coverage is theirs, except that nulls, noise and repeated rows are those of all."""
 
         def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if values is None else values[rows]
@@ -447,12 +447,12 @@ class Combination:
 
     @property
     def unscored_prediction(self) -> Mask | None:
-        """Rows that the prediction has and the truth, policies applied, has not; None for none."""
+        """Rows that the prediction has and the truth, policies applied, lacks; None for none."""
         (lacks_true, _), (lacks_pred, _) = self._by_policy()
         return only(lacks_true, lacks_pred)
 
     def _by_policy(self) -> tuple[tuple[Mask | None, Mask | None], ...]:
-        """Return, for each side, the rows that it lacks and those that are alone, policies applied."""
+        """Return, for each side, the rows it lacks and its singletons, policies applied."""
         policies = self.policies
         lacks_true, lacks_pred, alone_true, alone_pred = (
             self.lacks_true, self.lacks_pred, self.alone_true, self.alone_pred,
@@ -466,13 +466,13 @@ class Combination:
 
     @property
     def needs_special_keys(self) -> bool:
-        """Whether a row is lacking or alone on a side."""
+        """Whether any row is lacking or alone on a side."""
         return any(mask is not None and mask.any() for masks in self._by_policy() for mask in masks)
 
     def finished(
         self, start: int, numbers: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int | None, int | None]:
-        """Return the keys of both sides, and what stands for "absent" on each if a row is.
+        """Return the keys of both sides, and the key for "absent" on each if any row is.
 
         The key before `start` stands for rows that a side lacks; lonely ones get a key of their own from
         there on, by their number, which is their place among these rows if no numbers are given.
@@ -506,7 +506,7 @@ def combine(
     matches: Matches | None = None,
     join: Join | None = None,
 ) -> Combination:
-    """Match the rows of two sides by item, weigh them and put them together: all rows, a block or a shard of them.
+    """Match the rows of two sides by item, weigh and combine them: all rows, a block or a shard.
 
     `items` makes the keys of both sides' items, which are let go once rows are matched; None where rows correspond.
     `weigh` makes the weights of matched rows. `matches` are given where they are known; else `join` finds them, or
@@ -535,7 +535,7 @@ def _figures(
     n_rows: int,
     total_weight: float,
 ) -> dict[str, Any]:
-    """Return how many rows both sides have, and one of them, and their weight; the total is NaN if it is not known."""
+    """Return numbers and weights of rows on both sides and on one; the total is NaN if unknown."""
     masks = {"truth_only": only(lacks_pred, lacks_true), "prediction_only": only(lacks_true, lacks_pred)}
     lacking = either(lacks_true, lacks_pred)
     found: dict[str, Any] = {"n_common": n_rows, "weight_common": total_weight}
@@ -559,7 +559,7 @@ def _match(
     matches: Matches | None,
     join: Join | None,
 ) -> tuple[Matched, NDArray[np.int64] | None]:
-    """Match the rows of the two sides by the keys of their items, and leave out rows that repeat one.
+    """Match the rows of the two sides by item key, and drop repeated rows.
 
     Returns for each aligned row the row of the truth and of the prediction, -1 where it has none: first those of the
     truth. None stands for all rows as they are; it is on both sides where rows correspond one to one. Then come the
@@ -612,7 +612,7 @@ WRITTEN_ALIKE = "Check that the item columns name the same things in the same wa
 
 @dataclass(frozen=True)
 class Alignment:
-    """The two sides, row by row."""
+    """The two sides, row by row, after policies."""
 
     truth: Clustering
     prediction: Clustering
@@ -641,7 +641,7 @@ def align(
     null_is_absent: bool = False,
     narrow: bool = False,
 ) -> Alignment:
-    """Put two clusterings side by side, by item id or by position; raise for what the policies do not allow.
+    """Align two clusterings by item id or position; raise for anything the policies do not allow.
 
     Items may have their weights in a table of their own. If `outer`, these serve the mean alone, so that zeros are
     allowed. If `null_is_absent`, a null cluster says "not on that side" (the one-table form). Keys of labels that go by
@@ -669,7 +669,7 @@ def matched(
     checked: CheckedWeights | None = None,
     narrow: bool = False,
 ) -> Combination:
-    """Match the rows of two clusterings; raise for what the policies do not allow. Parameters are those of `align`.
+    """Match the rows of two clusterings; raise as the policies require. Parameters are those of `align`.
 
     `join` matches the keys of items; weights that have been `checked` with another run are not checked again.
     """
@@ -692,7 +692,7 @@ def matched(
 
 
 def _as_they_are(pair: tuple[Clustering, Clustering], policies: Policies) -> bool:
-    """Tell whether rows go by position, and each key stands for a label."""
+    """Return whether rows match by position and every key stands for a label."""
     by_position = all(side.items is None for side in pair)
     return by_position and policies.noise is None and all(side.labels.null_rows is None for side in pair)
 
@@ -700,7 +700,7 @@ def _as_they_are(pair: tuple[Clustering, Clustering], policies: Policies) -> boo
 def _items(
     truth: Clustering, prediction: Clustering, pool: Pool
 ) -> Callable[[], tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
-    """Return what makes the keys of both sides' items; None where these go by position."""
+    """Return the key maker for both sides' items; None if rows match by position."""
     true_items, pred_items = truth.items, prediction.items
     if true_items is None:
         if len(truth) != len(prediction):
@@ -718,7 +718,7 @@ def _items(
 
 
 class Facts(NamedTuple):
-    """What a message about a side says: its name, its rows, how many lack a label, and its items, or the first ones."""
+    """The facts about a side for messages: name, rows, rows without a label, and items, or the first ones."""
 
     name: str
     n_rows: int
@@ -728,13 +728,13 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, side: Side, items: Column | None) -> Facts:
-        """Return those of a whole side, with its item ids."""
+        """Return the facts of a whole side, with its item ids."""
         n_absent = 0 if side.absent is None else side.n_null
         return cls(side.name, len(side), n_absent, items, len(side))
 
 
 def first_items(items: Column | None, n_rows: int) -> list[Any]:
-    """Return the first few items of so many rows, which may have an item several times."""
+    """Return the first few items of `n_rows` rows, which may repeat items."""
     if items is None:
         return list(range(min(3, n_rows)))
     _, firsts = np.unique(items.keys(), return_index=True)
@@ -761,7 +761,7 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
 
 
 def _would_match(a: Column | None, b: Column | None) -> str:
-    """Say how ids of text would match that do not, of the first of each side; nothing if they would not."""
+    """Return how unmatched text ids would match, judged by the first of each side; empty if they would not."""
     if a is None or b is None or a.kinds != b.kinds or "string" not in a.kinds:
         return ""
     for how, changes in ALIKE.items():
@@ -782,19 +782,19 @@ def _would_match(a: Column | None, b: Column | None) -> str:
 
 
 def _unused_run(*keys: NDArray[np.int64]) -> int:
-    """Return where a run of unused keys begins, one for each row; the key before it is unused, too."""
+    """Return the start of a run of unused keys, one per row; the key before it is also unused."""
     return next(start for start in starts_of_runs() if not any(is_used(start, k, k.size) for k in keys))
 
 
 def starts_of_runs() -> Iterator[int]:
-    """Yield where runs of keys may begin, the same each time; any serves whose keys are not in use."""
+    """Yield candidate starts of runs of keys, the same each time; any with unused keys serves."""
     generator = np.random.default_rng(0)
     while True:
         yield int(generator.integers(-(2**63), 2**63, dtype=np.int64))
 
 
 def is_used(start: int, keys: NDArray[np.int64], n_rows: int) -> bool:
-    """Tell whether one of so many keys from `start` on, or the one before, is among these."""
+    """Return whether any key of a run from `start`, or the one before it, is in use."""
     return bool(kernels.sums.find_run(keys, start - 1, n_rows + 1))
 
 
@@ -817,12 +817,12 @@ def take_or_null(column: Column, rows: Rows) -> pa.Array:
 
 
 def rows_or_null(table: pa.Table, rows: Rows | None) -> pa.Table:
-    """Return some rows of a table, nulls for row -1; all of them where `rows` is None."""
+    """Return some rows of a table, nulls for row -1; all rows if `rows` is None."""
     return table if rows is None else table.take(from_numpy(rows, rows < 0))
 
 
 def either_id(a: Column, a_rows: Rows, b: Column, b_rows: Rows) -> pa.Array:
-    """Take from `a` where it has the row, else from `b`; the types may differ in width."""
+    """Take from `a` if it has the row, else from `b`; the types may differ in width."""
     lacking = a_rows < 0
     if not lacking.any():
         return a.take(a_rows)
@@ -834,7 +834,7 @@ def either_id(a: Column, a_rows: Rows, b: Column, b_rows: Rows) -> pa.Array:
 
 
 def in_common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Bring two arrays of ids to one type that holds both; composite ids part by part, named as in `a`."""
+    """Convert two arrays of ids to a common type; composite ids part by part, named as in `a`."""
     if pa.types.is_struct(a.type):
         parts = [in_common(x, y) for x, y in zip(a.flatten(), b.flatten(), strict=True)]
         names = [field.name for field in a.type.fields]
@@ -853,7 +853,7 @@ def in_common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
 def rows_of_attributes(
     items: Rows, given: Rows, first_of: Callable[[Rows], list[Any]], pool: Pool, report: Report = enforce
 ) -> Rows:
-    """Return the row of the attributes for each item, -1 where there is none; both by the keys of items.
+    """Return the row of the attributes for each item, -1 if there is none; both given by item key.
 
     `first_of` names rows of the attributes.
     """
@@ -865,7 +865,7 @@ def rows_of_attributes(
 
 
 def aligned_keys(keys: list[NDArray[np.int64]], matched: Matched) -> NDArray[np.int64]:
-    """Return the key of the item of each aligned row."""
+    """Return the item key of each aligned row."""
     true_rows, pred_rows = matched
     if true_rows is None:
         return keys[0]
