@@ -1,4 +1,4 @@
-"""Properties of scores that equal values show: of doubled items, swapped sides, triangles, far changes."""
+"""Properties of scores shown by equal values: doubled items, swapped sides, triangles, far changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Score = Callable[[Labels, Labels], float]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Clusterings of some items on which a property is tried.
+    """Clusterings of some items on which a property is tested.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Case:
         return sum(len(group) for group in self.groups)
 
     def smaller(self) -> Iterator[Case]:
-        """Yield the cases with one item less."""
+        """Yield the cases with one item fewer."""
         for at, group in enumerate(self.groups):
             for row in range(len(group) if len(group) > 1 else 0):
                 less = np.delete(group, row, axis=0)
@@ -55,7 +55,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Property:
-    """A property: what it says, its clusterings, and by how much a score misses it."""
+    """A property: its statement, its clusterings, and by how much a score misses it."""
 
     name: str
     statement: str
@@ -64,7 +64,7 @@ class Property:
     gap: Callable[..., float]  # of the score, its direction (1 or -1), and the groups
 
     def cases(self, n_random: int, rng: np.random.Generator) -> Iterator[Case]:
-        """Yield all cases of up to three items a group (two, if there are two), then larger random ones."""
+        """Yield all cases of up to three items per group (two, if there are two groups), then larger random ones."""
         most = 3 if len(self.columns) == 1 else 2
         for n in range(1, most + 1):
             for chosen in product(partitions(n), repeat=sum(self.columns)):
@@ -81,7 +81,7 @@ Gap = Callable[..., float]
 
 
 def holds(statement: str, clusterings: tuple[str, ...], columns: tuple[int, ...]) -> Callable[[Gap], Gap]:
-    """Declare a property by the function that says how far a score misses it, whose name it has."""
+    """Declare a property by the function that measures how far a score misses it, and take its name."""
 
     def declare(gap: Gap) -> Gap:
         name = gap.__name__.lstrip("_")
@@ -151,7 +151,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """What came out of one check.
+    """The outcome of one check.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class ConstraintReport(Mapping[str, Finding]):
-    """What came out of the checks of a score: a mapping from the name of each to its `Finding`.
+    """The outcomes of a score's checks: a mapping from the name of each to its `Finding`.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ def check_constraints(
 
 
 def to_try(names: Iterable[str], n_random: int, seed: int) -> dict[str, list[Any]]:
-    """Return the instances and cases of each check; they depend on the seed and the check alone."""
+    """Return the instances and cases of each check; they depend only on the seed and the check."""
     tried: dict[str, list[Any]] = {}
     for name in names:
         rng = np.random.default_rng([seed, CHECKS.index(name)])
@@ -314,7 +314,7 @@ def check(
     tried: Mapping[str, list[Any]],
     tolerance: float,
 ) -> ConstraintReport:
-    """Check a function under a title, on what `to_try` gives."""
+    """Check a function under a title, on the instances and cases of `to_try`."""
     trial = _Trial(score, 1 if greater_is_better else -1, tolerance)
     findings = {
         name: (trial.of_property if name in PROPERTIES else trial.of_constraint)(name, cases)
@@ -326,7 +326,7 @@ def check(
 
 
 def named(names: Iterable[str]) -> Callable[[str], Score]:
-    """Return a way from each name to that score as a function of two labelings.
+    """Return a function from each name to that score as a function of two labelings.
 
     The functions remember: all scores of two labelings are computed when the first of them is asked for.
     """
@@ -350,7 +350,7 @@ def named(names: Iterable[str]) -> Callable[[str], Score]:
 
 
 def direction(name: str) -> int:
-    """Return 1 if more of a score is better, -1 if less is; raise if it is unknown or neither is."""
+    """Return 1 if higher scores are better, -1 if lower ones are; raise if unknown or neither."""
     if name not in METRICS:
         resolve([name])  # raises, with a suggestion, for all but families
         raise MetricError(f"{name} is a family; name one of its scores.")
@@ -360,7 +360,7 @@ def direction(name: str) -> int:
 
 
 def instances(name: str, n_random: int, rng: np.random.Generator) -> Iterator[Instance]:
-    """Yield instances of a constraint: small ones first, then random ones, from small to large."""
+    """Yield instances of a constraint: small ones first, then random ones of growing size."""
     constraint = CONSTRAINTS[name]
     if constraint.whole:
         yield from _of_all_clusterings(name)
@@ -380,7 +380,7 @@ def instances(name: str, n_random: int, rng: np.random.Generator) -> Iterator[In
 
 
 def _of_all_clusterings(name: str) -> Iterator[Instance]:
-    """Yield every two clusterings of up to four items that differ."""
+    """Yield every two different clusterings of up to four items."""
     for n in range(2, 5):
         for true in partitions(n):
             for pred in partitions(n):
@@ -439,7 +439,7 @@ class _Trial:
 
 
 def shrink(found: Any, still: Callable[[Any], bool]) -> Any:
-    """Return the smallest instance that a greedy walk by single steps reaches, `still` being true."""
+    """Return the smallest instance reached by greedy single steps while `still` holds."""
     while (less := next(filter(still, found.smaller()), None)) is not None:
         found = less
     return found

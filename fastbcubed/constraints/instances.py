@@ -1,4 +1,4 @@
-"""Small clusterings: as text and back, all of them in turn, and whether two are the same."""
+"""Small clusterings: conversion to and from text, enumeration, and equality."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPELLED_OUT = 26
 
 
 def partitions(n: int, known: int = 0) -> Iterator[Labels]:
-    """Yield every partition of n items once, as labels (n,); the first clusters may be known ones.
+    """Yield every partition of n items once, as labels (n,); the first clusters may be given.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def _renamed(labels: ArrayLike) -> Labels:
 
 
 def labels_of(text: str) -> Labels:
-    """Return the labels of a clustering written as by `as_text`, with at most 26 items.
+    """Return the labels of a clustering as written by `as_text`, with at most 26 items.
 
     Examples
     --------
@@ -91,7 +91,7 @@ Parts = Callable[..., tuple[ArrayLike, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Two predictions of one truth, of which a constraint calls the first worse.
+    """Two predictions of one truth, the first of which a constraint calls worse.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Instance:
         return self.truth.size
 
     def smaller(self) -> Iterator[Instance]:
-        """Yield the instances that are smaller by one step: a size less one, or an item less elsewhere."""
+        """Yield the instances smaller by one step: one size reduced by one, or one item fewer elsewhere."""
         own = CONSTRAINTS[self.constraint]
         for at, size in enumerate(self.sizes):
             if size > own.least[at]:
@@ -136,7 +136,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A constraint: what it says, and how its instances are made."""
+    """A constraint: its statement, and the construction of its instances."""
 
     name: str
     statement: str
@@ -155,7 +155,7 @@ class Constraint:
         return Instance(self.name, truth, worse, better, tuple(sizes), elsewhere)
 
     def admits(self, elsewhere: Labels) -> bool:
-        """Return whether these items elsewhere leave the constraint something to say."""
+        """Return whether the constraint still applies with these items elsewhere."""
         return not self.whole or not same_clustering(*elsewhere.T)
 
     def instance(
@@ -179,11 +179,11 @@ class Constraint:
         raise OptionError(f'context is "bare", "amigo" or "random", not {context!r}.')
 
     def sizes_up_to(self, most: int) -> Iterator[tuple[int, ...]]:
-        """Yield all sizes of no more than this."""
+        """Yield all sizes up to this."""
         yield from product(*(range(least, most + 1) for least in self.least))
 
     def contexts_up_to(self, most: int) -> Iterator[Labels]:
-        """Yield every way in which up to so many items can be elsewhere."""
+        """Yield every context of up to this many items elsewhere."""
         for n in range(most + 1):
             for true in partitions(n, self.continued):
                 for pred in partitions(n):
@@ -191,7 +191,7 @@ class Constraint:
                     yield np.column_stack([classes, -1 - pred])
 
     def random_sizes(self, most: int, rng: np.random.Generator) -> tuple[int, ...]:
-        """Return sizes of no more than this."""
+        """Return random sizes up to this."""
         return tuple(int(rng.integers(least, most + 1)) for least in self.least)
 
     def _pure_and_noise(self, n: int) -> Labels:
@@ -211,7 +211,7 @@ CONSTRAINTS: dict[str, Constraint] = {}
 
 
 def constraint(statement: str, least: tuple[int, ...], **how: Any) -> Callable[[Parts], Parts]:
-    """Declare a constraint by the function that makes its parts, whose name it has."""
+    """Declare a constraint by the function that makes its parts, and take its name."""
 
     def declare(parts: Parts) -> Parts:
         name = parts.__name__.lstrip("_")

@@ -1,4 +1,4 @@
-"""Predictions made without looking at the items: what every score should be compared with."""
+"""Trivial predictions that ignore the items: baselines for every score."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Labels = NDArray[np.int64]
 
 
 def all_singletons(n: int) -> Labels:
-    """Put each of n items into a cluster of its own; returns int64 labels (n,).
+    """Put each of n items into its own cluster; returns int64 labels (n,).
 
     Examples
     --------
@@ -53,7 +53,7 @@ def all_in_one(n: int) -> Labels:
 
 
 def blocks(n: int, k: int) -> Labels:
-    """Put every k items in a row into a cluster; the last may be smaller.
+    """Put every k consecutive items into a cluster; the last may be smaller.
 
     The baseline of van Heusden et al. (2022) for items in an order, such as the pages of a stream.
 
@@ -84,7 +84,7 @@ def blocks(n: int, k: int) -> Labels:
 
 
 def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
-    """Put every item into two clusters: one of all items, and one of its own.
+    """Put every item into two clusters: one of all items, and a singleton.
 
     No score of overlapping clusterings should like it: inverse purity and Extended BCubed recall are 1
     against any partition (Amigó et al. 2009, section 6).
@@ -137,7 +137,7 @@ _STATEMENTS = {name: each.statement for name, each in (CONSTRAINTS | PROPERTIES)
 
 @dataclass(frozen=True, eq=False)
 class ConstraintTable:
-    """What came out of the checks of many scores.
+    """The outcomes of the checks of many scores.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class ConstraintTable:
     n_random: int
 
     def grid(self) -> Grid:
-        """Return the table as texts: scores down, checks across."""
+        """Return the table as strings: scores down, checks across."""
         header = ["score", "Amigó", *HEADINGS.values()]
         rows = [
             [score, report.test_cases, *(MARKS[report[name].verdict] for name in HEADINGS)]
@@ -161,7 +161,7 @@ class ConstraintTable:
         return Grid(header, rows, 1)
 
     def legend(self) -> list[str]:
-        """Return what the columns and their marks mean, a line each."""
+        """Return the meaning of the columns and their marks, one line each."""
         lines = ["Amigó: the four examples of the paper: Y prefers the better, = sees none, n the worse."]
         for report in list(self.reports.values())[:1]:  # all were tried on the same instances
             lines += [
