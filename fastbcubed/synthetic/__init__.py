@@ -1,1 +1,1 @@
-"""Clusterings made up by the rules of a shape: what benchmarks, trials and tests run on."""
+"""Synthetic clusterings by cluster-size distribution, for benchmarks and tests."""

@@ -1,4 +1,4 @@
-"""Shapes of synthetic clusterings: how many clusters there are of each size, and how many change.
+"""Shapes of synthetic clusterings: the number of clusters of each size, and how many change.
 
 The sizes are not drawn but are the quantiles of a law, so that a clustering of n items has the sizes that
 the law expects, to one cluster of each size. A seed decides where items lie and which clusters change.
@@ -71,7 +71,7 @@ def zipf_above(k: Counts, n_items: int) -> Floats:
 
 
 def alone_above(k: Counts, n_items: int) -> Floats:
-    """Return that no cluster has more than one item."""
+    """Return P(size > k) where every cluster has one item."""
     return np.zeros(k.size)
 
 
@@ -99,7 +99,7 @@ def hurwitz(s: float, a: Floats) -> Floats:
 
 
 def size_histogram(shape: str, n_items: int) -> tuple[Counts, Counts]:
-    """Return the sizes of true clusters, ascending, and how many clusters have each; without the giant.
+    """Return the sizes of true clusters, ascending, and their numbers, without the giant.
 
     With C clusters, the j-th largest (from 0) has the size that a share (j + 1/2) / C of the law exceeds
     or equals last. C is the largest number with no more items than there are; one cluster more takes
@@ -112,7 +112,7 @@ def size_histogram(shape: str, n_items: int) -> tuple[Counts, Counts]:
     """
 
     def at_quantiles(n_clusters: int) -> tuple[Counts, Counts]:
-        """Return the sizes and their counts for so many clusters; several entries may have one size."""
+        """Return the sizes and counts of `n_clusters` clusters; several entries may have the same size."""
         more = np.ceil(n_clusters * share - 0.5).clip(0).astype(np.int64)  # clusters above each size
         exceeded = (np.arange(more[-1])[::-1] + 0.5) / n_clusters
         low, high = np.full(exceeded.size, head.size), np.full(exceeded.size, n_items)
@@ -148,7 +148,7 @@ def size_histogram(shape: str, n_items: int) -> tuple[Counts, Counts]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the clusters of a shape lie, the items of one after those of another; see `place_items`."""
+    """The positions of a shape's clusters, whose items are consecutive; see `place_items`."""
 
     #: items and true clusters
     n_items: int
@@ -163,7 +163,7 @@ class Layout:
 
 
 def lay_out(shape: str, n_items: int) -> Layout:
-    """Return the layout of a shape, which takes some thousand entries whatever the number of items.
+    """Return the layout of a shape, a few thousand entries for any number of items.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def lay_out(shape: str, n_items: int) -> Layout:
 
 
 def _side(n: int) -> int:
-    """Return the side of the smallest square table that holds `n` things."""
+    """Return the side of the smallest square table with room for `n` entries."""
     return math.isqrt(max(n, 1) - 1) + 1
 
 
@@ -223,7 +223,7 @@ Words = NDArray[np.uint64]
 
 
 class Synthetic:
-    """A synthetic truth and a prediction made from it, any block of whose rows can be made alone.
+    """A synthetic truth and a prediction made from it; any block of rows can be generated independently.
 
     The prediction splits 15 % of the true clusters in two, at a place drawn uniformly, and puts 10 % into
     another one, two at most together; both are drawn without regard to size, as far as a cluster has two
@@ -273,7 +273,7 @@ class Synthetic:
         return pa.record_batch([filled[kind].finish() for kind in columns.values()], schema=schema)
 
     def _values(self, kind: str, codes: dict[str, Words]) -> NDArray[Any]:
-        """Return what a column of this kind holds: words for names, values for others."""
+        """Return the values of a column of this kind: words for names, values for others."""
         if kind in FIRST:
             return self._hash(codes[kind], "names", FIRST[kind])
         if kind == "weight":
@@ -297,7 +297,7 @@ class Synthetic:
 
 
 def _bounds(shares: Floats) -> Floats:
-    """Return where one value ends and the next begins on [0, 1]."""
+    """Return the boundaries between values on [0, 1]."""
     return np.cumsum(shares)[:-1] / shares.sum()
 
 
@@ -367,7 +367,7 @@ def generate(
     threads: int | None = None,
     progress: bool | Report | None = None,
 ) -> None:
-    """Write a synthetic truth and prediction as Parquet: one table, or two with rows in different orders.
+    """Write a synthetic truth and prediction as Parquet: one table, or two with rows in different order.
 
     Parameters
     ----------
@@ -477,7 +477,7 @@ def _check_files(files: list[Path], *, overwrite: bool) -> None:
 
 
 def _check_disk(sizes: Mapping[Path, int]) -> None:
-    """Refuse to write what does not fit; files that are to be replaced stay until the end."""
+    """Raise if the output does not fit on the disk; files to be replaced stay until the end."""
     for device in {file.parent.stat().st_dev for file in sizes}:
         here = [file for file in sizes if file.parent.stat().st_dev == device]
         needed = sum(sizes[file] for file in here)
