@@ -1,1 +1,1 @@
-"""What the work stands on: threads, memory, spill, files, progress; it knows nothing of clusterings."""
+"""Infrastructure: threads, memory, spill, files, progress; independent of clusterings."""

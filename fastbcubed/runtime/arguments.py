@@ -1,4 +1,4 @@
-"""Arguments of public functions, checked: booleans, choices and whole numbers."""
+"""Checks of the arguments of public functions: booleans, choices and whole numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastbcubed.errors import OptionError, first_few
 
 
 def is_one_of(value: Any, known: Collection[str | None]) -> bool:
-    """Tell whether a value is one of these; what cannot be compared or looked up with them, such as arrays, is not.
+    """Return whether a value is one of these; False for what cannot be compared or looked up, such as arrays.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def true_or_false(value: Any, name: str) -> bool:
 
 
 def is_bare(value: Any) -> bool:
-    """Tell whether a value is a NumPy array without dimensions: it looks like a list, and nothing can be taken from it.
+    """Return whether a value is a NumPy array without dimensions: it looks like a list, but has no elements.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def refuse_bare(**arguments: Any) -> None:
 
 
 def is_utf8(text: str) -> bool:
-    """Tell whether a text can be written as UTF-8; halves of surrogate pairs cannot."""
+    """Return whether a text can be encoded as UTF-8; lone surrogates cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -69,7 +69,7 @@ def is_utf8(text: str) -> bool:
 
 
 def as_several(value: Any) -> list[Any]:
-    """Return several values as a list, and one alone as a list of itself.
+    """Return several values as a list, and a single one as a list with one element.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Attributes of objects: computed when first asked for, and listed in completion if documented."""
+"""Attributes of objects: computed on first access, and listed in completion if documented."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):
-    """Work an attribute out when it is first asked for: `functools.cached_property` of Python 3.12.
+    """Compute an attribute on first access, as `functools.cached_property` of Python 3.12 does.
 
-    That of Python 3.11 takes a lock, one for all instances. A process that is forked while another thread holds
-    it waits for it for ever, and evaluations in several threads wait for each other.
+    That of Python 3.11 takes one lock for all instances. A process forked while another thread holds
+    it waits forever, and evaluations in several threads wait for each other.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -38,17 +38,17 @@ class cached_property(Generic[T]):
         return value
 
 
-#: The section of a docstring that lists attributes, their names there, and the line below the title of any section.
+#: The section of a docstring that lists attributes, their names there, and the line below any section title.
 ATTRIBUTES = re.compile(r"^Attributes\n-+\n(.*?)(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
 NAMES = re.compile(r"^(\w+(?:, \w+)*) :", re.MULTILINE)
 SECTION = re.compile(r"^-{3,}$", re.MULTILINE)
 
 
 def documented(thing: Any, more: Iterable[str] = ()) -> list[str]:
-    """Return what ``dir()`` lists of an object of ours, as its `__dir__`; `more` names what it has besides.
+    """Return the ``dir()`` of an object of this package, for its `__dir__`; `more` names additional attributes.
 
-    That is what the docstrings of its classes list as attributes, methods whose docstrings have sections, conversions
-    (``to_pandas``), and what comes from other libraries, such as the methods of a dict.
+    These are the attributes documented by its classes, methods whose docstrings have sections, conversions
+    (``to_pandas``), and everything from other libraries, such as the methods of a dict.
     """
     return sorted({*_of_class(thing.__class__), *more})
 

@@ -1,9 +1,9 @@
-"""Large buffers that are used again: fresh memory costs page faults, which may cost more than the work.
+"""Large reusable buffers: fresh memory costs page faults, which may take longer than the work itself.
 
-A buffer that nobody holds any more is kept idle. Its pages are offered to the system (MADV_FREE), which takes
-them when it needs memory; until then the next call finds them as they were and pays nothing. Idle buffers and
-those in use together are never more than was in use at once before, so a process looks as large after a big call
-as during it: pages of the longest idle are given back first, and no more of them than has to be.
+A buffer no longer in use is kept idle. Its pages are offered to the system (MADV_FREE), which takes
+them when it needs memory; until then the next call reuses them at no cost. Idle buffers and
+those in use together never exceed the peak use so far, so a process looks as large after a big call
+as during it: pages of the longest idle buffers are given back first, and no more of them than necessary.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import numpy as np
 #: Smaller arrays are left to NumPy.
 SMALLEST = 1 << 20
 _HUGE_PAGE = 2 << 20
-#: How many times as large idle memory may be that is lent: stages need buffers of other sizes, and were it fewer times,
-#: each would have its pages taken for the next one, call after call.
+#: How many times larger than the request idle memory may be. Stages need buffers of different sizes: with a smaller
+#: factor, each would have its pages taken for the next one, call after call.
 _LARGER = 3
 
-#: Idle memory and how much of it has pages by its `id`, longest idle first, and how much is in use by the `id` of the
-#: memory. Single operations on a dictionary, its copy among them, are atomic: no lock, which a fork or the garbage
-#: collector might find held.
+#: Idle memory and the size of its resident pages by its `id`, longest idle first, and the size in use by the `id` of
+#: the memory. Single operations on a dictionary, including its copy, are atomic: no lock, which might be held at a
+#: fork or by the garbage collector.
 _idle: dict[int, tuple[mmap.mmap, int]] = {}
 _lent: dict[int, int] = {}
-_most = 0  # bytes in use at once so far
+_most = 0  # peak of the bytes in use
 
 
 class _Lease:
-    """The memory behind some array; it goes back when the last array on it is gone."""
+    """The memory of an array; it is returned when the last array on it is gone."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
@@ -45,12 +45,12 @@ class _Lease:
         }
 
     def __del__(self) -> None:
-        if _give_back is not None:  # it is when the interpreter shuts down
+        if _give_back is not None:  # None when the interpreter shuts down
             _give_back(self._memory)
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Return an array like `numpy.empty`, on used memory if there is some of about that size.
+    """Return an array like `numpy.empty`, on idle memory if there is some of similar size.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def empty(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def pages(size: int) -> np.ndarray:
-    """Return whole pages of at least so many bytes, on used memory if there is some of about that size.
+    """Return whole pages of at least `size` bytes, on idle memory if there is some of similar size.
 
     Examples
     --------
@@ -77,16 +77,16 @@ def pages(size: int) -> np.ndarray:
 
 
 def idle_bytes() -> int:
-    """Return how much memory waits to be used again, or to be taken by the system."""
+    """Return the bytes of idle memory, which can be reused, or taken by the system."""
     return sum(held for _, held in _idle.copy().values())
 
 
 def release() -> None:
-    """Return all idle buffers to the system now, and what the allocator of C keeps of freed memory."""
+    """Return all idle buffers, and memory freed but kept by the C allocator, to the system now."""
     global _most
     _idle.clear()
     _most = _in_use()
-    with suppress(AttributeError, OSError, TypeError):  # glibc has it
+    with suppress(AttributeError, OSError, TypeError):  # glibc only
         ctypes.CDLL(None).malloc_trim(0)
 
 
@@ -114,7 +114,7 @@ def _take_idle(size: int) -> mmap.mmap | None:
     )
     for _, key in fitting:
         found = _idle.pop(key, None)
-        if found is not None:  # no other thread was faster
+        if found is not None:  # unless another thread was faster
             return found[0]
     return None
 
@@ -142,7 +142,7 @@ def _give_back(memory: mmap.mmap) -> None:
 
 
 def _drop_idle(size: int) -> None:
-    """Return idle memory to the system, longest idle first, as far as with so many bytes more it would be too much."""
+    """Return idle memory, longest idle first, to the system until `size` more bytes are within the peak."""
     while _idle:
         excess = idle_bytes() + _in_use() + size - max(_most, _in_use() + size)
         if excess <= 0:
@@ -150,13 +150,13 @@ def _drop_idle(size: int) -> None:
         with suppress(StopIteration, RuntimeError, KeyError):  # another thread was faster
             key = next(iter(_idle))
             memory, held = _idle.pop(key)
-            if excess < held:  # the mapping stays: the next call fills what is given back, and finds the rest
+            if excess < held:  # the mapping stays: the next call refills these pages, and reuses the rest
                 held -= _give_pages(memory, held, excess)
                 _idle[key] = memory, held
 
 
 def _give_pages(memory: mmap.mmap, held: int, size: int) -> int:
-    """Return the last of the pages that some idle memory has to the system, at least so many bytes of them."""
+    """Return at least `size` bytes of the last resident pages of idle memory to the system."""
     unit = _HUGE_PAGE if len(memory) >= _HUGE_PAGE else mmap.PAGESIZE
     start = max(0, (held - size) // unit * unit)
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Codes of keys in memory, and the join of two sides by item: partitions that fit a core's cache."""
+"""Codes of keys in memory, and the join of two sides by item: partitions that fit in a core's cache."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: Rows of one part on average: its cells and their hash table then stay in a core's cache.
+#: Average number of rows of a part: its cells and their hash table then stay in a core's cache.
 PART_ROWS = 30_000
-#: More parts than that take longer to write than their size saves; parts of more than 60 million rows are larger.
+#: More parts would take longer to write than their size saves; parts of more than 60 million rows are larger.
 MAX_BITS = 11
-#: Shards on disk are told apart by bits after these, so many at most.
+#: Maximum number of bits, after these, that distinguish shards on disk.
 MAX_SHARD_BITS = 10
-#: Parts handled by one kernel call, at least.
+#: Minimum number of parts handled by one kernel call.
 PARTS_AT_ONCE = 4
-#: Rows or cells scattered by one kernel call, at least: a call costs some 50 microseconds beside its work.
+#: Minimum number of rows or cells scattered by one kernel call: a call costs some 50 microseconds in addition.
 ROWS_AT_ONCE = 1 << 18
-#: Rows that all others are judged by.
+#: Sample size for properties of all rows.
 SAMPLE = 1 << 14
 
 
 def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
-    """Return how many bits of a key tell the parts of so many rows apart."""
+    """Return the number of key bits that distinguish the parts of `n_rows` rows."""
     return min(max(0, (n_rows - 1) // part_rows).bit_length(), MAX_BITS)
 
 
 def part_blocks(n_parts: int) -> list[tuple[int, int]]:
-    """Cut parts into 64 blocks at most, which a kernel handles one by one: enough for progress and an even load."""
+    """Cut parts into at most 64 blocks, which a kernel handles one by one: enough for progress and an even load."""
     return blocks(n_parts, max(PARTS_AT_ONCE, -(-n_parts // 64)))
 
 
 def row_blocks(n: int, least: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
-    """Cut rows into 64 blocks at most, which a kernel scatters one by one."""
+    """Cut rows into at most 64 blocks, which a kernel scatters one by one."""
     return blocks(n, max(least, -(-n // 64)))
 
 
 def table_slots(n: int) -> int:
-    """Return what `kernels.cells.table_size` does, which need not be loaded and called for that."""
+    """Return the same as `kernels.cells.table_size`, without loading and calling the kernel."""
     return max(1024, 1 << (2 * n - 1).bit_length())
 
 
 def slots_for(rows: int, dtype: DTypeLike = np.int32) -> NDArray[Any]:
-    """Return a hash table for parts of at most so many rows; kernels make their own for one of unusual size."""
+    """Return a hash table for parts of at most `rows` rows; kernels make their own for larger ones."""
     return np.empty(table_slots(min(rows, 2 * PART_ROWS)), dtype)
 
 
 def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Turn counts (blocks, parts) into where parts begin, and where each block writes in each part."""
+    """Convert counts (blocks, parts) to where parts begin, and where each block writes in each part."""
     bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
 
 
 def sampled_rows(n: int, most: int = SAMPLE) -> NDArray[np.uint64]:
-    """Return the numbers of rows to judge n rows by, spread over all of them; the same for the same n."""
+    """Return the numbers of a sample of n rows, spread over all of them; the same for the same n."""
     rows = np.arange(min(most, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return (rows >> np.uint64(16)) % np.uint64(n)
 
 
 NO_ROWS = np.empty(0, np.int64)
-#: Values by row, and room for them part by part; None if there are none.
+#: Values by row, and space for them part by part; None if there are none.
 ValuesTo = tuple[NDArray[Any] | None, NDArray[Any] | None]
 
 
@@ -72,19 +72,19 @@ class ItemParts(NamedTuple):
     """The items of a side, part by part of their mixed key."""
 
     keys: NDArray[np.int64]  #: mixed keys; shape (n_rows,)
-    #: the row of each; None where rows are numbered as they stand here; shape (n_rows,)
+    #: the row of each; None where rows are numbered in this order; shape (n_rows,)
     rows: NDArray[np.integer] | None
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
 
 
 class Matches(NamedTuple):
-    """Which rows of two sides have the same item, and how many repeat one."""
+    """The matching rows of two sides, and the number of rows that repeat an item."""
 
     pred_of_true: NDArray[np.int64]  #: for each true row the pred row with the same item, or -1
-    lacking: NDArray[np.bool_]  #: the pred rows without a mate, or that repeat an item
+    lacking: NDArray[np.bool_]  #: the pred rows without a match, or that repeat an item
     true_repeats: int
     pred_repeats: int
-    #: the value of that pred row, 0 or any where there is none; None if values were not brought along
+    #: the value of that pred row, 0 or arbitrary where there is none; None if values were not given
     value_of_true: NDArray[np.int64] | None = None
 
     @property
@@ -105,8 +105,8 @@ def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
 class OneToMany:
     """Matches the items of one side with those of several others; its own are partitioned once.
 
-    What is found stands part by part at first, and is then read row by row, so that nothing is met at random in more
-    than a part; so are the values of the other side's rows, which come along.
+    Matches are first in part order, then read row by row, so that random access stays within
+    a part; the same holds for the values of the other side's rows, which are included.
     """
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class OneToMany:
         pool: Pool,
         values: NDArray[np.int64],
     ) -> Matches:
-        """Match the items of two sides as `match` does; the true ones may be those of the call before."""
+        """Match the items of two sides as `match` does; the true side of the previous call is reused if equal."""
         bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
         parts = self._parts
         if parts is None or abs(bits - self._bits) > 1 or not same_values(self._keys, true_keys):
@@ -134,7 +134,7 @@ class OneToMany:
 
 
 def _in_row_order(found: Matches, places: NDArray[np.integer], pool: Pool) -> Matches:
-    """Return matches of true rows, which stand part by part, row by row."""
+    """Convert matches of true rows from part order to row order."""
     assert found.value_of_true is not None
     pred_of_true: NDArray[np.int64] = buffers.empty(places.size, np.int64)
     values: NDArray[np.int64] = buffers.empty(places.size, np.int64)
@@ -149,7 +149,7 @@ def _in_row_order(found: Matches, places: NDArray[np.integer], pool: Pool) -> Ma
 
 
 def same_values(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
-    """Tell whether two arrays are equal; block by block, so that the first difference ends it.
+    """Return whether two arrays are equal; block by block, stopping at the first difference.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def same_values(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
 
 
 def take(values: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
-    """Take values by row, -1 for a negative row; None means all as they are. Shapes: (n,), (n_rows,) -> (n_rows,)."""
+    """Take values by row, -1 for a negative row; None means all in order. Shapes: (n,), (n_rows,) -> (n_rows,)."""
     if rows is None:
         return values
     found: NDArray[np.int64] = buffers.empty(rows.size, np.int64)
@@ -177,7 +177,7 @@ def take(values: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) 
 def match_parts(
     true: ItemParts, pred: ItemParts, pool: Pool, values: NDArray[np.int64] | None = None
 ) -> Matches:
-    """Match the items of two sides that are cut into the same parts, the values of the second one, too, if given."""
+    """Match the items of two sides that are cut into the same parts, with the values of the second one, if given."""
     pred_of_true: NDArray[np.int64] = buffers.empty(true.keys.size, np.int64)
     pred_of_true[:] = -1
     value_of_true = None if values is None else buffers.empty(true.keys.size, np.int64)
@@ -207,14 +207,14 @@ def scatter_keys(
     values: ValuesTo = (None, None),
     row_type: type[np.integer] = np.int64,
 ) -> ItemParts:
-    """Bring the items of each part together, in row order, and values with them, to where the second array says."""
+    """Bring the items of each part together, in row order, and copy their values to the second array of `values`."""
     return _scatter(keys, bits, pool, buffers.empty(keys.size, row_type), None, values, "items")
 
 
 def place_keys(
     keys: NDArray[np.int64], bits: int, pool: Pool, values: ValuesTo = (None, None), of: str = "items"
 ) -> tuple[ItemParts, NDArray[np.integer]]:
-    """Do what `scatter_keys` does, but return where each row went; stages are called by what keys are `of`."""
+    """Do the same as `scatter_keys`, but return the place of each row; stages are named after what keys are `of`."""
     places = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
     return _scatter(keys, bits, pool, None, places, values, of), places
 
@@ -246,7 +246,7 @@ def _scatter(
     return ItemParts(mixed, rows, bounds)
 
 
-#: A range of integers up to so many times the rows is numbered by a table.
+#: A range of integers up to this many times the number of rows is numbered by a table.
 SPREAD = 4
 
 
@@ -258,9 +258,9 @@ class Numbered(NamedTuple):
 
 
 def number(keys: NDArray[np.int64], pool: Pool) -> Numbered:
-    """Give keys numbers by their first appearance. Shapes: (n,) -> (n,), (n_codes,).
+    """Assign numbers to keys by their first appearance. Shapes: (n,) -> (n,), (n_codes,).
 
-    Keys that come in order cost one look each; other keys are hashed, part by part, so that each
+    Keys in order cost one comparison each; other keys are hashed, part by part, so that each
     lookup stays in the cache.
     """
     n = keys.size
@@ -313,19 +313,19 @@ def _by_parts(keys: NDArray[np.int64], codes: NDArray[np.int64], pool: Pool) -> 
     return Numbered(codes, firsts)
 
 
-#: Keys that are made room for at first.
+#: Initial capacity for keys.
 LEAST = 1 << 10
 
 
 class Numbering:
-    """The distinct keys so far: 16 to 24 bytes of each, and 8 more if keys have proofs.
+    """The distinct keys so far: 16 to 24 bytes each, and 8 more if keys have proofs.
 
-    Keys are equal where their proofs are, too: hashes of values have the second word of the fingerprint. Keys without
-    proofs have the proof 0.
+    Keys are equal if their proofs are, too: hashes of values have the second word of the fingerprint as proof. Keys
+    without proofs have the proof 0.
     """
 
     def __init__(self) -> None:
-        self.n = 0  #: how many there are
+        self.n = 0  #: number of keys
         self._keys: NDArray[np.int64] = np.empty(LEAST, np.int64)
         self._proofs: NDArray[np.uint64] | None = None
         self._slots: NDArray[Any] = np.full(2 * LEAST, -1, np.int32)
@@ -333,7 +333,7 @@ class Numbering:
     def add(
         self, keys: NDArray[np.int64], proofs: NDArray[np.uint64] | None = None
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the code of each key of a block, and the rows of those that were not known, in order.
+        """Return the code of each key of a block, and the rows of the new keys, in order.
 
         Codes are int32 as long as they fit.
         """
@@ -351,14 +351,14 @@ class Numbering:
         return codes, firsts[: self.n - known].copy()
 
     def growth(self, n: int) -> int:
-        """Return how many bytes further keys may take, at most, before what they replace is let go."""
+        """Return the maximum number of bytes that n more keys may take before the arrays they replace are freed."""
         capacity = self._capacity(n)
         if capacity == self._keys.size:
             return 0
         return capacity * (8 + 2 * self._slots.itemsize + (0 if self._proofs is None else 8))
 
     def _capacity(self, n: int) -> int:
-        """Return for how many keys there has to be room with n more."""
+        """Return the capacity needed for n more keys."""
         capacity = self._keys.size
         while capacity < self.n + n:
             capacity *= 2
@@ -385,21 +385,21 @@ def _longer(values: NDArray[Any], n: int, size: int) -> NDArray[Any]:
     return found
 
 
-#: How many hash functions are tried, one of which has to have a slot for each value alone.
+#: Number of hash functions tried until one gives each value its own slot.
 ATTEMPTS = 16
-#: Values that there may be.
+#: Maximum number of values.
 MOST_VALUES = 1 << 11
 
 
 class Places(NamedTuple):
-    """Which value stands in each slot, -1 where there is none, and what sends values there."""
+    """The value in each slot, -1 if empty, and the pilots that send values there."""
 
     values: NDArray[np.int64]  #: shape (slots,)
     pilots: NDArray[np.uint16]
 
 
 def placed(codes: NDArray[np.uint64]) -> Places | None:
-    """Return places of values by their hashes; None if these cannot be told apart."""
+    """Return places of values by their hashes; None if no perfect hash is found."""
     order = _largest_buckets_first(codes >> kernels.hashing.BELOW_PILOT)
     pilots = np.zeros(1 << kernels.hashing.PILOT_BITS, np.uint16)
     places = np.full(1 << kernels.hashing.SLOT_BITS, -1, np.int16)
@@ -409,6 +409,6 @@ def placed(codes: NDArray[np.uint64]) -> Places | None:
 
 
 def _largest_buckets_first(buckets: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return an order in which what is in one bucket follows each other."""
+    """Return an order by bucket, the largest first."""
     _, bucket, counts = np.unique(buckets, return_inverse=True, return_counts=True)
     return np.lexsort((bucket, -counts[bucket]))

@@ -19,12 +19,12 @@ from fastbcubed.runtime.spill import readable
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 UNITS |= {f"{unit}i": 2 ** (10 * power) for power, unit in enumerate("kmgt", 1)}
-#: Where a container's limit and use stand, in the two versions of control groups.
+#: The files with a container's memory limit and use, in the two versions of control groups.
 GROUPS = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
 
 
 def memory_limit(given: Any) -> int:
-    """Return a limit in bytes; half of the memory available to the process where none is given.
+    """Return a limit in bytes; half of the memory available to the process if none is given.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def memory_limit(given: Any) -> int:
 
 
 def available_memory() -> int:
-    """Return the bytes that the process can still get, whatever limits it: the machine, or its control group."""
+    """Return the bytes still available to the process, limited by the machine or its control group."""
     found = [_of_machine()]
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
@@ -71,7 +71,7 @@ def _of_machine() -> int:
 
 
 def _left_in(group: Path) -> int | None:
-    """Return what a control group leaves; the page cache in it can be taken back and does not count."""
+    """Return the bytes left in a control group; its page cache can be reclaimed and does not count."""
     for most, used in GROUPS:
         try:
             limit = (group / most).read_text(encoding="ascii").strip()
@@ -86,16 +86,16 @@ def _left_in(group: Path) -> int | None:
     return None
 
 
-#: What code and the blocks that are at work take, which may pass the limit.
+#: Memory of code and of the blocks being processed, which may exceed the limit.
 BESIDE = 128 << 20
-#: By how much more than what is needed a larger limit is told.
+#: Safety factor on reported memory needs and suggested limits.
 MARGIN = 1.02
 
 
 class Allowance:
-    """A limit by which the memory of the process may grow from now on; without a limit nothing is looked at.
+    """A limit on the growth of the process's memory from now on; without a limit nothing is checked.
 
-    Where the system does not tell how large the process is, only what a step takes by itself is looked at.
+    If the system does not report the size of the process, each step is checked on its own.
     """
 
     def __init__(self, limit: Any = None) -> None:
@@ -105,13 +105,13 @@ class Allowance:
             self._before = _resident()
 
     def require(self, more: int, what: str, way_out: str = "") -> None:
-        """Raise OptionError if `more` bytes than are held now pass the limit.
+        """Raise OptionError if `more` bytes in addition to those held now exceed the limit.
 
-        `what` takes them, as the message says, which `way_out` ends.
+        The message says that `what` takes them, and ends with `way_out`.
         """
         if self.limit is None or self._needed(more) <= self.limit:
             return
-        release()  # what is only kept to be used again need not be there
+        release()  # memory kept only for reuse is not needed
         if (needed := self._needed(more)) <= self.limit:
             return
         least = int(MARGIN * needed / 2**20) + 1
@@ -124,23 +124,23 @@ class Allowance:
         return max(more, _resident() - self._before - BESIDE + more)
 
     def release(self) -> None:
-        """Give what is only kept to be used again back to the system, if there is a limit."""
+        """Return memory kept only for reuse to the system, if there is a limit."""
         if self.limit is not None:
             release()
 
     def block_rows(self, usual: int) -> int:
-        """Return how many rows to read at once: fewer than is usual if there is a small limit."""
+        """Return the number of rows to read at once: fewer than usual if the limit is small."""
         return usual if self.limit is None else max(1, min(usual, self.limit >> 10))
 
 
 def release() -> None:
-    """Return memory that waits to be used again to the system."""
+    """Return memory kept only for reuse to the system."""
     buffers.release()
     pa.default_memory_pool().release_unused()
 
 
 def _resident() -> int:
-    """Return the bytes of the process that are in memory and of no file; 0 where the system does not tell."""
+    """Return the resident bytes of the process not backed by files; 0 if the system does not report them."""
     with suppress(OSError):
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem"))) << 10
@@ -148,7 +148,7 @@ def _resident() -> int:
 
 
 class Gate:
-    """Lets work in as long as all that is inside holds no more than so many bytes; one is always let in.
+    """A semaphore that limits the total bytes of the work inside; a single piece of work is always admitted.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class Gate:
 
     @contextmanager
     def holding(self, n_bytes: int) -> Iterator[None]:
-        """Wait until there is room for these bytes, or nobody else is inside who holds any."""
+        """Wait until these bytes fit, or nobody else holds any."""
         if not n_bytes:
             yield
             return

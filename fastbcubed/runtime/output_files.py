@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, large ones past the page cache, Parquet table by table; checksums."""
+"""Output files: atomic writes, large files past the page cache, Parquet table by table; checksums."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if sys.platform != "win32":
 
 
 def require_writable(directory: Path) -> None:
-    """Raise if no file can be written to a directory, which need not be there yet; leaves no trace."""
+    """Raise if no file can be written to a directory, which need not exist yet; leaves no trace."""
     try:
         there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
         with tempfile.TemporaryFile(dir=there):
@@ -40,7 +40,7 @@ def require_writable(directory: Path) -> None:
 
 
 def make_directory(path: Path) -> Path:
-    """Make a directory if it is not there yet."""
+    """Make a directory if it does not exist."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -50,7 +50,7 @@ def make_directory(path: Path) -> Path:
 
 @contextmanager
 def written_aside(file: Path) -> Iterator[str]:
-    """Give the name of a file to write, which becomes `file` at the end, or is removed after an error."""
+    """Yield the name of a temporary file, which replaces `file` at the end, or is removed after an error."""
     try:
         remove_stale(file)
         handle, aside = _open_aside(file)
@@ -70,7 +70,7 @@ def written_aside(file: Path) -> Iterator[str]:
 
 
 def append_text(file: str, text: str) -> None:
-    """Add text to the end of a file, which others may have begun: as a whole, or not at all."""
+    """Append text to a file, which others may have begun: entirely, or not at all."""
     made = not os.path.lexists(file)
     try:
         with open(file, "ab", buffering=0) as out:
@@ -89,9 +89,9 @@ def append_text(file: str, text: str) -> None:
 
 
 def remove_stale(file: Path) -> None:
-    """Remove what killed processes left of their attempts to write this file.
+    """Remove files left by killed processes that were writing this file.
 
-    Whoever writes holds a lock, which ends with the process; so what is locked is left alone.
+    A writer holds a lock, which ends with its process; locked files are left alone.
     """
     if sys.platform == "win32":
         return
@@ -108,7 +108,7 @@ def _prefix(file: Path) -> str:
 
 
 def _open_aside(file: Path) -> tuple[int | None, str]:
-    """Make a file beside `file`, and lock it; return what holds the lock, and its name."""
+    """Create a file next to `file`, and lock it; return the descriptor of the lock, and its name."""
     while True:
         handle, aside = tempfile.mkstemp(prefix=_prefix(file), dir=file.parent)
         if sys.platform == "win32":
@@ -128,19 +128,19 @@ PREFIX = ".fastbcubed-new-"
 
 
 def is_staging_name(name: object) -> bool:
-    """Tell whether a hidden directory may have this name."""
+    """Return whether this is a valid name of a hidden directory."""
     return isinstance(name, str) and name.startswith(PREFIX) and Path(name).name == name
 
 
 class Staging:
-    """Files that are written for a directory; a context manager, which removes them unless they were published.
+    """Files written for a directory; a context manager, which removes them unless they were published.
 
     Parameters
     ----------
     directory : Path
-        Made if need be.
+        Created if necessary.
     manifest : str
-        The file whose rename decides.
+        The file whose rename publishes all others.
     """
 
     def __init__(self, directory: Path, manifest: str) -> None:
@@ -161,7 +161,7 @@ class Staging:
         self.discard()
 
     def discard(self) -> None:
-        """Remove what has not been published."""
+        """Remove files that have not been published."""
         self._close()
 
     @property
@@ -170,15 +170,15 @@ class Staging:
         return self._path.name
 
     def path(self, name: str) -> Path:
-        """Return where to write the file that will have this name."""
+        """Return the path at which to write the file of this name."""
         return self._path / name
 
     def is_for(self, directory: Path) -> bool:
-        """Tell whether the files are for this directory, and still to be published."""
+        """Return whether the files are for this directory, and not yet published."""
         return self._close.alive and directory.exists() and directory.samefile(self.directory)
 
     def publish(self, text: str, obsolete: Iterable[str]) -> None:
-        """Put the files in place.
+        """Move the files to their places.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class Staging:
             The manifest: a JSON object whose "files" has the names of the others as keys, and whose
             "staged_in" is the name of the hidden directory.
         obsolete : iterable of str
-            Files of earlier outputs that are to go.
+            Files of earlier outputs to remove.
         """
         try:
             self.path(self.manifest).write_text(text, encoding="utf-8")
@@ -201,7 +201,7 @@ class Staging:
 
     def _failed(self, error: OSError) -> FileFormatError:
         cause = f"{getattr(error, 'filename', None) or self.directory}: {error.strerror or error}"
-        with suppress(AttributeError, OSError):  # there is no hidden directory yet, or nothing can be read
+        with suppress(AttributeError, OSError):  # no hidden directory yet, or the manifest is unreadable
             if _is_published(self.directory, self._path, self.manifest):
                 return FileFormatError(
                     f"the new result in {self.directory} is complete and can be loaded, but not all of its files could "
@@ -212,9 +212,9 @@ class Staging:
 
 
 def settle(directory: Path, manifest: str) -> None:
-    """Finish or remove what processes that were killed have left in a directory.
+    """Finish or remove files that killed processes left in a directory.
 
-    Whoever writes holds a lock, which ends with the process; so what is locked is left alone.
+    A writer holds a lock, which ends with its process; locked directories are left alone.
     """
     for hidden in [entry for entry in directory.iterdir() if entry.name.startswith(PREFIX)]:
         with suppress(OSError), _alone(directory):
@@ -224,13 +224,13 @@ def settle(directory: Path, manifest: str) -> None:
 
 
 def _end_if_own(process: int, *own: Any) -> None:
-    """End what this process has begun; one that was forked off leaves it alone."""
+    """Finish this process's own output; a forked child leaves it alone."""
     if os.getpid() == process:
         _end(*own)
 
 
 def _end(lock: int | None, directory: Path, hidden: Path, manifest: str) -> None:
-    """Move published files to their places, and remove others; then there is no hidden directory any more."""
+    """Move published files to their places, and remove others; afterwards the hidden directory is gone."""
     try:
         with suppress(OSError):
             _finish(directory, hidden, manifest)
@@ -247,14 +247,14 @@ def _finish(directory: Path, hidden: Path, manifest: str) -> None:
 
 
 def _require_room(directory: Path, names: Iterable[str]) -> None:
-    """Raise if a file cannot have its place."""
+    """Raise if a file's place is taken by a directory."""
     for name in names:
         if (directory / name).is_dir():
             raise IsADirectoryError(errno.EISDIR, "there is a directory of this name", str(directory / name))
 
 
 def _is_published(directory: Path, hidden: Path, manifest: str) -> bool:
-    """Tell whether the manifest that is in force names this hidden directory."""
+    """Return whether the current manifest names this hidden directory."""
     if not (directory / manifest).is_file():
         return False
     try:
@@ -265,7 +265,7 @@ def _is_published(directory: Path, hidden: Path, manifest: str) -> bool:
 
 
 def _make_hidden(directory: Path) -> tuple[int | None, Path]:
-    """Make a hidden directory, and lock it; return what holds the lock, and its path."""
+    """Make a hidden directory, and lock it; return the descriptor of the lock, and its path."""
     while True:
         path = directory / f"{PREFIX}{os.urandom(8).hex()}"
         try:
@@ -277,11 +277,11 @@ def _make_hidden(directory: Path) -> tuple[int | None, Path]:
         if path.exists():
             return lock, path
         if lock is not None:
-            os.close(lock)  # another process took it for one that was left
+            os.close(lock)  # another process took it for stale
 
 
 def _lock(directory: Path) -> int | None:
-    """Lock a directory; None where it is locked already, or on a system without locks."""
+    """Lock a directory; return None if it is locked already, or on a system without locks."""
     if sys.platform == "win32":
         return None
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -295,7 +295,7 @@ def _lock(directory: Path) -> int | None:
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Keep others from moving files of a directory meanwhile, on systems with locks."""
+    """Keep others from moving files of a directory in the meantime, on systems with locks."""
     if sys.platform == "win32":
         yield
         return
@@ -319,7 +319,7 @@ class Stamp(NamedTuple):
     crc32: int
 
     def and_then(self, data: Any) -> Stamp:
-        """Return the stamp of the file with more bytes at its end."""
+        """Return the stamp of the file with more bytes appended."""
         return Stamp(self.bytes + memoryview(data).nbytes, zlib.crc32(data, self.crc32))
 
 
@@ -328,26 +328,26 @@ NO_BYTES = Stamp(0, 0)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file to be read; raise FileFormatError for a pipe, a device, a directory, or what is not there."""
+    """Open a file for reading; raise FileFormatError for a pipe, a device, a directory, or a missing file."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise FileFormatError(f"{path} is no regular file")
         file = open(path, "rb", opener=_open_at_once)
     except (OSError, ValueError) as error:
         raise FileFormatError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # what was there may have been replaced
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # the file may have been replaced
         return file
     file.close()
     raise FileFormatError(f"{path} is no regular file")
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting for whoever is at the other end of it."""
+    """Open a file without waiting for the other end of a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
 
 
 def stamp_of(file: BinaryIO) -> Stamp:
-    """Return the stamp of an open file, whose position is then its beginning."""
+    """Return the stamp of an open file, and set its position to the beginning."""
     stamp = NO_BYTES
     file.seek(0)
     while data := file.read(READ_CHUNK):
@@ -357,7 +357,7 @@ def stamp_of(file: BinaryIO) -> Stamp:
 
 
 def copy_stamped(source: int, path: Path) -> Stamp:
-    """Copy an open file, byte by byte, and leave its position where it is; return the stamp of the copy."""
+    """Copy an open file, byte by byte, without moving its position; return the stamp of the copy."""
     stamp = NO_BYTES
     with open(path, "wb") as to:
         while data := os.pread(source, READ_CHUNK, stamp.bytes):
@@ -366,12 +366,12 @@ def copy_stamped(source: int, path: Path) -> Stamp:
     return stamp
 
 
-#: Bytes written at once; a multiple of what direct writes begin and end at.
+#: Bytes written at once; a multiple of the block size of direct writes.
 WRITE_CHUNK = 4 << 20
 
 
 class LargeFile(io.RawIOBase):
-    """A file to be written from its beginning to its end; a thread writes while the next part comes."""
+    """A file written sequentially; a thread writes while the next part is filled."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -386,15 +386,15 @@ class LargeFile(io.RawIOBase):
         self.stamp = NO_BYTES
 
     def writable(self) -> bool:
-        """Say that it is written to."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return how many bytes have been written."""
+        """Return the number of bytes written."""
         return self._at + self._filled
 
     def write(self, data: Any) -> int:
-        """Write bytes at the end."""
+        """Append bytes."""
         rest = memoryview(data).cast("B")
         size = rest.nbytes
         while rest.nbytes:
@@ -408,7 +408,7 @@ class LargeFile(io.RawIOBase):
         return size
 
     def close(self) -> None:
-        """Write what is left, and close the file."""
+        """Write the remaining bytes, and close the file."""
         if self.closed:
             return
         try:
@@ -418,12 +418,12 @@ class LargeFile(io.RawIOBase):
             finally:
                 self._behind.settle()
         finally:
-            super().close()  # first: what follows happens once, even if Ctrl-C comes between
+            super().close()  # first: the rest happens once, even if Ctrl-C comes in between
             os.close(self._cached)
             os.close(self._direct)
 
     def _hand_over(self) -> None:
-        """Let the thread write the chunk that has been filled; waits for the one before."""
+        """Let the thread write the full chunk; wait for the previous one."""
         self._behind.hand_over(self._at, self._pages, self._filled)
         self._pages = self._behind.pages()
         self._at, self._filled = self._at + self._filled, 0
@@ -433,29 +433,29 @@ class LargeFile(io.RawIOBase):
         whole = size - size % PAGE if at >= THROUGH_CACHE else 0
         try:
             write_all(self._direct, data[:whole], at)
-        except OSError:  # for one that is real there will be another
+        except OSError:  # a real error will occur again
             whole = 0
         write_all(self._cached, data[whole:], at + whole)
         self.stamp = self.stamp.and_then(data)
 
 
-#: Rows by which columns are judged: whether values repeat, and what compression must come down to to be worth its time.
+#: Size of the sample that decides on encodings: whether values repeat, and how far compression must shrink them.
 SAMPLE, REPEATED, SMALL_ENOUGH = 1 << 14, 0.9, 0.6
-#: A dictionary that has at most so many values is written as one; so are numbers, few for the rows of a sample.
+#: A dictionary of at most this many values is written as one; so are numbers, if few for the rows of a sample.
 FEW_VALUES, FEW_NUMBERS = 1 << 8, 1 / 16
-#: Rows of a row group at most: who looks for a few rows reads a whole group for each.
+#: Maximum rows of a row group: a lookup of a few rows reads a whole group for each.
 ROW_GROUP = 1 << 17
-#: Values that are encoded at once.
+#: Number of values encoded at once.
 BATCH = 1 << 14
 
 
 def without_nulls(table: pa.Table, names: Collection[str]) -> pa.Table:
-    """Return a table which says that these columns have no nulls, so that files need not say it value by value."""
+    """Return a table whose schema declares these columns free of nulls, so that files need no null flags by value."""
     return _declared(table, {name: False for name in names})
 
 
 def maybe_with_nulls(table: pa.Table) -> pa.Table:
-    """Return a table whose columns may have nulls, whatever the file says that it was read from."""
+    """Return a table whose columns may have nulls, whatever the schema of its file declares."""
     return _declared(table, dict.fromkeys(table.column_names, True))
 
 
@@ -467,11 +467,11 @@ def _declared(table: pa.Table, nullable: dict[str, bool]) -> pa.Table:
 class TableWriter:
     """Writes tables of one schema to a Parquet file, one after the other.
 
-    A file given by its path is there, and empty.
+    A file given by its path must exist and be empty.
 
-    Numbers that hardly repeat are most of what is written: dictionaries and strong compression would take
-    longer than all the work before, and hashed ids cannot be compressed at all. Small integers are a tenth as long
-    by their differences, and scores of small clusters by a dictionary; both are read faster than what is compressed.
+    Most of the output are numbers that hardly repeat: dictionaries and strong compression would take
+    longer than all previous work, and hashed ids are incompressible. Small integers shrink to a tenth
+    as differences, and scores of small clusters by a dictionary; both are read faster than compressed data.
     """
 
     def __init__(self, file: Any) -> None:
@@ -492,7 +492,7 @@ class TableWriter:
 
     @property
     def stamp(self) -> Stamp | None:
-        """Size and checksum of the file, once it is closed; None for one that was not given by its path."""
+        """Size and checksum of the file, once closed; None for one not given by its path."""
         return self._sink.stamp if isinstance(self._sink, LargeFile) else None
 
     def add(self, table: pa.Table) -> None:
@@ -507,9 +507,9 @@ class TableWriter:
 
 
 def _how_to_write(sample: pa.Table) -> dict[str, Any]:
-    """Return how to write columns, some of whose rows these are: by dictionaries, differences, or compressed.
+    """Return how to write columns, judged by these rows: by dictionaries, differences, or compressed.
 
-    Integers are written as differences, others compressed, where that makes them small enough.
+    Integers are written as differences, others compressed, if that makes them small enough.
     """
     import pyarrow.parquet as pq
 
@@ -534,7 +534,7 @@ def _how_to_write(sample: pa.Table) -> dict[str, Any]:
 
 
 def _options(differ: Sequence[str], compressed: Sequence[str]) -> dict[str, Any]:
-    """Return the options for columns that are written as differences, and for some that are compressed."""
+    """Return the options for columns written as differences, and for compressed ones."""
     return {
         "column_encoding": dict.fromkeys(differ, "DELTA_BINARY_PACKED") or None,
         "compression": dict.fromkeys(compressed, "snappy") or "none",
@@ -542,7 +542,7 @@ def _options(differ: Sequence[str], compressed: Sequence[str]) -> dict[str, Any]
 
 
 def _repeats(sample: pa.ChunkedArray, *, is_attribute: bool) -> bool:
-    """Tell whether a dictionary is worth while: there are few values, or those of an attribute repeat."""
+    """Return whether a dictionary is worthwhile: there are few values, or those of an attribute repeat."""
     if pa.types.is_floating(sample.type) and not is_attribute:
         return len(sample.unique()) <= FEW_NUMBERS * len(sample)
     if pa.types.is_dictionary(sample.type):
@@ -557,18 +557,18 @@ def _repeats(sample: pa.ChunkedArray, *, is_attribute: bool) -> bool:
 
 
 class OwnPlace(io.RawIOBase):
-    """An open file, read from a place of its own and not from the file's; closing it leaves the file open."""
+    """An open file, read from a separate position, which does not move the file's; closing it leaves the file open."""
 
     def __init__(self, file: Any) -> None:
         super().__init__()
         self._file, self._at = file, 0
 
     def readable(self) -> bool:
-        """Say that it is read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Say that it has places."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
@@ -577,17 +577,17 @@ class OwnPlace(io.RawIOBase):
         return number
 
     def tell(self) -> int:
-        """Return from where the next bytes are read."""
+        """Return the position of the next byte to read."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Go to a place, told from the beginning, from here, or from the end."""
+        """Set the position, relative to the beginning, the current position, or the end."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: os.fstat(self.fileno()).st_size}
         self._at = base[whence] + offset
         return self._at
 
     def readinto(self, into: Any) -> int:
-        """Read bytes until there is no room, or no more of them; return how many."""
+        """Read bytes until the buffer is full or the file ends; return their number."""
         room, done = memoryview(into).cast("B"), 0
         while done < room.nbytes and (got := os.preadv(self.fileno(), [room[done:]], self._at)):
             done, self._at = done + got, self._at + got

@@ -15,24 +15,24 @@ from fastbcubed.errors import OptionError
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Progress
 
-#: Work shorter than this is not worth a bar.
+#: No bar is shown for shorter work.
 QUIET_SECONDS = 1.0
 
 Report = Callable[[Progress], None]
 
-#: Not empty once this process has said that it compiles.
+#: Not empty once this process has announced compilation.
 _announced: list[bool] = []
 
 
 def require_progress(progress: Any) -> None:
-    """Raise OptionError for what progress cannot be reported to."""
+    """Raise OptionError for anything that cannot receive progress."""
     if progress is not None and not isinstance(progress, bool | np.bool_) and not callable(progress):
         raise OptionError(f"progress is True, False or a function, not {progress!r}")
 
 
 @contextmanager
 def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
-    """Yield what a pool reports its progress to, and say so when kernels had to be compiled.
+    """Yield the receiver of a pool's progress, and announce the compilation of kernels.
 
     `progress`: a bar on stderr if True, nothing if False, a callable, or if None a bar where stderr is a
     terminal.
@@ -86,13 +86,13 @@ class _Bar:
             self._tasks[stage] = self._bar.add_task(stage, total=1.0, **told)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
 
 
 def describe(progress: Progress) -> str:
-    """Return what stands beside a bar: rows per second, time left (at the end: taken), bytes spilled.
+    """Return the text next to a bar: rows per second, time left (at the end: taken), bytes spilled.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _clock(seconds: float) -> str:
 
 @contextmanager
 def announcing_compilation() -> Iterator[None]:
-    """Say on stderr that kernels are compiled, when that begins, and where they are kept; once in a process."""
+    """Announce on stderr, once in a process, that kernels are being compiled, and where they are cached."""
     from numba.core import event
 
     listener = _make_listener(event)
@@ -143,13 +143,13 @@ def _make_listener(event: Any) -> Any:
                 _say(f"compiling kernels, which takes some seconds; {kept()}")
 
         def on_end(self, happening: Any) -> None:
-            """Say nothing; the caller has been waiting for a result, not for this."""
+            """Print nothing; the caller is waiting for a result, not for this."""
 
     return Listener()
 
 
 def kept() -> str:
-    """Return what becomes of compiled kernels, in a clause."""
+    """Return a clause on where compiled kernels are cached."""
     if not kernels.cache.WANTED:
         return "they are not kept (FASTBCUBED_CACHE=0)"
     if not hasattr(kernels.jit.at, "stats"):
@@ -167,5 +167,5 @@ def kept() -> str:
 
 def _say(message: str) -> None:
     if sys.stderr is not None:
-        with suppress(OSError):  # nobody may be listening
+        with suppress(OSError):  # stderr may be closed
             print(f"fastbcubed: {message}", file=sys.stderr, flush=True)

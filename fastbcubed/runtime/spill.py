@@ -1,4 +1,4 @@
-"""Spill: data that do not fit in memory go to one nameless file, cut into shards and batches to be read again."""
+"""Spill: data that exceed memory go to one unnamed file, cut into shards and batches to be read again."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from fastbcubed.runtime.threads import Pool, lend
 
 #: Direct writes begin and end at multiples of this.
 PAGE = 4096
-#: So much is written through the page cache, where it may stay; more would only wait for the disk.
+#: Bytes written through the page cache, where they may stay; more would only wait for the disk.
 THROUGH_CACHE = 64 << 20
-#: Threads that read at once, and the bytes that each reads at a time: a disk is slow if asked for little at once.
+#: Number of reader threads, and the bytes each reads at a time: a disk is slow at small reads.
 READERS, READ_BYTES = 8, 4 << 20
-#: Left free on the disk, whatever happens.
+#: Always left free on the disk.
 LEAVE_FREE = 1 << 30
-#: What a spill file should not be on: such a "disk" is memory.
+#: File systems unsuitable for spill files: their "disk" is memory.
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
 class Pages:
-    """Memory for records that begins at a page and is written by whole pages; used again and again."""
+    """Page-aligned memory for records, written by whole pages and reused."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)
 
     def empty(self, size: int, dtype: np.dtype) -> np.ndarray:
-        """Return an array of records; the one returned before must not be used any more."""
+        """Return an array of records; the previous one must no longer be used."""
         needed = size * dtype.itemsize
         if needed > self._memory.size:
             self._memory = buffers.pages(needed * 5 // 4)
@@ -51,15 +51,15 @@ class Pages:
         return self._memory.data[: -(-size // PAGE) * PAGE]
 
     def whole(self, size: int) -> np.ndarray:
-        """Return so many bytes, up to the end of a page, to be written to."""
+        """Return space for `size` bytes, up to the end of a page."""
         return self.empty(-(-size // PAGE) * PAGE, np.dtype(np.uint8))
 
 
 class Spill:
-    """A file without a name, for the time of one evaluation.
+    """An unnamed file for the duration of one evaluation.
 
-    It goes to `directory`, /var/tmp by default, or the directory for temporary files if there is none; a
-    directory that the user `named` may be on a file system in memory.
+    It is in `directory`, by default /var/tmp, or the directory for temporary files if that is missing; a
+    directory `named` by the user may be on a file system in memory.
     """
 
     def __init__(self, directory: Any = None, *, named: bool = False) -> None:
@@ -77,7 +77,7 @@ class Spill:
         self.written = 0
 
     def require_free(self, expected: int) -> None:
-        """Raise if the disk lacks room for so many bytes, before the work begins."""
+        """Raise, before the work begins, if the disk lacks room for this many bytes."""
         free = self.free()
         if expected and free < expected + LEAVE_FREE:
             raise SpillError(
@@ -87,7 +87,7 @@ class Spill:
             )
 
     def describe(self, expected: int) -> str:
-        """Return what is expected of the disk, for people."""
+        """Return a phrase on the expected disk use."""
         if not expected:
             return "no spill"
         return f"up to {readable(expected)} of spill to {self.directory} ({readable(self.free())} free)"
@@ -100,7 +100,7 @@ class Spill:
             raise self._error(error) from error
 
     def write(self, data: memoryview) -> int:
-        """Write whole pages at the end and return where they begin."""
+        """Write whole pages at the end, and return where they begin."""
         with self._lock:
             if self._files is None:
                 self._files = self._open()
@@ -121,7 +121,7 @@ class Spill:
         return at
 
     def read(self, *pieces: tuple[int, np.ndarray]) -> None:
-        """Fill arrays with what was written from some place on; those that are large are read side by side."""
+        """Fill arrays with the bytes written from given positions on; large ones are read in parallel."""
         todo = [
             (at + start, into[start : start + READ_BYTES])
             for at, into in ((at, array.view(np.uint8)) for at, array in pieces)
@@ -138,7 +138,7 @@ class Spill:
             pass
 
     def _read_in_turn(self, pieces: list[tuple[int, np.ndarray]]) -> None:
-        """Read pieces back; what was written directly is read so, too, past the page cache."""
+        """Read pieces back; those written directly are also read past the page cache."""
         assert self._files is not None
         cached, direct = self._files
         with self.pages() as pages:
@@ -163,11 +163,11 @@ class Spill:
             done += got
 
     def pages(self) -> AbstractContextManager[Pages]:
-        """Lend memory to make a batch in; it is lent again afterwards, since fresh memory costs time."""
+        """Lend memory for a batch; it is reused afterwards, since fresh memory costs time."""
         return lend(self._idle, Pages)
 
     def map(self, at: int, size: int, dtype: np.dtype) -> np.ndarray:
-        """Return bytes of the file as an array of records, read as they are used, not to be written."""
+        """Return bytes of the file as a read-only array of records, read on access."""
         if not size:
             return np.empty(0, dtype)
         assert self._files is not None
@@ -177,11 +177,11 @@ class Spill:
         return np.frombuffer(memory, dtype, size, at - first)
 
     def close(self, *, wait: bool = True) -> None:
-        """Close the file; what was mapped stays until nobody holds it."""
+        """Close the file; mapped arrays stay valid until released."""
         if self._readers is not None:
             self._readers.shutdown(wait, cancel_futures=True)
             self._readers = None
-        files, self._files = self._files, None  # once, even if Ctrl-C comes between
+        files, self._files = self._files, None  # once, even if Ctrl-C comes in between
         for file in set(files or ()):
             os.close(file)
 
@@ -212,7 +212,7 @@ class Spill:
 
 
 def _open_unnamed(directory: Path) -> tuple[int, int]:
-    """Return a new file without a name, opened to be written through the page cache and, where that can be, past it."""
+    """Return a new unnamed file, opened for writing through the page cache and, if possible, past it."""
     name = None
     try:
         cached = os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_EXCL, 0o600)
@@ -229,14 +229,14 @@ def _open_unnamed(directory: Path) -> tuple[int, int]:
 
 
 def write_all(file: int, data: memoryview, at: int) -> None:
-    """Write all of some bytes to a place of a file."""
+    """Write all bytes to a position of a file."""
     done = 0
     while done < data.nbytes:
         done += os.pwrite(file, data[done : done + (1 << 30)], at + done)
 
 
 def spill_directory(given: Any) -> Path:
-    """Return the directory to spill to: the one given, else /var/tmp, else that for temporary files."""
+    """Return the directory to spill to: the given one, else /var/tmp, else that for temporary files."""
     if given is None:
         given = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
     try:
@@ -246,7 +246,7 @@ def spill_directory(given: Any) -> Path:
 
 
 def readable(size: float) -> str:
-    """Return a number of bytes as people read it.
+    """Return a human-readable number of bytes.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def readable(size: float) -> str:
 
 
 def _is_in_memory(directory: Path) -> bool:
-    """Tell whether a directory is on a file system that keeps its files in memory."""
+    """Return whether a directory is on a file system that keeps its files in memory."""
     path, kind = directory.resolve(), ""
     try:
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
@@ -273,9 +273,9 @@ def _is_in_memory(directory: Path) -> bool:
 
 
 class Spool:
-    """Batches of records, each sorted by shard: kept in memory as far as that goes, spilled from there on.
+    """Batches of records, each sorted by shard: kept in memory up to a limit, spilled beyond it.
 
-    As many bytes as `memory` may be kept.
+    `memory` is the limit in bytes.
     """
 
     def __init__(self, dtype: np.dtype, n_shards: int, spill: Spill, memory: int) -> None:
@@ -287,9 +287,9 @@ class Spool:
         self._batches: dict[Any, tuple[NDArray[np.int64], NDArray[np.uint8] | int]] = {}
 
     def put(self, index: Any, pages: Pages, bounds: NDArray[np.int64]) -> None:
-        """Take a batch from `pages`, and where each shard begins in it; both may be used again after.
+        """Take a batch from `pages`, and where each shard begins in it; both may be reused afterwards.
 
-        Batches are read back in the order of their indexes, whatever order they come in.
+        Batches are read back in the order of their indexes, whatever order they arrive in.
         """
         size = int(bounds[-1])
         if not size:
@@ -309,7 +309,7 @@ class Spool:
             self._batches[index] = (bounds.copy(), place)
 
     def pages(self) -> AbstractContextManager[Pages]:
-        """Lend memory to make a batch in."""
+        """Lend memory for a batch."""
         return self._spill.pages()
 
     @property
@@ -318,28 +318,28 @@ class Spool:
         return sorted(self._batches)
 
     def segments(self, shard: int) -> NDArray[np.int64]:
-        """Return how many records of this shard each batch has, in their order. Shape (n_batches,)."""
+        """Return the number of records of this shard in each batch, in order. Shape (n_batches,)."""
         return np.array([self._batches[i][0][shard + 1] - self._batches[i][0][shard] for i in self.indexes])
 
     def sizes(self) -> NDArray[np.int64]:
-        """Return how many records each shard has. Shape (n_shards,)."""
+        """Return the number of records of each shard. Shape (n_shards,)."""
         total = np.zeros(self.n_shards, np.int64)
         for bounds, _ in self._batches.values():
             total += np.diff(bounds)
         return total
 
     def read(self, shard: int, batches: slice = slice(None)) -> np.ndarray:
-        """Bring the records of a shard together, in the order of the batches, or those of some of these by rank."""
+        """Return the records of a shard, in the order of the batches, optionally of a slice of batches by rank."""
         return self._bring(
             [(index, *self._batches[index][0][shard : shard + 2].tolist()) for index in self.indexes[batches]]
         )
 
     def read_batch(self, index: Any) -> np.ndarray:
-        """Return a batch as it was put: the records of its shards, one after the other."""
+        """Return a batch as it was put: the records of its shards, in order."""
         return self._bring([(index, 0, int(self._batches[index][0][-1]))])
 
     def _bring(self, segments: list[tuple[Any, int, int]]) -> np.ndarray:
-        """Bring segments of batches together, each from one record to another."""
+        """Concatenate segments of batches, each from one record to another."""
         size = self.dtype.itemsize
         into = buffers.empty(sum(last - first for _, first, last in segments), self.dtype)
         rest, spilled = into.view(np.uint8), []
@@ -354,9 +354,9 @@ class Spool:
         return into
 
     def read_ahead(self, shards: Iterable[int], pool: Pool, stage: str) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the shards that have records, with them; the next one is read meanwhile.
+        """Yield the shards that have records, with these; the next one is read in the meantime.
 
-        What is done with them is a stage of the pool.
+        The work on them is a stage of the pool.
         """
         sizes = self.sizes()
         todo = [shard for shard in shards if sizes[shard]]
@@ -369,16 +369,16 @@ class Spool:
                 assert coming is not None
                 records = [coming.result()]
                 coming = reader.submit(self.read, todo[k + 1]) if k + 1 < len(todo) else None
-                yield shard, records.pop()  # so that they are gone as soon as whoever gets them is done
+                yield shard, records.pop()  # so that they are freed as soon as the caller is done
                 step(int(sizes[shard]))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Discard all batches."""
         self._batches.clear()
 
 
 class Packed:
-    """Records written one after the other, without gaps, to a file of their own that can be mapped."""
+    """Records written without gaps to a separate file that can be mapped."""
 
     def __init__(self, dtype: np.dtype, directory: Path) -> None:
         self.dtype = dtype
@@ -388,7 +388,7 @@ class Packed:
         self._left = b""  # less than a page, not yet written
 
     def append(self, records: np.ndarray) -> None:
-        """Write records at the end."""
+        """Append records."""
         data = np.ascontiguousarray(records.astype(self.dtype, copy=False)).view(np.uint8)
         self._size += records.size
         held = len(self._left) + data.size
@@ -403,7 +403,7 @@ class Packed:
             self._left += data.tobytes()
 
     def finish(self) -> np.ndarray:
-        """Return all records, read from the file as they are used."""
+        """Return all records, read from the file on access."""
         if self._left:
             room = self._pages.empty(PAGE, np.dtype(np.uint8))
             room[: len(self._left)] = np.frombuffer(self._left, np.uint8)
@@ -414,7 +414,7 @@ class Packed:
 
 
 class Behind:
-    """Hands batches to `put` on a thread of its own, so that writing them does not hold up the work."""
+    """Hands batches to `put` on a separate thread, so that writing does not hold up the work."""
 
     def __init__(self, put: Callable[[Any, Pages, Any], None]) -> None:
         self._put = put
@@ -427,13 +427,13 @@ class Behind:
         return self._idle.pop()
 
     def hand_over(self, index: Any, pages: Pages, bounds: Any) -> None:
-        """Put a batch while the work goes on; waits for the one before."""
+        """Put a batch in the background; wait for the previous one."""
         self._wait()
         self._last = self._writer.submit(self._put, index, pages, bounds)
         self._idle.insert(0, pages)  # the other one is free
 
     def settle(self) -> None:
-        """Wait for all batches, and give up the pages."""
+        """Wait for all batches, and release the pages."""
         try:
             self._wait()
         finally:

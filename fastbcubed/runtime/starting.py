@@ -1,4 +1,4 @@
-"""How the command line ends while it is loaded, before it can catch anything: with a line in place of a traceback."""
+"""How the command line ends on an error while loading, before it can catch anything: a line instead of a traceback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WRONG, STOPPED = 2, 130
 
 
 def lacking(error: ImportError) -> str | None:
-    """Return which package cannot be loaded, and what to do; None if the module is one of ours."""
+    """Return the package that cannot be loaded, and how to fix it; None if the module is part of this package."""
     if (error.name or "").partition(".")[0] == "fastbcubed":
         return None
     cause = (str(error).strip() or type(error).__name__).splitlines()[0]

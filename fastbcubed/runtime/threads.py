@@ -22,22 +22,22 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress callback is told: how far a stage has come.
+    """The state of a stage, as passed to a progress callback.
 
     Attributes
     ----------
     stage : str
-        What is being done; "plan" before the work.
+        Name of the stage; "plan" before the work.
     done, total : int
         Blocks of the stage.
     seconds : float
-        Since the stage began.
+        Time since the stage began.
     rows, total_rows : int
-        Rows done, and in all; both 0 for a stage that does not go over rows.
+        Rows done, and in all; both 0 for a stage that does not count rows.
     spilled : int
         Bytes written to spill files so far.
     message : str
-        A line to read, in the plan alone: how the work will be done, and what it takes.
+        A line of text, only in the plan: how the work will be done, and what it takes.
     """
 
     stage: str
@@ -51,12 +51,12 @@ class Progress:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows per second of this stage; 0 where there are none."""
+        """Rows per second of this stage; 0 if it counts none."""
         return self.rows / self.seconds if self.seconds else 0.0
 
     @property
     def share(self) -> float:
-        """The share of the stage that is done, by rows where it goes over rows."""
+        """The completed share of the stage, by rows if it counts them."""
         return self.rows / self.total_rows if self.total_rows else self.done / max(1, self.total)
 
     @property
@@ -66,7 +66,7 @@ class Progress:
 
 
 def available_threads() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
@@ -84,7 +84,7 @@ def blocks(n: int, size: int = BLOCK) -> list[tuple[int, int]]:
 
 
 def ahead(made: Iterator[T]) -> Iterator[T]:
-    """Yield what an iterator makes; the next is made meanwhile, on a thread of its own.
+    """Yield the values of an iterator; the next one is computed in the meantime, on a separate thread.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def ahead(made: Iterator[T]) -> Iterator[T]:
 
 @contextmanager
 def lend(idle: list[T], make: Callable[[], T], fits: Callable[[T], bool] | None = None) -> Iterator[T]:
-    """Lend a workspace to one block: an idle one that fits, else a new one; it is idle afterwards."""
+    """Lend a workspace to one block: an idle one that fits, else a new one; it is idle again afterwards."""
     try:
         space = idle.pop()
     except IndexError:
@@ -123,10 +123,10 @@ class Pool:
     """Threads for one call of the library; results come back in the order of the blocks.
 
     `threads` are all cores of the process by default; `progress` is called with a `Progress` after every
-    block, from the thread that waits for it. Its attribute `spilled` returns the bytes spilled so far.
+    block, from the thread that waits for it. The attribute `spilled` returns the bytes spilled so far.
 
     Threads are started on first use and end with the `with` block, so that nothing survives into a
-    forked child; what is mapped later runs in the calling thread. An exception or Ctrl-C cancels the
+    forked child; later calls of `map` run in the calling thread. An exception or Ctrl-C cancels the
     blocks that have not started.
     """
 
@@ -139,7 +139,7 @@ class Pool:
         self._workspaces: dict[Any, list[Any]] = {}
         self._stage: _Stage | None = None
         self._over = False
-        self.spilled: Callable[[], int] = int  # 0, until somebody spills
+        self.spilled: Callable[[], int] = int  # 0 until data are spilled
 
     def __enter__(self) -> Pool:
         return self
@@ -152,7 +152,7 @@ class Pool:
         self._over, self._progress = True, None
 
     def wider(self) -> Pool:
-        """Return a pool with one thread more, for stages that wait for the disk; it tells the same progress."""
+        """Return a pool with one more thread, for stages that wait for the disk, and the same progress callback."""
         pool = Pool(self.threads + 1, self._progress)
         pool.spilled = self.spilled
         return pool
@@ -160,9 +160,9 @@ class Pool:
     def workspace(
         self, key: Any, make: Callable[[], T], fits: Callable[[T], bool] | None = None
     ) -> AbstractContextManager[T]:
-        """Lend a workspace of this kind to one block; it is used again as long as it fits.
+        """Lend a workspace of this kind to one block; it is reused while it fits.
 
-        The key says all else that matters of a workspace: its types, and what it holds at the start.
+        The key identifies all other properties of a workspace: its types, and its initial contents.
         """
         return lend(self._workspaces.setdefault(key, []), make, fits)
 
@@ -173,7 +173,7 @@ class Pool:
         stage: str = "",
         rows: Iterable[int] | None = None,
     ) -> list[T]:
-        """Call `function` on every block, of so many rows, and return the results in the order of the blocks."""
+        """Call `function` on every block, with `rows` rows each, and return the results in block order."""
         tasks = list(zip(*iterables, strict=True))
         sizes = [0] * len(tasks) if rows is None else list(rows)
         with self.stage(stage, len(tasks), sum(sizes)) as step:
@@ -192,12 +192,12 @@ class Pool:
         sizes: list[int],
         step: Callable[[int], None],
     ) -> list[T]:
-        """Call `function` on all tasks, each thread on the next that none has begun: a future each would cost more."""
+        """Call `function` on all tasks, each thread taking the next waiting one: a future for each would cost more."""
         waiting = deque(enumerate(tasks))
         ended: SimpleQueue[tuple[int, T | None, BaseException | None]] = SimpleQueue()
 
         def work() -> None:
-            with suppress(IndexError):  # nothing waits any more
+            with suppress(IndexError):  # no tasks are left
                 while True:
                     k, task = waiting.popleft()
                     ended.put(_outcome(k, function, task))
@@ -217,7 +217,7 @@ class Pool:
                 step(sizes[k])
         except BaseException:
             waiting.clear()
-            error = None  # or it would hold what its traceback does, arrays among these, until the garbage collector
+            error = None  # otherwise it would keep its traceback's objects, including arrays, until garbage collection
             raise
         return results
 
@@ -228,7 +228,7 @@ class Pool:
         stage: str = "",
         rows: Sequence[int] | None = None,
     ) -> Iterator[T]:
-        """Yield the result for every tuple of arguments, in their order; only a few are made ahead."""
+        """Yield the result for every tuple of arguments, in order; only a few are computed ahead."""
         executor = self._started()
         sizes = [0] * len(tasks) if rows is None else rows
         coming: deque[Future[T]] = deque()
@@ -240,7 +240,7 @@ class Pool:
                 step(size)
 
     def ahead(self, made: Iterator[T]) -> Iterator[T]:
-        """Yield what an iterator makes with this pool; if it has several threads, the next is made meanwhile."""
+        """Yield the values of an iterator that uses this pool; with several threads, the next is computed meanwhile."""
         if self.threads == 1:
             return made
         self._started()
@@ -253,9 +253,9 @@ class Pool:
 
     @contextmanager
     def stage(self, name: str, total: int, total_rows: int = 0) -> Iterator[Callable[[int], None]]:
-        """Tell of work in `total` steps; what this yields is called after each step, with its rows.
+        """Report a stage of `total` steps; the function yielded is called after each step, with its rows.
 
-        A stage within another is part of a step: it tells of the outer one, how long that takes by now.
+        A stage within another is part of a step: it reports the outer one, with the time that takes so far.
         """
         outer, started = self._stage, time.perf_counter()
         mine = _Stage(name, total, total_rows, started) if outer is None else outer
@@ -281,7 +281,7 @@ class Pool:
                 self._stage = None
 
     def announce(self, message: str, rows: int) -> None:
-        """Tell, before the work, what will be done with so many rows."""
+        """Report, before the work, how `rows` rows will be processed."""
         if self._progress is not None:
             self._progress(Progress("plan", 0, 1, 0.0, total_rows=rows, message=message))
 
@@ -289,7 +289,7 @@ class Pool:
 def _outcome(
     k: int, function: Callable[..., T], task: tuple[Any, ...]
 ) -> tuple[int, T | None, BaseException | None]:
-    """Return what task number k gives, and what it raises."""
+    """Return the number of a task, its result, and its exception."""
     try:
         return k, function(*task), None
     except BaseException as error:
@@ -298,7 +298,7 @@ def _outcome(
 
 @dataclass
 class _Stage:
-    """How far a stage has come."""
+    """The progress of a stage."""
 
     name: str
     total: int
